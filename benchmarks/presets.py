@@ -21,7 +21,7 @@ from meshlab.models.zoo import Model, imported_models, models
 SECTION = Section("presets")
 MESH = ml.mesh(data=4, model=4)
 DATA = ("data_parallel", "zero1", "zero2", "zero3", "fsdp")
-PRESETS = (*DATA, "tensor_parallel", "sequence_parallel", "expert_parallel")
+PRESETS = (*DATA, "tensor_parallel", "sequence_parallel", "expert_parallel", "context_parallel", "ulysses")
 # What an error says is missing, in a word.
 MISSING = {
     "and no optimizer state": "state",
@@ -29,6 +29,8 @@ MISSING = {
     "No value is tagged `residual`": "`residual`",
     "`residual` has no dim": "sequence",
     "No dim is called `experts`": "experts",
+    "No dim called `seq`": "sequence",
+    "No operation is in a scope `@core`": "`@core`",
 }
 
 
@@ -50,7 +52,9 @@ class Row:
 
 
 def preset(name: str) -> Callable[..., ml.Layout]:
-    """Returns a preset by its name."""
+    """Returns a preset by its name; `ulysses` is a kind of context parallelism."""
+    if name == "ulysses":
+        return functools.partial(ml.layouts.context_parallel, kind="ulysses")
     return getattr(ml.layouts, name)
 
 
@@ -83,19 +87,20 @@ def tells(program: ml.Program) -> bool:
 
 
 def cell(result: ml.Layout | ml.LayoutError) -> str:
-    """Returns the dims of a layout, those at places in brackets; or what is missing."""
+    """Returns the dims of a layout, those at places in brackets, those in a scope behind it; or what is missing."""
     if isinstance(result, ml.LayoutError):
         reasons = [word for text, word in MISSING.items() if text in str(result)]
         return f"no {' and no '.join(reasons)}" if reasons else str(result)
     stored = sorted({dim for rules in result.places.values() for dim in rules})
-    return " ".join([*sorted(result.rules), *([f"[{' '.join(stored)}]"] if stored else [])])
+    inside = [f"{at}: {' '.join(dim for dim, axes in rules.items() if axes)}" for at, rules in result.scopes.items()]
+    return " ".join([*sorted(result.rules), *([f"[{' '.join(stored)}]"] if stored else []), *inside])
 
 
 def table() -> str:
     """Returns the tables of the page."""
     computed = ("data_parallel", "tensor_parallel", "sequence_parallel", "expert_parallel")
     parts = []
-    for names in (computed, ("zero1", "zero2", "fsdp")):
+    for names in (computed, ("zero1", "zero2", "fsdp"), ("context_parallel", "ulysses")):
         lines = [f"| model | {' | '.join(names)} |", "| --- |" + " --- |" * len(names)]
         for row in rows():
             mark = " \\*" if row.params else ""

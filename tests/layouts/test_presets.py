@@ -16,6 +16,15 @@ NAMES = [model.name for model in (*models(), *imported_models())]
 STATE = {name for name in NAMES if name.endswith(("adamw", "adafactor", "bfloat16"))} | set(NAMES[-4:])
 TAGS = {"zero2": "grads", "sequence_parallel": "residual"}
 SEQUENCES = {"seq", "blocks", "rows", "source"}
+CONTEXTS = SEQUENCES | {"length"}
+
+
+def legal(program, layout):
+    """Says whether a layout can be planned."""
+    try:
+        return bool(program.plan(MESH, layout))
+    except ml.LayoutError:
+        return False
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +43,13 @@ def has_what_is_needed(preset, row):
         return False
     if preset == "sequence_parallel":
         return bool(program.place_dims["residual"] & SEQUENCES)
+    if preset in ("context_parallel", "ulysses"):
+        there = program.dims_in("@core") if preset == "ulysses" else program.dims
+        inside = {"@core": {"heads": "model"}} if preset == "ulysses" else {}
+        layouts = (
+            {dim: "model"} | {at: {dim: None} | own for at, own in inside.items()} for dim in CONTEXTS & set(there)
+        )
+        return any(legal(program, layout) for layout in layouts)
     if preset in ("zero1", "zero2"):
         return row.model.name in STATE
     return preset != "expert_parallel" or "experts" in program.dims
@@ -49,8 +65,9 @@ def test_a_layout_is_legal_or_the_error_lists_what_could_be_taken(rows, name, pr
         assert ml.Layout.of(result.to_dict()) == result
         assert row.program.plan(MESH, result).layout == result
     else:
-        assert re.match(rf"{preset}\(\) of `\w+` on the mesh data=4 × model=4 has (one|\d) problem", str(result))
-        advice = r'ml\.tag\(|dims="heads ffn"|state="opt_state|\(\d+\) would fit'
+        name = "context_parallel" if preset == "ulysses" else preset
+        assert re.match(rf"{name}\(\) of `\w+` on the mesh data=4 × model=4 has (one|\d) problem", str(result))
+        advice = r'ml\.tag\(|dims="heads ffn"|state="opt_state|\(\d+\) would fit|named_scope\("core"\)|seq="tokens"'
         assert re.search(advice, str(result)), result
         assert result.problems
 
@@ -92,7 +109,9 @@ def test_each_parameter_is_stored_over_its_largest_dim_that_divides(rows):
 @pytest.mark.parametrize("name", ["transformer_adamw", "moe_switch", "vit_bfloat16", "plain_gpt", "linen_encoder"])
 def test_presets_combine(rows, name):
     row = rows[name]
-    legal = [layout for layout in row.layouts.values() if isinstance(layout, ml.Layout)]
+    # Context parallelism is over the axis of tensor parallelism here.
+    layouts = (layout for preset, layout in row.layouts.items() if preset not in ("context_parallel", "ulysses"))
+    legal = [layout for layout in layouts if isinstance(layout, ml.Layout)]
     tensor = row.layouts["tensor_parallel"]
     for layout in legal:
         both = layout & tensor

@@ -38,7 +38,7 @@ from ...engine.specs.spec import Spec
 from ..machines.accuracy import MEMORY, accuracy, other_compiler
 from ..machines.hardware import HardwareError
 from ..machines.meshes import machine_of
-from ..workload.attention import STORED, Scores, as_run, scores_of
+from ..workload.attention import STORED, Scores, as_run, fusable
 from ..workload.dataflow import local_shapes
 from ..workload.scenario import Options, Scenario
 from .assign_buffers import Assignment, Numbers, aligned, assign_buffers
@@ -212,7 +212,7 @@ class Memory:
         Raises:
             HardwareError: there is no such attention.
         """
-        asked = as_run(Options(attention=attention).attention, self.backend.platform, self.plan.program)
+        asked = as_run(Options(attention=attention).attention, self.backend.platform, self.plan)
         return self if asked == self.attention else dataclasses.replace(self, attention=asked)
 
     @functools.cached_property
@@ -333,7 +333,7 @@ class Memory:
 
     @functools.cached_property
     def _scores(self) -> Mapping[int, Scores]:
-        return scores_of(self.plan.program)
+        return fusable(self.plan)
 
     def _source(self, step: Step | None) -> Source | None:
         if isinstance(step, Move):

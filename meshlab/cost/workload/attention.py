@@ -9,7 +9,7 @@ pass such a kernel recomputes the scores: five matmuls where the forward pass ha
 four, and is charged for the fifth.
 
 How it is run is an assumption (`ATTENTION`): users of GPUs and TPUs run fused kernels, which leave out the tiles that a
-causal mask hides.
+causal mask hides. Scores that a collective sends, partial sums over a split head say, are in memory however it is run.
 
 Source: Dao et al. 2022, FlashAttention (https://arxiv.org/abs/2205.14135), section 3 and appendix B.
 """
@@ -21,6 +21,9 @@ import itertools
 from collections.abc import Iterator, Mapping
 
 from ...engine.code.operations import Block, Operation, walk
+from ...engine.planning.shared_steps import counted
+from ...engine.planning.steps import Move
+from ...engine.plans.data import Plan
 from ...engine.programs.data import Program, analysis
 from .causal_masks import causal_masks
 
@@ -44,19 +47,29 @@ class Scores:
     keys: frozenset[str | None]
 
 
-def as_run(attention: str, platform: str, program: Program) -> str:
+def as_run(attention: str, platform: str, plan: Plan) -> str:
     """Returns how attention is run, "stored", "flash" or "causal", where that may be as users of a platform do.
 
     Args:
         attention: of `ATTENTION`.
         platform: "tpu", "gpu" or "cpu".
-        program: the program.
+        plan: the plan.
     """
     if attention != DEFAULT:
         return attention
-    if platform == "cpu" or not attentions(program):
+    if platform == "cpu" or not fusable(plan):
         return STORED
-    return CAUSAL if masked(program) else FLASH
+    return CAUSAL if masked(plan.program) else FLASH
+
+
+def fusable(plan: Plan) -> Mapping[int, Scores]:
+    """Returns each value that is a score, its mask or its gradient, of kinds of which no collective sends any."""
+    scores = scores_of(plan.program)
+    if not scores:
+        return scores
+    moves = (step for step, _ in counted(plan.planned.steps) if isinstance(step, Move) and step.via.kind != "slice")
+    sent = {scores[step.value] for step in moves if step.value in scores}
+    return {value: kind for value, kind in scores.items() if kind not in sent} if sent else scores
 
 
 @analysis

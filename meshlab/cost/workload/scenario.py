@@ -30,7 +30,7 @@ from ..machines.hardware import Hardware, HardwareError
 from ..machines.meshes import machine_of
 from ..machines.placement import Placement
 from ..machines.xla_substitutes import most_summed
-from .attention import ATTENTION, CAUSAL, DEFAULT, STORED, Scores, as_run, scores_of, supposed
+from .attention import ATTENTION, CAUSAL, DEFAULT, STORED, Scores, as_run, fusable, supposed
 from .causal_masks import unmasked
 from .dataflow import Key, local_shapes
 
@@ -227,11 +227,11 @@ class Scenario:
     @functools.cached_property
     def attention(self) -> str:
         """How attention is run: "stored", "flash" or "causal"."""
-        return as_run(self.options.attention, self.platform, self.plan.program)
+        return as_run(self.options.attention, self.platform, self.plan)
 
     @functools.cached_property
     def _scores(self) -> Mapping[int, Scores]:
-        return scores_of(self.plan.program)
+        return fusable(self.plan)
 
     def shown(self, step: Compute) -> Numbers:
         """Returns the share of a step's scores that no causal mask hides, on the device that has most of them."""

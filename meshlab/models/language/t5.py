@@ -150,7 +150,7 @@ def encode(params: Params, x: ml.Tensor) -> ml.Tensor:
 
     def layer(x, weights):
         y = rms_norm(x, weights["own_norm"])
-        x = ml.tag(x + attention(y, *project(y, weights["own"], source="source_kv"), weights["own"], bias), "residual")
+        x = ml.tag(x + attention(y, y, weights["own"], bias, source="source_kv"), "residual")
         return ml.tag(x + feed_forward(rms_norm(x, weights["ffn_norm"]), weights), "residual")
 
     return rms_norm(repeated(layer, ml.tag(x, "residual"), params["layers"]), params["norm"])
@@ -174,11 +174,9 @@ def decode(params: Params, x: ml.Tensor, memory: ml.Tensor) -> ml.Tensor:
 
     def layer(x, weights):
         y = rms_norm(x, weights["own_norm"])
-        x = ml.tag(x + attention(y, *project(y, weights["own"], seq="kv"), weights["own"], bias), "residual")
+        x = ml.tag(x + attention(y, y, weights["own"], bias, seq="kv"), "residual")
         y = rms_norm(x, weights["cross_norm"])
-        x = ml.tag(
-            x + attention(y, *project(memory, weights["cross"], source="source_kv"), weights["cross"]), "residual"
-        )
+        x = ml.tag(x + attention(y, memory, weights["cross"], source="source_kv"), "residual")
         return ml.tag(x + feed_forward(rms_norm(x, weights["ffn_norm"]), weights), "residual")
 
     return rms_norm(repeated(layer, ml.tag(x, "residual"), params["layers"]), params["norm"])
@@ -202,36 +200,27 @@ def buckets(distance: ml.Tensor, count: int) -> ml.Tensor:
     return ml.where(distance < exact, distance, ml.minimum(large, count - 1))
 
 
-def project(memory: ml.Tensor, weights: Params, **names: str) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns keys and values, whose sequence has a name of its own.
-
-    Args:
-        memory: [batch, source or seq, embed].
-        weights: key and value: [embed, heads, head].
-        names: old=new, for the sequence.
-    """
-    key, value = (ml.dot(memory, weights[name], "embed").rename(**names) for name in ("key", "value"))
-    return key, value
-
-
 @jax.named_scope("attention")
 def attention(
-    x: ml.Tensor, key: ml.Tensor, value: ml.Tensor, weights: Params, bias: ml.Tensor | None = None
+    x: ml.Tensor, memory: ml.Tensor, weights: Params, bias: ml.Tensor | None = None, **names: str
 ) -> ml.Tensor:
-    """Lets each position read from keys and values.
+    """Lets each position read from all positions of a memory.
 
     Args:
         x: [batch, source or seq, embed], normalised.
-        key: [batch, kv, heads, head], or another dim for `kv`.
-        value: the dims of `key`.
-        weights: query: [embed, heads, head] and output: [heads, head, embed].
+        memory: [batch, source or seq, embed].
+        weights: query, key and value: [embed, heads, head], and output: [heads, head, embed].
         bias: [seq, kv, heads], added to the scores.
+        names: old=new, for the sequence of keys and values.
 
     Returns:
         The dims of `x`.
     """
-    query = ml.dot(x, weights["query"], "embed")
+    query, key, value = (
+        ml.dot(y, weights[name], "embed") for name, y in (("query", x), ("key", memory), ("value", memory))
+    )
     with jax.named_scope("core"):
+        key, value = key.rename(**names), value.rename(**names)
         scores = ml.dot(query, key, "head")
         mixture = softmax(scores if bias is None else scores + bias, key.dims[1].name)
         mixed = ml.dot(mixture, value, key.dims[1])

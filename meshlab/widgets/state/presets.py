@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,15 +12,18 @@ from ...engine.errors import LayoutError, closest, shown, some
 from ...engine.specs.layout import Layout
 from .intents import Load, TakePreset
 
-# Functions of `ml.layouts` with their labels, in the order of the buttons.
+# Functions of `ml.layouts` with their labels, in the order of the buttons; one of two kinds is named after its kind.
 PRESETS: dict[str, tuple[str, Callable[..., Layout]]] = {
     "data_parallel": ("DP", layouts.data_parallel),
     "fsdp": ("FSDP", layouts.fsdp),
+    "hsdp": ("HSDP", layouts.hsdp),
     "zero1": ("ZeRO-1", layouts.zero1),
     "zero2": ("ZeRO-2", layouts.zero2),
     "tensor_parallel": ("TP", layouts.tensor_parallel),
     "sequence_parallel": ("TP+SP", layouts.sequence_parallel),
     "expert_parallel": ("EP", layouts.expert_parallel),
+    "context_parallel": ("CP", layouts.context_parallel),
+    "ulysses": ("Ulysses", functools.partial(layouts.context_parallel, kind="ulysses")),
 }
 
 
@@ -28,7 +32,7 @@ class Preset:
     """A preset for one program and mesh.
 
     Attributes:
-        name: the function of `ml.layouts`.
+        name: the function of `ml.layouts`, or its kind.
         label: on its button.
         layout: the result; None where there is none.
         refused: why there is none.

@@ -135,7 +135,21 @@ def test_it_is_run_as_users_of_the_machine_do(machine, name, run):
     said = {"causal": "leaves out what its causal mask hides", "flash": "stores no scores", "stored": "are stored"}[run]
     assert said in str(time)
     assert ("in a fused kernel" in str(memory)) == (run != "stored")
-    assert as_run("default", "gpu", ml.trace(lambda x: x, ml.f32[B])) == "stored"
+    assert as_run("default", "gpu", ml.trace(lambda x: x, ml.f32[B]).plan(ml.mesh(data=1))) == "stored"
+
+
+def test_scores_that_a_collective_sends_are_stored():
+    """Split along the head they are partial sums: no kernel holds them back, and what sends them is priced."""
+    program = attention(CAUSAL["a comparison"])
+    mesh = ml.mesh("h100", model=2)
+    plan = program.plan(mesh, "head:model")
+    sent = [c for c in plan.collectives if {"seq", "kv"} <= set(c.dims)]
+    assert sent
+    assert plan.time.scenario.attention == plan.memory.attention == "stored"
+    assert plan.time.communication["model"] >= sum(
+        c.times * ml.collective_time(c.kind, c.payload_bytes, mesh, c.axes) for c in sent
+    )
+    assert program.plan(mesh, "heads:model").time.scenario.attention == "causal"
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 8])
