@@ -24,8 +24,8 @@ from typing import Any
 from jax.sharding import NamedSharding, PartitionSpec
 
 from ..engine.errors import closest, listed, shown, some
-from ..engine.planning.legality import uneven
 from ..engine.planning.operation_specs import fitting
+from ..engine.planning.uneven import uneven
 from ..engine.programs.axis_conflicts import conflicting_dims, scanned_dims
 from ..engine.programs.data import Program
 from ..engine.programs.rename import made_up

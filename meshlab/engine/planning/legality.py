@@ -38,6 +38,7 @@ from ..specs.scopes import matches, path, rules_in
 from ..specs.spec import Axes, Spec
 from .named_rules import AxesByDim, Refusal, matched_places, matched_scopes, named_rules
 from .operation_specs import fitting
+from .uneven import in_parts, uneven
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,17 +289,8 @@ def _size_problems(
             problems.append(Refusal("not_divisible", text, "Leave it replicated."))
         elif size % count and not pad:
             instead = "" if pad is None else "; or plan with pad=True"
-            problems.append(uneven(f"{where}`{dim}`", size, axes, mesh, instead))
+            problems.append(uneven(f"{where}`{dim}`", size, axes, mesh, instead + in_parts(program, dim, axes, mesh)))
     return problems
-
-
-def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Refusal:
-    """Refuses a dim whose size its axes do not divide, with the sizes that they would."""
-    count = math.prod(mesh.axes[a] for a in axes)
-    down, up = size // count * count, -(-size // count) * count
-    fitting = f"{down} or {up}" if down else str(up)
-    text = f"{dim} has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
-    return Refusal("not_divisible", text, f"Sizes that fit: {fitting}{instead}.")
 
 
 def _scanned(program: Program, rules: AxesByDim, scans: Scans) -> list[Refusal]:

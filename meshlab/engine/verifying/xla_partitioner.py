@@ -45,7 +45,7 @@ from jax.sharding import NamedSharding
 from ..code.operations import Block, Input, Literal, Operation
 from ..devices import compiler_options, devices
 from ..errors import CompilerError, LayoutError, MeshlabError, closest, shown, some
-from ..planning.legality import uneven
+from ..planning.uneven import uneven
 from ..plans.data import Plan
 from ..running import compile_worker
 from ..running.compile_worker import written

@@ -1,0 +1,52 @@
+"""Sizes that mesh axes do not divide: what would fit, a mesh whose axis has parts among it.
+
+ml.mesh(model=8), "heads:model" of 4 heads of keys and values, each of which serves a `group` of 2 queries:
+`heads` has size 4, which 8 (`model`) does not divide. Sizes that fit: 8; or split the axis,
+ml.mesh(model=4, rest=2), with `heads:model group:rest`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..programs.data import Program
+from ..specs.mesh import Mesh
+from ..specs.spec import Axes
+from .named_rules import Refusal
+
+
+def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Refusal:
+    """Refuses a dim whose size its axes do not divide, with the sizes that they would."""
+    count = math.prod(mesh.axes[a] for a in axes)
+    down, up = size // count * count, -(-size // count) * count
+    fitting = f"{down} or {up}" if down else str(up)
+    text = f"{dim} has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
+    return Refusal("not_divisible", text, f"Sizes that fit: {fitting}{instead}.")
+
+
+def in_parts(program: Program, dim: str, axes: Axes, mesh: Mesh) -> str:
+    """Proposes, for a dim of fewer elements than devices, an axis in two parts, and a dim beside it for the second.
+
+    That dim is one that only values with the first one have, and not all of these: the queries that share a head of
+    keys and values, say.
+
+    Returns:
+        Text that goes on behind the sizes that fit; "" where there is no such dim, or parts do not divide.
+    """
+    size, count = program.dims[dim], math.prod(mesh.axes[a] for a in axes)
+    if len(axes) != 1 or not 1 < size < count or count % size:
+        return ""
+    stored = [frozenset(program.dims_of(argument.value)) for argument in program.arguments]
+    with_dim = [dims for dims in stored if dim in dims]
+    beside = [
+        other
+        for other, many in program.dims.items()
+        if many % (count // size) == 0
+        and 0 < sum(other in dims for dims in with_dim) < len(with_dim)
+        and not any(other in dims for dims in stored if dim not in dims)
+    ]
+    if not beside:
+        return ""
+    axis, rest = axes[0], "rest" if "rest" not in mesh.axes else "group"
+    parts = ", ".join(f"{axis}={size}, {rest}={count // size}" if a == axis else f"{a}={n}" for a, n in mesh.shape)
+    return f"; or split the axis, ml.mesh({parts}), with `{dim}:{axis} {beside[0]}:{rest}`"
