@@ -32,6 +32,11 @@ def _expert(program: ml.Program, mesh: Any) -> Any:
     return ml.layouts.data_parallel(program, mesh) & ml.layouts.expert_parallel(program, mesh)
 
 
+def _ulysses(program: ml.Program, mesh: Any) -> Any:
+    sequence = ml.layouts.context_parallel(program, mesh, kind="ulysses", context="model")
+    return ml.layouts.data_parallel(program, mesh) & sequence
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """A layout of the literature.
@@ -40,6 +45,7 @@ class Case:
         preset: what `ml.layouts` has for it.
         drops: the gestures: a dim, a mesh axis, a place.
         kinds: collectives that the literature has for it.
+        scope: the scope whose column is opened first.
         model: the name of a model of the zoo.
     """
 
@@ -47,6 +53,7 @@ class Case:
     drops: list[tuple[str, str, str]]
     kinds: set[tuple[str, str]]
     model: str = "transformer_adamw"
+    scope: str = ""
 
 
 GATHERED = {("all-gather", "data"), ("reduce-scatter", "data")}
@@ -63,6 +70,13 @@ CASES = {
     ),
     "expert": Case(
         _expert, [("batch", "data", ""), ("experts", "data", "")], {("all-to-all", "data")}, model="moe_switch"
+    ),
+    # In the core the sequence gives way to the heads: one drop.
+    "ulysses": Case(
+        _ulysses,
+        [("batch", "data", ""), ("seq", "model", ""), ("heads", "model", "@core")],
+        {("all-to-all", "model")},
+        scope="@core",
     ),
 }
 
@@ -121,6 +135,8 @@ def test_a_layout_of_the_literature_by_hand(open_board, explorer: Explorer, case
     board = open_board(touch=hand == "touch")
     gesture = by(board, hand)
     gestures = 0
+    if CASES[case].scope:
+        board.blank.view.locator(".mlb-scopes").select_option(CASES[case].scope)
     for dim, axis, at in CASES[case].drops:
         with board.next_revision():
             gesture(dim, axis, at)
