@@ -35,7 +35,7 @@ export function drawScopes(board) {
       "aria-label": "add a column: how what is in a scope is computed",
       title: "Add a column for a scope (jax.named_scope): how what is in it is computed",
     },
-    h("option", { value: "" }, "＋ scope"),
+    h("option", { value: "" }, "+ scope"),
     choices,
   );
   list.addEventListener("change", () => {
