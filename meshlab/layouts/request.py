@@ -8,6 +8,7 @@ from typing import Any
 
 from ..engine.errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
 from ..engine.planning import legality
+from ..engine.planning.refusal import Refusal
 from ..engine.programs.axis_conflicts import scanned_dims
 from ..engine.programs.data import Program
 from ..engine.specs.layout import Layout, LayoutLike
@@ -38,11 +39,11 @@ class Request:
                 f" ml.layouts.{name}(program, ml.mesh(data=8)), of a program that ml.trace made.{turned}"
             )
         self.name, self.program, self.mesh, self.beside = name, program, mesh, Layout.of(beside)
-        self.problems: list[legality.Refusal] = []
+        self.problems: list[Refusal] = []
 
     def refuse(self, code: str, text: str, fix: str):
         """Adds a problem."""
-        self.problems.append(legality.Refusal(code, text, fix))
+        self.problems.append(Refusal(code, text, fix))
 
     def axes(self, keyword: str, given: Any, *conventions: str) -> Axes:
         """Returns the mesh axes for a keyword: those given, the only one, or the one with the conventional name."""
@@ -92,7 +93,7 @@ class Request:
         """Says whether a layout is legal."""
         return not self.refusals(layout)
 
-    def refusals(self, layout: LayoutLike) -> Sequence[legality.Refusal]:
+    def refusals(self, layout: LayoutLike) -> Sequence[Refusal]:
         """Returns why a layout is not legal."""
         try:
             legality.resolve(self.program, self.mesh, layout)

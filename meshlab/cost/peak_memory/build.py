@@ -18,12 +18,12 @@ from collections.abc import Sequence
 
 from ...engine.code.loops import carried
 from ...engine.code.operations import Block
+from ...engine.planning.step_keys import Key, entering
 from ...engine.planning.steps import Compute, Inside, Materialise, Move, Nested, Step
 from ...engine.plans.data import Plan
 from ...engine.specs.reshard import ReshardStep
 from ...engine.specs.spec import Spec
 from ..machines.xla_substitutes import most_summed
-from ..workload.dataflow import Key, entering
 from .assign_layouts import hoist_copies
 from .backends import Backend
 from .combine_all_reduces import combine

@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute, Step
 from ...engine.rules import TRAITS, names_where
 from ..machines.hardware import Hardware
 from ..workload.attention import CAUSAL, STORED
-from ..workload.dataflow import Key
 from ..workload.scenario import Numbers, Scenario
 from .flops import Matmul, matmul_of, touches_scores
 

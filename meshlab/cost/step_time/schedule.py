@@ -22,12 +22,12 @@ import numpy as np
 
 from ...engine.code.loops import LOOPS, carried
 from ...engine.code.operations import Block, Operation
+from ...engine.planning.step_keys import Key, keys, leaving
 from ...engine.planning.steps import Compute, Inside, Move, Nested, Step
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
 from ..machines.collective_time import MOVING
 from ..machines.hardware import Switch
 from ..machines.placement import CHIP, Placement
-from ..workload.dataflow import Key, keys, leaving
 from ..workload.per_shard_payloads import payload
 from ..workload.scenario import Numbers, Scenario
 from .fusion import Fusion, fuse

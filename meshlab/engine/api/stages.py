@@ -12,15 +12,19 @@ Both are values: making one changes nothing, and a new layout is a new plan. The
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..argument_checks import flag
+from ..errors import listed
 from ..gc_pause import no_collection
 from ..planning import legality
 from ..planning.planned import plan_steps
+from ..planning.refusal import Refusal, refuse
 from ..plans import data as plans
 from ..plans import explain
+from ..plans.iterations import iterated
 from ..programs import data as programs
 from ..programs.outline import outline
 from ..programs.rename import made_up, renamed
@@ -55,7 +59,7 @@ class Program(programs.Program):
 
     def refusals(
         self, mesh: Mesh, layout: LayoutLike = None, *, pad: bool = False
-    ) -> dict[str, dict[str, legality.Refusal | None]]:
+    ) -> dict[str, dict[str, Refusal | None]]:
         """Says for every dim and mesh axis what would be refused if the dim were moved there; None if nothing.
 
         Args:
@@ -224,5 +228,21 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
     """
     with no_collection():
         rules = legality.resolve(program, mesh, layout, pad)
-        planned = plan_steps(program, rules, Grid(mesh.axes, rules.padded), outline(program))
-    return Plan(program, mesh, Layout.of(layout), rules, planned)
+        grid = Grid(mesh.axes, rules.padded)
+        planned = plan_steps(program, rules, grid, outline(program))
+        plan = Plan(program, mesh, Layout.of(layout), rules, planned)
+        return divided(plan) if rules.serial else plan
+
+
+def divided(plan: Plan) -> Plan:
+    """Returns a plan with the loop over its serial axis; see `plans.iterations`.
+
+    Raises:
+        LayoutError: an iteration needs what only all of them together know; all such needs are listed.
+    """
+    (serial,) = plan.rules.serial.items()
+    outputs = tuple(zip(plan.program.code.block.outputs, plan.output_specs, strict=True))
+    dims = listed(dim for dim in plan.program.dims if serial[0] in plan.rules.compute.get(dim, ()))
+    planned, problems = iterated(plan.program, plan.planned, outputs, serial=serial, grid=plan.grid, dims=dims)
+    refuse(plan.mesh, plan.layout, problems)
+    return dataclasses.replace(plan, planned=planned)

@@ -21,38 +21,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..code.operations import Operation
-from ..code.source import Source
-from ..errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
+from ..errors import MeshlabError, closest, listed, shown, some
 from ..programs.axis_conflicts import axis_conflicts, scanned_dims
 from ..programs.data import Program
 from ..programs.rename import made_up
 from ..specs.layout import Layout, LayoutLike
 from ..specs.mesh import Mesh
+from ..specs.serial import Serial
 from ..specs.spec import Axes, Spec
 from .operation_specs import fitting
+from .refusal import Refusal, refuse
+from .serial_legality import serial_problems, serial_storage
 
 AxesByDim = Mapping[str, Axes]
-
-
-@dataclasses.dataclass(frozen=True)
-class Refusal:
-    """The reason why something is not legal.
-
-    Attributes:
-        code: "unknown_dim", "unknown_axis", "unknown_place", "unused_dim", "repeated_axis", "not_divisible",
-            "another_size", "conflict" or "pipeline".
-        text: the reason.
-        fix: what would be legal.
-        source: the user's line that it is about, if there is one.
-    """
-
-    code: str
-    text: str
-    fix: str
-    source: Source | None = None
-
-    def __str__(self):
-        return f"{self.text} {self.fix}".strip()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,11 +44,13 @@ class LegalRules:
         compute: the compute rules, mesh axes by dim.
         storage: for each place with rules of its own, the storage rules, which replace the compute rules.
         padded: for sizes that the axes do not divide, what they are padded to; empty unless padding was asked for.
+        serial: the serial axes that split some dim; arguments and outputs are not stored split over them.
     """
 
     compute: AxesByDim
     storage: Mapping[str, AxesByDim]
     padded: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    serial: Mapping[str, Serial] = dataclasses.field(default_factory=dict)
 
     def spec(self, names: tuple[str | None, ...], place: str | None = None) -> Spec:
         """How a value with these dim names is computed or, at a place, stored."""
@@ -114,7 +97,8 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
     for place, place_rules, _ in _different_storage(program, {p: r for p, r in carried.items() if p not in matched}):
         problems += _carried_problems(program, compute, place, place_rules)
     matched = carried
-    _refuse(mesh, layout, problems)
+    problems += serial_problems(program, mesh, compute, matched)
+    refuse(mesh, layout, problems)
 
     def real(rules: AxesByDim) -> dict[str, Axes]:
         split = {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
@@ -123,7 +107,11 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
 
     padded = _padding(program, mesh, (compute, *matched.values())) if pad else {}
     stored = {key: real(rules) for key, rules in {id(rules): rules for rules in matched.values()}.items()}
-    return LegalRules(real(compute), {place: stored[id(rules)] for place, rules in matched.items()}, padded)
+    storage: Mapping[str, AxesByDim] = {place: stored[id(rules)] for place, rules in matched.items()}
+    serial = {a: mesh.serial[a] for axes in real(compute).values() for a in axes if a in mesh.serial}
+    if serial:
+        storage = serial_storage(program, frozenset(serial), real(compute), storage)
+    return LegalRules(real(compute), storage, padded, serial)
 
 
 def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
@@ -134,16 +122,6 @@ def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
             f"{what}() was given {shown(mesh)} for its mesh; write program.{what}(ml.mesh(data=2), layout).{turned}"
         )
     return Layout.of(layout)
-
-
-def _refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
-    """Refuses a layout that has problems."""
-    unique = tuple(dict.fromkeys(problems))
-    if unique:
-        count = f"{len(unique):,} problems" if len(unique) > 1 else "one problem"
-        raise LayoutError(
-            f"The layout {shown(str(layout))} on the mesh {mesh} has {count}:\n{numbered(unique)}", unique
-        )
 
 
 def _padding(program: Program, mesh: Mesh, rules: Iterable[AxesByDim]) -> dict[int, int]:
@@ -168,7 +146,7 @@ def refusals(
     layout = _asked("refusals", mesh, layout)
     compute, problems = named_rules(program, mesh, layout)
     stored = _different_storage(program, _with_carries(program, _matched_places(program, mesh, layout, problems)))
-    _refuse(mesh, layout, problems)
+    refuse(mesh, layout, problems)
     table: dict[str, dict[str, Refusal | None]] = {}
     for dim in program.dims:
         table[dim] = {}
@@ -180,6 +158,7 @@ def refusals(
                 *_size_problems(program, mesh, {dim: (axis,)}, "", pad or None),
                 *_scanned(program, {dim: (axis,)}),
                 *_conflicts(program, moved, about=dim),
+                *serial_problems(program, mesh, {dim: (axis,)}, {}),
                 *(p for place, rules in places for p in _storage_problems(program, moved, place, rules)),
             ]
             table[dim][axis] = reasons[0] if reasons else None
