@@ -47,7 +47,7 @@ class Request:
 
     def axes(self, keyword: str, given: Any, *conventions: str) -> Axes:
         """Returns the mesh axes for a keyword: those given, the only one, or the one with the conventional name."""
-        names = tuple(self.mesh.axes)
+        names = tuple(self.mesh.devices.axes)
         if given is not None:
             axes = given.split("+") if isinstance(given, str) else given
             if isinstance(axes, tuple | list) and axes and all(axes.count(a) == 1 and a in names for a in axes):

@@ -12,19 +12,17 @@ Both are values: making one changes nothing, and a new layout is a new plan. The
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..argument_checks import flag
-from ..errors import listed
 from ..gc_pause import no_collection
 from ..planning import legality
 from ..planning.planned import plan_steps
-from ..planning.refusal import Refusal, refuse
+from ..planning.refusal import Refusal
 from ..plans import data as plans
 from ..plans import explain
-from ..plans.iterations import iterated
+from ..plans.iterations import divided
 from ..programs import data as programs
 from ..programs.outline import outline
 from ..programs.rename import made_up, renamed
@@ -202,7 +200,8 @@ class Plan(plans.Plan):
         Raises:
             MeshlabError: there are no such constraints.
             CompilerError: XLA's partitioner fails on the program, takes too long, or was cancelled.
-            LayoutError: an argument or output is padded: XLA's partitioner takes no shards of different sizes.
+            LayoutError: an argument or output is padded: XLA's partitioner takes no shards of different sizes; or the
+                layout uses a serial axis, which that partitioner does not know.
             MeshError: there are too few devices, and too many are asked for to simulate them.
             RunError: the compiled program holds a collective that cannot be read.
         """
@@ -232,17 +231,3 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
         planned = plan_steps(program, rules, grid, outline(program))
         plan = Plan(program, mesh, Layout.of(layout), rules, planned)
         return divided(plan) if rules.serial else plan
-
-
-def divided(plan: Plan) -> Plan:
-    """Returns a plan with the loop over its serial axis; see `plans.iterations`.
-
-    Raises:
-        LayoutError: an iteration needs what only all of them together know; all such needs are listed.
-    """
-    (serial,) = plan.rules.serial.items()
-    outputs = tuple(zip(plan.program.code.block.outputs, plan.output_specs, strict=True))
-    dims = listed(dim for dim in plan.program.dims if serial[0] in plan.rules.compute.get(dim, ()))
-    planned, problems = iterated(plan.program, plan.planned, outputs, serial=serial, grid=plan.grid, dims=dims)
-    refuse(plan.mesh, plan.layout, problems)
-    return dataclasses.replace(plan, planned=planned)

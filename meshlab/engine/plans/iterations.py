@@ -23,22 +23,40 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from ..code.operations import Input
+from ..errors import listed
 from ..planning.planned import Planned
-from ..planning.refusal import Refusal
+from ..planning.refusal import Refusal, refuse
 from ..planning.shared_steps import unfolded
 from ..planning.step_keys import Key, makes, reads
 from ..planning.steps import Compute, Inside, Iterated, Materialise, Move, Nested, Result, Step
 from ..programs.data import Program
 from ..specs.serial import EACH, ONCE, Serial, without
 from ..specs.spec import Grid, Spec
+from .data import Plan
 from .per_shard_collectives import per_shard_collectives_of
 from .serial_refusals import Refusals
 from .two_loops import Loops, in_each_iteration, two_loops
 
 BEFORE, LOOP, AFTER = "before", "loop", "after"
+AnyPlan = TypeVar("AnyPlan", bound=Plan)
 Outputs = Sequence[tuple[Input, Spec | None]]
+
+
+def divided(plan: AnyPlan) -> AnyPlan:
+    """Returns a plan with the loop over its serial axis, which was planned as one of devices.
+
+    Raises:
+        LayoutError: an iteration needs what only all of them together know; all such needs are listed.
+    """
+    (serial,) = plan.rules.serial.items()
+    outputs = tuple(zip(plan.program.code.block.outputs, plan.output_specs, strict=True))
+    dims = listed(dim for dim in plan.program.dims if serial[0] in plan.rules.compute.get(dim, ()))
+    planned, problems = iterated(plan.program, plan.planned, outputs, serial=serial, grid=plan.grid, dims=dims)
+    refuse(plan.mesh, plan.layout, problems)
+    return dataclasses.replace(plan, planned=planned)
 
 
 def iterated(
