@@ -88,7 +88,7 @@ def cases(machines: Iterable[str] = MACHINES) -> Iterator[tuple[Subject, str, st
 def plan_of(subject: Subject, name: str, machine: str) -> ml.Plan:
     """A case's plan; on a larger slice there are more devices along `data`."""
     mesh, layout = subject.layouts[name]
-    axes = dict(mesh.shape)
+    axes = dict(mesh.axes)
     if machine in WHOLE:
         axes["data"] *= 2
     return subject.program.plan(ml.mesh(machine.partition(",")[0], **axes), layout)

@@ -54,7 +54,7 @@ def cases() -> Iterator[ml.Mesh]:
 
 def planned(mesh: ml.Mesh) -> Any:
     """A plan with one of each over `data`, of parts that are whole tiles."""
-    data = dict(mesh.shape)["data"]
+    data = mesh.axes["data"]
     sizes = {f"rows{rows}": rows * data for _, _, rows in SENT.values()}
     Summed, Large, Small, Columns, Batch = ml.dims(**sizes, columns=_COLUMNS, batch=data)
 
@@ -72,7 +72,7 @@ def compile_case(mesh: ml.Mesh) -> dict[str, Any]:
     """Compiles for a mesh's slice; returns its line of the journal: what of all that is sent is an all-reduce."""
     compiled = ml.compile_for(planned(mesh))
     assert compiled.ok, compiled
-    devices = dict(mesh.shape)["data"]
+    devices = mesh.axes["data"]
     differ = {(d.rule, d.predicted_bytes) for d in compiled.comparison.differences}
     summed = [
         name

@@ -96,6 +96,7 @@ with _no_collection():  # The import makes what stays: looking for garbage among
     from .engine.programs.values import Value as Value
     from .engine.specs.layout import Layout as Layout
     from .engine.specs.mesh import Mesh as Mesh
+    from .engine.specs.serial import serial as serial
     from .engine.specs.spec import Spec as Spec
     from .engine.tensors.abstract import bf16 as bf16
     from .engine.tensors.abstract import bool_ as bool_

@@ -97,7 +97,7 @@ def sweep(model: Model, seed: int, count: int, done: dict[Case, dict], check: bo
     program = model.trace()
     data = model.data(seed) if check else None
     for mesh, layout in draw(program, seed, count):
-        case = {"program": model.program, "model": model.name, "mesh": dict(mesh.shape), "layout": layout.to_dict()}
+        case = {"program": model.program, "model": model.name, "mesh": dict(mesh.axes), "layout": layout.to_dict()}
         if _key(case) not in done:
             yield case | check_case(program, mesh, layout, data)
     jax.clear_caches()

@@ -88,7 +88,7 @@ def layout(
 
     Args:
         program: made by `ml.trace`.
-        mesh: made by `ml.mesh`.
+        mesh: made by `ml.mesh`; serial axes are left out.
         objective: "traffic": the fewest bytes that one device sends in one run, among the layouts that divide the
             contractions over the devices as far as possible (at most 1 % more work on a device than the least); or
             "memory": the fewest bytes that are live on one device at once, by Mesh TensorFlow's liveness convention.
@@ -111,6 +111,7 @@ def layout(
     _check(program, mesh)
     goal, watch = objective_of(objective), Watch(cancel)
     watch.check()
+    mesh = mesh.devices  # what runs in time is no question of placing dims on devices
     constraints = read_constraints(program, mesh, pin, forbid)
     space = space_of(program, mesh.axes, constraints)
     solution = goal.solve(program, mesh, space, watch)

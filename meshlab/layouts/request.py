@@ -8,7 +8,7 @@ from typing import Any
 
 from ..engine.errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
 from ..engine.planning import legality
-from ..engine.planning.named_rules import Refusal
+from ..engine.planning.refusal import Refusal
 from ..engine.programs.axis_conflicts import scanned_dims
 from ..engine.programs.data import Program
 from ..engine.specs.layout import Layout, LayoutLike
@@ -47,7 +47,7 @@ class Request:
 
     def axes(self, keyword: str, given: Any, *conventions: str) -> Axes:
         """Returns the mesh axes for a keyword: those given, the only one, or the one with the conventional name."""
-        names = tuple(self.mesh.axes)
+        names = tuple(self.mesh.devices.axes)
         if given is not None:
             axes = given.split("+") if isinstance(given, str) else given
             if isinstance(axes, tuple | list) and axes and all(axes.count(a) == 1 and a in names for a in axes):

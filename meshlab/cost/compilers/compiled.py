@@ -196,7 +196,7 @@ def compiled_from(plan: Plan, target: Target, donated: bool, answer: Mapping[str
     Raises:
         RunError: the text holds a collective that cannot be read.
     """
-    sizes, memory = plan.mesh.axes, answer["memory"]
+    sizes, memory = plan.mesh.devices.axes, answer["memory"]
     # A loop whose trip count depends on data counts as one iteration, in the plan and here.
     collectives = read_collectives(text, sizes, unknown_trips=1)
     names = ("argument_size", "output_size", "alias_size", "peak_memory")

@@ -24,6 +24,7 @@ from ...engine.argument_checks import is_whole
 from ...engine.errors import MeshError, MeshlabError, listed, numbered, shown
 from ...engine.plans.data import Plan
 from ...engine.specs.mesh import Mesh
+from ...engine.specs.serial import Serial
 from .attached import ATTACHED, attached
 from .collective_time import seconds
 from .hardware import Hardware, HardwareError, hardware
@@ -32,7 +33,7 @@ from .placement import AxisPlacement, Placement, check_shape, devices_of, place_
 _SHAPE = re.compile(r"(?:([0-9]{1,9})\*)?([0-9]{1,9}(?:x[0-9]{1,9})*)\Z")
 
 
-def mesh(on: Any = None, *unnamed: Any, **axes: int) -> Mesh:
+def mesh(on: Any = None, *unnamed: Any, **axes: int | Serial) -> Mesh:
     """Makes a mesh from axis sizes, major first.
 
     Args:
@@ -40,7 +41,8 @@ def mesh(on: Any = None, *unnamed: Any, **axes: int) -> Mesh:
             "h100:4x8" (nodes by devices); "attached", the devices here as they were measured; or a `Hardware`. None:
             no machine, and no predicted times.
         unnamed: none may be given: a size without a name is refused.
-        axes: name=size of each mesh axis; without any, one device.
+        axes: name=size of each mesh axis; without any, one device. A size that `ml.serial` makes is that of an axis in
+            time, which has no devices.
 
     Returns:
         The `Mesh`.
@@ -185,7 +187,7 @@ def check_plan(plan: Any, wanted: str):
 
 
 def _sizes(mesh: Mesh) -> str:
-    return ", ".join(f"{name}={size}" for name, size in mesh.shape)
+    return ", ".join(f"{name}={f'ml.{size}' if isinstance(size, Serial) else size}" for name, size in mesh.shape)
 
 
 def placed(on: Any, mesh: Mesh, along: dict[str, AxisPlacement] | None = None) -> Placement:
@@ -281,8 +283,8 @@ def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[s
         axes: the mesh axis, or several, major first.
 
     Raises:
-        HardwareError: the mesh is on no machine, there is no such kind or axis, an axis is named twice, `nbytes` is no
-            number of bytes, or the machine has no figure for a network that is crossed.
+        HardwareError: the mesh is on no machine, there is no such kind or axis, an axis is serial or is named twice,
+            `nbytes` is no number of bytes, or the machine has no figure for a network that is crossed.
 
     Example:
         >>> round(collective_time("all-gather", 2 * 4096 * 8192, mesh("v5p:4x4x4", data=16, model=4), "model") * 1e6, 1)
@@ -303,4 +305,10 @@ def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[s
     if isinstance(axes, str) and "+" in axes:
         names = ", ".join(f'"{axis}"' for axis in axes.split("+"))
         raise HardwareError(f"`axes` must be written ({names}), not {shown(axes)}.")
-    return seconds(kind, nbytes, machine_of(mesh, "ml.collective_time"), over)
+    placement = machine_of(mesh, "ml.collective_time")
+    if serial := [axis for axis in over if axis in mesh.serial]:
+        raise HardwareError(
+            f"`{serial[0]}` is a serial axis: its blocks meet on one device, and nothing is sent over it. Give axes of"
+            f" devices: {listed(mesh.devices.axes)}."
+        )
+    return seconds(kind, nbytes, placement, over)

@@ -239,6 +239,7 @@ def place_mesh(
     Raises:
         HardwareError: there is no such slice, the mesh does not fit it, or a requested placement is impossible.
     """
+    mesh = mesh.devices
     _check_requested(machine, mesh, requested)
     if shape is None:
         shape = slice_shape(machine, mesh.size // count)
@@ -247,9 +248,9 @@ def place_mesh(
         # A shape may leave a part of each node out.
         return Placement(machine, checked, nodes=_over_nodes(checked[1], mesh, requested), requested=dict(requested))
     slices = _over_slices(mesh, count)
-    rest = Mesh(tuple((name, size // slices[name]) for name, size in mesh.shape))
+    rest = Mesh(tuple((name, size // slices[name]) for name, size in mesh.axes.items()))
     chips = _over_chips(rest, machine.devices_per_chip)
-    outer = Mesh(tuple((name, size // chips[name]) for name, size in rest.shape))
+    outer = Mesh(tuple((name, size // chips[name]) for name, size in rest.axes.items()))
     legs = _over_torus(machine.network, checked, outer, requested)
     for name, part in chips.items():
         if part > 1:
@@ -288,7 +289,7 @@ def filling_order(mesh: Mesh, requested: Mapping[str, AxisPlacement]) -> list[st
     Devices are numbered row-major: the last mesh axis is placed first, unless users request others inside nodes.
     """
     ranks: Mapping[AxisPlacement | None, int] = {INSIDE: 0, None: 1, ACROSS: 2}
-    return sorted([name for name, _ in reversed(mesh.shape)], key=lambda name: ranks[requested.get(name)])
+    return sorted([name for name, _ in reversed(list(mesh.axes.items()))], key=lambda name: ranks[requested.get(name)])
 
 
 def _over_nodes(domain: int, mesh: Mesh, requested: Mapping[str, AxisPlacement]) -> dict[str, Nodes]:
@@ -303,7 +304,7 @@ def _over_nodes(domain: int, mesh: Mesh, requested: Mapping[str, AxisPlacement])
         parts[name] = Nodes(inside, size // inside)
         _check_nodes(name, requested.get(name), parts[name], domain)
         room //= inside
-    return {name: parts[name] for name, _ in mesh.shape}
+    return {name: parts[name] for name, _ in mesh.axes.items()}
 
 
 def _check_nodes(name: str, request: AxisPlacement | None, part: Nodes, domain: int):
@@ -326,7 +327,7 @@ def _over_slices(mesh: Mesh, count: int) -> dict[str, int]:
     There is always room: the mesh fills all slices, and so has every prime factor of `count`.
     """
     slices = {}
-    for name, size in mesh.shape:
+    for name, size in mesh.axes.items():
         slices[name] = math.gcd(size, count)
         count //= slices[name]
     return slices
@@ -334,8 +335,8 @@ def _over_slices(mesh: Mesh, count: int) -> dict[str, int]:
 
 def _over_chips(mesh: Mesh, cores: int) -> dict[str, int]:
     """The number of devices of one chip that each mesh axis takes: the last axes first."""
-    chips = {name: 1 for name, _ in mesh.shape}
-    for name, size in reversed(mesh.shape):
+    chips = {name: 1 for name, _ in mesh.axes.items()}
+    for name, size in reversed(list(mesh.axes.items())):
         chips[name] = math.gcd(size, cores)
         cores //= chips[name]
     return chips
@@ -351,8 +352,8 @@ def _over_torus(
     rings = torus.rings(shape)
     # Of each axis of the slice: the size that is left, and the hops from one device to the next.
     left, stride = list(shape), [1] * len(shape)
-    legs: dict[str, tuple[Leg, ...]] = {name: () for name, size in mesh.shape if size == 1}
-    waiting = [(name, size) for name, size in reversed(mesh.shape) if size > 1]
+    legs: dict[str, tuple[Leg, ...]] = {name: () for name, size in mesh.axes.items() if size == 1}
+    waiting = [(name, size) for name, size in reversed(list(mesh.axes.items())) if size > 1]
 
     def folded(name: str, size: int, axes: Sequence[int]):
         folds, rest = [], size
@@ -385,7 +386,7 @@ def _over_torus(
             waiting.remove((name, size))
     for name, size in waiting:
         folded(name, size, sorted(range(len(left)), key=lambda axis: -left[axis]))
-    return {name: legs[name] for name, _ in mesh.shape}
+    return {name: legs[name] for name, _ in mesh.axes.items()}
 
 
 def _whole_axes(left: Sequence[int], stride: Sequence[int], size: int) -> tuple[int, ...] | None:

@@ -6,6 +6,7 @@
                                (`machines/xla_substitutes`)
     scan                       loop: reads its initial carry, its stacks, and the arrays that its iterations slice
     scan of one iteration      the nodes of that iteration, inline
+    loop over a serial axis    loop: it carries the sums, and its iterations write their blocks
     cond                       branch, with a graph for each
     rematerialised region      its nodes, behind a barrier
 
@@ -17,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...engine.code.loops import carried
-from ...engine.code.operations import Block
-from ...engine.planning.steps import Compute, Inside, Materialise, Move, Nested, Step
+from ...engine.code.operations import Block, item_bytes
+from ...engine.planning.step_keys import Key, entering
+from ...engine.planning.steps import Compute, Inside, Iterated, Materialise, Move, Nested, Result, Step
 from ...engine.plans.data import Plan
 from ...engine.specs.reshard import ReshardStep
+from ...engine.specs.serial import accumulator_dtype
 from ...engine.specs.spec import Spec
 from ..machines.xla_substitutes import most_summed
-from ..workload.dataflow import Key, entering
 from .assign_layouts import hoist_copies
 from .backends import Backend
 from .combine_all_reduces import combine
@@ -94,6 +96,8 @@ def _add_steps(scope: Scope, steps: Sequence[Step]):
             _materialise(scope, step)
         elif isinstance(step, Nested):
             _add_nested(scope, step)
+        elif isinstance(step, Iterated):
+            _add_iterations(scope, step)
 
 
 def _materialise(scope: Scope, step: Materialise):
@@ -216,6 +220,57 @@ def _add_loop(scope: Scope, step: Nested):
     node = scope.graph.nodes[main]
     node.inner, node.carries = inner, count
     node.buffers = tuple(map(Buffer, results))
+
+
+def _add_iterations(scope: Scope, step: Iterated):
+    """Adds the loop over a serial axis: it carries the sums, and writes each block to its place in the whole."""
+    if step.times == 1:
+        _add_steps(scope, step.steps)
+        return
+    context = scope.context
+    carried = [result for result in step.results if result.axis is None]
+    joined = [result for result in step.results if result.axis is not None]
+    results = tuple((result.value, result.outside) for result in (*carried, *joined))
+    starts = [scope.node("constant", (), key) for key in results]
+    inner = _build_iteration(context, step, carried, joined)
+    around = [scope.read(key) for key in inner.outside]
+    main = scope.several((*starts, *around), results, "loop")
+    node = scope.graph.nodes[main]
+    node.inner, node.carries = (inner,), len(carried)
+    node.buffers = tuple(_accumulator(context, key) for key in results)
+
+
+def _build_iteration(context: Context, step: Iterated, carried: Sequence[Result], joined: Sequence[Result]) -> Graph:
+    """Builds the graph of one iteration over a serial axis: what it adds to each sum, and each block that it writes."""
+    scope = Scope(context)
+    graph = scope.graph
+    sums = [scope.source((result.value, result.outside)) for result in carried]
+    graph.inputs = list(sums)
+    for result in carried:  # an iteration that reads a value of the same key reads it from around the loop
+        scope.env.pop((result.value, result.outside))
+    _add_steps(scope, step.steps)
+    scope.step = step
+    for result, before in zip(carried, sums, strict=True):
+        made = scope.in_order(scope.read((result.value, result.inside)))
+        if result.is_sum:
+            made = scope.node("elementwise", (before, made), (result.value, result.outside))
+        graph.outputs.append(made)
+    for result in joined:
+        made = scope.in_order(scope.read((result.value, result.inside)))
+        graph.outputs.append(graph.add(Node("store", (made,), None, graph.nodes[made].shape, step)))
+    keys = [*((r.value, r.outside) for r in carried), *((r.value, r.inside) for r in joined)]
+    graph.output_buffers = [_accumulator(context, key) for key in keys]
+    hoist_copies(graph, scope.copies)
+    combine(graph, scope.reductions, context.backend.combine_threshold)
+    if context.backend.bfloat16_propagation:
+        store_rounded(graph)
+    return graph
+
+
+def _accumulator(context: Context, key: Key) -> Buffer:
+    """Returns the bytes of a sum over iterations, which has 32 bits at least."""
+    dtype = context.code.dtypes[key[0]]
+    return Buffer(key, item_bytes(accumulator_dtype(dtype)) / item_bytes(dtype))
 
 
 def _add_branches(scope: Scope, step: Nested):

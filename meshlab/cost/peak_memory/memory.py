@@ -32,7 +32,7 @@ from ...engine.code.operations import Literal, item_bytes, nbytes
 from ...engine.code.source import Source
 from ...engine.errors import shown
 from ...engine.gc_pause import no_collection
-from ...engine.planning.steps import Move, Repeated, Step
+from ...engine.planning.steps import Iterated, Move, Repeated, Step
 from ...engine.plans.data import Plan
 from ...engine.specs.spec import Spec
 from ..machines.accuracy import MEMORY, accuracy, other_compiler
@@ -338,7 +338,7 @@ class Memory:
     def _source(self, step: Step | None) -> Source | None:
         if isinstance(step, Move):
             return self.plan.program.value(step.name).source
-        return None if step is None or isinstance(step, Repeated) else step.operation.source
+        return None if step is None or isinstance(step, Iterated | Repeated) else step.operation.source
 
     def __repr__(self):
         rows = [f"{role:<16} {size:>15,} B" for role, size in self.parts.items()]
@@ -395,4 +395,4 @@ def _backend(plan: Plan) -> Backend:
 def _name(step: Step | None) -> str:
     if isinstance(step, Move):
         return step.via.kind
-    return "start" if step is None or isinstance(step, Repeated) else step.operation.name
+    return "start" if step is None or isinstance(step, Iterated | Repeated) else step.operation.name

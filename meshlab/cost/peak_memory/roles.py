@@ -21,7 +21,7 @@ from collections.abc import Container, Mapping
 import jax.numpy as jnp
 
 from ...engine.code.operations import Operation, item_bytes, walk
-from ...engine.planning.steps import Move, Repeated, Step
+from ...engine.planning.steps import Iterated, Move, Repeated, Step
 from ...engine.programs.data import Program, analysis
 from ...engine.programs.trained import backward_operations, donors, needed
 
@@ -55,7 +55,7 @@ class Roles:
         """Returns whether a step belongs to the backward pass."""
         if isinstance(step, Move):
             return step.value in self.backward
-        return step is not None and not isinstance(step, Repeated) and step.operation.backward
+        return step is not None and not isinstance(step, Iterated | Repeated) and step.operation.backward
 
 
 @analysis

@@ -16,11 +16,12 @@ from typing import Any
 import jax.numpy as jnp
 
 from ...engine.code.operations import Literal
+from ...engine.planning.step_keys import Key, keys
 from ...engine.planning.steps import Compute, Nested, Step
 from ...engine.programs.data import Program
 from ...engine.specs.spec import Grid, Spec
 from ..machines.placement import Placement
-from ..workload.dataflow import Key, keys, local_shapes
+from ..workload.dataflow import local_shapes
 from .backends import Backend
 from .graph import Buffer, Graph, Node
 

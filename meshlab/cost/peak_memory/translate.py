@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ...engine.code.operations import Literal, Operation, item_bytes
+from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute
-from ..workload.dataflow import Key
 from ..workload.primitives import EXPENSIVE
 from .graph import Buffer, Node
 from .primitive_kinds import KINDS, ascends, orders

@@ -18,10 +18,10 @@ from jax.extend.core import Literal
 
 from ...engine.code.operations import item_bytes
 from ...engine.jax_compat import call, opened
+from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute
 from ...engine.plans.per_shard_collectives import traced
 from ...engine.rules import names_where
-from ..workload.dataflow import Key
 from ..workload.primitives import EXPENSIVE
 from .graph import Buffer, Node
 from .primitive_kinds import KINDS, ascends, orders

@@ -16,8 +16,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from ...engine.planning.step_keys import Key, Originals
 from ...engine.planning.steps import Compute, Materialise, Move, Step
-from ..workload.dataflow import Flow, Key, Originals, flow
+from ..workload.dataflow import Flow, flow
 from ..workload.primitives import BITCASTS, EXPENSIVE, FUSED, REDUCING
 
 

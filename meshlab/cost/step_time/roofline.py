@@ -24,11 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.planning.steps import Compute, Step
+from ...engine.code.operations import item_bytes
+from ...engine.planning.step_keys import Key
+from ...engine.planning.steps import Compute, Iterated, Step
 from ...engine.rules import TRAITS, names_where
+from ...engine.specs.serial import accumulator_dtype
 from ..machines.hardware import Hardware
 from ..workload.attention import CAUSAL, STORED
-from ..workload.dataflow import Key
 from ..workload.scenario import Numbers, Scenario
 from .flops import Matmul, matmul_of, touches_scores
 
@@ -81,6 +83,24 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
     whole, multiplying = scenario.once(key, lambda: _seconds(matmul, nbytes, is_fused, scenario))
     scores = scenario.is_score(step.operation.outputs[0])
     return Kernel(whole, multiplying, matmul.flops, nbytes, scores)
+
+
+def accumulated(loop: Iterated, scenario: Scenario) -> Kernel:
+    """Returns the cost of adding the results of one iteration over a serial axis to those of the iterations before.
+
+    Each sum is read and written, and its addend is read; compilers do so in one kernel.
+    """
+    dtypes, nbytes = scenario.plan.program.code.dtypes, 0
+    for result in loop.results:
+        if result.is_sum:
+            key, dtype = (result.value, result.inside), dtypes[result.value]
+            wider = item_bytes(accumulator_dtype(dtype)) / item_bytes(dtype)
+            nbytes = nbytes + scenario.nbytes(key) * (1 + 2 * wider)
+    largest = np.maximum if scenario.many else max
+    seconds = (
+        largest(nbytes / scenario.bytes_per_second, scenario.launch) if any(r.is_sum for r in loop.results) else 0.0
+    )
+    return Kernel(seconds, 0.0, 0.0, nbytes)
 
 
 def _seconds(matmul: Matmul, nbytes: Numbers, is_fused: bool, scenario: Scenario) -> tuple[Numbers, Numbers]:

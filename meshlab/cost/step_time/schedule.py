@@ -22,112 +22,20 @@ import numpy as np
 
 from ...engine.code.loops import LOOPS, carried
 from ...engine.code.operations import Block, Operation
-from ...engine.planning.steps import Compute, Inside, Move, Nested, Step
+from ...engine.planning.step_keys import Key, keys, leaving
+from ...engine.planning.steps import Compute, Inside, Iterated, Move, Nested, Step
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
 from ..machines.collective_time import MOVING
 from ..machines.hardware import Switch
 from ..machines.placement import CHIP, Placement
-from ..workload.dataflow import Key, keys, leaving
 from ..workload.per_shard_payloads import payload
 from ..workload.scenario import Numbers, Scenario
 from .fusion import Fusion, fuse
 from .matmul_fusion import MatmulFusion, fuse_matmuls
-from .roofline import Kernel, kernel
+from .roofline import Kernel, accumulated, kernel
+from .spent import Span, Spent
 
 Axes = tuple[str, ...]
-_NONE: tuple[Numbers, Numbers] = (0.0, 0.0)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Span:
-    """The time in which a step runs, in seconds from the beginning of its block.
-
-    Attributes:
-        step: a kernel, a collective, or a loop, branches or region with `inside`.
-        begin: when it begins.
-        end: when it ends.
-        iteration: seconds of one iteration of a loop; of all else its duration.
-        inside: the spans of one iteration, or of the branch that takes longest.
-        times: how many iterations of a loop it stands for.
-        kind: "compute", or the kind of a collective: a step may send something itself.
-        axes: the mesh axes of a collective.
-    """
-
-    step: Step
-    begin: float
-    end: float
-    iteration: float = 0.0
-    inside: tuple[Span, ...] = ()
-    times: float = 1
-    kind: str = "compute"
-    axes: Axes = ()
-
-    def later(self, by: float) -> Span:
-        """Returns the span so many seconds later."""
-        return dataclasses.replace(self, begin=self.begin + by, end=self.end + by)
-
-
-@dataclasses.dataclass
-class Spent:
-    """The cost of a sequence of steps; everything in seconds but `flops` and `nbytes`.
-
-    Attributes:
-        elapsed: from its beginning to its end.
-        compute: of all kernels.
-        compute_bound: of the compute-bound kernels.
-        memory_bound: of the memory-bound kernels.
-        flops: operations of matmuls.
-        nbytes: read from and written to memory.
-        sent: of all collectives, by their mesh axes.
-        busy: of all collectives, by the links that they use.
-        scores: operations, and seconds, of the matmuls that make scores of attention in fused kernels: of the forward
-            (False) and the backward pass.
-        rows: each step with its number of executions and the seconds of one.
-        kernels: each kernel with its number of executions and its cost.
-        spans: when each step runs; empty where there are many points.
-    """
-
-    elapsed: Numbers = 0.0
-    compute: Numbers = 0.0
-    compute_bound: Numbers = 0.0
-    memory_bound: Numbers = 0.0
-    flops: Numbers = 0.0
-    nbytes: Numbers = 0.0
-    sent: dict[Axes, Numbers] = dataclasses.field(default_factory=lambda: defaultdict(float))
-    busy: dict[Any, Numbers] = dataclasses.field(default_factory=lambda: defaultdict(float))
-    scores: dict[bool, tuple[Numbers, Numbers]] = dataclasses.field(default_factory=lambda: {False: _NONE, True: _NONE})
-    rows: list[tuple[Step, Numbers, Numbers]] = dataclasses.field(default_factory=list)
-    kernels: list[tuple[Step, Numbers, Kernel]] = dataclasses.field(default_factory=list)
-    spans: list[Span] = dataclasses.field(default_factory=list)
-
-    def add(self, other: Spent, times: Numbers):
-        """Adds another's cost `times` over; `elapsed` is left to the caller."""
-        for name in ("compute", "compute_bound", "memory_bound", "flops", "nbytes"):
-            setattr(self, name, getattr(self, name) + getattr(other, name) * times)
-        for backward, (flops, seconds) in other.scores.items():
-            self.score(backward, flops * times, seconds * times)
-        for mine, theirs in ((self.sent, other.sent), (self.busy, other.busy)):
-            for key, seconds in theirs.items():
-                mine[key] = mine[key] + seconds * times
-        self.rows += [(step, often * times, seconds) for step, often, seconds in other.rows]
-        self.kernels += [(step, often * times, cost) for step, often, cost in other.kernels]
-
-    def count(self, cost: Kernel, step: Step):
-        """Adds one kernel; `elapsed` is left to the caller."""
-        compute_bound = cost.matmuls >= cost.seconds
-        self.compute = self.compute + cost.seconds
-        self.compute_bound = self.compute_bound + cost.seconds * compute_bound
-        self.memory_bound = self.memory_bound + cost.seconds * (1 - compute_bound)
-        self.flops, self.nbytes = self.flops + cost.flops, self.nbytes + cost.nbytes
-        self.rows.append((step, 1, cost.seconds))
-        if cost.scores:
-            assert isinstance(step, Compute)
-            self.score(step.operation.backward, cost.flops, cost.seconds)
-
-    def score(self, backward: bool, flops: Numbers, seconds: Numbers):
-        """Adds matmuls that make scores."""
-        before = self.scores[backward]
-        self.scores[backward] = before[0] + flops, before[1] + seconds
 
 
 def spend(scenario: Scenario) -> Spent:
@@ -180,7 +88,7 @@ class _Schedule:
         self.scenario, self.original_of = scenario, scenario.plan.program.original_of
         self.executions = 1  # of the block that is walked
         self.later: Callable[[Numbers, Numbers], Numbers] = np.maximum if scenario.many else max
-        self.links = {axis: links_of(scenario.placements[0], axis) for axis in scenario.plan.mesh.axes}
+        self.links = {axis: links_of(scenario.placements[0], axis) for axis in scenario.plan.mesh.devices.axes}
 
     def recompute(self, spent: Spent):
         """Charges the backward pass for scores that a fused kernel recomputes, where the program stores them."""
@@ -281,8 +189,8 @@ class _Schedule:
     def compute(self, step: Step, position: int, matmul_fusion: MatmulFusion, clock: _Clock, spent: Spent) -> Numbers:
         """Runs one kernel, or a loop, from now on; returns when it ends."""
         now = clock.now
-        if isinstance(step, Nested):
-            inner = self.nested(step)
+        if isinstance(step, Nested | Iterated):
+            inner = self.nested(step) if isinstance(step, Nested) else self.iterated(step)
             spent.add(inner, 1)
             # It occupies the links that it uses until it ends.
             waits = (clock.free.get(link, 0.0) * (seconds > 0) for link, seconds in inner.busy.items())
@@ -340,7 +248,24 @@ class _Schedule:
             counted = counted + runs
         return total
 
-    def repeat(self, total: Spent, step: Nested, block: Spent, runs: Numbers):
+    def iterated(self, step: Iterated) -> Spent:
+        """The cost of the loop over a serial axis: of each iteration, and of adding it to what is accumulated."""
+        before, times = self.executions, self.scenario.grid[step.axis]
+        self.executions *= step.times
+        block = self.block(step.steps, [(result.value, result.inside) for result in step.results])
+        self.executions = before
+        added = accumulated(step, self.scenario)
+        block.count(added, step)
+        block.kernels.append((step, 1, added))
+        if not self.scenario.many and added.seconds:
+            block.spans.append(Span(step, block.elapsed, block.elapsed + added.seconds))
+        block.elapsed = block.elapsed + added.seconds
+        total = Spent()
+        total.add(block, times)
+        self.repeat(total, step, block, times)
+        return total
+
+    def repeat(self, total: Spent, step: Nested | Iterated, block: Spent, runs: Numbers):
         """Adds the time of so many iterations behind those that a loop has already."""
         begin, total.elapsed = total.elapsed, total.elapsed + block.elapsed * runs
         if not self.scenario.many and runs and block.spans:

@@ -31,7 +31,8 @@ from ..machines.units import scaled_text, seconds_text, share_text
 from ..machines.xla_substitutes import substituted
 from ..workload.attention import CAUSAL, DEFAULT, STORED, attentions
 from ..workload.scenario import Numbers, Scenario
-from .schedule import Spent, spend
+from .schedule import spend
+from .spent import Spent
 from .utilisation import TOKENS, balance, expected_text, items, of_a_device, over, seconds_again, seconds_at_peak
 
 # What would have to change for each of `Time.ceilings`.

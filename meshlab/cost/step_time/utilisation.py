@@ -25,7 +25,7 @@ from ..machines.accuracy import TimeFactor
 from ..machines.units import seconds_text
 from ..workload.scenario import Numbers, Scenario
 from .model_flops import model_flops, second_runs
-from .schedule import Spent
+from .spent import Spent
 
 # The dims whose product is a language model's tokens.
 TOKENS = ("batch", "seq")
@@ -111,7 +111,7 @@ def expected_text(expected: float | None, factor: TimeFactor | None, machine: st
 
 
 def _devices(scenario: Scenario) -> Numbers:
-    return scenario.ways(tuple(scenario.plan.mesh.axes))
+    return scenario.ways(tuple(scenario.plan.mesh.devices.axes))
 
 
 def _peak(scenario: Scenario, dtype: Any) -> Numbers:

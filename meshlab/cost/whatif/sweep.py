@@ -213,7 +213,7 @@ def _placed(
     follows = {dim: name for name in axes for dim in together(plan.program, {name: 0})}
     for i, point in enumerate(points):
         values = dict(zip(axes, point, strict=True))
-        mesh = Mesh(tuple((name, values.get(name, size)) for name, size in plan.mesh.shape))
+        mesh = plan.mesh.resized({name: values[name] for name in plan.mesh.axes if name in values})
         at = i * len(slices) // len(points)  # the machine varies slowest
         key = (at, mesh.shape)
         if key not in known:
@@ -240,7 +240,7 @@ def _try(plan: Plan, mesh: Mesh, slice_: tuple[Hardware, tuple[int, ...] | None,
             machine, shape, count = slice_
             return place_mesh(machine, shape, mesh, count=count)
         own = machine_of(plan.mesh, "ml.sweep")
-        if mesh.shape == plan.mesh.shape:
+        if mesh.devices.shape == plan.mesh.devices.shape:
             return own
         return place_mesh(own.hardware, None, mesh, count=own.count, requested=own.requested)
     except HardwareError as error:
@@ -267,7 +267,7 @@ def _alike(plan: Plan, placements: Sequence[Placement | None]) -> list[list[int]
     for i, placement in enumerate(placements):
         if placement is not None:
             if id(placement) not in seen:
-                links = [links_of(placement, axis) for axis in plan.mesh.axes]
+                links = [links_of(placement, axis) for axis in plan.mesh.devices.axes]
                 seen[id(placement)] = placement.hardware.platform, *links
             groups.setdefault(seen[id(placement)], []).append(i)
     return list(groups.values())
@@ -296,7 +296,7 @@ def _scenario(
             numbers[id(placement)] = len(distinct)
             distinct.append(placement)
     which = np.array([numbers[id(placement)] for placement in placements])
-    grid = {name: values.get(name, size) for name, size in plan.mesh.shape}
+    grid = {name: values.get(name, size) for name, size in plan.mesh.axes.items()}
     dims = {name: sizes.astype(float) for name, sizes in together(plan.program, values).items()}
     return Scenario(plan, dims, grid, tuple(distinct), which)
 

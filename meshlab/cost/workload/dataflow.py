@@ -12,16 +12,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from ...engine.code.operations import Block, Input
-from ...engine.planning.steps import Compute, Inside, Materialise, Move, Nested, Repeated, Step
+from ...engine.planning.step_keys import Key, Originals, makes, reads
+from ...engine.planning.steps import Step
 from ...engine.programs.data import Program, analysis
-from ...engine.specs.spec import Grid, Spec, local_shape
-
-Key = tuple[int, Spec]
-Originals = Mapping[int, int]
-
-_SCALAR = Spec(())
-
+from ...engine.specs.spec import Grid, local_shape
 
 # So many shapes are kept: each layout of a program of 15,000 operations has some thousands of new ones.
 _SHAPES = 65_536
@@ -53,67 +47,6 @@ def local_shapes(program: Program, grid: Grid) -> LocalShapes:
 @analysis
 def _shapes_by_grid(_program: Program) -> dict[tuple, LocalShapes]:
     return {}
-
-
-def keys(values: Sequence[Input], specs: Sequence[Spec | None], original_of: Originals) -> tuple[Key, ...]:
-    """Returns the keys of values in specs; literals, and values that are not read, have none."""
-    return tuple(
-        [
-            (original_of.get(value, value), spec)
-            for value, spec in zip(values, specs, strict=True)
-            if spec is not None and isinstance(value, int)
-        ]
-    )
-
-
-def reads(step: Step, original_of: Originals) -> tuple[Key, ...]:
-    """Returns the keys that a step reads, in order; one may come twice.
-
-    Args:
-        step: of a plan, parts written out (`Plan.steps`).
-        original_of: the originals of renames and tags, by number (`Program.original_of`).
-    """
-    if isinstance(step, Compute):
-        return keys(step.operation.inputs, step.operands, original_of)
-    if isinstance(step, Move):
-        return ((original_of.get(step.value, step.value), step.start),)
-    if isinstance(step, Materialise):
-        inputs = step.operation.inputs
-        return keys(inputs, (_SCALAR,) * len(inputs), original_of)
-    assert not isinstance(step, Repeated), "repetitions are read written out: plan.steps"
-    return (*keys(step.operation.inputs, step.operands, original_of), *outside(step, original_of))
-
-
-def makes(step: Step, original_of: Originals) -> tuple[Key, ...]:
-    """Returns the keys that a step writes, in order; see `reads`."""
-    if isinstance(step, Move):
-        return ((original_of.get(step.value, step.value), step.via.result),)
-    if isinstance(step, Materialise):
-        return ((step.operation.outputs[0], step.spec),)
-    assert not isinstance(step, Repeated), "repetitions are read written out: plan.steps"
-    return keys(step.operation.outputs, step.results, original_of)
-
-
-def entering(block: Block, inside: Inside, original_of: Originals) -> tuple[Key, ...]:
-    """Returns the inputs of a block inside a step."""
-    return keys(block.inputs, inside.inputs, original_of)
-
-
-def leaving(block: Block, inside: Inside, original_of: Originals) -> tuple[Key, ...]:
-    """Returns the outputs of a block inside a step; literals have no key."""
-    return keys(block.outputs, inside.outputs, original_of)
-
-
-def outside(step: Nested, original_of: Originals) -> tuple[Key, ...]:
-    """Returns the keys that the blocks of a step read from around them, each once."""
-    missing: dict[Key, None] = {}
-    for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
-        defined = set(entering(block, inside, original_of))
-        for within in inside.steps:
-            missing.update(dict.fromkeys(key for key in reads(within, original_of) if key not in defined))
-            defined.update(makes(within, original_of))
-        missing.update(dict.fromkeys(key for key in leaving(block, inside, original_of) if key not in defined))
-    return tuple(missing)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ import numpy as np
 from ...engine.code.loops import carried
 from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.errors import closest, listed, shown
+from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute
 from ...engine.plans.data import Plan
 from ...engine.programs.data import Program, analysis
@@ -32,7 +33,7 @@ from ..machines.placement import Placement
 from ..machines.xla_substitutes import most_summed
 from .attention import ATTENTION, CAUSAL, DEFAULT, STORED, Scores, as_run, fusable, supposed
 from .causal_masks import unmasked
-from .dataflow import Key, local_shapes
+from .dataflow import local_shapes
 
 # A number, or an array of numbers: one for each point.
 Numbers = Any

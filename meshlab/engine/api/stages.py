@@ -17,10 +17,12 @@ from typing import Any
 
 from ..argument_checks import flag
 from ..gc_pause import no_collection
-from ..planning import legality, named_rules
+from ..planning import legality
 from ..planning.planned import plan_steps
+from ..planning.refusal import Refusal
 from ..plans import data as plans
 from ..plans import explain
+from ..plans.iterations import divided
 from ..programs import data as programs
 from ..programs.outline import outline
 from ..programs.rename import made_up, renamed
@@ -56,7 +58,7 @@ class Program(programs.Program):
 
     def refusals(
         self, mesh: Mesh, layout: LayoutLike = None, *, pad: bool = False
-    ) -> dict[str, dict[str, named_rules.Refusal | None]]:
+    ) -> dict[str, dict[str, Refusal | None]]:
         """Says for every dim and mesh axis what would be refused if the dim were moved there; None if nothing.
 
         Args:
@@ -199,7 +201,8 @@ class Plan(plans.Plan):
         Raises:
             MeshlabError: there are no such constraints.
             CompilerError: XLA's partitioner fails on the program, takes too long, or was cancelled.
-            LayoutError: an argument or output is padded: XLA's partitioner takes no shards of different sizes.
+            LayoutError: an argument or output is padded: XLA's partitioner takes no shards of different sizes; or the
+                layout uses a serial axis, which that partitioner does not know.
             MeshError: there are too few devices, and too many are asked for to simulate them.
             RunError: the compiled program holds a collective that cannot be read.
         """
@@ -226,5 +229,7 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
     with no_collection():
         rules = legality.resolve(program, mesh, layout, pad)
         program = scoped(program, mesh, Layout.of(layout))
-        planned = plan_steps(program, rules, Grid(mesh.axes, rules.padded), outline(program))
-    return Plan(program, mesh, Layout.of(layout), rules, planned)
+        grid = Grid(mesh.axes, rules.padded)
+        planned = plan_steps(program, rules, grid, outline(program))
+        plan = Plan(program, mesh, Layout.of(layout), rules, planned)
+        return divided(plan) if rules.serial else plan

@@ -157,12 +157,12 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
     body, count = operation.blocks[0], carried(operation)
     starts = [_start(planner, v, inner) for v, inner in zip(operation.inputs[:count], body.inputs, strict=False)]
     stacked = [_before(planner, v) for v in operation.inputs[count:]]
-    stacked = [Spec(((), *s.splits[1:])) for s in stacked]
+    stacked = [Spec(((), *s.splits[1:]), s.partial) for s in stacked]
     zero = [carry_may_be_partial(planner.uses, v, i, planner.is_zero) for v, i, _ in entering(operation, body)]
     saved, hoped = _save(planner), planner.hoped
     hoping = any(zero[:count])
     while True:
-        inner = [*starts, *(Spec(s.splits[1:]) for s in stacked)]
+        inner = [*starts, *(Spec(s.splits[1:], s.partial) for s in stacked)]
         tried = zip(body.inputs, starts, zero, strict=False)
         planner.hoped = hoped.union(v for v, s, z in tried if hoping and z and not s.partial)
         inside, outputs = _plan_body(planner, operation, inner)
@@ -175,7 +175,7 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
         hoping = hoping and joined != starts
         # A carry that did not stay as partial as it came in is not tried as a partial sum again.
         zero = [z and (not s.partial or s.partial == j.partial) for z, s, j in zip(zero, starts, joined, strict=False)]
-        starts = [j if z else j.reduced() for z, j in zip(zero, joined, strict=False)]
+        starts = [j if z else _waiting(planner, s, j) for z, s, j in zip(zero, starts, joined, strict=False)]
         _restore(planner, saved)
     operands = _read(planner, operation.inputs, [*starts, *stacked], Cause("operand", operation))
     returned = _read(planner, body.outputs, [*starts, *outputs[count:]], Cause("carry", operation))
@@ -229,7 +229,15 @@ def _join(start: Spec, after: Spec, may_be_partial: bool) -> Spec:
     for a, b in zip(start.splits, after.splits, strict=True):
         shared = next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
         splits.append(a[:shared])
-    return Spec(tuple(splits), after.partial if may_be_partial else ())
+    return Spec(
+        tuple(splits), after.partial if may_be_partial else tuple(a for a in after.partial if a in start.partial)
+    )
+
+
+def _waiting(planner: Planner, start: Spec, joined: Spec) -> Spec:
+    """Returns the spec of a carry that does not start from zero: partial only over a serial axis, as it came in."""
+    serial = planner.rules.serial
+    return Spec(joined.splits, tuple(a for a in joined.partial if a in serial and a in start.partial))
 
 
 def _save(planner: Planner):

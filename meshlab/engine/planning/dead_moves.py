@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..code.operations import Input
 from ..specs.spec import Spec
-from .steps import Compute, Materialise, Nested, Repeated, Step
+from .steps import Compute, Materialise, Move, Nested, Repeated, Step
 
 # The specs in which each value is read.
 Reads = dict[int, frozenset[Spec]]
@@ -63,7 +63,7 @@ class _Pruner:
                 step = self.nested(step, read)  # noqa: PLW2901 - the step, its blocks pruned
             elif isinstance(step, Repeated):
                 step = self.repeated(step, read)  # noqa: PLW2901 - the repetition, its steps pruned
-            else:
+            elif isinstance(step, Move):
                 if step.via.result not in read.get(step.value, _NOWHERE):
                     continue
                 self.note(read, ((step.value, step.start),))

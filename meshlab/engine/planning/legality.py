@@ -20,24 +20,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..code.operations import Operation, Scope
-from ..errors import LayoutError, MeshlabError, numbered, shown
-from ..programs.axis_conflicts import (
-    Conflicts,
-    Scans,
-    axis_conflicts,
-    conflicts_by_scope,
-    scanned_dims,
-    scans_by_scope,
-)
-from ..programs.data import Program, analysis
+from ..errors import MeshlabError, shown
+from ..programs.axis_conflicts import Conflicts, Scans
+from ..programs.data import Program
 from ..programs.scoped import scoped as as_scoped
-from ..programs.scoped import scopes
 from ..specs.layout import Layout, LayoutLike
 from ..specs.mesh import Mesh
-from ..specs.scopes import matches, path, rules_in
+from ..specs.scopes import matches, path
+from ..specs.serial import Serial
 from ..specs.spec import Axes, Spec
-from .named_rules import AxesByDim, Refusal, matched_places, matched_scopes, named_rules
+from .named_rules import AxesByDim, matched_places, matched_scopes, named_rules
 from .operation_specs import fitting
+from .refusal import Refusal, refuse
+from .scope_legality import ScopedRules, judged
+from .serial_legality import serial_problems, serial_storage
 from .uneven import in_parts, uneven
 
 
@@ -51,6 +47,7 @@ class LegalRules:
         padded: for sizes that the axes do not divide, what they are padded to; empty unless padding was asked for.
         scopes: the compute rules in each scope that has rules of its own, instead of `compute`.
         globs: the globs that these come of, with the rules of each, in order.
+        serial: the serial axes that split some dim; arguments and outputs are not stored split over them.
     """
 
     compute: AxesByDim
@@ -58,6 +55,7 @@ class LegalRules:
     padded: Mapping[int, int] = dataclasses.field(default_factory=dict)
     scopes: Mapping[Scope, AxesByDim] = dataclasses.field(default_factory=dict)
     globs: tuple[tuple[str, AxesByDim], ...] = ()
+    serial: Mapping[str, Serial] = dataclasses.field(default_factory=dict)
 
     def glob(self, scope: Scope, dim: str) -> str:
         """Returns the glob whose rule for a dim counts in a scope; "" where none has one."""
@@ -114,8 +112,8 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
     problems += _size_problems(program, mesh, compute, "", pad)
     for glob, rules in scoped:
         problems += _size_problems(program, mesh, rules, f"In `{glob}`: ", pad)
-    judged = _judged(program, compute, scoped)
-    for rules, meeting in judged:
+    everywhere = judged(program, compute, scoped)
+    for rules, meeting in everywhere:
         problems += [*_conflicts(rules, meeting.conflicts), *_scanned(program, rules, meeting.scans)]
     for place, place_rules, _ in _different_storage(program, matched):
         problems += _size_problems(program, mesh, place_rules, f"At `{place}`: ", pad)
@@ -124,64 +122,26 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
     for place, place_rules, _ in _different_storage(program, {p: r for p, r in carried.items() if p not in matched}):
         problems += _carried_problems(program, compute, place, place_rules)
     matched = carried
-    _refuse(mesh, layout, problems)
+    for rules, meeting in everywhere:
+        problems += serial_problems(program, mesh, rules, matched, meeting.scopes)
+    refuse(mesh, layout, problems)
 
     def real(rules: AxesByDim) -> dict[str, Axes]:
         split = {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
         majors = program.majors.items()
         return split | {n: fitting(split[d], most, mesh.axes) for n, (d, most) in majors if d in split}
 
-    padded = _padding(program, mesh, (*(rules for rules, _ in judged), *matched.values())) if pad else {}
+    padded = _padding(program, mesh, (*(rules for rules, _ in everywhere), *matched.values())) if pad else {}
     stored = {key: real(rules) for key, rules in {id(rules): rules for rules in matched.values()}.items()}
-    storage = {place: stored[id(rules)] for place, rules in matched.items()}
-    different = [(real(rules), meeting.scopes) for rules, meeting in judged if rules != compute]
+    storage: Mapping[str, AxesByDim] = {place: stored[id(rules)] for place, rules in matched.items()}
+    different = [(real(rules), meeting.scopes) for rules, meeting in everywhere if rules != compute]
     by_scope = {scope: rules for rules, those in different for scope in those}
-    return LegalRules(real(compute), storage, padded, by_scope, tuple((glob, real(rules)) for glob, rules in scoped))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Meeting:
-    """What meets in scopes with the same rules.
-
-    Attributes:
-        scopes: which; `()` stands for whatever is in none, and for what is stored.
-        conflicts: the pairs of dims that are in one operation there.
-        scans: the dims of scans there.
-    """
-
-    scopes: tuple[Scope, ...]
-    conflicts: Conflicts
-    scans: Scans
-
-
-@analysis
-def _meetings(_program: Program) -> dict[tuple[str, ...], list[_Meeting]]:
-    """Returns the memo of what meets in scopes that the same globs match, by the globs of a layout."""
-    return {}
-
-
-def _judged(
-    program: Program, compute: AxesByDim, scoped: list[tuple[str, dict[str, Axes]]]
-) -> list[tuple[AxesByDim, _Meeting]]:
-    """Returns the rules that hold in scopes, with what meets there; without rules by scope, the rules everywhere."""
-    if not scoped:
-        return [(compute, _Meeting((), axis_conflicts(program), scanned_dims(program)))]
-    globs, known = tuple(glob for glob, _ in scoped), _meetings(program)
-    if globs not in known:
-        alike: dict[tuple[bool, ...], list[Scope]] = {}
-        for scope in ((), *scopes(program)):
-            alike.setdefault(tuple(matches(glob, scope) for glob in globs), []).append(scope)
-        known[globs] = [_meeting(program, those) for those in alike.values()]
-    return [(rules_in(meeting.scopes[0], compute, scoped), meeting) for meeting in known[globs]]
-
-
-def _meeting(program: Program, those: list[Scope]) -> _Meeting:
-    """Returns what meets in some scopes, the first of each."""
-    conflicts, scans = Conflicts(), Scans()
-    for scope in those:
-        conflicts = conflicts_by_scope(program).get(scope, {}) | conflicts
-        scans = scans_by_scope(program).get(scope, {}) | scans
-    return _Meeting(tuple(those), conflicts, scans)
+    split = {a for rules in (real(compute), *by_scope.values()) for axes in rules.values() for a in axes}
+    serial = {axis: mesh.serial[axis] for axis in mesh.serial if axis in split}
+    if serial:
+        storage = serial_storage(program, frozenset(serial), real(compute), storage)
+    globs = tuple((glob, real(rules)) for glob, rules in scoped)
+    return LegalRules(real(compute), storage, padded, by_scope, globs, serial)
 
 
 def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
@@ -192,16 +152,6 @@ def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
             f"{what}() was given {shown(mesh)} for its mesh; write program.{what}(ml.mesh(data=2), layout).{turned}"
         )
     return Layout.of(layout)
-
-
-def _refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
-    """Refuses a layout that has problems."""
-    unique = tuple(dict.fromkeys(problems))
-    if unique:
-        count = f"{len(unique):,} problems" if len(unique) > 1 else "one problem"
-        raise LayoutError(
-            f"The layout {shown(str(layout))} on the mesh {mesh} has {count}:\n{numbered(unique)}", unique
-        )
 
 
 def _padding(program: Program, mesh: Mesh, rules: Iterable[AxesByDim]) -> dict[int, int]:
@@ -228,7 +178,7 @@ def refusals(
     compute, problems = named_rules(program, mesh, layout)
     scoped = matched_scopes(program, mesh, layout, problems)
     stored = _different_storage(program, _with_carries(program, matched_places(program, mesh, layout, problems)))
-    _refuse(mesh, layout, problems)
+    refuse(mesh, layout, problems)
     table: dict[str, dict[str, Refusal | None]] = {}
     for dim in program.dims:
         table[dim] = {}
@@ -238,20 +188,19 @@ def refusals(
             moved = compute | {dim: (axis,)}
             reasons = [
                 *_size_problems(program, mesh, {dim: (axis,)}, "", pad or None),
-                *_moved_problems(program, moved, scoped, dim),
+                *_moved_problems(program, mesh, moved, scoped, dim),
                 *(p for place, rules in places for p in _storage_problems(program, moved, place, rules)),
             ]
             table[dim][axis] = reasons[0] if reasons else None
     return table
 
 
-def _moved_problems(
-    program: Program, moved: AxesByDim, scoped: list[tuple[str, dict[str, Axes]]], dim: str
-) -> Iterable[Refusal]:
+def _moved_problems(program: Program, mesh: Mesh, moved: AxesByDim, scoped: ScopedRules, dim: str) -> Iterable[Refusal]:
     """Yields the problems of a dim that was moved, in all scopes."""
-    for rules, meeting in _judged(program, moved, scoped):
+    for rules, meeting in judged(program, moved, scoped):
         yield from _scanned(program, {dim: rules[dim]}, meeting.scans)
         yield from _conflicts(rules, meeting.conflicts, about=dim)
+        yield from serial_problems(program, mesh, {dim: rules[dim]}, {}, meeting.scopes)
 
 
 def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict[str, dict[str, Axes]]:

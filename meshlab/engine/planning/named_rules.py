@@ -8,11 +8,9 @@ rule is left out; in a glob `?` stands for one character first. What is wrong co
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 
-from ..code.source import Source
 from ..errors import closest, listed, some
 from ..programs.data import Program
 from ..programs.rename import made_up
@@ -21,29 +19,9 @@ from ..specs.layout import Layout
 from ..specs.mesh import Mesh
 from ..specs.scopes import matches, path
 from ..specs.spec import Axes
+from .refusal import Refusal
 
 AxesByDim = Mapping[str, Axes]
-
-
-@dataclasses.dataclass(frozen=True)
-class Refusal:
-    """The reason why something is not legal.
-
-    Attributes:
-        code: "unknown_dim", "unknown_axis", "unknown_place", "unknown_scope", "unused_dim", "repeated_axis",
-            "not_divisible", "another_size", "conflict" or "pipeline".
-        text: the reason.
-        fix: what would be legal.
-        source: the user's line that it is about, if there is one.
-    """
-
-    code: str
-    text: str
-    fix: str
-    source: Source | None = None
-
-    def __str__(self):
-        return f"{self.text} {self.fix}".strip()
 
 
 def named_rules(program: Program, mesh: Mesh, layout: Layout) -> tuple[dict[str, Axes], list[Refusal]]:

@@ -23,12 +23,14 @@ from ..programs.data import Program, analysis
 from ..programs.outline import Outline, Repetition
 from ..rules import PER_SHARD
 from ..specs.reshard import price, reduced_spec, reshard
+from ..specs.serial import EACH
 from ..specs.spec import Axes, Grid, Spec, replicated
 from .legality import LegalRules
 from .named_rules import AxesByDim
 from .operation_specs import OperationSpecs, specs_of_operation
 from .propagation import lets_through, may_stay_partial
 from .scope import CachedPlan, Scope
+from .serial_sums import common_axes, stays_partial, stop, usable, waiting
 from .steps import Cause, Compute, Materialise, Move
 from .target_specs import target_specs
 
@@ -94,6 +96,9 @@ class Planner:
     def reduce(self, value: int, cause: Cause | None = None, needed: Spec | None = None) -> Spec:
         """Reduces a partial sum to its target spec, or to what its only reader needs, for good."""
         target = reduced_spec(self.specs[value], self.targets.get(value) or (needed and needed.reduced()))
+        if self.rules.serial:
+            in_block = self.scope_of[self.original_of.get(value, value)].depth > 0
+            target = waiting(self.specs[value], target, self.rules.serial, in_block)
         self.obtain(value, target, cause or Cause("sum"))
         self.specs[value] = target
         return target
@@ -111,11 +116,13 @@ class Planner:
         if deferred is not None:
             self.materialise(scope, deferred, target, cause)
             return
+        if self.rules.serial:
+            available = self.stopped(value, available, target, cause)
         candidate = min(
             (reshard(spec, target, self.sizes) for spec in available if set(target.partial) <= set(spec.partial)),
             key=lambda candidate: price(candidate, self.sizes),
         )
-        spec = candidate.start
+        spec, available = candidate.start, scope.available.get(original, ())
         for step in candidate.steps:
             if step.result not in available:
                 scope.steps.append(Move(original, spec, step, cause, value, candidate))
@@ -123,12 +130,22 @@ class Planner:
             spec = step.result
         scope.available[original] = available
 
+    def stopped(self, value: int, available: Sequence[Spec], target: Spec, cause: Cause) -> tuple[Spec, ...]:
+        """Returns the specs from which a value is moved to a target, so that no move goes over devices and time."""
+        serial, over = self.rules.serial, set(target.partial).difference(self.rules.serial)
+        starts = usable([spec for spec in available if over <= set(spec.partial)], target, serial)
+        between = stop(starts[0], target, serial)
+        if between is None:
+            return starts
+        self.obtain(value, between, cause)
+        return (between,)
+
     # Operations
 
     def operation(self, scope: Scope, operation: Operation):
         """Plans one operation without blocks."""
         name = operation.name
-        if operation.outputs[0] in self.materialisable:
+        if operation.outputs[0] in self.materialisable and not self.waits(operation):
             self.defer(scope, operation)
         elif name == "tag" and operation.params["tag"] in self.rules.storage:
             stored = self.rules.spec(self.names[operation.outputs[0]], operation.params["tag"])
@@ -275,8 +292,30 @@ class Planner:
             if not set(self.specs[value].partial) <= set(keep):
                 self.reduce_to(value, keep, Cause("sum", operation))
 
+    def waits(self, operation: Operation) -> bool:
+        """Says whether an operation reads a partial sum over a serial axis."""
+        serial = self.rules.serial
+        return bool(serial) and any(
+            s is not None and not serial.keys().isdisjoint(s.partial) for s in map(self.spec_of, operation.inputs)
+        )
+
     def common(self, operation: Operation, partial: list[int]) -> Axes:
         """Returns the mesh axes over which an operation's operands may stay partial."""
+        if not self.waits(operation):
+            return self.let_through(operation, partial)
+        specs, factors = [self.spec_of(v) for v in operation.inputs], self.factors[operation]
+        asked = {a for axes in self.asked(operation).values() for a in axes}
+        waiting_here = len(self.chain) > 1 and all(each.reduce != EACH for each in self.rules.serial.values())
+        over = {a for spec in specs if spec is not None for a in spec.partial if a in self.rules.serial}
+        free = {
+            axis
+            for axis in (over | common_axes(specs) if waiting_here else over) - asked
+            if stays_partial(axis, operation, factors, specs, self.is_zero)
+        }
+        return tuple(sorted(free.union(self.let_through(operation, partial)) if over <= free else free - over))
+
+    def let_through(self, operation: Operation, partial: list[int]) -> Axes:
+        """Returns the mesh axes over which its rule lets partial sums go through an operation."""
         if not lets_through(operation, self.factors[operation], partial, self.is_zero):
             return ()
         specs = [self.spec_of(v) for v in operation.inputs]
@@ -288,7 +327,6 @@ class Planner:
         """Reduces a partial sum but for the axes to keep."""
         if not keep:
             self.reduce(value, cause)
-            return
         spec = self.specs[value]
         target = Spec(spec.splits, tuple(a for a in spec.partial if a in keep))
         self.obtain(value, target, cause)

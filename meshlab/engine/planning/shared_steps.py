@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 
 from ..programs.outline import Repetition
-from .steps import Cause, Compute, Materialise, Move, Nested, Repeated, Step
+from .steps import Cause, Compute, Iterated, Materialise, Move, Nested, Repeated, Step
 
 
 def unfolded(steps: Iterable[Step]) -> tuple[Step, ...]:
@@ -20,6 +20,8 @@ def unfolded(steps: Iterable[Step]) -> tuple[Step, ...]:
     for step in steps:
         if isinstance(step, Repeated):
             written += written_out(step)
+        elif isinstance(step, Iterated):
+            written.append(dataclasses.replace(step, steps=unfolded(step.steps)))
         elif isinstance(step, Nested):
             blocks = (dataclasses.replace(block, steps=unfolded(block.steps)) for block in step.blocks)
             written.append(dataclasses.replace(step, blocks=tuple(blocks)))
@@ -52,6 +54,8 @@ def each_once(
             yield from each_once(written_out(step), times * len(group), group) if group else ()
             continue
         yield step, times, repetitions
+        if isinstance(step, Iterated):
+            yield from each_once(step.steps, times * step.times, repetitions)
         if isinstance(step, Nested):
             for position, block in enumerate(step.blocks):
                 # A loop is tested once more than its trip count.
@@ -71,6 +75,8 @@ def stand_ins(steps: Iterable[Step]) -> dict[Repetition, Repetition]:
     for step in steps:
         if isinstance(step, Repeated):
             stand_in_of[step.repetition] = first.setdefault(id(step.steps), step.repetition)
+        elif isinstance(step, Iterated):
+            stand_in_of |= stand_ins(step.steps)
         elif isinstance(step, Nested):
             # The steps of a repetition in its own block come after those that it asked for in the blocks around.
             stand_in_of |= {one: other for block in step.blocks for one, other in stand_ins(block.steps).items()}
@@ -83,7 +89,7 @@ def _renumbered(step: Step, repetition: Repetition) -> Step:
     if isinstance(step, Move):
         value, name = values[step.value], values[step.name]
         return Move(value, step.start, step.via, _renumbered_cause(step.cause, repetition), name, step.reshard)
-    assert not isinstance(step, Repeated)
+    assert not isinstance(step, Repeated | Iterated)
     operation = operations[step.operation]
     if isinstance(step, Compute):
         return Compute(operation, step.operands, step.results, step.per_shard, step.known)

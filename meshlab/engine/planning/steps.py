@@ -4,6 +4,7 @@
     Materialise  a constant or an iota, made in whatever spec is asked for
     Move         one step of a reshard: a slice or a collective
     Nested       a loop, branches, or a region rematerialised behind a barrier, with the steps of its blocks
+    Iterated     the loop over a serial axis, whose iterations are added up, or joined (`plans/iterations.py`)
     Repeated     the steps of one repetition of a stretch; repetitions planned alike share them (`shared_steps.py`)
 
 Values are known by number *and* spec: one value may be on a device in several specs at once, and a step names the one
@@ -142,6 +143,49 @@ class Nested:
         return "\n".join(texts)
 
 
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a loop over a serial axis makes of one value of its iterations.
+
+    Attributes:
+        value: the value's number; of renames and tags the original's.
+        inside: its spec in an iteration: split or partial over the serial axis, or neither.
+        outside: its spec after the loop: without that axis.
+        axis: the axis of the value along which iterations are joined; None where they are added up, or where all make
+            the same, which the last one leaves.
+    """
+
+    value: int
+    inside: Spec
+    outside: Spec
+    axis: int | None = None
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether iterations are added up."""
+        return self.axis is None and self.inside != self.outside
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Iterated:
+    """The loop over a serial axis: each iteration computes the next block of all that is split over it.
+
+    Attributes:
+        axis: the serial axis.
+        times: the number of iterations.
+        steps: those of an iteration; they read the values around them by themselves.
+        results: what is known after the loop.
+    """
+
+    axis: str
+    times: int
+    steps: tuple[Step, ...]
+    results: tuple[Result, ...]
+
+    def __str__(self):
+        return "\n    ".join([f"{self.axis} × {self.times}", *"\n".join(map(str, self.steps)).splitlines()])
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Repeated:
     """The steps of one repetition of a stretch.
@@ -155,4 +199,4 @@ class Repeated:
     steps: tuple[Step, ...]
 
 
-Step = Compute | Materialise | Move | Nested | Repeated
+Step = Compute | Materialise | Move | Nested | Iterated | Repeated

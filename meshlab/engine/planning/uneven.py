@@ -12,7 +12,7 @@ import math
 from ..programs.data import Program
 from ..specs.mesh import Mesh
 from ..specs.spec import Axes
-from .named_rules import Refusal
+from .refusal import Refusal
 
 
 def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Refusal:

@@ -24,6 +24,7 @@ from ..rules import PER_SHARD
 from ..specs.reshard import ReshardStep, gather_then_slice, price, sent_shape, wire_bytes
 from ..specs.routes import Rerouted, Route
 from ..specs.spec import Axes, Grid, Spec, local_shape
+from .iteration_causes import IterationCauses
 from .partial_sums import Origins, Split
 from .per_shard_collectives import per_shard_collectives_of
 from .remedies import OFF, ON, STORED, Change, Remedy, sentence
@@ -118,7 +119,7 @@ class _Story:
 
     def __init__(self, program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]):
         self.program, self.rules, self.grid = program, rules, grid
-        self.steps = tuple(each_once(steps))
+        self.steps, self.iterations = tuple(each_once(steps)), IterationCauses(steps, rules)
         any_per_shard = any(isinstance(step, Compute) and step.per_shard for step, *_ in self.steps)
         self.per_shard = per_shard_collectives_of(steps, program, grid) if any_per_shard else {}
         self.origins = Origins(program, (step for step, *_ in self.steps), stand_ins(steps))
@@ -200,7 +201,7 @@ class _Story:
             value = f"gradient of {parameter}" if parameter else value
         return {
             "source": source,
-            "because": because + ".",
+            "because": because + self.iterations.of_sum(step, operation) + ".",
             "remedies": (self.off(pairs, "then every device adds up the whole sum itself"),),
             "value": value,
         }
@@ -240,6 +241,7 @@ class _Story:
             remedies = (Remedy(f"let all branches leave `{dim}` split alike"), self.off([(dim, split)]))
         else:
             because, remedies = self.needed(cause, dim, split, step)
+        because += self.iterations.of_move(step)
         story = {"source": source, "because": because, "remedies": remedies, "chain": self.chain(step)}
         place = self.stored(step, dim) if cause.kind == "operand" else None
         return story | ({"value": place} if place is not None else {})

@@ -180,8 +180,9 @@ class Plan:
         asked = self.program.find(value)
         where = self.mesh.coordinates(device)
         ranges = []
-        for size, split in zip(asked.shape, self.spec(value).splits, strict=True):
-            index = 0
+        for size, own in zip(asked.shape, self.spec(value).splits, strict=True):
+            # The blocks of a serial axis are one range, gone through one after another.
+            index, split = 0, tuple(axis for axis in own if axis in where)
             for axis in split:
                 index = index * self.mesh.axes[axis] + where[axis]
             part = self.grid.padded.get(size, size) // math.prod(self.grid[a] for a in split) if split else size

@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import MeshlabError, first_of
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute
-from ..specs.mesh import Mesh
+from ..specs.serial import Serial
 from ..tables import html_rows, text_rows
 from .collectives import Collective, wire_bytes_by_axis
 from .data import Plan
@@ -141,7 +141,7 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     """Lists the plan's table: exact figures by name, then predicted ones, where the mesh is placed on a machine."""
     stored = plan.stored
     lines = [
-        ("mesh", str(Mesh(plan.mesh.shape))),  # its machine stands with the times
+        ("mesh", str(dataclasses.replace(plan.mesh, on=None))),  # its machine stands with the times
         ("layout", str(plan.layout) or "nothing is sharded"),
         ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
         ("sent by a device", f"{plan.wire_bytes:,.0f} B a step"),
@@ -186,7 +186,7 @@ def to_json(plan: Plan) -> str:
     return json.dumps(
         {
             "schema": 1,
-            "mesh": dict(plan.mesh.shape),
+            "mesh": {n: s.to_dict() if isinstance(s, Serial) else s for n, s in plan.mesh.shape},
             "layout": plan.layout.to_dict(),
             "collectives": [
                 dataclasses.asdict(c) | {"source": str(c.source) if c.source else None, "remedy": c.remedy}

@@ -26,7 +26,7 @@ from ..code.operations import Code, Literal, Operation, nbytes
 from ..jax_compat import needed, opened, with_shape
 from ..passes.common_subexpressions import per_shard_key
 from ..planning.shared_steps import counted
-from ..planning.steps import Compute, Move, Nested, Repeated, Step
+from ..planning.steps import Compute, Iterated, Move, Nested, Repeated, Step
 from ..programs.data import Program, analysis
 from ..programs.outline import Repetition
 from ..rules.per_shard import PER_SHARD, ShardedOperation
@@ -145,6 +145,9 @@ class _Walk:
         # The loop in which a value was made, counted from outside, and the trip count of each.
         self.depth: dict[int, int] = {}
         self.times = [1]
+        # The outermost loop in which anything is sent: 1 in that over a serial axis, which has nothing in it that could
+        # stand in front.
+        self.least = 0
 
     def steps(self, steps: Iterable[Step]):
         for step in steps:
@@ -152,6 +155,8 @@ class _Walk:
                 self.compute(step)
             if isinstance(step, Nested):
                 self.nested(step)
+            elif isinstance(step, Iterated):
+                self.iterated(step)
             elif isinstance(step, Repeated):
                 self.repeated(step)
             elif not isinstance(step, Move):
@@ -175,6 +180,14 @@ class _Walk:
     def note_depth(self, values: Iterable[int]):
         if len(self.times) > 1:
             self.depth.update(dict.fromkeys(map(self.walked, values), len(self.times) - 1))
+
+    def iterated(self, step: Iterated):
+        # A loop sends for itself: compilers merge nothing of two loops, nor of a loop and what is around it.
+        self.times.append(step.times)
+        seen, self.seen, self.least = self.seen, set(), 1
+        self.steps(step.steps)
+        self.seen, self.least = seen, 0
+        self.times.pop()
 
     def nested(self, step: Nested):
         is_loop = step.operation.name in LOOPS
@@ -203,6 +216,7 @@ class _Walk:
                 self.seen.add(key)
                 # A value from outside a loop is sent once, in front of it.
                 deepest = max((self.depth.get(v, 0) for v, _ in sent if v is not None), default=0)
+                deepest = max(deepest, self.least)
                 counts[collective] = counts.get(collective, 0) + self.times[min(deepest, len(self.times) - 1)]
 
     def collectives(self, step: Compute) -> tuple[PerShardCollective, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -17,7 +18,8 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from ..code.operations import Input, Literal
-from ..planning.steps import Compute, Materialise, Move, Nested, Step
+from ..planning.step_keys import reads
+from ..planning.steps import Compute, Iterated, Materialise, Move, Nested, Result, Step
 from ..plans.data import Plan
 from ..plans.per_shard_collectives import crossing, sharded_operation
 from ..programs.data import Program
@@ -25,6 +27,7 @@ from ..rules import PER_SHARD
 from ..rules.per_shard import bind
 from ..specs.reshard import ReshardStep, sent_shape
 from ..specs.routes import Mirrored, Rerouted, Shifted, pairs
+from ..specs.serial import accumulator_dtype
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .interpret import run_blocks
 from .padding import cut, grown, neutralized
@@ -38,16 +41,22 @@ def partition_spec(spec: Spec) -> PartitionSpec:
 
 
 class MeshDevice:
-    """The device that a function inside `shard_map` runs on; it reaches the others by collectives."""
+    """The device that a function inside `shard_map` runs on; it reaches the others by collectives.
 
-    def __init__(self, sizes: Mapping[str, int]):
-        self.sizes = sizes
+    Args:
+        sizes: the mesh axes' sizes.
+        iteration: of the loop over a serial axis, by that axis: which of its blocks this is.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], iteration: Mapping[str, Any] = MappingProxyType({})):
+        self.sizes, self.iteration = sizes, iteration
 
     def index(self, axes: Axes) -> Any:
         """Returns which part this device holds of an axis that is sharded over mesh `axes`, major first."""
         number: Any = jnp.zeros((), jnp.int32)
         for axis in axes:
-            number = number * self.sizes[axis] + lax.axis_index(axis)
+            here = self.iteration[axis] if axis in self.iteration else lax.axis_index(axis)
+            number = number * self.sizes[axis] + here
         return number
 
     def all_reduce(self, x: Any, axes: Axes, operation: str) -> Any:
@@ -94,12 +103,13 @@ class Lowering:
     Args:
         program: whose steps they are.
         sizes: the mesh axes' sizes.
+        device: the device that they run on.
     """
 
-    def __init__(self, program: Program, sizes: Grid):
+    def __init__(self, program: Program, sizes: Grid, device: MeshDevice | None = None):
         self.program, self.sizes = program, sizes
         self.code, self.original_of = program.code, program.original_of
-        self.device = MeshDevice(sizes)
+        self.device = device or MeshDevice(sizes)
 
     def run(self, steps: Sequence[Step], shards: Shards):
         """Runs steps in order, parts written out; adds their results to `shards`."""
@@ -115,6 +125,8 @@ class Lowering:
                 shards[step.operation.outputs[0], step.spec] = self.materialise(step, shards)
             elif isinstance(step, Nested):
                 self.nested(step, shards)
+            elif isinstance(step, Iterated):
+                self.iterated(step, shards)
 
     def read(self, shards: Shards, values: Sequence[Input], specs: Sequence[Spec | None]) -> list[Any]:
         """Returns the shards of inputs, and the values of literals."""
@@ -155,6 +167,46 @@ class Lowering:
         operation, evaluate = step.operation, functools.partial(self.inside, step, shards)
         results = run_blocks(operation, self.read(shards, operation.inputs, step.operands), evaluate)
         shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))
+
+    def iterated(self, step: Iterated, shards: Shards):
+        """Runs the loop over a serial axis: sums are accumulated, blocks are joined one behind the other."""
+        sums, joined = [r for r in step.results if r.axis is None], [r for r in step.results if r.axis is not None]
+
+        def iteration(before: Sequence[Any], number: Any) -> tuple[list[Any], list[Any]]:
+            known = self.tied(step, shards, number)
+            lowering = Lowering(self.program, self.sizes, MeshDevice(self.sizes, {step.axis: number}))
+            lowering.run(step.steps, known)
+            addends = [known[r.value, r.inside] for r in sums]
+            after = [a + b.astype(a.dtype) if r.is_sum else b for r, a, b in zip(sums, before, addends, strict=True)]
+            return after, [known[r.value, r.inside] for r in joined]
+
+        starts = list(map(self.start, sums))
+        totals, blocks = lax.scan(iteration, starts, jnp.arange(step.times, dtype=jnp.int32))
+        for result, total in zip(sums, totals, strict=True):
+            shards[result.value, result.outside] = (
+                total.astype(self.code.dtypes[result.value]) if result.is_sum else total
+            )
+        for result, stack in zip(joined, blocks, strict=True):
+            shards[result.value, result.outside] = self.joined(result, stack)
+
+    def start(self, result: Result) -> Any:
+        """Returns the zeros that addends are added to, in 32 bits at least."""
+        shape = local_shape(self.code.shapes[result.value], result.inside, self.sizes)
+        dtype = self.code.dtypes[result.value]
+        return jnp.zeros(shape, accumulator_dtype(dtype) if result.is_sum else dtype)
+
+    def joined(self, result: Result, stack: Any) -> Any:
+        """Returns the blocks of all iterations as one array, without padding."""
+        assert result.axis is not None
+        blocks = jnp.moveaxis(stack, 0, result.axis)
+        shape = (*blocks.shape[: result.axis], -1, *blocks.shape[result.axis + 2 :])
+        return cut(blocks.reshape(shape), local_shape(self.code.shapes[result.value], result.outside, self.sizes))
+
+    def tied(self, step: Iterated, shards: Shards, number: Any) -> Shards:
+        """Returns the shards that an iteration knows: what it gathers is tied to its number, or XLA gathers it once."""
+        sending = (s for s in step.steps if isinstance(s, Move) and s.via.kind != "slice")
+        keys = [key for s in sending for key in reads(s, self.original_of) if key in shards]
+        return shards | {key: lax.optimization_barrier((shards[key], number))[0] for key in dict.fromkeys(keys)}
 
     def inside(self, step: Nested, shards: Shards, number: int, arrays: Sequence[Any]) -> list[Any]:
         """Runs one of a step's blocks on its inputs; returns its outputs."""

@@ -37,8 +37,8 @@ _compiled: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def mesh_axes(plan: Plan) -> tuple[tuple[str, int], ...]:
-    """Returns the mesh's axes and sizes, major first; one of size 1 where there are none."""
-    return plan.mesh.shape or (("device", 1),)
+    """Returns the mesh's axes of devices and their sizes, major first; one of size 1 where there are none."""
+    return tuple(plan.mesh.devices.axes.items()) or (("device", 1),)
 
 
 def jax_mesh(plan: Plan, on: Sequence[Any]) -> Mesh:

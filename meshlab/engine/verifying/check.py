@@ -111,9 +111,10 @@ def check(plan: Plan, args: Sequence[Any]) -> Report:
     executable = compiled(plan)
     platform = executable.input_shardings[0][0].mesh.devices.flat[0].platform if plan.program.arguments else "cpu"
     predicted, notes = predicted_totals(plan, platform)
-    read = read_collectives(executable.as_text(), plan.mesh.axes, unknown_trips=1)
+    axes = plan.mesh.devices.axes
+    read = read_collectives(executable.as_text(), axes, unknown_trips=1)
     read_totals = {(k, a or ("?",)): n for (k, a), n in totals(read).items() if n}
-    together = () if predicted == read_totals else merged(plan.collectives, read, plan.mesh.axes, _executed(platform))
+    together = () if predicted == read_totals else merged(plan.collectives, read, axes, _executed(platform))
     size = sum(plan.program.value(a.value).nbytes for a in plan.program.arguments)
     if args or size <= MOST_DRAWN:
         errors, said = _errors(plan, args)

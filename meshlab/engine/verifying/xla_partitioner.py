@@ -44,7 +44,7 @@ from jax.sharding import NamedSharding
 
 from ..code.operations import Block, Input, Literal, Operation
 from ..devices import compiler_options, devices
-from ..errors import CompilerError, LayoutError, MeshlabError, closest, shown, some
+from ..errors import CompilerError, LayoutError, MeshlabError, closest, listed, shown, some
 from ..planning.uneven import uneven
 from ..plans.data import Plan
 from ..running import compile_worker
@@ -194,6 +194,12 @@ def partitioned(
         known = " and ".join(f'"{name}" ({what})' for name, what in CONSTRAINTS.items())
         near = closest(constraints, CONSTRAINTS)
         raise MeshlabError(f"xla() was asked for the constraints {shown(constraints)}; there are {known}.{near}")
+    if plan.rules.serial:
+        raise LayoutError(
+            f"plan.xla() hands the layout to XLA's own partitioner, which knows no axis in time: this plan runs"
+            f" {listed(plan.rules.serial)} one block after another. Plan without it, on ml.mesh({_sizes(plan)}), to see"
+            " what XLA inserts."
+        )
     count = plan.mesh.size
     watch = Watch(f"{count} simulated CPU devices", "plan.xla(timeout={:g})", timeout, progress, cancel)
     _refuse_uneven(plan, "plan.xla()")
@@ -203,7 +209,7 @@ def partitioned(
     executable = functools.cache(functools.partial(_compile, plan, on, constraints))
     if on[0].platform != "cpu":
         text = executable().as_text()
-    sizes = plan.mesh.axes
+    sizes = plan.mesh.devices.axes
     collectives = read_collectives(text, sizes, unknown_trips=1)
     inserted = {(kind, axes or ("?",)): count for (kind, axes), count in totals(collectives).items()}
     planned, notes = predicted_totals(plan, on[0].platform)
@@ -213,6 +219,10 @@ def partitioned(
         notes = (*notes, _UNKNOWN_GROUPS)
     sent = sum(n * wire_factor(kind, math.prod(sizes[a] for a in axes)) for (kind, axes), n in planned.items())
     return Partitioned(planned, inserted, sent, _sent(collectives, text, count), constraints, plan, executable, notes)
+
+
+def _sizes(plan: Plan) -> str:
+    return ", ".join(f"{name}={size}" for name, size in plan.mesh.devices.axes.items())
 
 
 def _tried(plan: Plan, constraints: str, watch: Watch) -> str:

@@ -15,7 +15,7 @@ import contextlib
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...auto.constraints import read_constraints
@@ -28,7 +28,7 @@ from ...engine.programs.resize import check_sizes
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...engine.specs.spec import Axes
-from .document import Document, Machine, Sizes
+from .document import Document, Machine, MeshSizes
 from .intents import (
     Edit,
     MergeAxes,
@@ -75,7 +75,7 @@ def edited(intent: Edit, document: Document, program: Any, custom: CustomMachine
             return _merged(document, axes, name, custom)
         case ResizeAxis(axis, size):
             _check_axes(document.mesh, [axis])
-            mesh = tuple((each, size if each == axis else long) for each, long in document.mesh)
+            mesh = Mesh(document.mesh).resized({axis: size}).shape
             after = _with_mesh(document, mesh, lambda _, axes: axes)
             return placed(after, document.machine, _kept(mesh, axis), custom)
         case ResizeDim(dim, size):
@@ -124,7 +124,7 @@ def settled(document: Document, program: Any) -> Document:
     return dataclasses.replace(document, pins=tuple(pins.items()), dims=tuple(program.dims.items()))
 
 
-def _check_axes(mesh: Sizes, axes: Any):
+def _check_axes(mesh: MeshSizes, axes: Any):
     known = dict(mesh)
     unknown = [axis for axis in axes if axis not in known]
     if unknown:
@@ -132,7 +132,13 @@ def _check_axes(mesh: Sizes, axes: Any):
         raise LayoutError(f"The mesh has no axis {listed(map(str, unknown))}.{near}")
 
 
-def _with_mesh(document: Document, mesh: Sizes, follow: Follow) -> Document:
+def _refuse_serial(mesh: MeshSizes, axes: Sequence[str], what: str):
+    serial = [axis for axis in axes if axis in Mesh(mesh).serial]
+    if serial:
+        raise LayoutError(f"`{serial[0]}` is a serial axis, which cannot be {what}; it can be resized.")
+
+
+def _with_mesh(document: Document, mesh: MeshSizes, follow: Follow) -> Document:
     """Returns a document with another mesh, whose rules and pins follow; a pin for which there is no axis goes."""
     mesh = Mesh(mesh).shape
     layout, pins = document.layout, []
@@ -152,12 +158,13 @@ def _with_mesh(document: Document, mesh: Sizes, follow: Follow) -> Document:
 
 def _split(document: Document, axis: str, outer: Any, name: str, custom: CustomMachines) -> Document:
     _check_axes(document.mesh, [axis])
-    size = dict(document.mesh)[axis]
+    _refuse_serial(document.mesh, [axis], "split")
+    size = Mesh(document.mesh).axes[axis]
     if not is_whole(outer) or outer < 1 or size % outer:
         parts = listed(str(n) for n in range(2, size) if size % n == 0)
         fix = f" Its outer part can be {parts}." if parts else ""
         raise LayoutError(f"`{axis}` of {size:,} cannot be split into {shown(outer)} outer parts.{fix}")
-    new: Sizes = ((name, outer), (axis, size // outer))
+    new: MeshSizes = ((name, outer), (axis, size // outer))
     mesh = tuple(part for each in document.mesh for part in (new if each[0] == axis else (each,)))
     after = _with_mesh(
         document, mesh, lambda _, axes: tuple(p for a in axes for p in ((name, axis) if a == axis else (a,)))
@@ -169,7 +176,8 @@ def _merged(document: Document, axes: Axes, name: str | None, custom: CustomMach
     _check_axes(document.mesh, axes)
     if len(set(axes)) < 2 or len(set(axes)) < len(axes):
         raise LayoutError(f"Two different mesh axes or more can be merged, not {listed(axes)}.")
-    merged, sizes = name or axes[-1], dict(document.mesh)
+    _refuse_serial(document.mesh, axes, "merged")
+    merged, sizes = name or axes[-1], Mesh(document.mesh).axes
     whole = math.prod(sizes[axis] for axis in axes)
     left = [each for each in document.mesh if each[0] not in axes[1:]]
     mesh = tuple((merged, whole) if axis == axes[0] else (axis, size) for axis, size in left)
@@ -191,7 +199,7 @@ def _merged(document: Document, axes: Axes, name: str | None, custom: CustomMach
     return placed(dataclasses.replace(after, pins=pins), document.machine, _kept(mesh, *axes, merged), custom)
 
 
-def _kept(mesh: Sizes, *changed: str) -> dict[str, str]:
+def _kept(mesh: MeshSizes, *changed: str) -> dict[str, str]:
     """Returns the names of axes that have not changed, by themselves."""
     return {name: name for name, _ in mesh if name not in changed}
 

@@ -23,7 +23,7 @@ from ...cost.machines.hardware import Hardware, HardwareError, Switch, Torus, ha
 from ...cost.machines.meshes import slice_of
 from ...cost.machines.placement import AxisPlacement, Placement, as_called, place_mesh, shapes_of, slice_shape
 from ...engine.specs.mesh import Mesh
-from .document import Machine, Sizes
+from .document import Machine, MeshSizes
 
 CustomMachines = Mapping[str, Hardware]
 # Another placement of a mesh axis, and the changes that it needs.
@@ -72,7 +72,7 @@ def named(name: str, custom: CustomMachines = NONE) -> tuple[str, Hardware]:
     return machine.name, machine
 
 
-def mesh_on(machine: Machine | None, axes: Sizes, custom: CustomMachines = NONE) -> Mesh:
+def mesh_on(machine: Machine | None, axes: MeshSizes, custom: CustomMachines = NONE) -> Mesh:
     """Returns a mesh on a machine.
 
     Args:
@@ -90,7 +90,7 @@ def mesh_on(machine: Machine | None, axes: Sizes, custom: CustomMachines = NONE)
     return Mesh(axes, place_mesh(named(name, custom)[1], shape, bare, count=count, requested=dict(machine.along)))
 
 
-def as_written(machine: Machine, axes: Sizes, custom: CustomMachines = NONE) -> Machine:
+def as_written(machine: Machine, axes: MeshSizes, custom: CustomMachines = NONE) -> Machine:
     """Returns a machine with its slice's shape, by its usual name.
 
     Raises:
@@ -103,7 +103,7 @@ def as_written(machine: Machine, axes: Sizes, custom: CustomMachines = NONE) -> 
 # Choices
 
 
-def fit(name: str, axes: Sizes, custom: CustomMachines = NONE, most: int = MOST_SHAPES) -> tuple[str, ...]:
+def fit(name: str, axes: MeshSizes, custom: CustomMachines = NONE, most: int = MOST_SHAPES) -> tuple[str, ...]:
     """Returns the slices of a machine that can be had and that a mesh fits, as they are written, the usual one first.
 
     Args:
@@ -121,7 +121,7 @@ def fit(name: str, axes: Sizes, custom: CustomMachines = NONE, most: int = MOST_
 
 
 @functools.lru_cache(maxsize=512)
-def _fit_known(name: str, axes: Sizes, most: int) -> tuple[str, ...]:
+def _fit_known(name: str, axes: MeshSizes, most: int) -> tuple[str, ...]:
     return _fit(hardware(name), Mesh(axes), most)
 
 
@@ -164,7 +164,7 @@ def placements_of(mesh: Mesh) -> dict[str, list[Choice]]:
     """
     placement: Placement = mesh.on
     choices: dict[str, list[Choice]] = {}
-    for name, size in mesh.shape:
+    for name, size in mesh.devices.axes.items():
         choices[name] = []
         for where in _candidates(placement, size):
             others: dict[str, AxisPlacement | None] = {axis: None for axis in placement.requested if axis != name}

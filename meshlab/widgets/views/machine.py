@@ -10,6 +10,7 @@ from ...cost.machines.hardware import Switch, hardware, known
 from ...cost.machines.meshes import slice_of
 from ...cost.machines.placement import AxisPlacement, Placement
 from ...engine.specs.mesh import Mesh
+from ..state.document import MeshSizes
 from ..state.explorer_state import ExplorerState
 from ..state.machines import Choice, CustomMachines, fit, placements_of
 from .machine_figures import figures_view
@@ -27,7 +28,7 @@ def machine_view(explorer: ExplorerState) -> dict:
     return view | (_chosen(mesh, chosen, custom) if document.machine else {})
 
 
-def groups_view(axes: tuple[tuple[str, int], ...], custom: CustomMachines) -> list[dict]:
+def groups_view(axes: MeshSizes, custom: CustomMachines) -> list[dict]:
     """Lists the machines by platform, each with the slice that is taken where it is chosen."""
     groups = [
         (label, [name for name, machine in known().items() if machine.platform == platform])
@@ -39,7 +40,7 @@ def groups_view(axes: tuple[tuple[str, int], ...], custom: CustomMachines) -> li
     return [{"label": label, "machines": [_option(n, axes, custom) for n in names]} for label, names in groups if names]
 
 
-def _option(name: str, axes: tuple[tuple[str, int], ...], custom: CustomMachines) -> dict:
+def _option(name: str, axes: MeshSizes, custom: CustomMachines) -> dict:
     if name == ATTACHED:
         return {"name": name, "title": "the attached devices", "on": name, "slice": "", "fits": True}
     shapes = fit(name, axes, custom, most=1)
@@ -75,7 +76,7 @@ def axes_view(mesh: Mesh) -> list[dict]:
             "placement": placement.told(name),
             "choices": _choices(name, placement.requested, choices[name]),
         }
-        for name, size in mesh.shape
+        for name, size in mesh.devices.axes.items()
     ]
 
 

@@ -21,7 +21,8 @@ from ...engine.code.operations import Operation
 from ...engine.code.source import Source
 from ...engine.jax_compat import scopes
 from ...engine.planning.shared_steps import written_out
-from ...engine.planning.steps import Compute, Materialise, Move, Nested, Repeated, Step
+from ...engine.planning.steps import Compute, Iterated, Materialise, Move, Nested, Repeated, Step
+from ...engine.plans.serial_refusals import operation_of
 from ...engine.specs.spec import Spec, local_shape
 from ..state.selection import identities
 
@@ -60,7 +61,7 @@ def steps_view(plan: Any) -> dict:
 def phases_of(steps: Sequence[Step]) -> list[str]:
     """Names the phase of each of a block's steps: nothing where the block has no backward pass of its own."""
     backward = [i for i, step in enumerate(steps) if is_backward(step)]
-    if not backward:
+    if not backward or any(isinstance(step, Iterated) for step in steps):
         return [""] * len(steps)
     first, last = backward[0], backward[-1]
     return ["forward" if i < first else "backward" if i <= last else "update" for i in range(len(steps))]
@@ -72,13 +73,6 @@ def is_backward(step: Step) -> bool:
         return any(is_backward(each) for each in step.steps)
     operation = operation_of(step)
     return operation is not None and operation.backward
-
-
-def operation_of(step: Step) -> Operation | None:
-    """Returns the operation of a step; of a move that which needs the value, where there is one."""
-    if isinstance(step, Move):
-        return step.cause.operation
-    return None if isinstance(step, Repeated) else step.operation
 
 
 class _Table(dict[Any, int]):
@@ -270,6 +264,8 @@ class _Block:
                     self.repeated(step, count, self.phased or bool(phase))
             elif isinstance(step, Nested):
                 self.nested(step, self.phased or bool(phase))
+            elif isinstance(step, Iterated):
+                self.iterated(step)
             else:
                 self.plain(step)
         self.close()
@@ -308,6 +304,13 @@ class _Block:
                 times = step.times + position if names else 1  # a loop is tested once more than its trip count
                 where = tree.add(node, BLOCK, names[position] if names else f"branch {position}", times=times)
             _Block(tree, where, phased or operation.backward).lay(block.steps)
+
+    def iterated(self, step: Iterated):
+        """Lays the loop over a serial axis out; an iteration has its own phases."""
+        self.close()
+        next(self.tree.sent)
+        node = self.tree.add(self.parent, LOOP, f"over {step.axis}", name="serial", times=step.times)
+        _Block(self.tree, node, False).lay(step.steps)
 
     def plain(self, step: Compute | Materialise | Move):
         """Gathers a step with those of its line; a partial sum is reduced in the line that made it."""

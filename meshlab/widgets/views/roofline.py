@@ -14,7 +14,7 @@ import dataclasses
 from ...cost.machines.units import seconds_text
 from ...cost.step_time.flops import multiplied
 from ...cost.step_time.time import Time
-from ...engine.planning.steps import Compute, Materialise, Step
+from ...engine.planning.steps import Compute, Iterated, Materialise, Step
 from ..state.explorer_state import ExplorerState
 from .charts.kernels import kernels_chart
 
@@ -116,6 +116,8 @@ def _groups(time: Time) -> list[Group]:
 
 def _described(step: Step, time: Time) -> Group:
     program = time.scenario.plan.program
+    if isinstance(step, Iterated):
+        return Group(f"accumulate over {step.axis}", "", "", [])
     assert isinstance(step, Compute | Materialise)  # nothing else is a kernel
     operation = step.operation
     real = multiplied(operation, program.code)

@@ -19,11 +19,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...cost.peak_memory.memory import Memory
-from ...cost.step_time.schedule import Span
+from ...cost.step_time.spent import Span
 from ...cost.step_time.time import Time
 from ...engine.code.loops import LOOPS
 from ...engine.planning.shared_steps import counted
-from ...engine.planning.steps import Move, Nested, Step
+from ...engine.planning.steps import Iterated, Move, Nested, Step
 from ..state.selection import identities
 
 # Shares of the whole step: what is shorter is joined with what is beside it, and what is nearer is no gap.
@@ -168,7 +168,9 @@ def _phases(lane: list[Segment], whole: float) -> Iterator[dict]:
 def _loops(spans: Iterable[Span]) -> Iterator[dict]:
     """Yields the outermost loops with their trip counts; a first iteration or a condition is no loop of its own."""
     for step, group in itertools.groupby(spans, key=lambda span: span.step):
-        if isinstance(step, Nested) and step.operation.name in LOOPS and step.times > 1:
+        if isinstance(step, Nested) and step.operation.name not in LOOPS:
+            continue
+        if isinstance(step, Nested | Iterated) and step.times > 1:
             parts = list(group)
             yield {"begin": parts[0].begin, "end": parts[-1].end, "times": step.times}
 

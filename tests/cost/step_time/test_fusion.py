@@ -8,7 +8,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.step_time.fusion import fuse
-from meshlab.cost.workload.dataflow import keys, makes, reads
+from meshlab.engine.planning.step_keys import keys, makes, reads
 from meshlab.engine.planning.steps import Nested
 
 Batch, Hidden, Out = ml.dims(batch=8, hidden=16, out=4)

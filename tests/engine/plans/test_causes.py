@@ -1,5 +1,7 @@
 """A cause is told in the user's words: what is stored, what is summed, whose gradient it is."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -265,3 +267,33 @@ def test_a_loop_over_what_no_other_dim_can_split_has_one_remedy():
     plan = ml.trace(looped, *arguments).plan(ml.mesh(data=2), {"batch": "data", "w": {"layers": "data"}})
     (row,) = [row for row in plan.collectives if row.kind == "all-gather"]
     assert [remedy.text for remedy in row.remedies] == ["store `w` whole (more memory)"]
+
+
+def test_a_reduction_is_told_for_all_micro_batches(readme):
+    mesh = ml.mesh(data=2, micro=ml.serial(8))
+    sums = readme.plan(mesh, "batch:data+micro").collectives
+    assert len(sums) == 3
+    assert all(
+        c.because.endswith(" while split over `data`; added up over 8 micro-batches, reduced once.") for c in sums
+    )
+
+
+def test_what_runs_in_each_iteration_is_told(readme):
+    mesh = ml.mesh(data=2, micro=ml.serial(4))
+    rows = readme.plan(mesh, {"batch": "data+micro", "params/*": {"hidden": "data"}}).collectives
+    gather = next(c for c in rows if c.kind == "all-gather")
+    assert gather.because.endswith("computes with it whole. It is gathered again in each of 4 micro-batches.")
+    scatter = next(c for c in rows if c.kind == "reduce-scatter")
+    assert "each device keeps its part; reduced in each of 4 micro-batches." in scatter.because
+
+
+def test_blocks_of_another_dim_are_no_micro_batches():
+    program = ml.trace(lambda x: (x * x).sum(), ml.f32[ml.dims(seq=16, embed=8)])
+    (total,) = program.plan(ml.mesh(data=2, chunk=ml.serial(4)), "seq:data+chunk").collectives
+    assert total.because.endswith("; added up over 4 blocks of `seq`, reduced once.")
+
+
+def test_a_plan_with_a_serial_axis_says_so_as_json(readme):
+    plan = readme.plan(ml.mesh(data=2, micro=ml.serial(4, gather="once")), "batch:data+micro")
+    assert json.loads(plan.to_json())["mesh"] == {"data": 2, "micro": {"serial": 4, "gather": "once"}}
+    assert "data=2 × micro=serial(4" in str(plan.explain()) + repr(plan)

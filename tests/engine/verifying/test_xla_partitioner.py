@@ -255,3 +255,10 @@ def test_arguments_that_do_not_fit_are_told():
     report = ml.trace(product, ml.f32[A, B], ml.f32[B, C]).plan(X4).xla()
     with pytest.raises(RunError, match=r"`x` has shape \(3,\), where \(8, 16\) was traced"):
         report.run(np.zeros(3, np.float32), np.zeros((16, 8), np.float32))
+
+
+def test_an_axis_in_time_is_nothing_that_xla_knows():
+    program = ml.trace(product, ml.f32[A, B], ml.f32[B, C])
+    plan = program.plan(ml.mesh(data=2, micro=ml.serial(2)), "a:data+micro")
+    with pytest.raises(ml.LayoutError, match=r"knows no axis in time.*`micro`.*ml\.mesh\(data=2\)"):
+        plan.xla()

@@ -14,7 +14,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.planning.shared_steps import each_once
-from meshlab.engine.planning.steps import Compute, Move, Nested, Repeated
+from meshlab.engine.planning.steps import Compute, Iterated, Move, Nested, Repeated
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
 from meshlab.models.language import llama
@@ -71,7 +71,7 @@ def check(plan: ml.Plan) -> None:
         assert node["parent"] == (last[node["depth"] - 1] if node["depth"] else -1)
         last[node["depth"] :] = [number]
     # Each step once: a collective has no other row than its own.
-    steps = [step for step, *_ in each_once(plan.planned.steps) if not isinstance(step, Nested | Repeated)]
+    steps = [step for step, *_ in each_once(plan.planned.steps) if not isinstance(step, Iterated | Nested | Repeated)]
     moves = [step for step in steps if isinstance(step, Move)]
     found = [node for node in rows if node["kind"] in ("step", "slice", "collective")]
     inside = sum(len(each) for each in plan.collectives_by_step) - sum(m.via.kind != "slice" for m in moves)

@@ -66,10 +66,11 @@ def sites_of(mesh: Mesh) -> Sites:
     Returns:
         The levels, and the positions of its devices, of which no two are the same.
     """
+    mesh = mesh.devices
     indices = indices_of(mesh)
     if mesh.on is None:
-        levels = [Level(name, size, ((name, size, 1),), "mesh") for name, size in mesh.shape]
-        return _sites(levels, [indices[name] for name, _ in mesh.shape], mesh)
+        levels = [Level(name, size, ((name, size, 1),), "mesh") for name, size in mesh.axes.items()]
+        return _sites(levels, [indices[name] for name in mesh.axes], mesh)
     placement: Placement = mesh.on
     if isinstance(placement.hardware.network, Switch):
         return _on_nodes(placement, mesh, indices)
@@ -77,10 +78,11 @@ def sites_of(mesh: Mesh) -> Sites:
 
 
 def indices_of(mesh: Mesh) -> dict[str, np.ndarray]:
-    """Returns, for each mesh axis, the index of every device along it: int [devices]."""
-    shape = tuple(size for _, size in mesh.shape)
+    """Returns, for each mesh axis of devices, the index of every device along it: int [devices]."""
+    axes = mesh.devices.axes
+    shape = tuple(axes.values())
     grids = np.unravel_index(np.arange(mesh.size), shape) if shape else ()
-    return {name: grid for (name, _), grid in zip(mesh.shape, grids, strict=True)}
+    return {name: grid for name, grid in zip(axes, grids, strict=True)}
 
 
 def _sites(levels: Sequence[Level], positions: Sequence[np.ndarray], mesh: Mesh) -> Sites:

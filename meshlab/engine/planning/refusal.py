@@ -1,0 +1,52 @@
+"""A refusal says why something is not legal, and what would be.
+
+    refusal.text      "`batch` has size 12, which 8 (`data`) does not divide."
+    refusal.fix       "Sizes that fit: 8 or 16; or plan with pad=True."
+
+One error lists all refusals of a layout; a board colours its zones by them, one by one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from ..code.source import Source
+from ..errors import LayoutError, numbered, shown
+from ..specs.layout import Layout
+from ..specs.mesh import Mesh
+
+
+@dataclasses.dataclass(frozen=True)
+class Refusal:
+    """The reason why something is not legal.
+
+    Attributes:
+        code: "unknown_dim", "unknown_axis", "unknown_place", "unknown_scope", "unused_dim", "repeated_axis",
+            "not_divisible", "another_size", "conflict", "pipeline" or "serial".
+        text: the reason.
+        fix: what would be legal.
+        source: the user's line that it is about, if there is one.
+    """
+
+    code: str
+    text: str
+    fix: str
+    source: Source | None = None
+
+    def __str__(self):
+        return f"{self.text} {self.fix}".strip()
+
+
+def refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
+    """Refuses a layout that has problems.
+
+    Raises:
+        LayoutError: it has; all are listed.
+    """
+    unique = tuple(dict.fromkeys(problems))
+    if unique:
+        count = f"{len(unique):,} problems" if len(unique) > 1 else "one problem"
+        raise LayoutError(
+            f"The layout {shown(str(layout))} on the mesh {mesh} has {count}:\n{numbered(unique)}", unique
+        )

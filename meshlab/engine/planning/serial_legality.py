@@ -1,0 +1,153 @@
+"""Says, before anything is planned, what a serial axis cannot do, and how arguments and outputs are stored beside it.
+
+    batch:micro+data          refused: write batch:data+micro, so that a device's shard is one range
+    params/*: embed → micro   refused: nothing is stored split over time
+    a maximum over batch      refused: it needs all micro-batches at once
+
+All these are known of dims alone. Whether an iteration needs a sum over all of them is known when the program has been
+planned (`plans/iterations.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from ..code.loops import trip_count
+from ..code.operations import Block, Operation, Scope, walk
+from ..errors import listed
+from ..programs.data import Program, analysis
+from ..rules.traits import TRAITS
+from ..specs.mesh import Mesh
+from ..specs.serial import minus
+from ..specs.spec import Axes
+from .refusal import Refusal
+
+AxesByDim = Mapping[str, Axes]
+# What looks for elements by comparing all of them, beside reductions that are no sums.
+_COMPARING = frozenset(("argmax", "argmin", "sort", "top_k"))
+
+
+def serial_problems(
+    program: Program, mesh: Mesh, compute: AxesByDim, stored: Mapping[str, AxesByDim], scopes: Collection[Scope] = ()
+) -> list[Refusal]:
+    """Returns what is wrong with a layout's use of serial axes, as far as dims tell.
+
+    Args:
+        program: the program.
+        mesh: the mesh.
+        compute: the compute rules.
+        stored: by place, its storage rules.
+        scopes: those where the compute rules hold; none: everywhere.
+    """
+    if not mesh.serial:
+        return []
+    on = {dim: [a for a in axes if a in mesh.serial] for dim, axes in compute.items()}
+    on = {dim: axes for dim, axes in on.items() if axes}
+    used = {axis for axes in on.values() for axis in axes}
+    problems = [*_more_than_one(mesh, used), *_not_last(mesh, compute.items())]
+    problems += _stored_in_time(mesh, stored)
+    for operation, dims in _wholes(program):
+        if scopes and operation.scope not in scopes:
+            continue
+        for dim in [dim for dim in dims if dim in on]:
+            problems.append(_needs_all(operation, dim, on[dim][0]))
+    return problems
+
+
+def _more_than_one(mesh: Mesh, used: set[str]) -> Iterator[Refusal]:
+    if len(used) > 1:
+        names = [axis for axis in mesh.serial if axis in used]
+        text = f"The layout uses {len(names)} serial axes, {listed(names)}; there may be one."
+        first, *others = [axis for axis in mesh.serial if axis in used]
+        size = mesh.axes[first]
+        for other in others:
+            size *= mesh.axes[other]
+        yield Refusal("serial", text, f"Put all dims that run in time on one: {first}=ml.serial({size}), say.")
+
+
+def _not_last(mesh: Mesh, rules: Iterable[tuple[str, Axes]]) -> Iterator[Refusal]:
+    for dim, axes in rules:
+        spatial = minus(axes, frozenset(mesh.serial))
+        right = (*spatial, *minus(axes, spatial))
+        if axes != right:
+            text = f"`{dim}:{'+'.join(axes)}` has a serial axis in front: a device would hold many small pieces of it."
+            yield Refusal("serial", text, f"Write `{dim}:{'+'.join(right)}`.")
+
+
+def _stored_in_time(mesh: Mesh, stored: Mapping[str, AxesByDim]) -> Iterator[Refusal]:
+    seen = set()
+    for place, rules in stored.items():
+        for dim, axes in rules.items():
+            serial = [axis for axis in axes if axis in mesh.serial]
+            if serial and (dim, axes) not in seen:
+                seen.add((dim, axes))
+                text = f"At `{place}`: `{dim}` cannot be stored split over `{serial[0]}`: its blocks are in time."
+                rest = "+".join(minus(axes, tuple(serial)))
+                fix = f"Store it with `{dim}` on {rest}." if rest else f"Leave `{dim}` out of the rules of `{place}`."
+                yield Refusal("serial", text, fix)
+
+
+def _needs_all(operation: Operation, dim: str, axis: str) -> Refusal:
+    where = f"`{operation.name}` at {operation.source}" if operation.source else f"`{operation.name}`"
+    if operation.name == "while":
+        text = (
+            f"`{dim}` cannot be on `{axis}`: the length of the loop {where} depends on data, so that iterations differ."
+        )
+    else:
+        text = (
+            f"`{dim}` cannot be on `{axis}`: {where} needs all of `{dim}` at once, and `{axis}` runs it block by block."
+        )
+    return Refusal("serial", text, f"Take `{dim}` off `{axis}`, or do this outside of the function.", operation.source)
+
+
+@analysis
+def _wholes(program: Program) -> tuple[tuple[Operation, tuple[str, ...]], ...]:
+    """Finds the operations that need all of some dims at once, with these dims."""
+    found = []
+    for operation in walk(program.code.block):
+        if operation.name == "while" and trip_count(operation) is None:
+            found.append((operation, tuple(_dims_inside(program, operation.blocks))))
+        if operation.blocks:
+            continue
+        traits, factors = TRAITS.get(operation.name), program.factors[operation]
+        if operation.name in _COMPARING or (traits is not None and traits.joins not in (None, "sum")):
+            along = factors.per_shard | (factors.unsharded if operation.name in _COMPARING else frozenset())
+            dims = (program.dim_of(name) for factor, name in program.factor_dims[operation] if factor in along)
+            found.append((operation, tuple(dict.fromkeys(dim for dim in dims if dim))))
+    return tuple((operation, dims) for operation, dims in found if dims)
+
+
+def _dims_inside(program: Program, blocks: Iterable[Block]) -> dict[str, None]:
+    values = (v for block in blocks for op in walk(block) for v in (*op.reads, *op.outputs))
+    return dict.fromkeys(dim for value in values for dim in program.dims_of(value) if dim)
+
+
+def serial_storage(
+    program: Program, serial: frozenset[str], compute: AxesByDim, own_rules: Mapping[str, AxesByDim]
+) -> Mapping[str, AxesByDim]:
+    """Returns the storage rules of all places beside serial axes.
+
+    Arguments and outputs are stored as if the axes were not there. A tag with rules of its own is stored in an
+    iteration: what its rules say of a dim goes on over the serial axis on which the dim is computed.
+
+    Args:
+        program: the program.
+        serial: the serial axes that are used.
+        compute: the compute rules.
+        own_rules: by place, the storage rules of the layout.
+    """
+    in_time = {dim: axes for dim, axes in compute.items() if not serial.isdisjoint(axes)}
+    whole = {dim: minus(axes, serial) for dim, axes in in_time.items()}
+    known: dict[int, AxesByDim] = {}
+    storage: dict[str, AxesByDim] = {}
+    for place in program.places:
+        own = own_rules.get(place)
+        if place in program.tags:
+            if own is not None:
+                last = {
+                    d: (*minus(own[d], serial), *(a for a in in_time[d] if a in serial)) for d in own if d in in_time
+                }
+                storage[place] = known.setdefault(-id(own), {**own, **last})
+        else:
+            storage[place] = known.setdefault(id(own), {**whole, **(own or {})})
+    return storage

@@ -1,0 +1,105 @@
+"""Says how partial sums over a serial axis pass operations, and in which order a value is moved on it.
+
+Over an axis of devices a partial sum costs a collective, and where it is reduced decides how much is sent. Over a
+serial axis it costs nothing: the iterations add up into one array. So it stays partial as long as anything allows:
+through every operation that is linear in it, whatever it is multiplied by, if that is the same in all iterations.
+
+    gradient, partial over data and micro  ·  pad, slice, × exp(a)     still partial over micro
+    gradient, partial over micro  →  its norm                          no: the norm needs the sum of all iterations
+
+In a block (a layer of a scan, a rematerialised region) partial sums over devices wait with it, since they can be
+reduced once, after the loop; where the target spec is sharded, or `reduce="each"`, they are reduced there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from ..code.operations import Input, Operation
+from ..rules import Factors
+from ..specs.serial import EACH, ONCE, Serial, minus, serial_part, without
+from ..specs.spec import Spec
+
+SerialAxes = Mapping[str, Serial]
+
+
+def waiting(spec: Spec, target: Spec, serial: SerialAxes, in_block: bool) -> Spec:
+    """Returns the spec to which a partial sum is reduced for now: sums over serial axes stay partial.
+
+    Args:
+        spec: of the partial sum.
+        target: the spec to which it would be reduced.
+        serial: the mesh's serial axes.
+        in_block: whether it is made inside a loop or region, which runs in each iteration.
+    """
+    over = tuple(axis for axis in spec.partial if axis in serial)
+    if not over:
+        return target
+    splits = tuple(
+        minus(split, over) if split != own else own for own, split in zip(spec.splits, target.splits, strict=True)
+    )
+    reduce = serial[over[0]].reduce
+    if not in_block or reduce == EACH:
+        return Spec(splits, over)
+    if reduce == ONCE:
+        return spec
+    scattered = frozenset(axis for split in splits for axis in split)
+    return Spec(splits, minus(spec.partial, scattered))
+
+
+def stays_partial(
+    axis: str, operation: Operation, factors: Factors, specs: Sequence[Spec | None], is_zero: Callable[[Input], bool]
+) -> bool:
+    """Whether partial sums over an axis pass an operation: it is linear in them, and nothing else varies over the axis.
+
+    Args:
+        axis: the mesh axis.
+        operation: the operation.
+        factors: of the operation.
+        specs: those that its operands have; None for literals, and for values that can be made in any spec.
+        is_zero: whether an operand is zero everywhere, and so a partial sum of itself.
+    """
+    partial = {i for i, spec in enumerate(specs) if spec is not None and axis in spec.partial}
+    if any(spec is not None and axis in spec.axes for spec in specs):
+        return False
+    return any(
+        group >= partial and all(is_zero(operation.inputs[i]) for i in group - partial) for group in factors.linear
+    )
+
+
+def common_axes(specs: Sequence[Spec | None]) -> frozenset[str]:
+    """Returns the axes over which all those operands are partial that are partial at all."""
+    partial = [frozenset(spec.partial) for spec in specs if spec is not None and spec.partial]
+    return frozenset.intersection(*partial) if partial else frozenset()
+
+
+def stop(start: Spec, target: Spec, serial: Collection[str]) -> Spec | None:
+    """Returns the spec on the way to a target at which a value changes between an iteration's and all iterations'.
+
+    Up to a stop only devices communicate, or from there on; None where the way has none.
+
+        partial over data, micro   →  [model]            stops at [model] partial over micro
+        [data+micro]               →  [·]                stops at [data]
+        [·]                        →  [data+micro]       stops at [data]
+    """
+    for axis in serial:
+        (split, partial), (wanted, stays) = serial_part(start, axis), serial_part(target, axis)
+        if (split, partial) == (wanted, stays):
+            continue
+        if partial and not stays and wanted is None:
+            at: Spec = Spec(target.splits, tuple(sorted((*target.partial, axis))))
+        elif wanted is not None:
+            at = without(target, axis)
+        else:
+            at = without(start, axis)
+        return None if at in (start, target) else at
+    return None
+
+
+def usable(available: Sequence[Spec], target: Spec, serial: Collection[str]) -> tuple[Spec, ...]:
+    """Returns the specs from which a value is moved to a target: those alike on serial axes, else those of all."""
+    for axis in serial:
+        alike = tuple(spec for spec in available if serial_part(spec, axis) == serial_part(target, axis))
+        whole = tuple(spec for spec in available if serial_part(spec, axis) == (None, False))
+        available = alike or whole or tuple(available)
+    return tuple(available)

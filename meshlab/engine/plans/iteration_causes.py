@@ -1,0 +1,57 @@
+"""Says of a collective what a serial axis has to do with it: how many iterations it serves, or in how many it runs.
+
+all-reduce of a gradient      `batch` is summed while split over `data`; added up over 8 micro-batches, reduced once.
+all-gather of a weight        … It is gathered again in each of 8 micro-batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..code.operations import Operation
+from ..errors import listed
+from ..planning.legality import LegalRules
+from ..planning.shared_steps import each_once
+from ..planning.steps import Compute, Iterated, Move, Step
+
+
+class IterationCauses:
+    """Knows what runs in the loop over a serial axis.
+
+    Args:
+        steps: of a plan.
+        rules: the layout as it applies.
+    """
+
+    def __init__(self, steps: Iterable[Step], rules: LegalRules):
+        self.rules = rules
+        self.loops: dict[Operation, Iterated] = {}
+        self.moves: dict[int, Iterated] = {}
+        for loop in (step for step in steps if isinstance(step, Iterated)):
+            for step, *_ in each_once(loop.steps):
+                if isinstance(step, Compute):
+                    self.loops[step.operation] = loop
+                elif isinstance(step, Move):
+                    self.moves[id(step)] = loop
+
+    def of_sum(self, step: Move, origin: Operation) -> str:
+        """Says when a sum that an operation makes is reduced; "" where it has nothing to do with a serial axis."""
+        loop = self.loops.get(origin)
+        if loop is None:
+            return ""
+        if id(step) in self.moves:
+            return f"; reduced in each of {self.blocks(loop)}"
+        return f"; added up over {self.blocks(loop)}, reduced once"
+
+    def of_move(self, step: Move) -> str:
+        """Says that a move runs again in each iteration; "" where it does not."""
+        loop = self.moves.get(id(step))
+        if loop is None:
+            return ""
+        verb = "gathered again" if step.via.kind == "all-gather" else "moved"
+        return f" It is {verb} in each of {self.blocks(loop)}."
+
+    def blocks(self, loop: Iterated) -> str:
+        """Names the blocks of a loop: micro-batches, where it goes over the batch."""
+        dims = [dim for dim, axes in self.rules.compute.items() if loop.axis in axes]
+        return f"{loop.times} micro-batches" if "batch" in dims else f"{loop.times} blocks of {listed(dims)}"

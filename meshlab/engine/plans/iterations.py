@@ -1,0 +1,268 @@
+"""Divides the steps of a plan by a serial axis: what runs before its loop, in each iteration, and after it.
+
+A layout on a mesh with a serial axis is planned as if that axis were one of devices. The steps then say themselves what
+an iteration is:
+
+    slice over micro                     the iteration's block of an argument                 in the loop
+    mul  [data+micro, ·] → …             what is split over micro                             in the loop
+    dot_general → partial over micro     an addend: the iterations' are accumulated           in the loop
+    mul  partial → partial               linear, so it is computed of the sum, once           after it
+    all-reduce over micro                the sum is known: nothing is left to do              after it
+    all-gather over micro                the iterations' blocks, one behind the other         after it
+    cast of a weight                     nothing of it is split or partial                    before it
+
+All that is split or partial over the axis is gone then from the steps around the loop, and the loop is one nested
+step more (`steps.Iterated`), which all who walk through steps know.
+
+**The law**: nothing in an iteration may need what only all iterations together know. Where something does, and a loop
+of its own can find that without a contraction (the sum of a mask), that loop runs in front (`two_loops.py`). Else the
+layout is refused, with both lines: who needs it, and what makes it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from ..code.operations import Input
+from ..errors import listed
+from ..planning.planned import Planned
+from ..planning.refusal import Refusal, refuse
+from ..planning.shared_steps import unfolded
+from ..planning.step_keys import Key, makes, reads
+from ..planning.steps import Compute, Inside, Iterated, Materialise, Move, Nested, Result, Step
+from ..programs.data import Program
+from ..specs.serial import EACH, ONCE, Serial, without
+from ..specs.spec import Grid, Spec
+from .data import Plan
+from .per_shard_collectives import per_shard_collectives_of
+from .serial_refusals import Refusals
+from .two_loops import Loops, in_each_iteration, two_loops
+
+BEFORE, LOOP, AFTER = "before", "loop", "after"
+AnyPlan = TypeVar("AnyPlan", bound=Plan)
+Outputs = Sequence[tuple[Input, Spec | None]]
+
+
+def divided(plan: AnyPlan) -> AnyPlan:
+    """Returns a plan with the loop over its serial axis, which was planned as one of devices.
+
+    Raises:
+        LayoutError: an iteration needs what only all of them together know; all such needs are listed.
+    """
+    (serial,) = plan.rules.serial.items()
+    outputs = tuple(zip(plan.program.code.block.outputs, plan.output_specs, strict=True))
+    dims = listed(dim for dim in plan.program.dims if serial[0] in plan.rules.compute.get(dim, ()))
+    planned, problems = iterated(plan.program, plan.planned, outputs, serial=serial, grid=plan.grid, dims=dims)
+    refuse(plan.mesh, plan.layout, problems)
+    return dataclasses.replace(plan, planned=planned)
+
+
+def iterated(
+    program: Program, planned: Planned, outputs: Outputs, *, serial: tuple[str, Serial], grid: Grid, dims: str
+) -> tuple[Planned, tuple[Refusal, ...]]:
+    """Divides a plan's steps by a serial axis.
+
+    Args:
+        program: the program.
+        planned: its steps, the serial axis taken for one of devices.
+        outputs: the values that it returns, with their specs.
+        serial: the serial axis.
+        grid: the mesh axes' sizes.
+        dims: the dims on the axis, in words.
+
+    Returns:
+        The `Planned` with an `Iterated` step, and the refusals: why an iteration cannot run alone.
+    """
+    axis, options = serial
+    steps = unfolded(planned.steps)
+    division = _Division(program, axis, options, steps)
+    for step in steps:
+        division.take(step)
+    division.end(outputs)
+    sent = per_shard_collectives_of(steps, program, grid)
+    refusals = Refusals(program, axis, dims)
+    problems = [
+        *refusals.in_blocks(steps),
+        *refusals.between_shards(sent),
+        *(refusals.moved_in_time(step) for step in division.moved),
+    ]
+    loops = division.loops()
+    if division.late and not problems:
+        keys = tuple(dict.fromkeys(key for _, key in division.late))
+        divided = two_loops(
+            loops, keys, division.outputs, frozenset(op for op, collectives in sent.items() if collectives)
+        )
+        if isinstance(divided, str):
+            problems += [refusals.late(step, key, division.made_by, divided) for step, key in division.late]
+        else:
+            loops = divided
+    gather = options.gather or options.reduce or (EACH if division.eager else ONCE)
+    if gather == EACH:
+        loops = in_each_iteration(loops, division.outputs)
+    return dataclasses.replace(planned, steps=_around(loops, axis, options.size)), tuple(dict.fromkeys(problems))
+
+
+def _around(loops: Loops, axis: str, times: int) -> tuple[Step, ...]:
+    """Returns the steps of a plan with its loops in their places."""
+    steps = list(loops.before)
+    for loop, then in loops.loops:
+        if loop.steps:
+            steps.append(Iterated(axis, times, tuple(loop.steps), tuple(loop.results)))
+        steps += then
+    return tuple(steps)
+
+
+class _Division:
+    """One walk over the steps of a plan, from the first to the last."""
+
+    def __init__(self, program: Program, axis: str, options: Serial, steps: Sequence[Step]):
+        self.program, self.original_of, self.axis = program, program.original_of, axis
+        self.lists: dict[str, list[Step]] = {BEFORE: [], LOOP: [], AFTER: []}
+        # Where each key is made; of arguments nowhere.
+        self.phase: dict[Key, str] = {}
+        self.made_by: dict[Key, Step] = {}
+        # Constants and iotas, which are made wherever they are read.
+        self.deferred: dict[Key, Materialise] = {}
+        self.emitted: set[tuple[Key, str]] = set()
+        self.results: dict[Key, Result] = {}
+        self.late: list[tuple[Step, Key]] = []
+        self.moved: list[Move] = []
+        self.outputs: tuple[Key, ...] = ()
+        self.eager = self.reduced_in_loop(steps, options)
+
+    def reads(self, step: Step) -> tuple[Key, ...]:
+        return reads(step, self.original_of)
+
+    def makes(self, step: Step) -> tuple[Key, ...]:
+        return makes(step, self.original_of)
+
+    def reduced_in_loop(self, steps: Sequence[Step], options: Serial) -> frozenset[int]:
+        """Returns the ids of the steps on partial sums that run in each iteration, for devices reduce there."""
+        kinds = {ONCE: (), EACH: ("reduce-scatter", "all-reduce")}.get(options.reduce or "", ("reduce-scatter",))
+        wanted: set[Key] = set()
+        ids: set[int] = set()
+        for step in reversed(steps):
+            split, partial = mentions(step, self.axis)
+            if split or not partial:
+                continue
+            reduces = isinstance(step, Move) and self.axis not in step.via.axes and step.via.kind in kinds
+            if reduces or not wanted.isdisjoint(self.makes(step)):
+                ids.add(id(step))
+                wanted.update(key for key in self.reads(step) if self.axis in key[1].partial)
+        return frozenset(ids)
+
+    def take(self, step: Step):
+        """Finds where a step runs."""
+        if isinstance(step, Move) and self.axis in step.via.axes and step.via.kind != "slice":
+            self.leave(step)
+        elif isinstance(step, Materialise) and not self.is_late(step):
+            self.deferred[self.makes(step)[0]] = step
+        else:
+            self.place(step, self.phase_of(step))
+
+    def is_late(self, step: Step) -> bool:
+        return any(self.phase.get(key) == AFTER for key in self.reads(step))
+
+    def phase_of(self, step: Step) -> str:
+        """Returns where a step runs: what is split in the loop, what is only partial after it, of the sum."""
+        split, partial = mentions(step, self.axis)
+        late = [key for key in self.reads(step) if self.phase.get(key) == AFTER]
+        if split:
+            self.late += [(step, key) for key in late]
+            return LOOP
+        if late:
+            return AFTER
+        inside = {key for key in self.reads(step) if self.phase.get(key) == LOOP}
+        if partial:
+            addends = sum(self.axis in spec.partial for _, spec in inside)
+            # Addends of one sum are added in the loop, so that one array is accumulated.
+            return LOOP if id(step) in self.eager or addends > 1 else AFTER
+        return LOOP if inside else BEFORE
+
+    def place(self, step: Step, phase: str):
+        for key in self.reads(step):
+            self.use(key, phase)
+        self.lists[phase].append(_after(step, self.axis) if phase == AFTER else step)
+        for key in self.makes(step):
+            self.phase[key], self.made_by[key] = phase, step
+
+    def use(self, key: Key, phase: str):
+        """Makes a key known where it is read."""
+        deferred = self.deferred.get(key)
+        if deferred is not None and (key, phase) not in self.emitted:
+            self.emitted.add((key, phase))
+            for read in self.reads(deferred):
+                self.use(read, phase)
+            self.lists[phase].append(_after(deferred, self.axis) if phase == AFTER else deferred)
+        elif phase == AFTER and self.phase.get(key) == LOOP:
+            self.results.setdefault(key, Result(key[0], key[1], without(key[1], self.axis)))
+
+    def leave(self, step: Move):
+        """Takes note that a value is known of all iterations from here on: their sum, or their blocks joined."""
+        key, via = (step.value, step.start), step.via
+        result = step.value, via.result
+        if via.axes != (self.axis,) or via.kind not in ("all-reduce", "all-gather"):
+            self.moved.append(step)
+        elif via.kind == "all-reduce":
+            self.use(key, AFTER)
+        elif self.phase.get(key) == LOOP:
+            self.results[key] = Result(*key, via.result, via.axis)
+        self.phase[result], self.made_by[result] = AFTER, step
+
+    def end(self, outputs: Outputs):
+        """Makes the outputs known after the loop."""
+        pairs = ((self.original_of.get(v, v), s) for v, s in outputs if isinstance(v, int) and s is not None)
+        self.outputs = tuple(pairs)
+        for key in self.outputs:
+            self.use(key, AFTER)
+
+    def loops(self) -> Loops:
+        """Returns the steps in their places, with one loop."""
+        return Loops(self.original_of, self.lists[BEFORE], self.lists[LOOP], self.lists[AFTER], dict(self.results))
+
+
+def mentions(step: Step, axis: str) -> tuple[bool, bool]:
+    """Says whether a step reads or makes anything that is split, and anything that is partial, over a mesh axis."""
+    specs = tuple(_specs(step))
+    return any(axis in spec.axes for spec in specs), any(axis in spec.partial for spec in specs)
+
+
+def _specs(step: Step) -> Iterator[Spec]:
+    if isinstance(step, Move):
+        yield from (step.start, step.via.result)
+    elif isinstance(step, Materialise):
+        yield step.spec
+    elif isinstance(step, Compute | Nested):
+        yield from (spec for spec in (*step.operands, *step.results) if spec is not None)
+    for inside in step.blocks if isinstance(step, Nested) else ():
+        yield from (spec for spec in (*inside.inputs, *inside.outputs) if spec is not None)
+        for within in inside.steps:
+            yield from _specs(within)
+
+
+def _after(step: Step, axis: str) -> Step:
+    """Returns a step as it runs after the loop: on sums, which are not partial over the axis any more."""
+    if mentions(step, axis) == (False, False):
+        return step
+
+    def whole(specs):
+        return tuple(spec and without(spec, axis) for spec in specs)
+
+    if isinstance(step, Move):
+        chain = tuple(each._replace(result=without(each.result, axis)) for each in step.reshard.steps)
+        reshard = step.reshard._replace(start=without(step.reshard.start, axis), steps=chain)
+        via = step.via._replace(result=without(step.via.result, axis))
+        return dataclasses.replace(step, start=without(step.start, axis), via=via, reshard=reshard)
+    if isinstance(step, Materialise):
+        return dataclasses.replace(step, spec=without(step.spec, axis))
+    assert isinstance(step, Compute | Nested)
+    changed = {"operands": whole(step.operands), "results": whole(step.results)}
+    if isinstance(step, Compute):
+        return dataclasses.replace(step, **changed)
+    blocks = (
+        Inside(whole(b.inputs), whole(b.outputs), tuple(_after(inside, axis) for inside in b.steps))
+        for b in step.blocks
+    )
+    return dataclasses.replace(step, blocks=tuple(blocks), **changed)

@@ -1,0 +1,144 @@
+"""Puts a loop in front of another, for what its iterations must know beforehand; and gathers into the loop.
+
+The loss of a language model is `(l * mask).sum() / mask.sum()`: every gradient is divided by the number of tokens in
+all micro-batches, which the first of them cannot know. A loop in front counts them:
+
+    loop in front     slice the mask, sum it                     → the number of tokens
+    then              1 / number
+    the loop          forward, backward, divided by it           → gradients
+
+It may run whatever costs little. A contraction, or a loop, that both loops would have to run is not worth it, and not
+what the author of a batch norm meant by micro-batches: that is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from ..code.operations import Operation
+from ..planning.step_keys import Key, makes, reads
+from ..planning.steps import Compute, Move, Nested, Result, Step
+from ..rules.traits import TRAITS
+
+
+@dataclasses.dataclass(frozen=True)
+class Loop:
+    """One loop over a serial axis: its steps, and what is known after it."""
+
+    steps: Sequence[Step]
+    results: Sequence[Result]
+
+
+@dataclasses.dataclass(frozen=True)
+class Loops:
+    """The steps of a plan around its loops.
+
+    Attributes:
+        original_of: the originals of renames and tags, by number.
+        before: the steps in front of the loops.
+        inside: the steps of an iteration.
+        after: the steps behind it.
+        results: by key in an iteration, what is known after it.
+        front: a loop in front and the steps behind that one; None for a single loop.
+    """
+
+    original_of: Mapping[int, int]
+    before: Sequence[Step]
+    inside: Sequence[Step]
+    after: Sequence[Step]
+    results: Mapping[Key, Result]
+    front: tuple[Loop, Sequence[Step]] | None = None
+
+    @property
+    def loops(self) -> tuple[tuple[Loop, Sequence[Step]], ...]:
+        """The loops in order, each with the steps behind it."""
+        last = Loop(self.inside, tuple(self.results.values())), self.after
+        return (last,) if self.front is None else (self.front, last)
+
+    def closure(self, keys: Iterable[Key], steps: Sequence[Step]) -> list[Step]:
+        """Returns those of some steps that lead to keys."""
+        wanted, chosen = set(keys), []
+        for step in reversed(steps):
+            if not wanted.isdisjoint(makes(step, self.original_of)):
+                chosen.append(step)
+                wanted.update(reads(step, self.original_of))
+        return chosen[::-1]
+
+    def read(self, steps: Iterable[Step]) -> set[Key]:
+        """Returns the keys that steps read."""
+        return {key for step in steps for key in reads(step, self.original_of)}
+
+    def made(self, steps: Iterable[Step]) -> set[Key]:
+        """Returns the keys that steps make."""
+        return {key for step in steps for key in makes(step, self.original_of)}
+
+
+def two_loops(
+    loops: Loops, late: Collection[Key], outputs: Collection[Key], sending: Collection[Operation]
+) -> Loops | str:
+    """Moves what an iteration must know beforehand into a loop in front.
+
+    Args:
+        loops: with one loop.
+        late: the keys that it reads and that are known only after it.
+        outputs: the keys that the plan returns.
+        sending: the operations whose per-shard implementations send something.
+
+    Returns:
+        The same with two loops; or, in words, why that cannot be.
+    """
+    early = loops.closure(late, loops.after)
+    needed = loops.read(early) | set(late)
+    sums = _needed(loops.results, needed)
+    if any(not result.is_sum for result in sums.values()):
+        return "It is gathered from all iterations, and they read it again."
+    one = loops.closure(sums, loops.inside)
+    if loops.read(one) & (loops.made(early) | set(late)):
+        return "More than two loops would be needed."
+    rest = [step for step in loops.after if all(step is not other for other in early)]
+    left = _needed(loops.results, loops.read(rest) | set(outputs))
+    two = loops.closure(left, loops.inside)
+    chosen = set(map(id, two))
+    twice = [step for step in one if id(step) in chosen and _is_heavy(step, sending)]
+    if twice:
+        named = [f"`{s.operation.name}` at {s.operation.source}" for s in twice if isinstance(s, Compute | Nested)]
+        return f"A loop in front, to find it, would compute {named[0]} a second time."
+    front = Loop(one, tuple(sums.values())), early
+    return dataclasses.replace(loops, inside=two, after=rest, results=left, front=front)
+
+
+def _needed(results: Mapping[Key, Result], keys: Collection[Key]) -> dict[Key, Result]:
+    """Returns the results of a loop that some steps behind it read."""
+    return {key: r for key, r in results.items() if (r.value, r.outside) in keys}
+
+
+def _is_heavy(step: Step, sending: Collection[Operation]) -> bool:
+    if not isinstance(step, Compute):
+        return isinstance(step, Nested)
+    traits = TRAITS.get(step.operation.name)
+    return step.operation in sending or (traits is not None and traits.multiplies is not None)
+
+
+def in_each_iteration(loops: Loops, outputs: Collection[Key]) -> Loops:
+    """Moves collectives from in front of the loop into it, with all that depends on them, where only it reads them."""
+    elsewhere = loops.read(loops.after) | set(outputs)
+    for loop, then in loops.loops[:-1]:
+        elsewhere |= loops.read(loop.steps) | loops.read(then)
+    free: list[Step] = []
+    for step in reversed(loops.before):
+        if elsewhere.isdisjoint(makes(step, loops.original_of)):
+            free.append(step)
+        else:
+            elsewhere.update(reads(step, loops.original_of))
+    ids, gathered = set(map(id, free)), set[Key]()
+    stay: list[Step] = []
+    go: list[Step] = []
+    for step in loops.before:
+        sends = isinstance(step, Move) and step.via.kind != "slice"
+        if id(step) in ids and (sends or not gathered.isdisjoint(reads(step, loops.original_of))):
+            go.append(step)
+            gathered.update(makes(step, loops.original_of))
+        else:
+            stay.append(step)
+    return dataclasses.replace(loops, before=stay, inside=[*go, *loops.inside])
