@@ -77,7 +77,7 @@ class ExplorerState(Present):
         self.totals = KnownTotals(self.plan_at, self.costing, later, lambda: self._costed("totals"))
         machine, custom = machine_on(mesh)
         self._custom: dict[str, Hardware] = dict(custom)
-        dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())
+        dims, axes = tuple(program.dims.items()), mesh.shape
         if isinstance(layout, Document):  # one that was saved
             self._open(settled(layout, self._programs.at(layout)))
         else:

@@ -161,7 +161,8 @@ def additions_view(explorer: ExplorerState) -> dict:
         table[dim] = {}
         for axis in explorer.mesh.axes:
             if axis not in axes:
-                table[dim][axis] = refused_view(explorer.legal(explorer.layout.with_rule(dim, (*axes, axis))))
+                added = sorted((*axes, axis), key=lambda each: each in explorer.mesh.serial)
+                table[dim][axis] = refused_view(explorer.legal(explorer.layout.with_rule(dim, tuple(added))))
     return table
 
 

@@ -57,8 +57,9 @@ def plan_view(plan: Any, pad: bool = False) -> dict:
 
 
 def mesh_view(mesh: Any) -> dict:
-    """Describes the mesh axes with their sizes."""
-    return {"axes": [{"name": name, "size": size} for name, size in mesh.axes.items()], "size": mesh.size}
+    """Describes the mesh axes with their sizes, and which are serial."""
+    axes = [{"name": name, "size": size, "serial": name in mesh.serial} for name, size in mesh.axes.items()]
+    return {"axes": axes, "size": mesh.size}
 
 
 def _key(axes: Iterable[str]) -> str:

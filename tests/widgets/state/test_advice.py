@@ -87,7 +87,7 @@ def test_it_stops_when_the_board_has_moved_on(explorer: Explorer) -> None:
 
 def test_presets_are_taken_alone_and_together() -> None:
     explorer = explore(MODELS["transformer_adamw"].trace(), ml.mesh(data=2, model=4))
-    assert {preset.name for preset in explorer.presets if preset.layout is None} == {"expert_parallel"}
+    assert {preset.name for preset in explorer.presets if preset.layout is None} == {"expert_parallel", "hsdp"}
     assert explorer.preset("fsdp")
     assert explorer.layout == ml.layouts.fsdp(explorer.program, explorer.mesh)
     assert explorer.preset("tensor_parallel", combine=True)

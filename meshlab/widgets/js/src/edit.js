@@ -23,19 +23,22 @@ import { field } from "./popover.js";
  * @returns {HTMLElement}
  */
 export function drawAxisHead(board, axis) {
-  const size = `×${exact(axis.size)}`;
+  const size = `×${exact(axis.size)}${axis.serial ? " in time" : ""}`;
   const idle = isIdle(board.view, axis.name) ? " idle" : "";
-  const why = idle ? ". Nothing is sharded over it: the devices along it all do the same work" : "";
+  const nothing = axis.serial ? "each device runs everything at once" : "the devices along it all do the same work";
+  const serial = axis.serial ? ". A serial axis: each device runs its blocks one after the other" : "";
+  const why = `${serial}${idle ? `. Nothing is sharded over it: ${nothing}` : ""}`;
+  const edits = axis.serial ? "rename or resize" : "rename, resize, split or merge";
   const head = h(
     "button",
     {
       type: "button",
-      class: `mlb-axis ${markClass(board.view, axis.name)}`,
+      class: `mlb-axis ${markClass(board.view, axis.name)}${axis.serial ? " mlb-serial" : ""}`,
       "data-axis-row": axis.name,
       "data-key": `axis:${axis.name}`,
       "aria-haspopup": "dialog",
       "aria-label": `${axis.name} ${size}${idle}: change this mesh axis`,
-      title: `${axis.name} ${size}: rename, resize, split or merge${why}`,
+      title: `${axis.name} ${size}: ${edits}${why}`,
     },
     swatch(board.view, axis.name),
     h("b", { class: "mlb-zone-name" }, axis.name),
@@ -60,9 +63,10 @@ export function isIdle({ columns }, axis) {
  * @param {Axis} axis
  * @param {Element} head
  */
-function openAxis(board, { name, size }, head) {
+function openAxis(board, { name, size, serial }, head) {
   const { popover, view } = board;
-  const axes = view.mesh.axes.map((each) => each.name);
+  // What runs in time is neither split nor merged.
+  const axes = view.mesh.axes.flatMap((each) => (serial || each.serial ? [] : [each.name]));
   const others = axes.filter((each) => each !== name);
   const merging = h(
     "label",
@@ -74,7 +78,7 @@ function openAxis(board, { name, size }, head) {
       others.map((each) => h("option", { value: each }, each)),
     ),
   );
-  const outer = leastPart(size);
+  const outer = serial ? null : leastPart(size);
   popover.open(head, `Mesh axis ${name}`, [
     popover.line("rename_axis", "Rename", [field("name", "name", name)], (values) => ({ axis: name, ...values })),
     popover.line("resize_axis", "Resize", [field("size", "size", size)], (values) => ({
@@ -86,7 +90,17 @@ function openAxis(board, { name, size }, head) {
       : popover.line(
           "split_axis",
           "Split",
-          [field("outer", "outer", outer), field("name", "called", free("outer", axes))],
+          [
+            field("outer", "outer", outer),
+            field(
+              "name",
+              "called",
+              free(
+                "outer",
+                view.mesh.axes.map((each) => each.name),
+              ),
+            ),
+          ],
           (values) => ({ axis: name, outer: Number(values.outer), name: values.name }),
         ),
     others.length === 0

@@ -4,7 +4,8 @@
  * `model` among the compute rules, `model@params/*` among the rules at a place; "" is the tray of dims without a compute
  * rule. Only data here: drawing is in zones.js, events in pointer.js and keyboard.js.
  *
- * A drop moves the dim to exactly that axis. With `add` (Shift, or the switch on the board) the axis is added behind
+ * A drop moves the dim to exactly that axis; on a serial axis, which runs its blocks one after the other on each device,
+ * it is added behind the axes of devices, where it always comes last. With `add` (Shift, or the switch on the board) the axis is added behind
  * those that shard the dim in that column already, and the rule that the chip was taken from stays. A chip of a dim with
  * several axes that is dropped on the tray gives up one of them.
  *
@@ -106,10 +107,14 @@ export function axesAfter(view, hand, zone) {
   }
   const { axis, at } = partsOf(zone);
   const axes = axesIn(view, hand.dim, at);
+  const inTime = (/** @type {string} */ name) => view.mesh.axes.some((each) => each.name === name && each.serial);
+  const time = axes.filter(inTime);
+  if (inTime(axis)) return time.includes(axis) ? axes : [...axes, axis];
   // Within a column a chip moves its own axis; the dim's others stay where the chip is one of several.
   if (hand.add || (hand.from !== TRAY && from.at === at && axes.length > 1)) {
     const others = hand.add ? axes : axes.filter((each) => each !== from.axis);
-    return others.includes(axis) ? others : [...others, axis];
+    if (others.includes(axis)) return others;
+    return [...others.filter((each) => !inTime(each)), axis, ...others.filter(inTime)];
   }
   return [axis];
 }
