@@ -239,9 +239,27 @@ choice.compare("batch:data hidden:model")
 # a dot beside those that you tried; a click on either takes it over.
 
 # %% [markdown]
+# ## An axis in time
+#
+# What if the batch does not fit? Then a device computes it in *micro-batches*, one after the other, and adds up the
+# gradients. That needs no other training loop: `ml.serial(4)` is a mesh axis whose four blocks run one after the other
+# on each device, and **accumulating gradients is data parallelism over it**.
+#
+# **Drag `batch` onto `micro`.** It is added behind `data`. The bytes that a device sends stay what they were, since the
+# sums of all micro-batches are reduced once; under **Traffic** the causes say so, and under **Memory** the activations
+# are those of one micro-batch.
+
+# %%
+in_time = ml.explore(program, ml.mesh(data=4, model=2, micro=ml.serial(4)), "batch:data hidden:model", run=training)
+
+in_time
+
+# %% [markdown]
 # ## Where to go from here
 #
 # - Change the sizes, the mesh or the model above, and run again: `ml.mesh(data=2, model=2, depth=2)` has three axes.
+# - Open a column for a scope (**+ scope**, in the corner of the board) where a model has any: what runs under
+#   `jax.named_scope("core")` is then computed by rules of its own.
 # - A layout may say how tensors are *stored*, at a **place**: with `{"batch": "data", "params/*": {"hidden":
 #   "data"}}` each device keeps a slice of the weights and gathers them when it computes. That is fully sharded data
 #   parallelism, and `ml.layouts.fsdp(program, mesh)` writes it for you. Plan it, and see which collectives take the

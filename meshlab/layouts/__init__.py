@@ -12,6 +12,7 @@ What comes out is written as a user would write it, and may be changed like any 
 nothing for is refused with what is missing and the dims that it could take.
 """
 
+from .accumulation import accumulate as accumulate
 from .axis_rules import from_axis_rules as from_axis_rules
 from .context import context_parallel as context_parallel
 from .data import data_parallel as data_parallel

@@ -59,6 +59,8 @@ class Layout:
         whole: dims that were given no axes: no rule comes of them, but their names are checked as others are.
         sizes: (place or scope, dim, size) of dims that were given as `ml.Dim`; the place is "" for compute rules.
 
+        serial: mesh axes that are known to be serial, and so come last in a dim's axes where layouts are combined.
+
     Raises:
         LayoutError: one is no such pair, name or size, or a dim stands twice.
     """
@@ -68,6 +70,7 @@ class Layout:
     scope_rules: tuple[tuple[str, DimRules], ...] = ()
     whole: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
     sizes: tuple[tuple[str, str, int], ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
+    serial: Axes = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
 
     def __post_init__(self):
         places, scopes = self.place_rules, self.scope_rules
@@ -149,7 +152,9 @@ class Layout:
             LayoutError: they conflict, or one cannot be read; every conflict is listed.
         """
         second = Layout.of(other)
-        rules, places, conflicts = combined((self.dim_rules, self.place_rules), (second.dim_rules, second.place_rules))
+        serial = tuple(dict.fromkeys((*self.serial, *second.serial)))
+        both = (self.dim_rules, self.place_rules), (second.dim_rules, second.place_rules)
+        rules, places, conflicts = combined(*both, frozenset(serial))
         scopes = in_both_scopes(self.scope_rules, second.scope_rules, conflicts)
         conflicts += _taken_off(self, second) + _taken_off(second, self)
         if conflicts:
@@ -158,7 +163,7 @@ class Layout:
             raise LayoutError(f"The layouts {pair} conflict:\n{numbered(conflicts)}\n{fix}", tuple(conflicts))
         whole = tuple(dict.fromkeys((*self.whole, *second.whole)))
         sizes = tuple(dict.fromkeys((*self.sizes, *second.sizes)))
-        return Layout(rules, places, scopes, whole=whole, sizes=sizes)
+        return Layout(rules, places, scopes, whole=whole, sizes=sizes, serial=serial)
 
     def __rand__(self, other: LayoutLike) -> Layout:
         """Combines a string or dict with a layout."""

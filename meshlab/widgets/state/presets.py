@@ -24,6 +24,7 @@ PRESETS: dict[str, tuple[str, Callable[..., Layout]]] = {
     "expert_parallel": ("EP", layouts.expert_parallel),
     "context_parallel": ("CP", layouts.context_parallel),
     "ulysses": ("Ulysses", functools.partial(layouts.context_parallel, kind="ulysses")),
+    "accumulate": ("micro-batches", layouts.accumulate),
 }
 
 
@@ -45,8 +46,8 @@ class Preset:
 
 
 def presets_of(program: Any, mesh: Any) -> tuple[Preset, ...]:
-    """Returns what each preset makes of a program on a mesh."""
-    return tuple(_preset(name, program, mesh) for name in PRESETS)
+    """Returns what each preset makes of a program on a mesh; micro-batches are for a mesh with a serial axis."""
+    return tuple(_preset(name, program, mesh) for name in PRESETS if mesh.serial or name != "accumulate")
 
 
 def _preset(name: str, program: Any, mesh: Any) -> Preset:

@@ -82,6 +82,7 @@ const TITLES = /** @type {Record<string, string>} */ ({
   tensor_parallel: "Tensor parallel: heads, hidden and vocabulary dims are sharded",
   sequence_parallel: "Tensor parallel, with the residual stream sharded along the sequence between blocks",
   expert_parallel: "Expert parallel: experts are sharded, tokens travel to them",
+  accumulate: "Gradient accumulation: the batch in micro-batches, one after the other on each device",
   hsdp: "Hybrid sharding: sharded as FSDP within a group of devices, whole copies of that from group to group",
   context_parallel: "Context parallel: the sequence is sharded, keys and values are gathered",
   ulysses: "Ulysses: the sequence is sharded, and in attention's core the heads instead, by all-to-alls",

@@ -14,6 +14,20 @@ test("a drop moves a dim, or adds an axis, or takes one away", () => {
   assert.deepEqual(dropIntent(view, hand("hidden", "data"), TRAY), { op: "remove", args: { dim: "hidden" } });
 });
 
+test("a drop on an axis in time is added behind the axes of devices, and one of devices goes in front of it", () => {
+  const { size } = view.mesh;
+  const mesh = { axes: [...view.mesh.axes, { name: "micro", size: 4, serial: true }], size };
+  const timed = /** @type {import("./views.js").View} */ ({ ...view, mesh });
+  assert.deepEqual(axesAfter(timed, hand("hidden", "data"), "micro"), ["data", "micro"]);
+  assert.deepEqual(axesAfter(timed, hand("classes", TRAY), "micro"), ["micro"]);
+  const compute = { ...view.columns[0], rules: { hidden: ["data", "micro"] } };
+  const both = { ...timed, columns: [compute, ...view.columns.slice(1)] };
+  assert.deepEqual(axesAfter(both, hand("hidden", "data"), "model"), ["model", "micro"]);
+  assert.deepEqual(axesAfter(both, hand("hidden", "data", true), "model"), ["data", "model", "micro"]);
+  assert.deepEqual(axesAfter(both, hand("hidden", "micro"), TRAY), ["data"]);
+  assert.deepEqual(axesAfter(both, hand("hidden", "data"), "micro"), ["data", "micro"]);
+});
+
 test("of several axes a chip moves its own", () => {
   const both = hand("rows", "data");
   assert.deepEqual(axesAfter(view, both, TRAY), ["model"]);

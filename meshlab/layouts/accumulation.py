@@ -1,0 +1,92 @@
+"""Gradient accumulation: the batch in micro-batches, one after the other on each device.
+
+    mesh = ml.mesh(data=4, micro=ml.serial(8))
+    ml.layouts.fsdp(program, mesh) & ml.layouts.accumulate(program, mesh)       batch:data+micro, and what FSDP stores
+
+It is data parallelism over a serial axis, and nothing else: what is a partial sum over the axis is added up from one
+micro-batch to the next, and what reads the sum alone, the optimizer, runs behind the loop.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from ..engine.code.operations import walk
+from ..engine.errors import closest, listed, shown
+from ..engine.programs.data import Program
+from ..engine.specs.layout import Layout
+from ..engine.specs.mesh import Mesh
+from ..engine.tensors.dims import Dim
+from .recognise import batch_dim, recognised
+from .request import Request
+
+
+def accumulate(
+    program: Program,
+    mesh: Mesh,
+    *,
+    micro: str | None = None,
+    batch: str | Dim | None = None,
+    params: str | None = None,
+    state: str | None = None,
+) -> Layout:
+    """Splits the batch into micro-batches, which each device runs one after the other.
+
+    Activations are those of one micro-batch; gradients are accumulated in 32 bits or wider, and reduced among devices
+    once, after the loop, or in each iteration where they are stored sharded (`ml.serial(reduce=…)`).
+
+    Args:
+        program: made by `ml.trace`.
+        mesh: made by `ml.mesh`, with a serial axis.
+        micro: the serial axis; by default the mesh's only one.
+        batch: the dim, as of `data_parallel`; dims that it is renamed to (groups of tokens, for experts) are on the
+            axis as well.
+        params: a glob over the parameters.
+        state: a glob over the optimizer's state.
+
+    Returns:
+        `{"batch": "micro"}`, say. With `&` it comes behind the axes of devices: `batch:data+micro`.
+
+    Raises:
+        LayoutError: the mesh has no serial axis, there is no such dim, or it does not divide; all problems are listed.
+    """
+    request = Request("accumulate", program, mesh)
+    axis = _axis(request, micro)
+    dim = batch_dim(request, recognised(request, params, state), batch)
+    if axis is None or dim is None:
+        return request.layout({})
+    layout = request.layout(dict.fromkeys((dim, *_renamed(program, dim)), axis))
+    return dataclasses.replace(layout, serial=(axis,))
+
+
+def _axis(request: Request, given: Any) -> str | None:
+    """Returns the serial axis that is meant; that there is none is a problem."""
+    serial = tuple(request.mesh.serial)
+    if given is None and len(serial) == 1:
+        return serial[0]
+    if given in serial:
+        return given
+    its = f"Its serial axes are {listed(serial)}." if serial else "Write ml.mesh(data=4, micro=ml.serial(8))."
+    if given is None:
+        text = "The mesh has several serial axes." if serial else "The mesh has no serial axis."
+    else:
+        text = f"micro={shown(given)} is no serial axis of the mesh."
+    request.refuse("unknown_axis", text, its + closest(given, serial))
+    return None
+
+
+def _renamed(program: Program, dim: str) -> Sequence[str]:
+    """Returns the dims that a dim is renamed to, and these in turn, as far as they have its size."""
+    pairs = [
+        (before, after)
+        for operation in walk(program.code.block)
+        if operation.name == "rename"
+        for before, after in zip(operation.params["before"], operation.params["after"], strict=True)
+        if before != after and before in program.dims and after in program.dims
+    ]
+    reached = {dim}
+    for _ in pairs:
+        reached |= {after for before, after in pairs if before in reached}
+    return [name for name in program.dims if name in reached - {dim}]
