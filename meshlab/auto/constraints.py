@@ -61,7 +61,8 @@ def _pairs(
     except LayoutError as error:
         problems.append(f"{name}: {error}")
         return [], frozenset()
-    problems += [_place_problem(program, mesh, name, glob, rules) for glob, rules in layout.places.items()]
+    by_glob = (*layout.places.items(), *layout.scopes.items())
+    problems += [_place_problem(program, mesh, name, glob, rules) for glob, rules in by_glob]
     rules, refusals = named_rules(program, mesh, layout)
     problems += [f"{name}: {refusal}" for refusal in refusals]
     whole = frozenset(dim.removesuffix("?") for dim in layout.whole if dim in program.dims or not dim.endswith("?"))
@@ -69,12 +70,13 @@ def _pairs(
 
 
 def _place_problem(program: Program, mesh: Mesh, name: str, glob: str, rules: Mapping[str, Axes]) -> str:
-    """The reason why rules at a place are no constraint, and what to write instead."""
+    """The reason why rules at a place, or in a scope, are no constraint, and what to write instead."""
     if glob in program.dims and glob not in program.places:
         known = [axis for axes in rules.values() for axis in axes if axis in mesh.axes] or list(mesh.axes)
         example = "".join(f": {glob!r}: {axis!r}" for axis in known[:1])
         return f"{name}: `{glob}` is a dim, and takes an axis{example}"
-    reason = f"{name}: {glob!r} is a place; rules at places are not part of the search: leave it out"
+    what, where = ("a scope", "in scopes") if glob.startswith("@") else ("a place", "at places")
+    reason = f"{name}: {glob!r} is {what}; rules {where} are not part of the search: leave it out"
     if name != "pin":
         return reason
     try:

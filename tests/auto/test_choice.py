@@ -155,6 +155,7 @@ def test_invalid_constraints_are_refused_together():
         ({"batch": {"x": "data"}}, r"1. pin: `batch` is a dim, and takes an axis: 'batch': 'data'$"),
         ({"batch": {"x": "north"}}, r"1. pin: `batch` is a dim, and takes an axis: 'batch': 'data'$"),
         ({"params/*": {"x": "data"}}, r"1. pin: 'params/\*' is a place; .* leave it out$"),
+        ({"@core": {"x": "data"}}, r"1. pin: '@core' is a scope; rules in scopes are not part of .* leave it out$"),
     ],
 )
 def test_pins_that_no_legal_layout_has(pin, reason):
