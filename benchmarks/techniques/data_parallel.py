@@ -10,10 +10,16 @@ from .technique import Technique, Term, loss
 DATA = ml.mesh(data=8)
 REPLICAS = ml.mesh(replica=2, data=4)
 ZERO = "https://arxiv.org/abs/1910.02054"
+MUON_SOURCES = ("https://arxiv.org/abs/2502.16982", "https://github.com/NVIDIA/Megatron-LM/issues/6676")
 FSDP = "https://arxiv.org/abs/2304.11277"
 
 
 SCATTERED = Term("gradients", "reduce-scatter", "data", "9 * layers + 2", bytes="4 * P")
+# Where nothing is rematerialised scales of norms, and what is in no layer, are gathered once.
+GATHERED = (
+    Term("parameters, forward", "all-gather", "data", "9 * layers + 2", bytes="4 * P / data"),
+    Term("matrices, backward", "all-gather", "data", "7 * layers", bytes="4 * layers * W / data"),
+)
 
 ROWS = (
     Technique(
@@ -78,8 +84,7 @@ ROWS = (
         there="PyTorch wraps modules in units, flattens their parameters, and gathers them in hooks.",
         here="A rule at `params/*`.",
         terms=(
-            Term("parameters, forward", "all-gather", "data", "9 * layers + 2", bytes="4 * P / n"),
-            Term("matrices, backward", "all-gather", "data", "7 * layers", bytes="4 * layers * W / n"),
+            *GATHERED,
             SCATTERED,
             loss(),
         ),
@@ -95,8 +100,7 @@ ROWS = (
         there="`ShardingStrategy.HYBRID_SHARD`, with two process groups.",
         here="The batch on two axes, parameters stored over one of them.",
         terms=(
-            Term("parameters, forward", "all-gather", "data", "9 * layers + 2", bytes="4 * P / data"),
-            Term("matrices, backward", "all-gather", "data", "7 * layers", bytes="4 * layers * W / data"),
+            *GATHERED,
             SCATTERED,
             Term("shards of gradients", "all-reduce", "replica", "9 * layers + 2", bytes="4 * P / data"),
             loss("replica+data"),
@@ -108,18 +112,44 @@ ROWS = (
         step=MUON,
         mesh=DATA,
         written=(
-            '{"batch": "data", "params/*": {"embed": "data"}, "momentum/mu/*": {"layers": "data"},'
-            ' "@muon": {"layers": "data"}}'
+            '{"batch": "data", "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"},'
+            ' "momentum/mu/*": {"layers": "data"}, "@muon": {"layers": "data"}}'
         ),
-        sources=("https://arxiv.org/abs/2502.16982", "https://github.com/NVIDIA/Megatron-LM/issues/6676"),
-        there="An optimizer that knows process groups: owners of matrices, gathers and scatters by hand.",
+        sources=MUON_SOURCES,
+        there="An optimizer that knows process groups: a home rank for each matrix, exchanges written by hand.",
         here="`optax.contrib.scale_by_muon` as it is, in a scope; momentum and scope over `layers`.",
         terms=(
-            Term("parameters, forward and backward", "all-gather", "data", "4 * layers", bytes="2 * 4 * P / n"),
-            Term("gradients, to whole layers", "reduce-scatter", "data", "2", bytes="4 * P"),
-            Term("updates, back to shards", "all-to-all", "data", "2", bytes="4 * P / n"),
+            *GATHERED,
+            Term("gradients of matrices, to their layers", "reduce-scatter", "data", "7", bytes="4 * layers * W"),
+            Term("other gradients", "reduce-scatter", "data", "2 * layers + 2", bytes="4 * (vocab * embed + S)"),
+            Term("updates, back to shards", "all-to-all", "data", "7", bytes="4 * layers * W / n"),
             loss(),
         ),
-        law="3 * (n - 1) / n * 4 * P + (n - 1) / n**2 * 4 * P",
+        law="(n - 1) / n * 4 * (2 * P + layers * W + layers * W / n)",
+        remark=(
+            "Each device runs Newton–Schulz on whole matrices of its own layers; momentum is never sent. Gradients of"
+            " all layers are reduced behind the loop, and are whole until then."
+        ),
+    ),
+    Technique(
+        name="Muon, layer by layer, with gradients in shards",
+        step=MUON,
+        mesh=DATA,
+        written=(
+            '{"batch": "data", "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}, "grads": {"embed":'
+            ' "data"}, "momentum/mu/*": {"layers": "data"}, "@muon": {"layers": "data"}}'
+        ),
+        sources=MUON_SOURCES,
+        there="The same, where parameters and gradients are stored in shards: an exchange in, and one back.",
+        here="One rule more, at the tag `grads`.",
+        terms=(
+            *GATHERED,
+            SCATTERED,
+            Term("gradients, to their layers", "all-to-all", "data", "7", bytes="4 * layers * W / n"),
+            Term("updates, back to shards", "all-to-all", "data", "7", bytes="4 * layers * W / n"),
+            loss(),
+        ),
+        law="(n - 1) / n * 4 * (2 * P + layers * W) + 2 * (n - 1) / n**2 * 4 * layers * W",
+        remark="Each layer's gradients are reduced into shards as soon as they are made, for one exchange more.",
     ),
 )

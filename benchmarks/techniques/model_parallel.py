@@ -16,7 +16,6 @@ MEGATRON = (
 )
 T5X = ("https://arxiv.org/abs/2203.17189", "https://github.com/google-research/t5x/blob/main/t5x/partitioning.py")
 GSPMD = ("https://arxiv.org/abs/2105.04663",)
-TENSOR = '"heads": "model", "ffn": "model", "vocab": "model"'
 
 
 def reduced(x: str, rows: str) -> tuple[Term, ...]:
@@ -40,8 +39,14 @@ LAW_ON_GRID = (
     " + 2 * (data - 1) / data * 4 * ((vocab * embed + layers * W) / model + S)"
 )
 MATRICES = (
-    Term("matrices, forward", "all-gather", "data", "7 * layers + 1", bytes="4 * (vocab * embed + layers * W) / n"),
-    Term("matrices, backward", "all-gather", "data", "7 * layers", bytes="4 * layers * W / n"),
+    Term(
+        "matrices, forward",
+        "all-gather",
+        "data",
+        "7 * layers + 1",
+        bytes="4 * (vocab * embed + layers * W) / (data * model)",
+    ),
+    Term("matrices, backward", "all-gather", "data", "7 * layers", bytes="4 * layers * W / (data * model)"),
 )
 MATRIX_GRADIENTS = Term(
     "gradients of matrices",
@@ -146,15 +151,22 @@ MEGATRON_LM = (
     ),
 )
 
+
+def _rules(embed: str) -> str:
+    """T5X's rules, with those for `embed`."""
+    others = '("batch", "data"), ("vocab", "model"), ("ffn", "model"), ("heads", "model")'
+    return f"ml.layouts.from_axis_rules([{others}, {embed}], program, mesh)"
+
+
 T5X_AND_GSPMD = (
     Technique(
         name="T5X, 1-D",
         step=KEPT,
         mesh=GRID,
-        written=f'{{"batch": "data", {TENSOR}}}',
+        written=_rules('("embed", None)'),
         sources=T5X,
         there="Logical names in every layer, `with_sharding_constraint` in the model, and rules from names to axes.",
-        here="Four rules.",
+        here="The same rules, read as they are: four that count.",
         terms=ON_GRID,
         law=LAW_ON_GRID,
     ),
@@ -162,10 +174,10 @@ T5X_AND_GSPMD = (
         name="T5X, 2-D parameters",
         step=KEPT,
         mesh=GRID,
-        written=f'{{"batch": "data", {TENSOR}, "params/*": {{"embed": "data"}}, "opt_state/*": {{"embed": "data"}}}}',
+        written=_rules('("embed", "data")'),
         sources=T5X,
         there="The same names, `parameter_partitioning_dims=2`.",
-        here="Two rules at places.",
+        here="The same rules; `embed` is a rule at places.",
         terms=(
             *reduced("x / data", "batch * seq / data"),
             *MATRICES,
@@ -180,17 +192,13 @@ T5X_AND_GSPMD = (
         name="T5X, 2-D parameters and activations; GSPMD, finalized 2-D",
         step=KEPT,
         mesh=GRID,
-        written=(
-            f'{{"batch": "data", {TENSOR}, "params/*": {{"embed": "data"}}, "opt_state/*": {{"embed": "data"}}'
-            ', "params/*norm": {"embed": "model"}, "opt_state/*norm": {"embed": "model"},'
-            ' "residual": {"embed": "model"}}'
-        ),
+        written=_rules('("embed", "model"), ("embed", "data")'),
         sources=(*T5X, *GSPMD),
         there=(
             "`activation_partitioning_dims=2`, or GSPMD's annotations of each tensor: the finalized 2-D sharding of a"
             " dense Transformer."
         ),
-        here="And one at the tag `residual`; norms are stored as their input is, which is T5X's first match.",
+        here="The same rules; `embed` is a rule at places and at the tag `residual`.",
         terms=(
             Term("stream: in front of each half", "all-gather", "model", "4 * layers", each="4 * x / n"),
             Term("stream: behind each half", "reduce-scatter", "model", "4 * layers", each="4 * x / data"),

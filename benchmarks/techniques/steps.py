@@ -1,8 +1,8 @@
-"""The steps of training on which techniques are shown, each at two sizes: to be run, and to be read.
+"""The steps of training on which techniques are shown, each at three sizes: to be run, compiled, and read.
 
-A transformer with AdamW, its layers rematerialised or not; with experts in the place of its feed-forward networks; a
-network of convolutions; layers of plain arrays that Muon trains; a recommender of two towers. Small sizes are all
-different, so that no formula is right by accident.
+A transformer with AdamW, its layers rematerialised or not; with experts in the place of its feed-forward networks; with
+Muon for its matrices; a network of convolutions; a recommender of two towers. Small sizes are different where they can
+be, so that no formula is right by accident.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import optax
 
 import meshlab as ml
@@ -58,13 +57,16 @@ TEXT: dict[str, str] = {
     "P": "vocab * embed + layers * W + S",
     "x": "batch * seq * embed",
 }
-SMALL = transformer.Config(batch=16, seq=24, vocab=40, embed=32, heads=8, group=2, head=6, ffn=56, layers=3)
-LARGE = transformer.Config(64, 4096, 128_256, 4096, heads=8, group=4, head=128, ffn=14_336, layers=32)
+TEXTS = {
+    "small": transformer.Config(batch=16, seq=24, vocab=40, embed=32, heads=8, group=2, head=6, ffn=56, layers=3),
+    "middle": transformer.Config(16, 128, 1024, 256, heads=8, group=2, head=32, ffn=1024, layers=4),
+    "large": transformer.Config(64, 4096, 128_256, 4096, heads=8, group=4, head=128, ffn=14_336, layers=32),
+}
 
 
 def _transformer(name: str, loss: Callable[..., Any]) -> Step:
     model = functools.partial(_trained, name, transformer, loss, "vocab")
-    return Step(name, model, SMALL, LARGE, TEXT)
+    return Step(name, model, TEXTS, TEXT)
 
 
 KEPT = _transformer("transformer", _kept(transformer.loss))
@@ -72,8 +74,11 @@ REMATERIALISED = _transformer("rematerialised transformer", transformer.loss)
 
 
 def _experts(name: str, loss: Callable[..., Any], choices: int) -> Step:
-    small = moe.Config(batch=16, seq=24, vocab=40, embed=32, heads=8, group=2, head=6, ffn=56, experts=8, layers=3)
-    large = moe.Config(64, 4096, 32_000, 4096, heads=8, group=4, head=128, ffn=14_336, experts=8, layers=32)
+    sizes = {
+        "small": moe.Config(16, 24, 40, 32, heads=8, group=2, head=6, ffn=56, experts=8, layers=3),
+        "middle": moe.Config(16, 128, 1024, 256, heads=8, group=2, head=32, ffn=512, experts=8, layers=4),
+        "large": moe.Config(64, 4096, 32_000, 4096, heads=8, group=4, head=128, ffn=14_336, experts=8, layers=32),
+    }
     defined = {
         "q": "heads * group * head",
         "kv": "heads * head",
@@ -82,7 +87,7 @@ def _experts(name: str, loss: Callable[..., Any], choices: int) -> Step:
         "D": "2 * vocab * embed + embed + layers * embed * (2 * q + 2 * kv + experts + 2)",
         "t": "batch * experts * capacity * embed",
     }
-    return Step(name, functools.partial(_trained, name, moe, _kept(loss), "vocab"), small, large, defined)
+    return Step(name, functools.partial(_trained, name, moe, _kept(loss), "vocab"), sizes, defined)
 
 
 TWO_CHOICES = _experts("transformer with experts, two a token", moe.loss, 2)
@@ -91,69 +96,77 @@ ONE_CHOICE = _experts("transformer with experts, one a token", moe.switch_loss, 
 IMAGES = Step(
     "convolutional network",
     functools.partial(_trained, "convnet", convnet, convnet.loss, "classes"),
-    convnet.Config(16, 16, 24, window=5, channels=1, filters1=8, filters2=16, hidden1=32, hidden2=48, classes=10),
-    convnet.Config(
-        256, 224, 224, window=9, channels=3, filters1=64, filters2=128, hidden1=512, hidden2=256, classes=1000
-    ),
+    {
+        "small": convnet.Config(16, 16, 24, 5, 1, filters1=8, filters2=16, hidden1=32, hidden2=48, classes=10),
+        "middle": convnet.Config(128, 64, 64, 5, 8, filters1=128, filters2=256, hidden1=512, hidden2=256, classes=128),
+        "large": convnet.Config(256, 224, 224, 9, 3, filters1=64, filters2=128, hidden1=512, hidden2=256, classes=1000),
+    },
     {"halo": "window // 2", "F": "window**2 * (channels * filters1 + filters1 * filters2)"},
 )
 
 
-# Muon, on plain arrays
+# Muon: of each weight of the layers what is reduced, and what it makes
+
+_MATRIX = optax.contrib.MuonDimensionNumbers
+MATRICES = {
+    "query": _MATRIX(1, (2, 3, 4)),
+    "key": _MATRIX(1, (2, 3)),
+    "value": _MATRIX(1, (2, 3)),
+    "output": _MATRIX((1, 2, 3), 4),
+    **dict.fromkeys(("gate", "up", "down"), _MATRIX(1, 2)),
+}
 
 
-@dataclasses.dataclass(frozen=True)
-class Blocks(Sizes):
-    """Sizes of a stack of feed-forward layers."""
+def _muon_step(params: Any, opt_state: Any, momentum: Any, tokens: Any, targets: Any) -> tuple[Any, ...]:
+    """A step of Muon for the matrices of all layers, which are stacked, and of AdamW for all else."""
+    value, grads = jax.value_and_grad(_kept(transformer.loss))(params, tokens, targets)
+    matrices, others = _parted(params)
+    matrix_grads, other_grads = _parted(ml.tag(grads, "grads"))
+    updates: Any
+    with jax.named_scope("muon"):
+        updates, momentum = _muon().update(_arrays(matrix_grads), momentum, _arrays(matrices))
+    new = {name: ml.tensor(w.array - 1e-3 * updates[name], *w.dims) for name, w in matrices.items()}
+    changes, opt_state = OPTIMIZER.update(other_grads, opt_state, others)
+    others = jax.tree.map(lambda w, change: w + change, others, changes)
+    return value, others | {"layers": others["layers"] | new}, opt_state, momentum
 
-    batch: int
-    embed: int
-    ffn: int
-    layers: int
+
+def _muon() -> optax.GradientTransformation:
+    return optax.contrib.scale_by_muon(weight_dimension_numbers=MATRICES)
 
 
-def _muon(config: Blocks) -> Model:
-    names = {"up": "layers embed ffn", "down": "layers ffn embed"}
-    matrix = optax.contrib.MuonDimensionNumbers(reduction_axis=1, output_axis=2)
-    muon = optax.contrib.scale_by_muon(weight_dimension_numbers=dict.fromkeys(names, matrix))
+def _parted(params: Any) -> tuple[Any, Any]:
+    """Returns the matrices of the layers, and all else."""
+    layers = params["layers"]
+    matrices = {name: layers[name] for name in MATRICES}
+    return matrices, params | {"layers": {name: w for name, w in layers.items() if name not in MATRICES}}
 
-    def loss(params, x):
-        def layer(x, w):
-            return x + jax.nn.relu(x @ w["up"]) @ w["down"], None
 
-        return jnp.square(jax.lax.scan(layer, x, params)[0]).mean()
+def _arrays(tensors: dict[str, ml.Tensor]) -> dict[str, jax.Array]:
+    return {name: tensor.array for name, tensor in tensors.items()}
 
-    def step(params, momentum, x):
-        value, grads = jax.value_and_grad(loss)(params, x)
-        with jax.named_scope("muon"):
-            updates, momentum = muon.update(grads, momentum, params)
-        return value, jax.tree.map(lambda w, u: w - 1e-3 * u, params, updates), momentum
 
-    arrays = {name: shape(tuple(dim.size for dim in config.dims(dims))) for name, dims in names.items()}
-    x = shape((config.batch, config.embed))
+def _muon_model(config: transformer.Config) -> Model:
+    def state(params):
+        matrices, others = _parted(params)
+        return OPTIMIZER.init(others), _muon().init(_arrays(matrices))
 
     def arguments():
-        return ml.named(arrays, names), jax.eval_shape(muon.init, arrays), ml.named(x, "batch embed")
+        params = shapes(transformer.init, config)
+        return params, *jax.eval_shape(state, params), *transformer.inputs(config)
 
     def data(seed: int):
-        params, batch = draw((arrays, x), seed)
-        params = jax.tree.map(lambda w: w * w.shape[1] ** -0.5, params)
-        return params, muon.init(params), batch
+        params = transformer.init(jax.random.key(seed), config)
+        return params, *state(params), *draw(transformer.inputs(config), seed, config.vocab)
 
-    return Model("muon", step, arguments, data, {"params": 1, "momentum": 2})
-
-
-def shape(sizes: tuple[int, ...]) -> jax.ShapeDtypeStruct:
-    """The shape of an array of 32-bit floats."""
-    return jax.ShapeDtypeStruct(sizes, jnp.float32)
+    return Model("muon", _muon_step, arguments, data)
 
 
 MUON = Step(
-    "layers of plain arrays, with Muon",
-    _muon,
-    Blocks(batch=16, embed=32, ffn=56, layers=24),
-    Blocks(batch=65_536, embed=4096, ffn=14_336, layers=32),
-    {"P": "2 * layers * embed * ffn"},
+    "transformer whose matrices Muon trains, and all else AdamW",
+    _muon_model,
+    {name: dataclasses.replace(config, layers=max(8, config.layers)) for name, config in TEXTS.items()},
+    TEXT,
 )
 
 
@@ -204,7 +217,10 @@ def _two_towers(config: Towers) -> Model:
 TWO_TOWERS = Step(
     "two towers with in-batch negatives",
     _two_towers,
-    Towers(batch=16, users=64, items=96, embed=32, hidden=48),
-    Towers(batch=65_536, users=100_000_000, items=10_000_000, embed=128, hidden=256),
+    {
+        "small": Towers(batch=16, users=64, items=96, embed=32, hidden=48),
+        "middle": Towers(batch=8192, users=65_536, items=32_768, embed=128, hidden=256),
+        "large": Towers(batch=65_536, users=100_000_000, items=10_000_000, embed=128, hidden=256),
+    },
     {},
 )

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import meshlab as ml
 
-from . import activations, data_parallel, model_parallel
+from . import activations, combined, data_parallel, model_parallel
+from .compiled import section
 from .technique import Step, Technique, Term, evaluated
 
 ROWS: tuple[Technique, ...] = (
@@ -19,6 +20,7 @@ ROWS: tuple[Technique, ...] = (
     *model_parallel.MEGATRON_LM,
     *model_parallel.T5X_AND_GSPMD,
     *activations.SEQUENCES,
+    *combined.ROWS,
     *activations.TABLES,
 )
 
@@ -28,7 +30,7 @@ def page() -> str:
     parts = [*_brief(), "", "## Sizes", "", *_sizes()]
     for row in ROWS:
         parts += ["", *_technique(row)]
-    return "\n".join(parts)
+    return "\n".join([*parts, "", *section(ROWS)])
 
 
 def _brief() -> Iterator[str]:
@@ -36,7 +38,7 @@ def _brief() -> Iterator[str]:
     yield "| --- | --- | ---: | --- | --- |"
     for row in ROWS:
         collectives = "<br>".join(
-            f"{times:,} {kind} over `{'+'.join(axes)}`" for (kind, axes), (times, _) in row.sent(large=True).items()
+            f"{times:,} {kind} over `{'+'.join(axes)}`" for (kind, axes), (times, _) in row.sent("large").items()
         )
         cells = f"[{row.name}](#{anchor(row.name)})", collectives, sent(row), row.there, row.here
         yield f"| {' | '.join(cells)} |"
@@ -49,7 +51,7 @@ def anchor(name: str) -> str:
 
 def sent(row: Technique) -> str:
     """Returns how many gigabytes a device sends."""
-    return f"{row.plan(large=True).wire_bytes / 1e9:,.3f} GB"
+    return f"{row.plan('large').wire_bytes / 1e9:,.3f} GB"
 
 
 def steps() -> tuple[Step, ...]:
@@ -58,12 +60,12 @@ def steps() -> tuple[Step, ...]:
 
 
 def _sizes() -> Iterator[str]:
-    yield "| trained | of the page | compiled and run | `n` devices, and |"
-    yield "| --- | --- | --- | --- |"
+    yield "| trained | of the page | compiled and run | compiled for accelerators | `n` devices, and |"
+    yield "| --- | --- | --- | --- | --- |"
     for step in steps():
-        large, small = (" ".join(f"{k}={v:,}" for k, v in _fields(sizes)) for sizes in (step.large, step.small))
+        sizes = (" ".join(f"{k}={v:,}" for k, v in _fields(step.sizes[size])) for size in ("large", "small", "middle"))
         defined = "<br>".join(f"`{name} = {formula}`" for name, formula in step.defined.items())
-        yield f"| {step.name} | {large} | {small} | {defined} |"
+        yield f"| {step.name} | {' | '.join(sizes)} | {defined} |"
 
 
 def _fields(sizes: object) -> Iterator[tuple[str, int]]:
@@ -74,9 +76,9 @@ def _fields(sizes: object) -> Iterator[tuple[str, int]]:
 
 
 def _technique(row: Technique) -> Iterator[str]:
-    layout = row.plan(large=True).layout
-    names = row.step.names(row.mesh, large=True)
-    counted, _ = row.ring_bytes(large=True)
+    layout = row.plan("large").layout
+    names = row.step.names(row.mesh, "large")
+    counted, _ = row.ring_bytes("large")
     yield f"## {row.name}"
     yield ""
     yield _paragraph(f"A {row.step.name}, on {row.mesh}. Sources: {', '.join(f'<{url}>' for url in row.sources)}.")

@@ -40,24 +40,23 @@ class Step:
     Attributes:
         name: what the page calls it.
         model: makes it of sizes.
-        small: sizes that are compiled and run.
-        large: sizes of the page, which are planned.
+        sizes: "small" ones, which are compiled and run, "middle" ones, which are compiled for accelerators, and "large"
+            ones, those of the page, which are planned.
         defined: what formulas call by a name, as formulas over sizes and what was defined before.
     """
 
     name: str
     model: Callable[[Any], Model]
-    small: Sizes
-    large: Sizes
+    sizes: Mapping[str, Sizes]
     defined: Mapping[str, str]
 
-    def program(self, large: bool = False) -> ml.Program:
+    def program(self, size: str = "small") -> ml.Program:
         """Traces the step."""
-        return _program(self.model, self.large if large else self.small)
+        return _program(self.model, self.sizes[size])
 
-    def names(self, mesh: ml.Mesh, large: bool = False) -> dict[str, int]:
+    def names(self, mesh: ml.Mesh, size: str = "small") -> dict[str, int]:
         """Returns what the names of formulas stand for."""
-        sizes = dataclasses.asdict(self.large if large else self.small)  # pyright: ignore[reportArgumentType]
+        sizes = dataclasses.asdict(self.sizes[size])  # pyright: ignore[reportArgumentType]
         names = sizes | dict(mesh.axes) | {"n": mesh.size}
         for name, formula in self.defined.items():
             names[name] = evaluated(formula, names)
@@ -140,38 +139,38 @@ class Technique:
     law: str
     remark: str = ""
 
-    def plan(self, large: bool = False, mesh: ml.Mesh | None = None) -> ml.Plan:
+    def plan(self, size: str = "small", mesh: ml.Mesh | None = None) -> ml.Plan:
         """Plans the step under the layout.
 
         Args:
-            large: whether at the sizes of the page.
+            size: one of the step's.
             mesh: another than the row's, of the same axes.
         """
-        program, on = self.step.program(large), mesh or self.mesh
+        program, on = self.step.program(size), mesh or self.mesh
         layout = eval(self.written, {"ml": ml, "program": program, "mesh": on})
         return program.plan(on, layout)
 
-    def sent(self, mesh: ml.Mesh | None = None, large: bool = False) -> Sent:
+    def sent(self, size: str = "small", mesh: ml.Mesh | None = None) -> Sent:
         """Returns what the formulas say."""
         on = mesh or self.mesh
-        names, sums = self.step.names(on, large), {}
+        names, sums = self.step.names(on, size), {}
         for term in self.terms:
             key = term.kind, tuple(axis for axis in on.axes if axis in term.axes.split("+"))
             times, count = sums.get(key, (0, 0))
             sums[key] = times + evaluated(term.times, names), count + evaluated(term.total, names)
         return sums
 
-    def ring_bytes(self, mesh: ml.Mesh | None = None, large: bool = False) -> tuple[float, float]:
+    def ring_bytes(self, size: str = "small", mesh: ml.Mesh | None = None) -> tuple[float, float]:
         """Returns the bytes that a device sends, by the terms that papers count, and by the closed formula."""
-        return self._ring_bytes(mesh, large, False), evaluated(self.law, self.step.names(mesh or self.mesh, large))
+        return self._ring_bytes(size, mesh, False), evaluated(self.law, self.step.names(mesh or self.mesh, size))
 
-    def wire_bytes_beside(self, mesh: ml.Mesh | None = None, large: bool = False) -> float:
+    def wire_bytes_beside(self, size: str = "small", mesh: ml.Mesh | None = None) -> float:
         """Returns the bytes that a device sends besides, by terms that papers leave out."""
-        return self._ring_bytes(mesh, large, True)
+        return self._ring_bytes(size, mesh, True)
 
-    def _ring_bytes(self, mesh: ml.Mesh | None, large: bool, beside: bool) -> float:
+    def _ring_bytes(self, size: str, mesh: ml.Mesh | None, beside: bool) -> float:
         on = mesh or self.mesh
-        names = self.step.names(on, large)
+        names = self.step.names(on, size)
         return sum(
             evaluated(term.total, names) * RING[term.kind](math.prod(on.axes[axis] for axis in term.axes.split("+")))
             for term in self.terms
