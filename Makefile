@@ -14,7 +14,7 @@ PYTEST   := $(BIN)/python -m pytest
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test check lint format types js unit notebooks browser pictures bench busy compilers presets newest oldest sweep constraints clean system
+.PHONY: help lab test check lint format types js unit notebooks browser pictures bench busy compilers presets techniques newest oldest sweep constraints clean system
 
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -75,13 +75,17 @@ notebooks: $(VENV)/.dev ## Execute every notebook
 browser: system ## Browser tests: JupyterLab in a real Chromium
 	@$(PYTEST) -m browser
 
-compilers: $(VENV)/.dev $(VENV)/.compilers ## What TPU and GPU compilers make of plans, into docs/accuracy.md (resumable, three hours)
+compilers: $(VENV)/.dev $(VENV)/.compilers ## What TPU and GPU compilers make of plans, into docs/accuracy.md and techniques.md (resumable, three hours)
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.compilers --write docs/accuracy.md
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.substitutes --compile --write docs/accuracy.md
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.peaks --compile --write docs/accuracy.md
+	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.techniques --compile docs/techniques.md
 
 presets: $(VENV)/.dev ## What the presets of ml.layouts make of each model, into docs/presets.md
 	@$(BIN)/python -m benchmarks.presets docs/presets.md
+
+techniques: $(VENV)/.dev ## What each technique of the literature sends, into docs/techniques.md
+	@$(BIN)/python -m benchmarks.techniques docs/techniques.md
 
 busy: js system $(VENV)/.compilers ## All tests beside eight busy processes, which take most of the time
 	@sh scripts/busy.sh 8 $(PYTEST) -n $(WORKERS) --dist loadgroup $(TESTS)

@@ -90,42 +90,46 @@ def init(key: jax.Array, config: Config) -> Params:
 inputs = token_inputs()
 
 
-def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
+def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor, saved: tuple[str, ...] = ()) -> jax.Array:
     """Returns the mean cross entropy of the next tokens and the balance loss; two experts a token, with capacity.
 
     Args:
         params: as `init` makes them.
         tokens: [batch, seq].
         targets: [batch, seq], for each position the token that follows.
+        saved: as for `layers.repeated`.
     """
-    return _loss(functools.partial(sent, choices=2), params, tokens, targets)
+    return _loss(functools.partial(sent, choices=2), params, tokens, targets, saved)
 
 
-def switch_loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
+def switch_loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor, saved: tuple[str, ...] = ()) -> jax.Array:
     """Returns the same for one expert a token, with capacity; the arguments are those of `loss`."""
-    return _loss(functools.partial(sent, choices=1), params, tokens, targets)
+    return _loss(functools.partial(sent, choices=1), params, tokens, targets, saved)
 
 
-def dropless_loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
+def dropless_loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor, saved: tuple[str, ...] = ()) -> jax.Array:
     """Returns the same for two experts a token, of which none is dropped; the arguments are those of `loss`."""
-    return _loss(functools.partial(everywhere, choices=2), params, tokens, targets)
+    return _loss(functools.partial(everywhere, choices=2), params, tokens, targets, saved)
 
 
 Experts = Callable[[ml.Tensor, ml.Tensor, Params], ml.Tensor]
 
 
-def _loss(experts: Experts, params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
-    logits, balance = predict(params, tokens, experts)
+def _loss(experts: Experts, params: Params, tokens: ml.Tensor, targets: ml.Tensor, saved: tuple[str, ...]) -> jax.Array:
+    logits, balance = predict(params, tokens, experts, saved)
     return token_loss(logits, targets) + BALANCE * balance
 
 
-def predict(params: Params, tokens: ml.Tensor, experts: Experts) -> tuple[ml.Tensor, jax.Array]:
+def predict(
+    params: Params, tokens: ml.Tensor, experts: Experts, saved: tuple[str, ...] = ()
+) -> tuple[ml.Tensor, jax.Array]:
     """Returns the logits of the next token at each position, and the balance loss, a mean over the layers.
 
     Args:
         params: as `init` makes them.
         tokens: [batch, seq].
         experts: `sent` or `everywhere`, with a number of choices.
+        saved: as for `layers.repeated`.
 
     Returns:
         [batch, seq, vocab], and a number.
@@ -142,7 +146,7 @@ def predict(params: Params, tokens: ml.Tensor, experts: Experts) -> tuple[ml.Ten
         return (ml.tag(x + experts(y, shares, weights), "residual"), total + imbalance(shares) / count)
 
     count = _count(params["layers"])
-    x, balance = repeated(layer, (x, 0.0), params["layers"])
+    x, balance = repeated(layer, (x, 0.0), params["layers"], saved=saved)
     return to_logits(rms_norm(x, params["norm"], 1e-5), params["head"]), balance
 
 

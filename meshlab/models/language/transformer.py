@@ -54,12 +54,13 @@ def init(key: jax.Array, config: Config) -> Params:
 inputs = token_inputs()
 
 
-def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
+def predict(params: Params, tokens: ml.Tensor, saved: tuple[str, ...] = ()) -> ml.Tensor:
     """Returns the logits of the next token at each position.
 
     Args:
         params: as `init` makes them.
         tokens: [batch, seq].
+        saved: as for `layers.repeated`.
 
     Returns:
         [batch, seq, vocab].
@@ -71,7 +72,7 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
         x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"]), rotation, weights), "residual")
         return ml.tag(x + feed_forward(rms_norm(x, weights["ffn_norm"]), weights), "residual")
 
-    x = repeated(layer, x, params["layers"])
+    x = repeated(layer, x, params["layers"], saved=saved)
     return to_logits(rms_norm(x, params["norm"]), params["embedding"])
 
 

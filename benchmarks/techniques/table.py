@@ -1,0 +1,114 @@
+"""The table of techniques, as the sections of docs/techniques.md: every number from a formula, which a plan equals."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Iterator
+
+import meshlab as ml
+
+from . import activations, combined, data_parallel, model_parallel
+from .compiled import section
+from .technique import Step, Technique, Term, evaluated
+
+ROWS: tuple[Technique, ...] = (
+    *model_parallel.MESH_TENSORFLOW,
+    *activations.SPACE,
+    *activations.EXPERTS,
+    *data_parallel.ROWS,
+    *model_parallel.MEGATRON_LM,
+    *model_parallel.T5X_AND_GSPMD,
+    *activations.SEQUENCES,
+    *combined.ROWS,
+    *activations.TABLES,
+)
+
+
+def page() -> str:
+    """Returns the whole table: all techniques in brief, sizes, and each technique by itself."""
+    parts = [*_brief(), "", "## Sizes", "", *_sizes()]
+    for row in ROWS:
+        parts += ["", *_technique(row)]
+    return "\n".join([*parts, "", *section(ROWS)])
+
+
+def _brief() -> Iterator[str]:
+    yield "| technique | collectives of a step | a device sends | there | here |"
+    yield "| --- | --- | ---: | --- | --- |"
+    for row in ROWS:
+        collectives = "<br>".join(
+            f"{times:,} {kind} over `{'+'.join(axes)}`" for (kind, axes), (times, _) in row.sent("large").items()
+        )
+        cells = f"[{row.name}](#{anchor(row.name)})", collectives, sent(row), row.there, row.here
+        yield f"| {' | '.join(cells)} |"
+
+
+def anchor(name: str) -> str:
+    """Returns the anchor of a heading."""
+    return "".join(c for c in name.lower().replace(" ", "-") if c.isalnum() or c == "-")
+
+
+def sent(row: Technique) -> str:
+    """Returns how many gigabytes a device sends."""
+    return f"{row.plan('large').wire_bytes / 1e9:,.3f} GB"
+
+
+def steps() -> tuple[Step, ...]:
+    """Returns what is trained, each once."""
+    return tuple(dict.fromkeys(row.step for row in ROWS))
+
+
+def _sizes() -> Iterator[str]:
+    yield "| trained | of the page | compiled and run | compiled for accelerators | `n` devices, and |"
+    yield "| --- | --- | --- | --- | --- |"
+    for step in steps():
+        sizes = (" ".join(f"{k}={v:,}" for k, v in _fields(step.sizes[size])) for size in ("large", "small", "middle"))
+        defined = "<br>".join(f"`{name} = {formula}`" for name, formula in step.defined.items())
+        yield f"| {step.name} | {' | '.join(sizes)} | {defined} |"
+
+
+def _fields(sizes: object) -> Iterator[tuple[str, int]]:
+    for field in dataclasses.fields(sizes):  # pyright: ignore[reportArgumentType]
+        value = getattr(sizes, field.name)
+        if not isinstance(value, bool):
+            yield field.name, value
+
+
+def _technique(row: Technique) -> Iterator[str]:
+    layout = row.plan("large").layout
+    names = row.step.names(row.mesh, "large")
+    counted, _ = row.ring_bytes("large")
+    yield f"## {row.name}"
+    yield ""
+    yield _paragraph(f"A {row.step.name}, on {row.mesh}. Sources: {', '.join(f'<{url}>' for url in row.sources)}.")
+    yield ""
+    yield from (_paragraph(f"*There:* {row.there} *Here:* {row.here} {row.remark}".rstrip()), "")
+    yield from ("```python", *_code(row.written, layout), "```", "")
+    yield "| sent | collective | over | times | bytes of the operands on a device |"
+    yield "| --- | --- | --- | --- | --- |"
+    yield from (_line(term, names) for term in row.terms)
+    yield ""
+    yield _paragraph(
+        f"In all a device of a ring sends `{row.law}` = {round(counted):,} bytes"
+        f"{', and what is in italics.' if any(term.beside for term in row.terms) else '.'}"
+    )
+
+
+def _code(written: str, layout: ml.Layout) -> Iterator[str]:
+    """Yields the layout as it is written, and where a preset wrote it what that is."""
+    yield from textwrap.wrap(written, 116, break_long_words=False, break_on_hyphens=False)
+    if "ml.layouts" in written:
+        yield from textwrap.wrap(str(layout), 116, break_on_hyphens=False, initial_indent="# ", subsequent_indent="# ")
+
+
+def _line(term: Term, names: dict[str, int]) -> str:
+    what = f"*{term.what}*" if term.beside else term.what
+    times, total = evaluated(term.times, names), evaluated(term.total, names)
+    many = f"`{term.times}` = {times:,}" if term.times != str(times) else f"{times:,}"
+    count = f"`{term.total}` = {round(total):,}" if term.total != str(total) else f"{total:,}"
+    return f"| {what} | {term.kind} | {term.axes} | {many} | {count} |"
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
