@@ -75,10 +75,11 @@ notebooks: $(VENV)/.dev ## Execute every notebook
 browser: system ## Browser tests: JupyterLab in a real Chromium
 	@$(PYTEST) -m browser
 
-compilers: $(VENV)/.dev $(VENV)/.compilers ## What TPU and GPU compilers make of plans, into docs/accuracy.md (resumable, three hours)
+compilers: $(VENV)/.dev $(VENV)/.compilers ## What TPU and GPU compilers make of plans, into docs/accuracy.md and techniques.md (resumable, three hours)
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.compilers --write docs/accuracy.md
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.substitutes --compile --write docs/accuracy.md
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.peaks --compile --write docs/accuracy.md
+	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.techniques --compile docs/techniques.md
 
 presets: $(VENV)/.dev ## What the presets of ml.layouts make of each model, into docs/presets.md
 	@$(BIN)/python -m benchmarks.presets docs/presets.md

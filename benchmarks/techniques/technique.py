@@ -4,9 +4,9 @@
     technique.sent(plan)                    what its formulas say of each kind of collective: times and bytes
     found(plan)                             what the plan has of each
 
-Formulas are Python over the sizes of dims (`batch`, `embed`), the mesh axes (`data`, `model`), `n` for all devices, and
-what the step defines besides (`P`, its parameters). They are shown as they are evaluated, and the layout likewise: what
-stands on the page is what runs.
+Formulas are Python over the sizes of dims (`batch`, `embed`), the mesh axes (`data`, `model`; serial ones as well), `n`
+for all devices, and what the step defines besides (`P`, its parameters). They are shown as they are evaluated, and the
+layout likewise: what stands on the page is what runs.
 """
 
 from __future__ import annotations

@@ -42,8 +42,9 @@ def test_a_formula_of_all_parameters_counts_them(step):
 @pytest.mark.parametrize("other", [False, True], ids=["eight", "other"])
 def test_formulas_are_the_plan(row, size, other):
     """By kind, axes, times and bytes; and by the paper's formula, whatever a ring sends."""
-    axes = row.mesh.axes.items()
-    mesh = ml.mesh(**{axis: OTHERS[i > 0][size] for i, (axis, size) in enumerate(axes)}) if other else row.mesh
+    sizes = row.mesh.devices.axes.items()
+    changed = {axis: OTHERS[i > 0][size] for i, (axis, size) in enumerate(sizes)} if other else {}
+    mesh = row.mesh.resized(changed)
     plan = row.plan(size, mesh)
     assert found(plan) == row.sent(size, mesh)
     counted, law = row.ring_bytes(size, mesh)
