@@ -2,8 +2,8 @@
 
     python -m benchmarks.techniques --compile docs/techniques.md
 
-A row and a machine are one line of `compiled.jsonl`, with what the plan predicted: a test holds that against today's
-plan, so that no answer outlives its question. What was stopped goes on where it was; all take a quarter of an hour on two cores.
+A row and a machine are one line of `compiled.jsonl`, with what the plan predicted: a test holds that against the plan
+of today, so that no answer outlives its question. What was stopped goes on where it was; all take a quarter of an hour.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import meshlab as ml
 
-from . import activations, combined, data_parallel, model_parallel
+from . import accumulated, activations, combined, data_parallel, model_parallel
 from .compiled import section
 from .technique import Step, Technique, Term, evaluated
 
@@ -22,6 +22,7 @@ ROWS: tuple[Technique, ...] = (
     *activations.SEQUENCES,
     *combined.ROWS,
     *activations.TABLES,
+    *accumulated.ROWS,
 )
 
 
