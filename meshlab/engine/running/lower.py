@@ -176,7 +176,7 @@ class Lowering:
             known = self.tied(step, shards, number)
             lowering = Lowering(self.program, self.sizes, MeshDevice(self.sizes, {step.axis: number}))
             lowering.run(step.steps, known)
-            addends = [known[r.value, r.inside] for r in sums]
+            addends = [self.apart(step, r, known[r.value, r.inside]) for r in sums]
             after = [a + b.astype(a.dtype) if r.is_sum else b for r, a, b in zip(sums, before, addends, strict=True)]
             return after, [known[r.value, r.inside] for r in joined]
 
@@ -188,6 +188,13 @@ class Lowering:
             )
         for result, stack in zip(joined, blocks, strict=True):
             shards[result.value, result.outside] = self.joined(result, stack)
+
+    @staticmethod
+    def apart(step: Iterated, result: Result, addend: Any) -> Any:
+        """Keeps an addend that was reduced apart from the sum: TPUs would reduce it after the loop, and hold it whole."""
+        moves = (s for s in step.steps if isinstance(s, Move) and s.via.kind in ("all-reduce", "reduce-scatter"))
+        reduced = any((s.value, s.via.result) == (result.value, result.inside) for s in moves)
+        return lax.optimization_barrier(addend) if reduced else addend
 
     def start(self, result: Result) -> Any:
         """Returns the zeros that addends are added to, in 32 bits at least."""
