@@ -191,7 +191,7 @@ class Lowering:
 
     @staticmethod
     def apart(step: Iterated, result: Result, addend: Any) -> Any:
-        """Keeps an addend that was reduced apart from the sum: TPUs would reduce it after the loop, and hold it whole."""
+        """Keeps an addend that was reduced apart from the sum: TPUs would reduce it after the loop, whole."""
         moves = (s for s in step.steps if isinstance(s, Move) and s.via.kind in ("all-reduce", "reduce-scatter"))
         reduced = any((s.value, s.via.result) == (result.value, result.inside) for s in moves)
         return lax.optimization_barrier(addend) if reduced else addend
