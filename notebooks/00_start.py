@@ -258,7 +258,7 @@ in_time
 # ## Where to go from here
 #
 # - Change the sizes, the mesh or the model above, and run again: `ml.mesh(data=2, model=2, depth=2)` has three axes.
-# - Open a column for a scope (**+ scope**, in the corner of the board) where a model has any: what runs under
+# - Open a column for a scope (**+ scope**, beside the presets) where a model has any: what runs under
 #   `jax.named_scope("core")` is then computed by rules of its own.
 # - A layout may say how tensors are *stored*, at a **place**: with `{"batch": "data", "params/*": {"hidden":
 #   "data"}}` each device keeps a slice of the weights and gathers them when it computes. That is fully sharded data

@@ -121,7 +121,7 @@ def reached_by_tab(board: BlankBoard, stops: int) -> set[str]:
 
 def test_everything_is_reached_by_tab(board: BlankBoard) -> None:
     board.root.locator(".mlb-switch input").first.focus()
-    reached = reached_by_tab(board, 24)
+    reached = reached_by_tab(board, 32)
     assert {"reset", "chip:batch:data", "chip:hidden:", "devices", "tensor"} <= reached
 
 

@@ -53,7 +53,7 @@ def test_columns_show_what_is_stored_there_as_it_is_computed(open_board, explore
     assert board.zone("data", "params/*").locator("[data-inherited]").count() == 0
     sizes = explorer.program.dims["embed"]
     expect(board.chip("embed", name("data", "params/*")).locator(".mlb-chip-size")).to_have_text(f"→ {sizes // 4}")
-    expect(board.root.locator(".mlb-corner")).to_have_text("as compute")
+    expect(board.root.locator(".mlb-corner .mlb-inherited")).to_have_text("as compute")
     board.blank.shot("inherited", full=True)
     # A rule of its own takes its place.
     with board.next_revision():

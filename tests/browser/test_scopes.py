@@ -63,6 +63,7 @@ def test_a_column_with_rules_is_there_by_itself_and_stays_when_they_go(open_boar
 
 
 def test_a_refusal_among_the_compute_rules_offers_the_scope_that_takes_it(open_board, explorer: Explorer) -> None:
+    assert explorer.place("heads", "data", at="@core")
     board = open_board()
     board.drag("heads", "model", zone=TRAY)
     expect(board.status).to_contain_text("cannot both be on model")

@@ -19,7 +19,7 @@ from ...cost.step_time.time import time_of
 from ...cost.workload.scenario import at_plan_sizes
 from ...engine.errors import LayoutError
 from .apply_intent import layout_after
-from .columns import COMPUTE, Column, columns_of, scope_columns
+from .columns import COMPUTE, Column, columns_of
 from .document import USUAL, Document
 from .explorer_state import ExplorerState
 from .intents import Intent, Place, Refused
@@ -74,9 +74,7 @@ def other_columns(explorer: ExplorerState, intent: Any) -> list[Column]:
     """Returns the columns that take the rule of a placement that is refused among the compute rules."""
     if not isinstance(intent, Place) or (intent.at or COMPUTE) != COMPUTE:
         return []
-    program, layout = explorer.program, explorer.layout
-    every = (*columns_of(program, layout), *scope_columns(program, layout))
-    columns = [column for column in every if column.at and not column.missing]
+    columns = [column for column in columns_of(explorer.program, explorer.layout) if column.at and not column.missing]
     placed = [(column, dataclasses.replace(intent, at=column.at, source=None)) for column in columns]
     return [column for column, place in placed if _is_legal(explorer, place)]
 

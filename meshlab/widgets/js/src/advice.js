@@ -2,6 +2,7 @@
 /** Below the tray: the change that helps most, with its price and a button that makes it, and the presets as buttons. */
 import { h, prose } from "./dom.js";
 import { bytes, percent, signedBytes, signedSeconds } from "./format.js";
+import { drawScopes } from "./scopes.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -71,7 +72,7 @@ export function drawAdvice(board) {
       preset.label,
     ),
   );
-  return [line, h("div", { class: "mlb-presets", role: "group", "aria-label": "presets" }, presets)];
+  return [line, h("div", { class: "mlb-presets", role: "group", "aria-label": "presets" }, presets, drawScopes(board))];
 }
 
 const TITLES = /** @type {Record<string, string>} */ ({

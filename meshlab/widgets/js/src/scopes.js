@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * Columns of scopes: how what runs in a `jax.named_scope` is computed. One with rules is always there; another is opened
- * by hand, from the list in the board's corner, and stays open on this page.
+ * by hand, from the list beside the presets, and stays open on this page.
  */
 import { h } from "./dom.js";
 
@@ -19,7 +19,7 @@ export function split(columns, opened) {
 }
 
 /**
- * The list of scopes without a column, in the board's corner.
+ * The list of scopes without a column.
  * @param {Board} board
  * @returns {HTMLElement | null}
  */
@@ -41,7 +41,7 @@ export function drawScopes(board) {
   list.addEventListener("change", () => {
     const { value } = /** @type {HTMLSelectElement} */ (list);
     board.opened.add(`scope:${value}`);
-    board.drawBoard(true);
+    board.draw(["board"]);
     board.say(`${value} has a column: rules there say how what is in that scope is computed.`);
   });
   return list;

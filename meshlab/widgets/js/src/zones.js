@@ -10,7 +10,6 @@ import { exact, plural, signedBytes, signedPoints, signedSeconds } from "./forma
 import { partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
 import { markClass } from "./marks.js";
 import { best } from "./prices.js";
-import { drawScopes } from "./scopes.js";
 import { drawTray } from "./tray.js";
 
 /**
@@ -128,7 +127,7 @@ export function drawZones(board) {
       "div",
       // A few rows are as high as a finger is wide; many have to be lower.
       { class: "mlb-grid-of-zones", style: `--widths: ${widths}; --row: ${mesh.axes.length > 3 ? 31 : 44}px` },
-      drawCorner(board),
+      drawCorner(view),
       heads,
       rows,
     ),
@@ -214,16 +213,14 @@ function drawInherited(view, chip, axis) {
 }
 
 /**
- * The scopes that may have a column, and what dashed names in columns are, where there are some.
- * @param {Board} board
+ * What dashed names in columns are, where there are some.
+ * @param {View} view
  * @returns {HTMLElement}
  */
-function drawCorner(board) {
-  const { columns } = board.view;
+function drawCorner({ columns }) {
   const some = columns.some(({ inherited }) => Object.values(inherited).some((axes) => axes.length > 0));
   const title = "dashed names: as the compute rules say, for no rule of the column says otherwise";
-  const legend = some && h("span", { class: "mlb-inherited", title }, "as compute");
-  return h("div", { class: "mlb-corner" }, drawScopes(board), legend);
+  return h("div", { class: "mlb-corner", title }, some && h("span", { class: "mlb-inherited" }, "as compute"));
 }
 
 const TITLES = /** @type {Record<string, string>} */ ({
