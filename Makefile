@@ -14,7 +14,7 @@ PYTEST   := $(BIN)/python -m pytest
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test check lint format types js unit notebooks browser pictures bench busy compilers presets techniques newest oldest sweep constraints clean system
+.PHONY: help lab test check lint format types js unit notebooks browser pictures bench busy compilers presets techniques serial newest oldest sweep constraints clean system
 
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -80,6 +80,9 @@ compilers: $(VENV)/.dev $(VENV)/.compilers ## What TPU and GPU compilers make of
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.substitutes --compile --write docs/accuracy.md
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.peaks --compile --write docs/accuracy.md
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.techniques --compile docs/techniques.md
+
+serial: $(VENV)/.dev ## What micro-batches do to each model, into docs/serial.md
+	@$(BIN)/python -m benchmarks.serial docs/serial.md
 
 presets: $(VENV)/.dev ## What the presets of ml.layouts make of each model, into docs/presets.md
 	@$(BIN)/python -m benchmarks.presets docs/presets.md

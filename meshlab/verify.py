@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -31,7 +31,7 @@ from .engine.api.stages import Program
 from .engine.devices import QUICK_COMPILES, simulate
 from .engine.specs.layout import Layout
 from .engine.specs.mesh import Mesh
-from .engine.verifying.random_layouts import draw
+from .engine.verifying.random_layouts import MESHES, SERIAL_MESHES, draw
 from .models.zoo import Model, imported_models, models
 
 Case = tuple[str, str, str]
@@ -46,6 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--each", type=int, help="layouts for each model of a program, in place of --layouts")
     parser.add_argument("--checked", type=int, help="how many models are checked; all others are only planned")
     parser.add_argument("--seed", type=int, default=0, help="which layouts are drawn, and which models are checked")
+    parser.add_argument("--serial", action="store_true", help="draw layouts on meshes with a serial axis")
     parser.add_argument("--models", nargs="*", help="names of models or programs (default: all)")
     parser.add_argument(
         "--journal", type=pathlib.Path, default=pathlib.Path("sweep.jsonl"), help="where results are kept"
@@ -66,7 +67,8 @@ def main(arguments: list[str] | None = None) -> int:
     with options.journal.open("a") as journal:
         for model in chosen:
             count = options.each or -(-options.layouts // sharing[model.program])
-            for line in sweep(model, options.seed, count, done, check=model in checked):
+            meshes = SERIAL_MESHES if options.serial else MESHES
+            for line in sweep(model, options.seed, count, done, check=model in checked, meshes=meshes):
                 journal.write(json.dumps(line) + "\n")
                 journal.flush()
                 done[_key(line)] = line
@@ -84,7 +86,15 @@ def _every() -> tuple[Model, ...]:
         return models()
 
 
-def sweep(model: Model, seed: int, count: int, done: dict[Case, dict], check: bool = True) -> Iterator[dict[str, Any]]:
+def sweep(
+    model: Model,
+    seed: int,
+    count: int,
+    done: dict[Case, dict],
+    *,
+    check: bool = True,
+    meshes: Sequence[Mesh] = MESHES,
+) -> Iterator[dict[str, Any]]:
     """Checks a model under layouts drawn at random, but for those that are done; yields a line for each.
 
     Args:
@@ -93,11 +103,12 @@ def sweep(model: Model, seed: int, count: int, done: dict[Case, dict], check: bo
         count: how many.
         done: what is done already.
         check: whether plans are compiled and run; else they are only made.
+        meshes: the meshes to draw from.
     """
     program = model.trace()
     data = model.data(seed) if check else None
-    for mesh, layout in draw(program, seed, count):
-        case = {"program": model.program, "model": model.name, "mesh": dict(mesh.axes), "layout": layout.to_dict()}
+    for mesh, layout in draw(program, seed, count, meshes):
+        case = {"program": model.program, "model": model.name, "mesh": mesh.to_dict(), "layout": layout.to_dict()}
         if _key(case) not in done:
             yield case | check_case(program, mesh, layout, data)
     jax.clear_caches()

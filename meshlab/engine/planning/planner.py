@@ -346,6 +346,10 @@ class Planner:
             if taken or any(step.kind != "slice" for step in reshard(spec, needed, self.sizes).steps):
                 self.reduce(value, Cause("sum", operation), needed if may_stay_partial(self.uses, value) else None)
                 op_specs = self.renamed(operation, value, moved)
+                waits = tuple(a for a in self.specs[value].partial if a not in op_specs.operands[0].axes)
+                if waits != self.specs[value].partial:  # it waits over a serial axis, which the new names take
+                    self.reduce_to(value, waits, Cause("sum", operation))
+                    op_specs = self.renamed(operation, value, moved)
         self.emit(scope, self.computed(operation, op_specs), Cause("operand", operation))
 
     def renamed(self, operation: Operation, value: int, moved: frozenset[int]) -> OperationSpecs:

@@ -22,7 +22,7 @@ from ..programs.data import Program, analysis
 from ..programs.outline import Repetition
 from ..rules import PER_SHARD
 from ..specs.reshard import ReshardStep, gather_then_slice, price, sent_shape, wire_bytes
-from ..specs.routes import Rerouted, Route
+from ..specs.routes import Route
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .iteration_causes import IterationCauses
 from .partial_sums import Origins, Split
@@ -139,7 +139,7 @@ class _Story:
             "value": shown.label,
             "dims": tuple(d or "1" for d in shown.dims),
             "chain": "",
-            "route": Rerouted(spec, via.result) if via.kind == "collective-permute" else None,
+            "route": self.iterations.route(spec, via.result) if via.kind == "collective-permute" else None,
         }
         return Collective(**(facts | story))
 

@@ -22,6 +22,7 @@ from ..planning.shared_steps import unfolded
 from ..planning.steps import Step
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
+from ..specs.serial import without
 from ..specs.spec import Grid, Spec, local_shape, replicated
 from .collectives import Collective, collectives_by_step
 
@@ -166,6 +167,10 @@ class Plan:
             return self.rules.spec(asked.dims, place)
         return self.producer_specs.get(asked.number) or self.rules.spec(asked.dims)
 
+    def device_spec(self, value: Value | str) -> Spec:
+        """Returns a value's spec among devices: without serial axes, whose blocks meet on one device; see `spec`."""
+        return functools.reduce(without, self.mesh.serial, self.spec(value))
+
     def shard(self, value: Value | str, device: int) -> tuple[tuple[int, int], ...]:
         """Returns the index range of each axis of a value that a device holds: (start, stop).
 
@@ -180,9 +185,8 @@ class Plan:
         asked = self.program.find(value)
         where = self.mesh.coordinates(device)
         ranges = []
-        for size, own in zip(asked.shape, self.spec(value).splits, strict=True):
-            # The blocks of a serial axis are one range, gone through one after another.
-            index, split = 0, tuple(axis for axis in own if axis in where)
+        for size, split in zip(asked.shape, self.device_spec(value).splits, strict=True):
+            index = 0
             for axis in split:
                 index = index * self.mesh.axes[axis] + where[axis]
             part = self.grid.padded.get(size, size) // math.prod(self.grid[a] for a in split) if split else size

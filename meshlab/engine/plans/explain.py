@@ -18,7 +18,6 @@ from typing import Any
 from ..errors import MeshlabError, first_of
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute
-from ..specs.serial import Serial
 from ..tables import html_rows, text_rows
 from .collectives import Collective, wire_bytes_by_axis
 from .data import Plan
@@ -186,7 +185,7 @@ def to_json(plan: Plan) -> str:
     return json.dumps(
         {
             "schema": 1,
-            "mesh": {n: s.to_dict() if isinstance(s, Serial) else s for n, s in plan.mesh.shape},
+            "mesh": plan.mesh.to_dict(),
             "layout": plan.layout.to_dict(),
             "collectives": [
                 dataclasses.asdict(c) | {"source": str(c.source) if c.source else None, "remedy": c.remedy}

@@ -6,6 +6,7 @@ all-gather of a weight        … It is gathered again in each of 8 micro-batche
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 from ..code.operations import Operation
@@ -13,6 +14,9 @@ from ..errors import listed
 from ..planning.legality import LegalRules
 from ..planning.shared_steps import each_once
 from ..planning.steps import Compute, Iterated, Move, Step
+from ..specs.routes import Rerouted
+from ..specs.serial import without
+from ..specs.spec import Spec
 
 
 class IterationCauses:
@@ -50,6 +54,11 @@ class IterationCauses:
             return ""
         verb = "gathered again" if step.via.kind == "all-gather" else "moved"
         return f" It is {verb} in each of {self.blocks(loop)}."
+
+    def route(self, start: Spec, result: Spec) -> Rerouted:
+        """Returns who sends to whom in a permute of blocks: the same devices in each iteration."""
+        serial = self.rules.serial
+        return Rerouted(functools.reduce(without, serial, start), functools.reduce(without, serial, result))
 
     def blocks(self, loop: Iterated) -> str:
         """Names the blocks of a loop: micro-batches, where it goes over the batch."""

@@ -145,9 +145,8 @@ class _Walk:
         # The loop in which a value was made, counted from outside, and the trip count of each.
         self.depth: dict[int, int] = {}
         self.times = [1]
-        # The outermost loop in which anything is sent: 1 in that over a serial axis, which has nothing in it that could
-        # stand in front.
-        self.least = 0
+        # The loop over a serial axis that is walked.
+        self.iterated_over: Iterated | None = None
 
     def steps(self, steps: Iterable[Step]):
         for step in steps:
@@ -182,12 +181,17 @@ class _Walk:
             self.depth.update(dict.fromkeys(map(self.walked, values), len(self.times) - 1))
 
     def iterated(self, step: Iterated):
-        # A loop sends for itself: compilers merge nothing of two loops, nor of a loop and what is around it.
         self.times.append(step.times)
-        seen, self.seen, self.least = self.seen, set(), 1
+        self.iterated_over = step
         self.steps(step.steps)
-        self.seen, self.least = seen, 0
+        self.iterated_over = None
         self.times.pop()
+
+    def depth_of(self, value: int, spec: Spec | None) -> int:
+        """Returns the loop in which a value is known in a spec: a block of a serial axis in an iteration alone."""
+        loop = self.iterated_over
+        in_time = loop is not None and spec is not None and (loop.axis in spec.axes or loop.axis in spec.partial)
+        return max(self.depth.get(value, 0), int(in_time))
 
     def nested(self, step: Nested):
         is_loop = step.operation.name in LOOPS
@@ -211,12 +215,11 @@ class _Walk:
             for position in collective.reads:
                 value, spec = operation.inputs[position], step.operands[position]
                 sent.append((self.walked(original_of.get(value, value)) if isinstance(value, int) else None, spec))
-            key = (collective.derivation, tuple(sent))
+            # A value from outside a loop is sent once, in front of it; nothing of two loops is sent together.
+            deepest = max((self.depth_of(v, spec) for v, spec in sent if v is not None), default=0)
+            key = (collective.derivation, tuple(sent), id(self.iterated_over) if deepest else None)
             if key not in self.seen:
                 self.seen.add(key)
-                # A value from outside a loop is sent once, in front of it.
-                deepest = max((self.depth.get(v, 0) for v, _ in sent if v is not None), default=0)
-                deepest = max(deepest, self.least)
                 counts[collective] = counts.get(collective, 0) + self.times[min(deepest, len(self.times) - 1)]
 
     def collectives(self, step: Compute) -> tuple[PerShardCollective, ...]:

@@ -27,7 +27,7 @@ from ..rules import PER_SHARD
 from ..rules.per_shard import bind
 from ..specs.reshard import ReshardStep, sent_shape
 from ..specs.routes import Mirrored, Rerouted, Shifted, pairs
-from ..specs.serial import accumulator_dtype
+from ..specs.serial import accumulator_dtype, without
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .interpret import run_blocks
 from .padding import cut, grown, neutralized
@@ -93,7 +93,8 @@ def moved(device: MeshDevice, start: Spec, via: ReshardStep, shard: Any) -> Any:
     if via.kind == "all-to-all":
         return lax.all_to_all(shard, via.axes, split_axis=via.axis, concat_axis=via.other, tiled=True)
     if via.kind == "collective-permute":
-        return lax.ppermute(shard, *pairs(Rerouted(start, via.result), device.sizes))
+        ends = (functools.reduce(without, device.iteration, spec) for spec in (start, via.result))
+        return lax.ppermute(shard, *pairs(Rerouted(*ends), device.sizes))
     return lax.psum(shard, via.axes)
 
 

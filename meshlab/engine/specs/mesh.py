@@ -94,6 +94,10 @@ class Mesh:
         """The number of devices."""
         return math.prod(size for name, size in self.axes.items() if name not in self.serial)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the sizes as JSON-like data, major first; that of a serial axis with its options."""
+        return {name: size.to_dict() if isinstance(size, Serial) else size for name, size in self.shape}
+
     def resized(self, sizes: Mapping[str, int]) -> Mesh:
         """Returns the mesh with other sizes of some axes, and on no machine; a serial axis stays one."""
         changed = (

@@ -4,7 +4,8 @@
 
 A layout is built rule by rule: a dim goes to mesh axes that are drawn, and stays there if the layout is still legal;
 then some places get rules of their own in the same way, and some scopes, where the program has any. So every legal
-layout of compute rules can come up, and many of places and scopes.
+layout of compute rules can come up, and many of places and scopes. On a mesh with a serial axis one dim, or two, go on
+over it in the end, if an iteration can run alone then.
 """
 
 from __future__ import annotations
@@ -15,10 +16,16 @@ from typing import Any
 
 from ..errors import LayoutError
 from ..planning.legality import resolve
+from ..planning.planned import plan_steps
+from ..plans.data import Plan
+from ..plans.iterations import divided
 from ..programs.data import Program
-from ..programs.scoped import scopes
+from ..programs.outline import outline
+from ..programs.scoped import scoped, scopes
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
+from ..specs.serial import Serial
+from ..specs.spec import Grid
 
 MESHES = tuple(
     Mesh(shape)
@@ -33,6 +40,16 @@ MESHES = tuple(
     )
 )
 
+# How often micro-batches are tried before other dims.
+_MOSTLY_BATCH = 0.7
+# The same with micro-batches, in all ways to reduce and to gather.
+SERIAL_MESHES = tuple(
+    Mesh((*shape, ("t", Serial(count, reduce, gather))))
+    for shape in ((), (("x", 2),), (("x", 4),), (("x", 2), ("y", 2)), (("x", 2), ("y", 4)))
+    for count in (2, 4)
+    for reduce, gather in ((None, None), ("once", None), ("each", None), ("once", "each"), ("each", "once"))
+)
+
 
 def draw(
     program: Program, seed: int, count: int, meshes: Sequence[Mesh] = MESHES, pad: bool = False
@@ -43,7 +60,8 @@ def draw(
         program: what the layouts are for.
         seed: equal seeds draw equal layouts.
         count: how many at most; fewer where a program has fewer.
-        meshes: the meshes to draw from; by default of 2, 4 and 8 devices with one to three axes.
+        meshes: the meshes to draw from; by default of 2, 4 and 8 devices with one to three axes. On those with a serial
+            axis only layouts are drawn that use it.
         pad: whether the layouts are for plans that pad dims which their axes do not divide.
 
     Yields:
@@ -54,6 +72,8 @@ def draw(
     for _ in range(count * 20):
         mesh = chance.choice(meshes)
         layout = _draw_layout(program, mesh, chance, pad)
+        if layout is None:
+            continue
         key = (mesh, str(layout))
         if key not in seen:
             seen.add(key)
@@ -62,19 +82,20 @@ def draw(
             return
 
 
-def _draw_layout(program: Program, mesh: Mesh, chance: random.Random, pad: bool) -> Layout:
+def _draw_layout(program: Program, mesh: Mesh, chance: random.Random, pad: bool) -> Layout | None:
     rules: dict[str, Any] = {}
     dims = list(program.dims)
     chance.shuffle(dims)
-    for dim in dims[: chance.randint(0, len(dims))]:
+    for dim in dims[: chance.randint(0, len(dims))] if mesh.size > 1 else ():
         rules = _extended(program, mesh, rules, {dim: _axes(mesh, chance)}, pad)
     globs = _globs(program)
-    for glob in chance.sample(globs, min(len(globs), chance.randint(0, 2))):
+    for glob in chance.sample(globs, min(len(globs), chance.randint(0, 2))) if mesh.size > 1 else ():
         for _ in range(chance.randint(1, 2)):
             dim = chance.choice(list(program.dims))
             inner = {**rules.get(glob, {}), dim: None if chance.random() < 0.15 else _axes(mesh, chance)}
             rules = _extended(program, mesh, rules, {glob: inner}, pad)
-    return Layout.of(_with_scopes(program, mesh, rules, chance, pad))
+    rules = _with_scopes(program, mesh, rules, chance, pad)
+    return _in_time(program, mesh, rules, chance, pad) if mesh.serial else Layout.of(rules)
 
 
 def _with_scopes(
@@ -93,6 +114,30 @@ def _with_scopes(
     return rules
 
 
+def _in_time(program: Program, mesh: Mesh, rules: dict[str, Any], chance: random.Random, pad: bool) -> Layout | None:
+    """Returns the layout with a dim, or two, on the serial axis; None where none of those tried can be there."""
+    (axis,), dims = mesh.serial, list(program.dims)
+    first = [dim for dim in ("batch", "groups") if dim in dims]
+    tried = [first, first[:1], *(chance.sample(dims, min(len(dims), count)) for count in (1, 1, 2))]
+    for chosen in tried if chance.random() < _MOSTLY_BATCH else tried[::-1]:
+        layout = Layout.of(rules | {dim: (*rules.get(dim, ()), axis) for dim in chosen})
+        if chosen and _is_accepted(program, mesh, layout, pad):
+            return layout
+    return None
+
+
+def _is_accepted(program: Program, mesh: Mesh, layout: Layout, pad: bool) -> bool:
+    """Says whether a layout is legal, and its iterations need nothing that only all of them know."""
+    try:
+        rules = resolve(program, mesh, layout, pad)
+        program = scoped(program, mesh, layout)
+        planned = plan_steps(program, rules, Grid(mesh.axes, rules.padded), outline(program))
+        divided(Plan(program, mesh, layout, rules, planned))
+    except LayoutError:
+        return False
+    return True
+
+
 def _extended(program: Program, mesh: Mesh, rules: dict[str, Any], more: dict[str, Any], pad: bool) -> dict[str, Any]:
     """Returns the rules with more of them, or as they were if that is not legal."""
     try:
@@ -103,7 +148,7 @@ def _extended(program: Program, mesh: Mesh, rules: dict[str, Any], more: dict[st
 
 
 def _axes(mesh: Mesh, chance: random.Random) -> tuple[str, ...]:
-    names = list(mesh.axes)
+    names = list(mesh.devices.axes)
     chance.shuffle(names)
     several = len(names) > 1 and chance.random() < 0.2
     return tuple(names[: 2 if several else 1])

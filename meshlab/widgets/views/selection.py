@@ -30,6 +30,7 @@ def groups_of(plan: Any, device: int) -> list[dict]:
 
 def group_view(mesh: Any, device: int, axes: tuple[str, ...]) -> dict:
     """Describes the group of a device over some mesh axes: the others that differ from it on these alone."""
+    mesh = mesh.devices
     strides, stride = {}, mesh.size
     for name, size in mesh.axes.items():
         stride //= size

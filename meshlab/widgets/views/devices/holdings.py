@@ -36,7 +36,7 @@ def holdings_view(plan: Any, place: str, window: Window | None = None) -> dict:
     Returns:
         The tensor, how it is cut, the slice of each cell, and how many slices and replicas there are.
     """
-    value, spec, sizes = plan.program.place(place), plan.spec(place), plan.mesh.axes
+    value, spec, sizes = plan.program.place(place), plan.device_spec(place), plan.mesh.axes
     parts = [math.prod(sizes[axis] for axis in axes) for axes in spec.splits]
     edges = [edges_of(plan, size, axes) for size, axes in zip(value.shape, spec.splits, strict=True)]
     slices = math.prod(parts)
@@ -88,7 +88,7 @@ def slices_of(plan: Any, place: str) -> np.ndarray:
     """Returns the number of the slice that each device holds of the tensor at a place: int [devices]."""
     indices, sizes = indices_of(plan.mesh), plan.mesh.axes
     number = np.zeros(plan.mesh.size, int)
-    for axes in plan.spec(place).splits:
+    for axes in plan.device_spec(place).splits:
         for axis in axes:
             number = number * sizes[axis] + indices[axis]
     return number

@@ -97,8 +97,8 @@ def matrices(mesh: Any, sent: Mapping[Way, float]) -> dict[str, np.ndarray]:
 
 def _groups(mesh: Any, axes: tuple[str, ...]) -> np.ndarray:
     """Returns the devices of each group over mesh axes, in the order of the group: [groups, devices]."""
-    names = list(mesh.axes)
-    devices = np.arange(mesh.size).reshape(tuple(mesh.axes.values()))
+    names = list(mesh.devices.axes)
+    devices = np.arange(mesh.size).reshape(tuple(mesh.devices.axes.values()))
     others = [name for name in names if name not in axes]
     order = [names.index(name) for name in (*others, *axes)]
     return devices.transpose(order).reshape(-1, math.prod(mesh.axes[axis] for axis in axes))

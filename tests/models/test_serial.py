@@ -1,0 +1,98 @@
+"""Every model of the zoo in micro-batches: equal to the plain step, or refused with both lines."""
+
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import meshlab as ml
+from benchmarks import serial
+from meshlab.engine.verifying.check import TOLERANCE
+from meshlab.models.zoo import models
+
+MODELS = {model.name: model for model in models()}
+# Batch norm, and a dice loss over the batch.
+REFUSED = [name for name in MODELS if name.startswith(("resnet", "unet3d"))]
+ACCEPTED = [name for name in MODELS if name not in REFUSED]
+# The others have no activations to speak of, or are no training step.
+SHRINKING = [
+    name
+    for name in ACCEPTED
+    if name.endswith(("sgd", "adamw", "bfloat16", "adafactor", "switch", "dropless")) and not name.startswith("mlp")
+]
+NARROW = [name for name in MODELS if name.endswith("bfloat16")]
+PAGE = Path(__file__).parents[2] / "docs" / "serial.md"
+
+
+def planned(name, mesh, axes):
+    return MODELS[name].trace().plan(mesh, serial.layout_of(MODELS[name], axes))
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_micro_batches_give_the_plain_step(name):
+    data = MODELS[name].data(0)
+    plan = planned(name, ml.mesh(data=2, micro=ml.serial(2)), "data+micro")
+    report = plan.check(*data)
+    assert report.ok, f"{name}:\n{report}"
+    assert not report.merged
+    # Sums are reduced once: what is not, is sent for activations (groups of a mixture of experts).
+    assert all(c.times == 1 for c in plan.collectives if "added up over 2 micro-batches, reduced once" in c.because)
+    assert any("reduced once" in c.because for c in plan.collectives) == any(
+        c.kind == "all-reduce" for c in plan.collectives
+    )
+    jax.clear_caches()
+
+
+@pytest.mark.parametrize("name", [name for name in ACCEPTED if name not in NARROW])
+def test_in_64_bits_only_the_order_of_additions_differs(name):
+    with jax.enable_x64(True):
+        model = MODELS[name]
+        program = ml.trace(model.step, *jax.tree.map(_wide, model.shapes), carry=model.carry)
+        plan = program.plan(ml.mesh(micro=ml.serial(2)), serial.layout_of(model, "micro"))
+        report = plan.check(*jax.tree.map(_wide, model.data(0)))
+        assert report.ok
+        # Results that are all rounding, such as the gradient of the keys' bias, are held against rounding.
+        errors = [error for _, error, allowed in report.errors if allowed <= TOLERANCE[4]]
+        assert len(errors) > len(report.errors) / 2
+        assert max(errors) < 1e-12, report
+    jax.clear_caches()
+
+
+def _wide(leaf):
+    """A float32 of 64 bits."""
+    if getattr(leaf, "dtype", None) != jnp.float32:
+        return leaf
+    return jax.ShapeDtypeStruct(leaf.shape, jnp.float64) if isinstance(leaf, jax.ShapeDtypeStruct) else np.float64(leaf)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_batch_norm_is_refused_with_both_lines(name):
+    with pytest.raises(ml.LayoutError) as error:
+        planned(name, ml.mesh(micro=ml.serial(2)), "micro")
+    line = r"(convolutional|unet3d)\.py:\d+"
+    for problem in error.value.problems:
+        assert re.search(
+            rf"at {line} needs in each iteration over `micro` .*: the sum that `.*` at {line} makes", str(problem)
+        )
+        assert problem.fix.startswith("Take `batch` off `micro`")
+
+
+@pytest.mark.parametrize("name", SHRINKING)
+def test_temporary_memory_falls(name):
+    row = serial.row(MODELS[name])
+    assert row.temporaries[0] > row.temporaries[1] > row.temporaries[2]
+    assert row.predicted[0] > row.predicted[1] > row.predicted[2]
+    jax.clear_caches()
+
+
+def test_the_page_tells_of_every_model():
+    lines = serial.SECTION.read(PAGE).splitlines()[2:]
+    assert [line.split(" | ")[0].removeprefix("| ") for line in lines] == list(MODELS)
+    for line, model in zip(lines, MODELS.values(), strict=True):
+        row = serial.row(model, compiles=False)
+        assert ("refused: " in line) == bool(row.refusal)
+        assert row.refusal in line
+        assert row.refusal or line.endswith(f"| {row.reduced:,} B |")
