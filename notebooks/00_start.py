@@ -246,8 +246,9 @@ choice.compare("batch:data hidden:model")
 # on each device, and **accumulating gradients is data parallelism over it**.
 #
 # **Drag `batch` onto `micro`.** It is added behind `data`. The bytes that a device sends stay what they were, since the
-# sums of all micro-batches are reduced once; under **Traffic** the causes say so, and under **Memory** the activations
-# are those of one micro-batch.
+# sums of all micro-batches are reduced once; under **Traffic** the causes say so. Under **Memory** the activations are
+# those of one micro-batch; gradients are held from one to the next, which in a network as small as this one is more.
+# `docs/serial.md` has what it saves for larger ones.
 
 # %%
 in_time = ml.explore(program, ml.mesh(data=4, model=2, micro=ml.serial(4)), "batch:data hidden:model", run=training)

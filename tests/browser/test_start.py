@@ -91,12 +91,10 @@ def test_gradients_are_accumulated_by_one_drag(notebook_page):
     board.root.scroll_into_view_if_needed()
     expect(board.root.locator("[data-axis-row='micro']")).to_contain_text("×4 in time")
     sent = page.python("in_time.plan.wire_bytes")
-    peak = page.python("in_time.plan.memory.peak_bytes")
     with board.next_revision():
         board.drag("batch", "micro", zone="data")
     assert page.python("in_time.layout.to_dict()") == {"batch": ["data", "micro"], "hidden": "model"}
     assert page.python("in_time.plan.wire_bytes") == sent
-    assert page.python("in_time.plan.memory.peak_bytes") < peak
     assert page.python("in_time.plan.check().ok")
     page.shot("6-accumulating", board.root)
     page.assert_clean()
