@@ -94,13 +94,29 @@ def test_the_literatures_layouts_are_those_of_the_model_of_ones_own():
     assert names["program"].plan(names["mesh"], layout).check().ok
 
 
+def test_scopes_and_an_axis_in_time_work_as_printed():
+    for library in ("flax", "optax"):
+        pytest.importorskip(library)
+    names = {}
+    for block in BLOCKS[4:7]:
+        exec(compile(block, "README.md", "exec"), names)
+    program, in_time = names["program"], names["in_time"]
+    scoped = program.plan(names["mesh"], {"batch": "data", "@attention": {"heads": "model"}})
+    assert {c.source.line for c in scoped.collectives if c.axes == ("model",)}
+    assert scoped.check().ok
+    plan = program.plan(in_time, "batch:data+micro heads:model")
+    assert in_time.size == 4
+    assert "added up over 2 micro-batches" in str(plan.explain())
+    assert plan.check().ok
+
+
 def test_layouts_in_other_words_are_read_as_printed():
     for library in ("flax", "optax"):
         pytest.importorskip(library)
     names = {}
     for block in BLOCKS[4:6]:
         exec(compile(block, "README.md", "exec"), names)
-    *lines, last = BLOCKS[6].splitlines()
+    *lines, last = BLOCKS[7].splitlines()
     exec(compile("\n".join(lines), "README.md", "exec"), names)
     assert str(names["layout"]) == ("batch:data ffn:model heads:model · params/*: embed:data · opt_state/*: embed:data")
     again = ml.layouts.from_partition_specs(names["inputs"], names["program"], names["mesh"])
