@@ -33,31 +33,24 @@ def planned(name, mesh, axes):
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_micro_batches_give_the_plain_step(name):
-    data = MODELS[name].data(0)
-    plan = planned(name, ml.mesh(data=2, micro=ml.serial(2)), "data+micro")
-    report = plan.check(*data)
+    """In float64 only the order of additions differs; a program of 16-bit floats is held to its own tolerance."""
+    model, wide = MODELS[name], name not in NARROW
+    with jax.enable_x64(wide):
+        shapes, data = model.shapes, model.data(0)
+        if wide:
+            shapes, data = jax.tree.map(_wide, shapes), jax.tree.map(_wide, data)
+        program = ml.trace(model.step, *shapes, carry=model.carry)
+        plan = program.plan(ml.mesh(data=2, micro=ml.serial(2)), serial.layout_of(model, "data+micro"))
+        report = plan.check(*data)
     assert report.ok, f"{name}:\n{report}"
     assert not report.merged
-    # Sums are reduced once: what is not, is sent for activations (groups of a mixture of experts).
-    assert all(c.times == 1 for c in plan.collectives if "added up over 2 micro-batches, reduced once" in c.because)
-    assert any("reduced once" in c.because for c in plan.collectives) == any(
-        c.kind == "all-reduce" for c in plan.collectives
-    )
-    jax.clear_caches()
-
-
-@pytest.mark.parametrize("name", [name for name in ACCEPTED if name not in NARROW])
-def test_in_64_bits_only_the_order_of_additions_differs(name):
-    with jax.enable_x64(True):
-        model = MODELS[name]
-        program = ml.trace(model.step, *jax.tree.map(_wide, model.shapes), carry=model.carry)
-        plan = program.plan(ml.mesh(micro=ml.serial(2)), serial.layout_of(model, "micro"))
-        report = plan.check(*jax.tree.map(_wide, model.data(0)))
-        assert report.ok
-        # Results that are all rounding, such as the gradient of the keys' bias, are held against rounding.
-        errors = [error for _, error, allowed in report.errors if allowed <= TOLERANCE[4]]
-        assert len(errors) > len(report.errors) / 2
-        assert max(errors) < 1e-12, report
+    # Results that are all rounding, such as the gradient of the keys' bias, are held against rounding.
+    errors = [error for _, error, allowed in report.errors if allowed <= TOLERANCE[4]]
+    assert not wide or (len(errors) > len(report.errors) / 2 and max(errors) < 1e-12), report
+    # Every sum over the batch is reduced once, after the loop.
+    once = [c for c in plan.collectives if "added up over 2 micro-batches, reduced once" in c.because]
+    assert all(c.times == 1 for c in once)
+    assert bool(once) == any(c.kind == "all-reduce" for c in plan.collectives)
     jax.clear_caches()
 
 

@@ -12,15 +12,29 @@ import jax
 import pytest
 
 from meshlab import verify
+from meshlab.engine.planning.steps import Iterated
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.specs.mesh import Mesh
-from meshlab.engine.verifying.random_layouts import MESHES, draw
+from meshlab.engine.specs.serial import Serial
+from meshlab.engine.verifying.random_layouts import MESHES, SERIAL_MESHES, draw
 from meshlab.models.zoo import imported_models, models
 
 MODELS = {model.name: model for model in (*models(), *imported_models())}
 # 60 cases in all: two of each loss and small step, one of those that take long to compile.
 LONG = "adamw bfloat16 adafactor diffusion gemma_sgd unet3d_sgd moe_ gpt linen nnx equinox".split()
 COUNTS = {name: 1 if any(part in name for part in LONG) else 2 for name in MODELS}
+# Of small steps one layout each on a mesh with a serial axis.
+IN_TIME = [
+    "mlp_sgd",
+    "mlp_adamw",
+    "convnet_sgd",
+    "transformer_sgd",
+    "llama",
+    "t5",
+    "moe_sgd",
+    "moe_dropless",
+    "decoding",
+]
 FAILED = json.loads(Path(__file__).with_name("failed_cases.json").read_text())
 
 
@@ -35,6 +49,30 @@ def test_a_sample_of_the_sweep(name):
         assert report.ok, f"{name}, {layout} on {mesh}:\n{report}"
         assert not report.merged, f"{name}, {layout} on {mesh}:\n{report}"
     jax.clear_caches()
+
+
+@pytest.mark.parametrize("name", IN_TIME)
+def test_a_sample_of_layouts_in_time(name):
+    model = MODELS[name]
+    program, data = model.trace(), model.data(0)
+    drawn = list(draw(program, seed=2026, count=1, meshes=SERIAL_MESHES))
+    assert len(drawn) == 1
+    for mesh, layout in drawn:
+        plan = program.plan(mesh, layout)
+        assert any(isinstance(step, Iterated) for step in plan.steps)
+        report = plan.check(*data)
+        assert report.ok, f"{name}, {layout} on {mesh}:\n{report}"
+        assert not report.merged
+    jax.clear_caches()
+
+
+def test_an_edge_that_no_iteration_changes_is_sent_once():
+    """The convolution's input is whole in time, and only its filters are split: XLA sends its edges once."""
+    model = MODELS["resnet"]
+    layout = {"classes": "y", "hidden_1": "t", "width": "x", "residual": {"channels_2": "x", "height": None}}
+    plan = model.trace().plan(Mesh((("x", 2), ("y", 2), ("t", Serial(2, "each")))), layout)
+    report = plan.check(*model.data(0))
+    assert report.ok, report
 
 
 def test_what_failed_once_works():
