@@ -1,8 +1,10 @@
 """The layout chooser: a program and a mesh come in; the best of all legal layouts goes out, with proof."""
 
+from .best_first.answers import NothingFits as NothingFits
 from .choice import Choice as Choice
 from .choice import layout as layout
 from .compare import Comparison as Comparison
 from .compare import Row as Row
 from .proof import Proof as Proof
-from .stopping import Cancelled as Cancelled
+from .request.answer import Found as Found
+from .request.stopping import Cancelled as Cancelled

@@ -14,10 +14,11 @@ import dataclasses
 from ..engine.api.stages import Program
 from ..engine.specs.layout import LayoutLike
 from ..engine.specs.mesh import Mesh
-from .constraints import read_constraints
+from .additive.space import Splits, space_of
+from .additive.work import work_of
 from .objective import TRAFFIC, objective_of
-from .space import Splits, space_of
-from .work import work_of
+from .request.answer import USUAL
+from .request.constraints import read_constraints
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,10 +42,10 @@ def planned_layouts(
     Returns:
         The layouts with their costs, the least first.
     """
-    goal, layouts = objective_of(objective), []
+    goal, layouts = objective_of(objective, mesh), []
     for splits in space_of(program, mesh.axes, read_constraints(program, mesh, pin, forbid)).splits():
         plan = program.plan(mesh, dict(splits))
-        layouts.append(Planned(splits, goal.of_plan(plan), work_of(plan)))
+        layouts.append(Planned(splits, goal.of_plan(plan, USUAL), work_of(plan)))
     if goal.slack is not None:
         most = min(p.work for p in layouts) * (1 + goal.slack)
         layouts = [p for p in layouts if p.work <= most]

@@ -1,12 +1,12 @@
 """Choosing a layout, with proof.
 
-    choice = ml.auto.layout(program, ml.mesh(data=2, model=2))
-    choice.layout       batch:data classes:model ...
+    choice = ml.auto.layout(program, ml.mesh("v5p:4x4x4", data=16, model=4))
+    choice.layout       batch:data+model · params/*: embed:data …
     choice.plan         its plan
     choice.proof        what was minimised, the proven bound, how it was found
-    choice.compare("batch:data hidden:model")
+    choice.compare("batch:data ffn:model")
 
-What is returned has been planned: the solver's number and the plan's must agree, or nothing is returned.
+What is returned has been planned: the search's number and the plan's must agree, or nothing is returned.
 """
 
 from __future__ import annotations
@@ -14,21 +14,25 @@ from __future__ import annotations
 import dataclasses
 import html
 import math
+import numbers
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from ..cost.machines.meshes import machine_of
+from ..cost.workload.scenario import Options
 from ..engine.api.stages import Plan, Program
 from ..engine.errors import MeshlabError, shown
 from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
+from .additive.work import work_of
 from .compare import Comparison, Row
-from .constraints import read_constraints
-from .objective import TRAFFIC, Objective, objective_of
+from .objective import Objective, objective_of
 from .proof import Proof
-from .solution import Solution
-from .space import space_of
-from .stopping import Watch
-from .work import work_of
+from .request.answer import Answer, Asked, Found, Limits, gap
+from .request.constraints import read_constraints
+from .request.stopping import Watch
 
 # The share by which a number of the solver, which writes eight digits, may differ from the plan's.
 _AGREE = 1e-6
@@ -42,11 +46,15 @@ class Choice:
         layout: the layout.
         plan: its plan.
         proof: why it is the best.
+        asked: what the search was asked.
+        answer: what it answered.
     """
 
     layout: Layout
     plan: Plan
     proof: Proof
+    asked: Asked = dataclasses.field(repr=False)
+    answer: Answer = dataclasses.field(repr=False)
 
     def compare(self, layout: LayoutLike = None) -> Comparison:
         """Sets the chosen layout beside another.
@@ -60,8 +68,8 @@ class Choice:
         Raises:
             LayoutError: the other layout is not legal.
         """
-        yours = self.plan.program.plan(self.plan.mesh, layout)
-        return Comparison((Row("yours", yours), Row("auto", self.plan)), self.proof)
+        yours, options = self.plan.program.plan(self.plan.mesh, layout), self.asked.options
+        return Comparison((Row("yours", yours, options), Row("auto", self.plan, options)), self.proof)
 
     def __str__(self):
         return f"{str(self.layout) or 'nothing sharded'}: {self.proof}"
@@ -75,25 +83,45 @@ def layout(
     program: Program,
     mesh: Mesh,
     *,
-    objective: str = TRAFFIC.name,
+    objective: str | None = None,
+    memory: float | None = 0.9,
     pin: LayoutLike = None,
     forbid: LayoutLike = None,
+    tolerance: float = 0.01,
+    exact: bool = False,
+    seconds: float | None = None,
+    options: Mapping[str, Any] | None = None,
+    progress: Callable[[Found], Any] | None = None,
     cancel: Cancel | None = None,
 ) -> Choice:
-    """Finds the best layout of a program on a mesh, and proves it.
+    """Finds the best layout of a program on a mesh, and proves how good it is.
 
-    Each dim is placed on one mesh axis at most; rules at places are not searched. Of equally good layouts the one with
-    the fewest dims split is taken (with objective "memory", the most, as Mesh TensorFlow does), and of those the one
-    that puts the dims of later arguments, data before parameters, on earlier axes.
+    For "time" and "memory" all that a layout can say is searched: dims on several axes, storage of parameters and
+    optimizer state (along one set of dims, the state alone or parameters too), tags that the model offers. For
+    "traffic" and "live" each dim is on one mesh axis at most, and there are no rules at places.
+
+    Of equally good layouts the one with the fewest rules is taken; of "traffic" and "live" the one with the fewest dims
+    split (with "live" the most, as Mesh TensorFlow does), and of those the one that puts the dims of later arguments,
+    data before parameters, on earlier axes.
 
     Args:
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`; serial axes are left out.
-        objective: "traffic": the fewest bytes that one device sends in one run, among the layouts that divide the
-            contractions over the devices as far as possible (at most 1 % more work on a device than the least); or
-            "memory": the fewest bytes that are live on one device at once, by Mesh TensorFlow's liveness convention.
+        objective: "time": the least seconds of one run, by the estimate of `plan.time`, of the layouts that fit in
+            memory; "memory": the least peak of `plan.memory.donated`; "traffic": the fewest bytes that one device
+            sends in one run, among the layouts that divide the contractions over the devices as far as possible (at
+            most 1 % more work on a device than the least); "live": the fewest bytes that are live on one device at
+            once, by Mesh TensorFlow's convention. By default "time" where the mesh is on a machine, else "traffic".
+        memory: of "time", the share of a device's memory that the donated peak may take; None: any.
         pin: what must be so, as a layout; a dim that is None stays whole.
         forbid: what must not be so, as a layout.
+        tolerance: of "time" and "memory", the share by which the answer may cost more than the best: the search ends
+            as soon as that is proved.
+        exact: whether the very best is asked for; as `tolerance=0`.
+        seconds: of "time" and "memory", the seconds after which the best layout so far is returned, with its gap.
+        options: assumptions about a run under which time and memory are predicted, as of `plan.time.given`:
+            `{"attention": "flash", "prefetch": True}`.
+        progress: called with a `Found`, the answer so far, whenever there is a better one.
         cancel: ends the search soon after it is set, as a `threading.Event` can be from another thread.
 
     Returns:
@@ -101,37 +129,47 @@ def layout(
 
     Raises:
         LayoutError: `pin` or `forbid` is invalid.
+        HardwareError: there is no such option, or its value is invalid.
+        NothingFits: no layout was met that fits in memory; it names the one with the least peak.
         Cancelled: `cancel` was set.
         MeshlabError: an argument is invalid, or the answer could not be proved.
 
     Example:
-        choice = ml.auto.layout(program, ml.mesh(data=2, model=2), pin="batch:data")
+        choice = ml.auto.layout(program, ml.mesh("v5e:4x4", data=4, model=4), pin="batch:data")
     """
     started = time.perf_counter()
     _check(program, mesh)
-    goal, watch = objective_of(objective), Watch(cancel)
+    _check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
+    goal, watch = objective_of(objective, mesh), Watch(cancel)
     watch.check()
-    mesh = mesh.devices  # what runs in time is no question of placing dims on devices
-    constraints = read_constraints(program, mesh, pin, forbid)
-    space = space_of(program, mesh.axes, constraints)
-    solution = goal.solve(program, mesh, space, watch)
-    chosen = Layout.of(dict(sorted(solution.splits | constraints.pinned)))
-    plan = program.plan(mesh, chosen)
-    cost = _confirmed(plan, goal, solution)
-    proof = Proof(
-        method=solution.method,
-        objective=goal.name,
-        among=goal.among,
-        layouts=space.count(),
-        value=cost,
-        bound=solution.bound,
-        gap=_gap(cost, solution.bound),
-        seconds=time.perf_counter() - started,
+    constraints = read_constraints(program, mesh.devices, pin, forbid, everything=goal.everything)
+    most = (
+        None
+        if memory is None or not goal.on_machine
+        else memory * machine_of(mesh, "ml.auto.layout").hardware.memory_bytes
     )
-    return Choice(chosen, plan, proof)
+    limits = Limits(most, 0.0 if exact else tolerance, seconds, watch, progress)
+    asked = Asked(program, mesh.devices, constraints, limits, Options().given(**(options or {})))
+    answer = goal.answer(asked)
+    plan = program.plan(mesh.devices, answer.layout)
+    cost = _confirmed(plan, goal, asked, answer)
+    far = gap(cost, answer.bound)
+    proof = Proof(
+        method=answer.method,
+        objective=goal.name,
+        among=answer.among,
+        layouts=answer.layouts,
+        value=cost,
+        bound=answer.bound,
+        gap=far if far > _AGREE else 0.0,
+        seconds=time.perf_counter() - started,
+        plans=answer.plans,
+        ties=answer.ties,
+    )
+    return Choice(answer.layout, plan, proof, asked, answer)
 
 
-def _check(program: Program, mesh: Mesh):
+def _check(program: Any, mesh: Any):
     if not isinstance(program, Program):
         raise MeshlabError(
             f"ml.auto.layout() was given {shown(program)} for its program; write"
@@ -144,30 +182,44 @@ def _check(program: Program, mesh: Mesh):
         )
 
 
-def _confirmed(plan: Plan, objective: Objective, solution: Solution) -> float:
+def _check_limits(*, memory: Any, tolerance: Any, exact: Any, seconds: Any, progress: Any):
+    problems = []
+    if memory is not None and not (_is_number(memory) and 0 < memory <= 1):
+        problems.append(f"memory={shown(memory)} is no share of a device's memory: give 0.9, say, or None for any")
+    if not (_is_number(tolerance) and 0 <= tolerance < 1):
+        problems.append(f"tolerance={shown(tolerance)} is no share: give 0.01, say")
+    if not isinstance(exact, bool):
+        problems.append(f"exact={shown(exact)}: give True or False")
+    if seconds is not None and not (_is_number(seconds) and seconds > 0):
+        problems.append(f"seconds={shown(seconds)}: give a number of seconds, or None")
+    if progress is not None and not callable(progress):
+        problems.append(f"progress={shown(progress)}: give a function of a Found, or None")
+    if problems:
+        raise MeshlabError(f"ml.auto.layout() cannot search with {'; and with '.join(problems)}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _confirmed(plan: Plan, objective: Objective, asked: Asked, answer: Answer) -> float:
     """Reads the cost of the chosen layout off its plan.
 
     Raises:
-        MeshlabError: the plan has another cost, or more work, than the solver says.
+        MeshlabError: the plan has another cost, or more work, than the search says.
     """
-    if solution.most_work is not None:
+    if answer.most_work is not None:
         work = work_of(plan)
-        if work > solution.most_work * (1 + _AGREE):
+        if work > answer.most_work * (1 + _AGREE):
             raise MeshlabError(
-                f"ml.auto.layout() chose {str(plan.layout)!r} for its work of at most {solution.most_work:,.0f}"
+                f"ml.auto.layout() chose {str(plan.layout)!r} for its work of at most {answer.most_work:,.0f}"
                 f" multiply-adds on a device, but its plan does {work:,.0f}. This is a fault of meshlab: please report"
                 " it with the model."
             )
-    cost = objective.of_plan(plan)
-    if not math.isclose(cost, solution.value, rel_tol=_AGREE, abs_tol=_AGREE):
+    cost = objective.of_plan(plan, asked.options)
+    if not math.isclose(cost, answer.value, rel_tol=_AGREE, abs_tol=_AGREE * (not objective.on_machine)):
         raise MeshlabError(
-            f"ml.auto.layout() chose {str(plan.layout)!r} for its {objective.name} of {objective.text(solution.value)},"
-            f" but its plan has {cost:,.0f}. This is a fault of meshlab: please report it with the model."
+            f"ml.auto.layout() chose {str(plan.layout)!r} for its {objective.name} of {objective.text(answer.value)},"
+            f" but its plan has {objective.text(cost)}. This is a fault of meshlab: please report it with the model."
         )
     return cost
-
-
-def _gap(value: float, bound: float) -> float:
-    """The share by which a cost is above its bound; 0 within what the solver writes."""
-    gap = max(0.0, value - bound) / max(1.0, abs(bound))
-    return gap if gap > _AGREE else 0.0

@@ -20,12 +20,14 @@ import html
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..cost.workload.scenario import Options
 from ..engine.api.stages import Plan
 from ..engine.plans.collectives import wire_bytes_by_axis
 from ..engine.tables import html_rows, text_rows
-from .objective import MEMORY, OBJECTIVES, TRAFFIC
+from .additive.work import share_of
+from .objective import LIVE, OBJECTIVES, TRAFFIC, Objective, offered
 from .proof import Proof
-from .work import share_of
+from .request.answer import USUAL
 
 _COLOURS = ("#8b94a3", "#1652a3")
 
@@ -37,10 +39,12 @@ class Row:
     Attributes:
         name: "yours" or "auto".
         plan: its plan.
+        options: the assumptions about a run under which time and memory are predicted.
     """
 
     name: str
     plan: Plan
+    options: Options = USUAL
 
     @property
     def layout(self) -> str:
@@ -55,7 +59,7 @@ class Row:
     @functools.cached_property
     def costs(self) -> Mapping[str, float]:
         """The costs that objectives minimise, by the quantity of each."""
-        return {objective.quantity: objective.of_plan(self.plan) for objective in OBJECTIVES.values()}
+        return {each.quantity: each.of_plan(self.plan, self.options) for each in offered(self.plan.mesh)}
 
     @property
     def wire_bytes(self) -> float:
@@ -68,7 +72,7 @@ class Row:
 
         A compiler arranges memory otherwise; `plan.memory.peak_bytes` predicts how.
         """
-        return self.costs[MEMORY.quantity]
+        return self.costs[LIVE.quantity]
 
     @functools.cached_property
     def by_axis(self) -> Mapping[str, float]:
@@ -113,21 +117,21 @@ class Comparison:
         def line(title: str, entry: Callable[[Row], str]) -> tuple[str, str, str]:
             return title, entry(self.rows[0]), entry(self.rows[1])
 
-        sent, *others = (
-            line(objective.title, lambda row, quantity=objective.quantity: f"{row.costs[quantity]:,.0f}")
-            for objective in OBJECTIVES.values()
-        )
+        def cost(objective: Objective) -> tuple[str, str, str]:
+            return line(objective.title, lambda row: objective.entry(row.costs[objective.quantity]))
+
+        traffic, objectives = OBJECTIVES[TRAFFIC.name], offered(self.rows[0].plan.mesh)
         return [
             line("layout", lambda row: row.layout or "nothing sharded"),
             line("work on one device", lambda row: f"{row.work:.1%}"),
-            sent,
+            cost(traffic),
             *(
                 line(f"  over {axis}", lambda row, axis=axis: f"{row.by_axis.get(axis, 0):,.0f}")
                 for axis in self._axes()
             ),
             line("collectives per step", lambda row: f"{row.collectives:,}"),
             line("bytes of arguments", lambda row: f"{row.argument_bytes:,}"),
-            *others,
+            *(cost(objective) for objective in objectives if objective is not traffic),
         ]
 
     def _axes(self) -> list[str]:

@@ -1,7 +1,9 @@
 """The objectives of a search: each is one object, and no other module knows more of it than its name.
 
-    OBJECTIVES["traffic"].of_plan(plan)            bytes that one device sends in one run
-    OBJECTIVES["memory"].of_plan(plan)             bytes that are live on one device at once, as Mesh TensorFlow counts
+    time        seconds of one run on the machine of the mesh
+    memory      bytes at the peak, where carried arguments are overwritten
+    traffic     bytes that one device sends in one run
+    live        bytes that are live on one device at once, as Mesh TensorFlow counts
 
 Search, proof, brute force and comparison read all that they need off the object. To add an objective, write its
 `Objective` and list it in `OBJECTIVES`.
@@ -12,16 +14,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from ..cost.machines.units import bytes_text, seconds_text
+from ..cost.step_time.time import time_of
+from ..cost.workload.scenario import Options, at_plan_sizes
 from ..engine.api.stages import Plan, Program
 from ..engine.errors import MeshlabError, closest, listed, shown
+from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
-from .least_live_bytes import least_live_bytes
-from .least_traffic import least_traffic
-from .mesh_tf_ledger import ledger_of, planned_live_bytes
-from .solution import Solution
-from .space import Space
-from .stopping import Watch
-from .work import SLACK
+from .additive.least_live_bytes import least_live_bytes
+from .additive.least_traffic import least_traffic
+from .additive.mesh_tf_ledger import ledger_of, planned_live_bytes
+from .additive.solution import Solution
+from .additive.space import Space, space_of
+from .additive.work import SLACK
+from .best_first.answers import fastest, least_peak
+from .request.answer import Answer, Asked
+from .request.stopping import Watch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,67 +38,142 @@ class Objective:
 
     Attributes:
         name: the word by which users ask for it.
+        label: of what is asked for.
         quantity: the name of the cost in data.
         title: the name of the cost in a table.
         verb: what a device does with the cost, for a proof.
-        unit: of the cost.
+        text: writes the cost with its unit.
+        of_plan: reads the cost off a plan, under assumptions about a run.
+        answer: finds a layout of the least cost, and proves it.
         slack: the share by which a layout may leave more work to a device than the least; None: any work is allowed.
-        of_plan: reads the cost off a plan.
-        solve: finds a layout of the least cost, and proves it.
+        everything: whether all that a layout can say is searched; else each dim is on one axis at most, and there are
+            no rules at places.
+        on_machine: whether it is known on machines only.
     """
 
     name: str
+    label: str
     quantity: str
     title: str
     verb: str
-    unit: str
-    slack: float | None
-    of_plan: Callable[[Plan], float]
-    solve: Callable[[Program, Mesh, Space, Watch], Solution]
+    text: Callable[[float], str]
+    of_plan: Callable[[Plan, Options], float]
+    answer: Callable[[Asked], Answer]
+    slack: float | None = None
+    everything: bool = False
+    on_machine: bool = False
 
-    @property
-    def among(self) -> str:
-        """The layouts that are compared, in words; empty for all."""
-        return "" if self.slack is None else f" that divides the work to within {self.slack:.0%} of the best"
-
-    def text(self, cost: float) -> str:
-        """A cost with its unit."""
-        return f"{cost:,.0f} {self.unit}"
+    def entry(self, cost: float) -> str:
+        """Writes the cost for a table: exact counts stand under a title that has their unit."""
+        return self.text(cost).removesuffix(" bytes")
 
 
-TRAFFIC = Objective(
-    name="traffic",
-    quantity="wire_bytes",
-    title="bytes sent per step",
-    verb="sends",
-    unit="bytes",
-    slack=SLACK,
-    of_plan=lambda plan: plan.wire_bytes,
-    solve=least_traffic,
+Solve = Callable[[Program, Mesh, Space, Watch], Solution]
+
+
+def additive(solve: Solve, slack: float | None = None) -> Callable[[Asked], Answer]:
+    """Returns the search of an objective that adds up over small sets of dims.
+
+    Args:
+        solve: finds the splits.
+        slack: as of `Objective`.
+    """
+    least = "" if slack is None else f" that divides the work to within {slack:.0%} of the best"
+
+    def answer(asked: Asked) -> Answer:
+        mesh = asked.mesh.devices  # what runs in time is no question of placing dims on devices
+        space = space_of(asked.program, mesh.axes, asked.constraints)
+        solution = solve(asked.program, mesh, space, asked.limits.watch)
+        layouts = space.count()
+        return Answer(
+            layout=Layout.of(dict(sorted(solution.splits | asked.constraints.splits))),
+            value=solution.value,
+            bound=solution.bound,
+            method=solution.method,
+            layouts=layouts,
+            most_work=solution.most_work,
+            among=f"of {layouts:,} legal layouts (one axis a dim at most, no rules at places) none{least}",
+        )
+
+    return answer
+
+
+def _count(cost: float) -> str:
+    return f"{cost:,.0f} bytes"
+
+
+TIME = Objective(
+    name="time",
+    label="fastest that fits",
+    quantity="seconds",
+    title="time of a step",
+    verb="takes",
+    text=seconds_text,
+    of_plan=lambda plan, options: float(time_of(at_plan_sizes(plan, options)).estimate),
+    answer=fastest,
+    everything=True,
+    on_machine=True,
 )
 MEMORY = Objective(
     name="memory",
+    label="least peak memory",
+    quantity="peak_bytes",
+    title="peak of memory",
+    verb="holds at most",
+    text=bytes_text,
+    of_plan=lambda plan, options: plan.memory.given(options.attention).donated.peak_bytes,
+    answer=least_peak,
+    everything=True,
+)
+TRAFFIC = Objective(
+    name="traffic",
+    label="least traffic",
+    quantity="wire_bytes",
+    title="bytes sent per step",
+    verb="sends",
+    text=_count,
+    of_plan=lambda plan, _: plan.wire_bytes,
+    answer=additive(least_traffic, SLACK),
+    slack=SLACK,
+)
+LIVE = Objective(
+    name="live",
+    label="fewest live bytes",
     quantity="live_bytes",
     title="live bytes at most",
     verb="holds",
-    unit="bytes",
-    slack=None,
-    of_plan=planned_live_bytes,
-    solve=lambda program, mesh, space, watch: least_live_bytes(ledger_of(program), space, watch),
+    text=_count,
+    of_plan=lambda plan, _: planned_live_bytes(plan),
+    answer=additive(lambda program, mesh, space, watch: least_live_bytes(ledger_of(program), space, watch)),
 )
-# By name, the default first.
-OBJECTIVES = {objective.name: objective for objective in (TRAFFIC, MEMORY)}
+# By name, in the order in which they are offered.
+OBJECTIVES = {objective.name: objective for objective in (TIME, MEMORY, TRAFFIC, LIVE)}
 
 
-def objective_of(name: str) -> Objective:
-    """Looks up an objective.
+def offered(mesh: Mesh) -> list[Objective]:
+    """Returns the objectives that layouts on a mesh have a cost for: time on machines only."""
+    return [each for each in OBJECTIVES.values() if mesh.on is not None or not each.on_machine]
+
+
+def objective_of(name: str | None, mesh: Mesh) -> Objective:
+    """Looks up an objective; None is time where the mesh lies on a machine, and traffic where not.
 
     Raises:
-        MeshlabError: there is none of this name.
+        MeshlabError: there is none of this name, or it needs a machine.
     """
+    if name is None:
+        return OBJECTIVES[(TRAFFIC if mesh.on is None else TIME).name]
     if not isinstance(name, str) or name not in OBJECTIVES:
         raise MeshlabError(
             f"ml.auto.layout() was asked for the objective {shown(name)}; it has {listed(OBJECTIVES)}."
             f"{closest(name, OBJECTIVES)}"
         )
-    return OBJECTIVES[name]
+    objective = OBJECTIVES[name]
+    if objective.on_machine and mesh.on is None:
+        axes = ", ".join(f"{axis}={size}" for axis, size in mesh.axes.items())
+        others = [other.name for other in offered(mesh)]
+        raise MeshlabError(
+            f'ml.auto.layout() was asked for the objective "{name}", and its mesh lies on no machine; write'
+            f' ml.mesh("v5e:4x4", {axes}), or ask for {listed(others)}.'
+        )
+    return objective

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from meshlab.auto.mesh_tf_liveness import Entry, Ledger, Line
+from meshlab.auto.additive.mesh_tf_liveness import Entry, Ledger, Line
 
 _GRAPHS = Path(__file__).with_name("mesh_tf.json")
 

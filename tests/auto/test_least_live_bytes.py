@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from meshlab.auto.least_live_bytes import least_live_bytes, score
-from meshlab.auto.mesh_tf_liveness import most_live_bytes
+from meshlab.auto.additive.least_live_bytes import least_live_bytes, score
+from meshlab.auto.additive.mesh_tf_liveness import most_live_bytes
 from tests.auto.ledgers import ledger, mesh_tf
 
 MATMUL = ("x: a=10 b=5", "y: b=5 c=20", "z: a=10 c=20 from x y")

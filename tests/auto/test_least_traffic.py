@@ -7,11 +7,11 @@ import random
 import pytest
 
 import meshlab as ml
+from meshlab.auto.additive.influences import influences
+from meshlab.auto.additive.sent_bytes import sent_by_value
+from meshlab.auto.additive.space import Space, space_of
+from meshlab.auto.additive.tables import Table, covering, images, parts_of, total, traffic_tables
 from meshlab.auto.brute_force import planned_layouts
-from meshlab.auto.influences import influences
-from meshlab.auto.sent_bytes import sent_by_value
-from meshlab.auto.space import Space, space_of
-from meshlab.auto.tables import Table, covering, images, parts_of, total, traffic_tables
 from tests.auto import awkward
 from tests.auto.programs import MODELS, SMALL, traced
 

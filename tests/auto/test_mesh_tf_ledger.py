@@ -6,9 +6,9 @@ import jax
 import pytest
 
 import meshlab as ml
+from meshlab.auto.additive.mesh_tf_ledger import ledger_of, planned_live_bytes
+from meshlab.auto.additive.mesh_tf_liveness import most_live_bytes
 from meshlab.auto.brute_force import planned_layouts
-from meshlab.auto.mesh_tf_ledger import ledger_of, planned_live_bytes
-from meshlab.auto.mesh_tf_liveness import most_live_bytes
 from tests.auto.programs import MODELS, SMALL, recorded, traced
 
 # Our programs are not Mesh TensorFlow's graphs: JAX's gradient of a division, a softmax or a relu has other values in
@@ -29,7 +29,7 @@ OURS = [
 
 @pytest.mark.parametrize(("name", "axes", "layouts", "nbytes"), OURS)
 def test_our_programs_have_mesh_tensorflows_layouts(name, axes, layouts, nbytes):
-    choice = ml.auto.layout(recorded(name), ml.mesh(**axes), objective="memory")
+    choice = ml.auto.layout(recorded(name), ml.mesh(**axes), objective="live")
     assert str(choice.layout) in layouts
     assert choice.proof.value == nbytes
 
@@ -38,8 +38,8 @@ def test_our_programs_have_mesh_tensorflows_layouts(name, axes, layouts, nbytes)
 @pytest.mark.parametrize("axes", [{"a": 4}, {"a": 2, "b": 2}, {"a": 4, "b": 2}], ids=str)
 def test_no_plan_holds_less(name, axes):
     program, mesh = traced(name), ml.mesh(**axes)
-    every = planned_layouts(program, mesh, "memory")
-    choice = ml.auto.layout(program, mesh, objective="memory")
+    every = planned_layouts(program, mesh, "live")
+    choice = ml.auto.layout(program, mesh, objective="live")
     assert choice.proof.value == every[0].value
     assert len(choice.layout.rules) == max(len(p.splits) for p in every if p.value == every[0].value)
 
@@ -89,7 +89,7 @@ def test_a_rename_may_be_on_both_sides():
     """Mesh TensorFlow's search cannot put both names of a rename on one axis, and so needs 40 bytes here."""
     (A,) = ml.dims(a=8)
     program = ml.trace(lambda x: ml.square(x.rename(a="b")), ml.f32[A])
-    choice = ml.auto.layout(program, ml.mesh(m=4), objective="memory")
+    choice = ml.auto.layout(program, ml.mesh(m=4), objective="live")
     assert (str(choice.layout), choice.proof.value) == ("a:m b:m", 16)
 
 

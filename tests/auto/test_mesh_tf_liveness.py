@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from meshlab.auto.mesh_tf_liveness import lives_of, most_live_bytes, order_of
+from meshlab.auto.additive.mesh_tf_liveness import lives_of, most_live_bytes, order_of
 from tests.auto.ledgers import ledger, mesh_tf
 
 PRODUCTS = ("X: a=3 b=4", "Y: b=4 c=5", "Z1: a=3 c=5 from X Y", "Z2: a=3 c=5 from X Y")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from meshlab.auto.pulp_compat import method, solve
+from meshlab.auto.additive.pulp_compat import method, solve
 
 
 def knapsack(least):

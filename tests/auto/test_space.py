@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 import meshlab as ml
-from meshlab.auto.space import Constraints, Space, documented_order, restricted, space_of
+from meshlab.auto.additive.space import Constraints, Space, documented_order, restricted, space_of
 from tests.auto.ledgers import ledger
 from tests.auto.programs import MODELS, recorded, traced
 
@@ -71,7 +71,7 @@ def test_pins_are_in_every_layout():
     model = MODELS["mlp"]
     program = ml.trace(model.step, *model.shapes)
     pinned, forbidden = frozenset({("batch", "a")}), frozenset({("hidden", "b")})
-    space = space_of(program, {"a": 2, "b": 2}, Constraints(pinned, forbidden, frozenset({"rows"})))
+    space = space_of(program, {"a": 2, "b": 2}, Constraints(ml.Layout.of("batch:a"), forbidden, frozenset({"rows"})))
     layouts = list(space.splits())
     assert space.pinned == pinned
     assert space.count() == len(layouts)

@@ -9,7 +9,7 @@ import pulp
 import pytest
 
 import meshlab as ml
-from meshlab.auto.stopping import Watch
+from meshlab.auto.request.stopping import Watch
 from tests.auto.programs import traced
 
 MESH = ml.mesh(data=2, model=2)
@@ -26,10 +26,10 @@ class After:
         return self.seen > self.looks
 
 
-@pytest.mark.parametrize("objective", ["traffic", "memory"])
+@pytest.mark.parametrize("objective", ["traffic", "live"])
 def test_it_stops_between_any_two_plans_and_programs(objective, monkeypatch):
     # While the solver works it is looked at as often as that takes; here only before and after.
-    monkeypatch.setattr("meshlab.auto.stopping._LOOK", 600)
+    monkeypatch.setattr("meshlab.auto.request.stopping._LOOK", 600)
     program, never = traced("block"), After(10**9)
     choice = ml.auto.layout(program, MESH, objective=objective, cancel=never)
     assert choice.layout == ml.auto.layout(program, MESH, objective=objective).layout

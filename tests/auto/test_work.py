@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.auto.space import restricted, space_of
-from meshlab.auto.tables import total
-from meshlab.auto.work import amounts_of, work_bound, work_of, work_tables
+from meshlab.auto.additive.space import restricted, space_of
+from meshlab.auto.additive.tables import total
+from meshlab.auto.additive.work import amounts_of, work_bound, work_of, work_tables
 from tests.auto.programs import MODELS, recorded, traced
 
 

@@ -38,15 +38,19 @@ from .spent import Span, Spent
 Axes = tuple[str, ...]
 
 
-def spend(scenario: Scenario) -> Spent:
+def spend(scenario: Scenario, is_free: Callable[[Move], bool] | None = None) -> Spent:
     """Returns the cost of a plan at a scenario.
+
+    Args:
+        scenario: the sizes and the machine.
+        is_free: says of a collective whether it takes no time; by default all take theirs.
 
     Raises:
         HardwareError: the machine lacks a figure that is needed.
     """
     plan = scenario.plan
     outputs = keys(plan.program.code.block.outputs, plan.output_specs, plan.program.original_of)
-    schedule = _Schedule(scenario)
+    schedule = _Schedule(scenario, is_free)
     spent = schedule.block(plan.steps, outputs)
     schedule.recompute(spent)
     return spent
@@ -84,7 +88,8 @@ class Prefetched:
 class _Schedule:
     """One walk over the steps of a plan; used once."""
 
-    def __init__(self, scenario: Scenario):
+    def __init__(self, scenario: Scenario, is_free: Callable[[Move], bool] | None = None):
+        self.is_free = is_free
         self.scenario, self.original_of = scenario, scenario.plan.program.original_of
         self.executions = 1  # of the block that is walked
         self.later: Callable[[Numbers, Numbers], Numbers] = np.maximum if scenario.many else max
@@ -156,7 +161,7 @@ class _Schedule:
     def send(self, step: Move, start: Numbers, clock: _Clock, spent: Spent) -> Numbers:
         """Runs one collective as soon as possible; returns when it ends."""
         via = step.via
-        if via.kind == "slice":
+        if via.kind == "slice" or (self.is_free is not None and self.is_free(step)):
             return start
         operand = self.scenario.nbytes((step.value, step.start))
         seconds = self.collective(via.kind, via.axes, operand, spent)

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...auto.constraints import read_constraints
+from ...auto.request.constraints import read_constraints
 from ...cost.machines.hardware import HardwareError
 from ...cost.machines.meshes import slice_of
 from ...engine.argument_checks import is_whole

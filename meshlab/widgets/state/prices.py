@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from ...auto.work import share_of
+from ...auto.additive.work import share_of
 from ...cost.machines.hardware import HardwareError
 from ...cost.step_time.time import time_of
 from ...cost.workload.scenario import at_plan_sizes

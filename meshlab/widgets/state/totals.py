@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...auto.work import share_of
+from ...auto.additive.work import share_of
 from .costing import Background, Costing, Costs
 from .document import Document
 from .quiet import QUIET

@@ -6,7 +6,7 @@ follow. The page draws their differences against the baseline, which is one of t
 
 from __future__ import annotations
 
-from ...auto.objective import MEMORY, OBJECTIVES, Objective
+from ...auto.objective import LIVE, Objective, offered
 from ..state.explorer_state import ExplorerState
 from ..state.searches import Search
 from ..state.totals import Totals
@@ -37,7 +37,7 @@ def comparison_view(explorer: ExplorerState) -> dict:
     return {
         "cards": cards,
         "limit": None if mesh.on is None else int(mesh.on.hardware.memory_bytes),
-        "objectives": [objective_view(objective) for objective in OBJECTIVES.values()],
+        "objectives": [objective_view(objective) for objective in offered(mesh)],
         "search": None if search is None else search_view(explorer, search),
     }
 
@@ -92,5 +92,5 @@ def objective_view(objective: Objective) -> dict:
     """Describes what a search for an objective finds, and under which condition."""
     slack = objective.slack
     among = "whatever the work" if slack is None else f"within {slack:.0%} of the least work"
-    what = _LIVE if objective is MEMORY else objective.title
+    what = _LIVE if objective is LIVE else objective.title
     return {"name": objective.name, "condition": f"fewest {what}, {among}"}

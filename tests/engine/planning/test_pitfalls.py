@@ -18,8 +18,8 @@ import pytest
 from jax import lax
 
 import meshlab as ml
+from meshlab.auto.additive.work import share_of, work_of
 from meshlab.auto.brute_force import planned_layouts
-from meshlab.auto.work import share_of, work_of
 from meshlab.engine.plans.explain import warnings
 from meshlab.models.basic import mesh_tf, mlp
 from meshlab.models.language import gemma, moe
@@ -133,7 +133,7 @@ def test_6_auto_weighs_what_is_sent_and_proves_it():
     config, mesh = mesh_tf.TwoLayer(256, 64, 64), ml.mesh(r=2, c=2)
     x = ml.f32[config.dims("batch io")]
     program = ml.trace(mesh_tf.train(mesh_tf.two_layer_loss), initial.shapes(mesh_tf.init_two_layer, config), x, x)
-    traffic, memory = (ml.auto.layout(program, mesh, objective=objective) for objective in ("traffic", "memory"))
+    traffic, memory = (ml.auto.layout(program, mesh, objective=objective) for objective in ("traffic", "live"))
     assert (str(traffic.layout), str(memory.layout)) == ("batch:r hidden:c", "batch:r io:c")
     assert share_of(traffic.plan) == share_of(memory.plan) == 0.25
     assert traffic.plan.wire_bytes < 0.7 * memory.plan.wire_bytes
@@ -145,7 +145,7 @@ def test_6_auto_weighs_what_is_sent_and_proves_it():
 def test_7_auto_finds_what_is_legal_and_nothing_else():
     """auto_mtf/layout_optimizer.py:193-266, valid_layouts.py:83-120: renames were out, loops not looked into."""
     renamed = ml.trace(lambda x: ml.square(x.rename(a="c")), ml.f32[ml.Dim("a", 8)])
-    choice = ml.auto.layout(renamed, ml.mesh(m1=4), objective="memory")
+    choice = ml.auto.layout(renamed, ml.mesh(m1=4), objective="live")
     # There 40 bytes, since a rename's two dims could not lie on one axis.
     assert (str(choice.layout), choice.proof.value) == ("a:m1 c:m1", 16)
 
@@ -153,11 +153,11 @@ def test_7_auto_finds_what_is_legal_and_nothing_else():
         return ml.scan(lambda x, w: (x * w, ml.slice(x, A, ml.Dim("half", 4)).sum()), x, w, "turns")
 
     looped = ml.trace(loop, ml.f32[A, B], ml.f32[ml.Dim("turns", 3), A])
-    for n, objective in ((2, "traffic"), (3, "traffic"), (3, "memory"), (4, "memory")):
+    for n, objective in ((2, "traffic"), (3, "traffic"), (3, "live"), (4, "live")):
         assert ml.auto.layout(looped, ml.mesh(p=n), objective=objective).plan.check().ok
     with pytest.raises(ml.LayoutError, match="`a` has size 8, which 3"):
         ml.auto.layout(looped, ml.mesh(p=3)).compare("a:p")
-    assert str(ml.auto.layout(mixture(2), P4, objective="memory").layout) == "batch:p experts:p"
+    assert str(ml.auto.layout(mixture(2), P4, objective="live").layout) == "batch:p experts:p"
 
 
 WINDOW = ml.tensor(np.array([1, 2, 3], np.float32), "window")

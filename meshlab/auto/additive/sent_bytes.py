@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from ..engine.planning.shared_steps import counted
-from ..engine.planning.steps import Compute, Move
-from ..engine.plans.collectives import payload
-from ..engine.plans.data import Plan
-from ..engine.plans.per_shard_collectives import per_shard_collectives_of
-from ..engine.specs.reshard import wire_bytes
+from ...engine.planning.shared_steps import counted
+from ...engine.planning.steps import Compute, Move
+from ...engine.plans.collectives import payload
+from ...engine.plans.data import Plan
+from ...engine.plans.per_shard_collectives import per_shard_collectives_of
+from ...engine.specs.reshard import wire_bytes
 
 
 def sent_by_value(plan: Plan) -> dict[int, float]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..request.stopping import NEVER, Watch
 from .ilp import Model, scaled
 from .mesh_tf_liveness import Ledger, most_live_bytes
 from .pulp_compat import method
 from .solution import Solution, best_of
 from .space import Space, Splits
-from .stopping import NEVER, Watch
 from .tables import Parts, parts_of
 
 

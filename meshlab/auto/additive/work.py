@@ -19,15 +19,15 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..engine.code.loops import LOOPS, trip_count
-from ..engine.code.operations import Block, Operation
-from ..engine.planning.shared_steps import counted
-from ..engine.planning.steps import Compute
-from ..engine.plans.data import Plan
-from ..engine.programs.data import Program, analysis
-from ..engine.rules import TRAITS
-from ..engine.rules.matmuls import Multiplies
-from ..engine.specs.spec import Spec, local_shape
+from ...engine.code.loops import LOOPS, trip_count
+from ...engine.code.operations import Block, Operation
+from ...engine.planning.shared_steps import counted
+from ...engine.planning.steps import Compute
+from ...engine.plans.data import Plan
+from ...engine.programs.data import Program, analysis
+from ...engine.rules import TRAITS
+from ...engine.rules.matmuls import Multiplies
+from ...engine.specs.spec import Spec, local_shape
 from .space import Dims, Space, Splits
 from .tables import Table
 

@@ -18,10 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..engine.errors import MeshlabError
+from ...engine.errors import MeshlabError
+from ..request.stopping import Watch
 from .pulp_compat import Bounds, Expression, Row, solve
 from .space import Dims, Space, Splits, restricted
-from .stopping import Watch
 from .tables import Table
 
 # Binaries that one goal of the documented order decides: weights up to 2^12 leave the solver's tolerance far behind.

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from ..engine.code.loops import LOOPS
-from ..engine.code.operations import Input, Operation, walk
-from ..engine.planning.propagation import (
+from ...engine.code.loops import LOOPS
+from ...engine.code.operations import Input, Operation, walk
+from ...engine.planning.propagation import (
     bodies,
     carry_may_be_partial,
     entering,
@@ -29,8 +29,8 @@ from ..engine.planning.propagation import (
     may_stay_partial,
     passes_targets_on,
 )
-from ..engine.programs.data import Program
-from ..engine.rules import Factors
+from ...engine.programs.data import Program
+from ...engine.rules import Factors
 from .space import Dims
 
 _NONE: Dims = frozenset()

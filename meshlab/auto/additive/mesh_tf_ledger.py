@@ -14,12 +14,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 
-from ..engine.code.loops import LOOPS, carried
-from ..engine.code.operations import Block, Input, Operation, item_bytes
-from ..engine.passes.normalize import outside_reads
-from ..engine.plans.data import Plan
-from ..engine.programs.data import Program
-from ..engine.specs.spec import Spec, split_count
+from ...engine.code.loops import LOOPS, carried
+from ...engine.code.operations import Block, Input, Operation, item_bytes
+from ...engine.passes.normalize import outside_reads
+from ...engine.plans.data import Plan
+from ...engine.programs.data import Program
+from ...engine.specs.spec import Spec, split_count
 from .mesh_tf_liveness import Entry, Ledger, Line
 
 # A ledger, and who lives when in it, is the same under every layout: it is written once for each program.

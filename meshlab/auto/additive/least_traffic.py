@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..engine.api.stages import Program
-from ..engine.specs.mesh import Mesh
+from ...engine.api.stages import Program
+from ...engine.specs.mesh import Mesh
+from ..request.stopping import NEVER, Watch
 from .ilp import Model
 from .influences import influences
 from .pulp_compat import method
 from .sent_bytes import sent_by_value
 from .solution import Solution, best_of
 from .space import Dims, Space, Splits
-from .stopping import NEVER, Watch
 from .tables import parts_of, total, traffic_tables
 from .work import SLACK, amounts_of, work_bound, work_tables
 

@@ -14,8 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..engine.errors import MeshlabError, shown
-from ..engine.running.compiler_process import Cancel
+from ...engine.errors import MeshlabError, shown
+from ...engine.running.compiler_process import Cancel
 
 # Seconds between two looks at whether to stop, while the solver works.
 _LOOK = 0.02

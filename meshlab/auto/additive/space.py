@@ -15,30 +15,12 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ..engine.programs.axis_conflicts import axis_conflicts, scanned_dims
-from ..engine.programs.data import Program
+from ...engine.programs.axis_conflicts import axis_conflicts, scanned_dims
+from ...engine.programs.data import Program
+from ..request.constraints import NONE, Constraints, Splits
 
-Splits = frozenset[tuple[str, str]]
 Dims = frozenset[str]
 Test = Callable[[Splits, Dims], bool]
-
-
-@dataclasses.dataclass(frozen=True)
-class Constraints:
-    """The demands on every layout of a search.
-
-    Attributes:
-        pinned: what must be split so.
-        forbidden: what must not be split so.
-        whole: dims that must not be split at all.
-    """
-
-    pinned: Splits = frozenset()
-    forbidden: Splits = frozenset()
-    whole: Dims = frozenset()
-
-
-NONE = Constraints()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +121,7 @@ def space_of(program: Program, axes: Mapping[str, int], constraints: Constraints
         constraints: what every layout must satisfy.
     """
     splitting = {a: n for a, n in axes.items() if n > 1}
-    pinned = dict(constraints.pinned)
+    pinned = dict(constraints.splits)
 
     def choices(dim: str) -> tuple[str | None, ...]:
         if dim in pinned:

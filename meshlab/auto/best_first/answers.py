@@ -1,0 +1,99 @@
+"""The answers of the searches: the fastest layout that fits, and the one with the least peak, each with its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...cost.machines.units import bytes_text
+from ...engine.errors import MeshlabError
+from ...engine.specs.layout import Layout
+from ..request.answer import Answer, Asked, Limits
+from .fastest import Fastest
+from .least_peak import LeastPeak
+from .pricer import Pricer
+from .roles import Roles, roles_of
+from .search import Search
+
+# Layouts that cost at most so much more than the best are told as equally good.
+TIED = 0.005
+# The same where the very best is asked for: rounding.
+_EQUAL = 1e-9
+# Seconds in which the least peak is looked for, to say by how much nothing fits.
+_LOOK = 5.0
+
+
+class NothingFits(MeshlabError):
+    """The error of a search that has met no layout whose peak fits.
+
+    Attributes:
+        layout: the one with the least peak of those that were met.
+        peak_bytes: that peak.
+    """
+
+    def __init__(self, text: str, layout: Layout, peak_bytes: int):
+        super().__init__(text)
+        self.layout, self.peak_bytes = layout, peak_bytes
+
+
+def fastest(asked: Asked) -> Answer:
+    """Finds the fastest layout whose peak fits."""
+    return _answer(asked, Fastest, "best-first search under the clock of plan.time")
+
+
+def least_peak(asked: Asked) -> Answer:
+    """Finds the layout with the least peak, of those that store parameters in the smallest parts."""
+    return _answer(asked, LeastPeak, "best-first search under plan.memory")
+
+
+def _answer(asked: Asked, kind: Callable[..., Search], method: str) -> Answer:
+    roles = roles_of(asked.program, asked.mesh, asked.constraints)
+    search = kind(roles, Pricer(asked.program, asked.mesh, asked.options, roles.parameter_dims), asked.limits)
+    found = None
+    for found in search.run():
+        if asked.limits.progress is not None:
+            asked.limits.progress(found)
+    assert found is not None, "a search ends with an answer"
+    if search.best is None:
+        raise _nothing_fits(asked, search)
+    best = search.tied(TIED if asked.limits.tolerance else _EQUAL)[0]
+    ties = [price for price in search.tied(TIED) if price is not best]
+    return Answer(
+        layout=best.layout,
+        value=search.cost(best),
+        bound=min(found.bound, search.cost(best)),
+        method=method if not search.broken else f"{method}, some of whose bounds did not hold",
+        layouts=roles.count(),
+        plans=found.plans,
+        ties=tuple(price.layout for price in ties),
+        met=search.met,
+        among=_among(roles, asked),
+    )
+
+
+def _among(roles: Roles, asked: Asked) -> str:
+    """The layouts that were compared, and what was left out, in words."""
+    most = asked.limits.most_bytes
+    fits = "" if most is None else f" that fits {bytes_text(most)}"
+    whole = "".join(f"; `{dim}` whole ({reason})" for dim, reason in roles.left_out.items())
+    return f"of {roles.count():,} ways to compute it, each stored in all ways of the search{whole}, none{fits}"
+
+
+def _nothing_fits(asked: Asked, search: Search) -> NothingFits:
+    """Looks for the least peak, and says by how much it is too much, and when it is reached."""
+    most = asked.limits.most_bytes
+    assert most is not None, "what has no limit fits"
+    limits = Limits(tolerance=0.0, seconds=_LOOK, watch=asked.limits.watch)
+    smallest = LeastPeak(search.roles, search.pricer, limits)
+    for _ in smallest.run():
+        pass
+    least = min((p for p in (search.least_peak, smallest.best) if p is not None), key=lambda price: price.peak_bytes)
+    memory = least.memory
+    step = max(memory.timeline, key=lambda point: point.bytes)
+    where = f"`{step.step}`" + (f" ({step.source})" if step.source else "")
+    text = (
+        f"ml.auto.layout() met no layout that fits {bytes_text(most)} of a device's memory. The least peak that it met"
+        f" is {bytes_text(least.peak_bytes)}, {bytes_text(least.peak_bytes - most)} too much, at {where}, under"
+        f" {str(least.layout) or 'no rules'!r}. Take more devices, or others; make the batch smaller, or rematerialise"
+        " more; or allow more, as in memory=1.0."
+    )
+    return NothingFits(text, least.layout, least.peak_bytes)

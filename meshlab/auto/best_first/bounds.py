@@ -1,0 +1,73 @@
+"""What every layout costs at least, for all of them at once, from the plan that splits nothing.
+
+    compute_bounds    its kernels, each divided by the devices that can share it
+    memory_bounds     what is in memory at its peak, each value in as many parts as its dims allow
+
+At most one dim of an operation, or of a value, is on an axis. So each amount is divided axis by axis, and the sum over
+all of them is one contraction, with an axis of the result for each mesh axis. What is done or held as parameters are
+stored, or as a tag says, may be divided by all devices.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from ...engine.code.operations import Operation
+from ...engine.planning.steps import Compute, Step
+from ...engine.rules import TRAITS
+from .pricer import Price
+from .roles import Dims, Roles
+
+_ALL: Dims = frozenset()
+
+
+def compute_bounds(roles: Roles, unsplit: Price) -> np.ndarray:
+    """Returns the least seconds of kernels, for all points of what is computed: an axis for each mesh axis."""
+    kernels = unsplit.time.spent.kernels
+    return _divided(roles, ((_sharing(roles, step), float(times * kernel.seconds)) for step, times, kernel in kernels))
+
+
+def memory_bounds(roles: Roles, unsplit: Price) -> np.ndarray:
+    """Returns the least bytes at the peak, for all points of what is computed: an axis for each mesh axis."""
+    dim_of = roles.program.dim_of
+    held = ((frozenset(filter(None, map(dim_of, alive.dims))), alive.bytes) for alive in unsplit.memory.at_peak)
+    return _divided(roles, ((_ALL if _is_elsewhere(roles, dims) else dims, nbytes) for dims, nbytes in held))
+
+
+def _divided(roles: Roles, amounts: Iterable[tuple[Dims, float]]) -> np.ndarray:
+    """Divides amounts by the axes that split one of their dims; those of no dims by all axes."""
+    by_dims: dict[Dims, float] = defaultdict(float)
+    for dims, amount in amounts:
+        by_dims[dims] += amount
+    others = by_dims.pop(_ALL, 0.0) / math.prod(roles.axes.values())
+    shares = [
+        np.array([[1 / size if own & dims else 1.0 for dims in by_dims] for own in sets]).reshape(len(sets), -1)
+        for size, sets in zip(roles.axes.values(), roles.sets, strict=True)
+    ]
+    each = string.ascii_lowercase[: len(shares)]
+    spelt = ",".join([*(f"{letter}Z" for letter in each), "Z"]) + f"->{each}"
+    return np.einsum(spelt, *shares, np.array(list(by_dims.values())), optimize=True) + others
+
+
+def _sharing(roles: Roles, step: Step) -> Dims:
+    """The dims of which a rule must split one for devices to share a step; none where they may share it anyway."""
+    if not isinstance(step, Compute) or step.operation not in roles.program.factor_dims:
+        return _ALL
+    names = (name for _, name in roles.program.factor_dims[step.operation])
+    dims = frozenset(dim for name in names if (dim := roles.program.dim_of(name)))
+    return dims if _multiplies(step.operation) or not _is_elsewhere(roles, dims) else _ALL
+
+
+def _is_elsewhere(roles: Roles, dims: Dims) -> bool:
+    """Whether what has these dims is laid out as parameters are stored, or as a tag says."""
+    return dims <= roles.parameter_dims | roles.tag_dims
+
+
+def _multiplies(operation: Operation) -> bool:
+    traits = TRAITS.get(operation.name)
+    return traits is not None and traits.multiplies is not None

@@ -1,0 +1,86 @@
+"""The fastest layout that fits: the stages and bounds of a search by time.
+
+first       the seconds of kernels, from one plan for all points (`bounds.compute_bounds`)
+star        the clock of activations, from plans that many points share (`star.Star`)
+planned     the same clock of its own plan, stored in the smallest parts: a bound for all ways to store it
+stored      every way to store it, planned
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..request.answer import Limits
+from .bounds import compute_bounds
+from .pricer import Price, Pricer
+from .roles import Parts, Point, Roles
+from .search import Search, Waiting
+from .star import Star
+
+
+class Fastest(Search):
+    """A search for the least seconds of a step, by the estimate of `plan.time`."""
+
+    def __init__(self, roles: Roles, pricer: Pricer, limits: Limits):
+        super().__init__(roles, pricer, limits)
+        self.star = Star(roles, pricer)
+
+    def cost(self, price: Price) -> float:
+        """The seconds of a step."""
+        return price.seconds
+
+    def first_bounds(self, unsplit: Price) -> np.ndarray:
+        """The seconds of kernels."""
+        return compute_bounds(self.roles, unsplit)
+
+    def open(self, computed: Parts, bound: float):
+        """Lets a point wait with each rule for a tag."""
+        for tagged in self.roles.tags(computed):
+            self.wait(bound, "star", computed, tagged, bound)
+
+    def take(self, one: Waiting):
+        """Bounds a point better, plans it, or plans all ways to store it."""
+        if one.stage == "star":
+            star = 0.0 if self.broken else self.star.bound(one.computed, one.tagged)
+            self.wait(max(one.bound, star), "planned", one.computed, one.tagged, one.surest)
+        elif one.stage == "planned":
+            self._plan(one)
+        else:
+            self._store(one)
+
+    def _plan(self, one: Waiting):
+        """Plans a point as it is stored in the smallest parts: where that does not fit, nothing of the point does."""
+        most = self.limits.most_bytes
+        point = Point(one.computed, self.roles.storages(one.computed)[0], one.tagged)
+        if most is not None and self.roles.argument_bytes(point) > most:
+            return
+        price = self.pricer.price(self.roles.layout(point))
+        if price is None:
+            return
+        self.hold(one.bound, price.of_activations, price)
+        self.consider(price)
+        if price.of_activations < self.limit and not self.fits(price):
+            return
+        self.wait(price.of_activations, "stored", one.computed, one.tagged, one.surest)
+
+    def _store(self, one: Waiting):
+        """Plans all ways to store a point, but those whose arguments do not fit beside the rest of it."""
+        smallest, *others = (Point(one.computed, stored, one.tagged) for stored in self.roles.storages(one.computed))
+        most = self.limits.most_bytes
+        for point in others:
+            self.limits.watch.check()
+            if one.bound >= self.limit:
+                self.leave(one)
+                return
+            if most is not None and self.roles.argument_bytes(point) + self._beside(smallest) > most:
+                continue
+            price = self.pricer.price(self.roles.layout(point))
+            if price is not None:
+                self.hold(one.bound, price.seconds, price)
+                self.consider(price)
+
+    def _beside(self, smallest: Point) -> float:
+        """The bytes of the peak that are no arguments, where a point is stored in the smallest parts."""
+        price = self.pricer.price(self.roles.layout(smallest))
+        assert price is not None, "it was planned before"
+        return price.peak_bytes - self.roles.argument_bytes(smallest)

@@ -1,0 +1,77 @@
+"""The layouts that practice knows, as a search begins with: each parallelism of `ml.layouts`, and products of two.
+
+For every way to give some axes to data and the others to one parallelism inside the model. What does not fit a program
+or a mesh is left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+
+from ... import layouts
+from ...engine.errors import LayoutError
+from ...engine.programs.data import Program
+from ...engine.specs.layout import Layout
+from ...engine.specs.mesh import Mesh
+from ...engine.specs.spec import Axes
+
+Recipe = Callable[[], Layout]
+
+
+def recipes(program: Program, mesh: Mesh) -> Iterator[tuple[str, Layout]]:
+    """Yields names with layouts, those that use all axes for data first; each layout once."""
+    seen: set[Layout] = set()
+    for name, make in _all(program, mesh):
+        try:
+            layout = make()
+        except LayoutError:
+            continue
+        if layout not in seen:
+            seen.add(layout)
+            yield name, layout
+
+
+def _all(program: Program, mesh: Mesh) -> Iterator[tuple[str, Recipe]]:
+    axes = tuple(axis for axis, size in mesh.devices.axes.items() if size > 1)
+    for count in range(len(axes), -1, -1):
+        for data in itertools.combinations(axes, count):
+            rest = tuple(axis for axis in axes if axis not in data)
+            for name, beside in _inside(program, mesh, data, rest):
+                yield from _beside(program, mesh, data, name, beside)
+
+
+def _inside(program: Program, mesh: Mesh, data: Axes, rest: Axes) -> Iterable[tuple[str, Recipe]]:
+    """The parallelisms inside the model, on the axes that are not for data; experts are on those of data as well."""
+    if not rest:
+        found = [("", Layout)]
+        return [*found, ("expert", functools.partial(layouts.expert_parallel, program, mesh, expert=data))]
+    tensor = functools.partial(layouts.tensor_parallel, program, mesh, model=rest)
+    return [
+        ("sequence", functools.partial(layouts.sequence_parallel, program, mesh, model=rest)),
+        ("tensor", tensor),
+        ("context", functools.partial(layouts.context_parallel, program, mesh, context=rest)),
+        ("expert", functools.partial(layouts.expert_parallel, program, mesh, expert=rest)),
+        *([("", Layout)] if data else []),
+    ]
+
+
+def _beside(program: Program, mesh: Mesh, data: Axes, name: str, beside: Recipe) -> Iterator[tuple[str, Recipe]]:
+    """The ways to store what is computed in parts of the batch, beside a parallelism inside the model."""
+    if not data:
+        yield name, beside
+        return
+
+    def beside_it(preset: Callable[..., Layout], over: Axes = data, **more: Axes) -> Recipe:
+        return lambda: preset(program, mesh, data=over, beside=beside(), **more)
+
+    ways: list[tuple[str, Recipe]] = [("fsdp", beside_it(layouts.fsdp))]
+    ways += [
+        ("hsdp", beside_it(layouts.hsdp, inner, replica=tuple(a for a in data if a not in inner)))
+        for count in range(1, len(data))
+        for inner in itertools.combinations(data, count)
+    ]
+    ways.append(("zero1", beside_it(layouts.zero1)))
+    ways.append(("data", lambda: beside() & layouts.data_parallel(program, mesh, data=data)))
+    yield from ((f"{way} {name}".strip(), make) for way, make in ways)

@@ -1,0 +1,351 @@
+"""The space of a search by time: layouts by what they are for.
+
+A layout of the space makes a choice for each of three roles, on the axes of the mesh:
+
+    computed    batch:data ffn:model             dims that share no operation may share an axis; a dim may have several
+    stored      params/* embed:data              which arguments are stored in shards beside that, over which dims
+    tagged      residual seq:model               a dim of a tag that the model offers, on axes that none of its dims has
+
+What is stored is tied: one set of dims of parameters, along which the storing axes go, for all of them; an argument is
+stored over the dim of the set that it has. The sets are the largest of which no parameter has two, and "its largest
+dim", as the presets of `ml.layouts` choose it. Either the optimizer's state alone is stored so, or parameters too.
+Several axes of one dim are in the mesh's order. `Roles.restrictions` says all this to users.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ...engine.code.operations import walk
+from ...engine.programs.axis_conflicts import axis_conflicts, scanned_dims
+from ...engine.programs.data import Program
+from ...engine.programs.trained import trained
+from ...engine.programs.values import Argument
+from ...engine.rules import TRAITS
+from ...engine.specs.layout import Layout
+from ...engine.specs.mesh import Mesh
+from ...engine.specs.spec import Axes
+from ...layouts.globs import layout_of
+from ..request.constraints import NONE, Constraints
+
+Dims = frozenset[str]
+# For each mesh axis the dims that it splits.
+Parts = tuple[Dims, ...]
+Rules = Mapping[str, Axes]
+
+STATE, ALL = "state", "all"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """How parameters and the optimizer's state are stored beside what is computed.
+
+    Attributes:
+        over: the mesh axes that split them besides; none: they are stored as they are computed with.
+        along: the dims over which, at most one of any argument; none: each over its largest.
+        what: "state", the optimizer's state alone, or "all", parameters too.
+    """
+
+    over: Axes = ()
+    along: Dims = frozenset()
+    what: str = ALL
+
+
+@dataclasses.dataclass(frozen=True)
+class Tagged:
+    """The axes on which a dim of a tag is stored beside those that it is computed on."""
+
+    tag: str
+    dim: str
+    over: Axes
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """One layout of the space.
+
+    Attributes:
+        computed: for each axis of the space the dims that it splits.
+        stored: how parameters and optimizer state are stored.
+        tagged: the tag that is stored otherwise, if one is.
+    """
+
+    computed: Parts
+    stored: Stored = Stored()
+    tagged: Tagged | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Roles:
+    """The space: everything that a search compares.
+
+    Attributes:
+        program: the program.
+        axes: the mesh axes that split anything, with their sizes.
+        sets: for each of them the sets of dims that it may split.
+        left_out: dims that are never split, with the reason.
+        parameters: the arguments that are trained.
+        state: what the optimizer keeps of them.
+        along: the sets of dims along which they may be stored.
+        offered: for each tag the dims that may go on axes of their own there.
+        constraints: what every layout must satisfy.
+    """
+
+    program: Program
+    axes: Mapping[str, int]
+    sets: tuple[tuple[Dims, ...], ...]
+    left_out: Mapping[str, str]
+    parameters: tuple[Argument, ...]
+    state: tuple[Argument, ...]
+    along: tuple[Dims, ...]
+    offered: Mapping[str, Dims]
+    constraints: Constraints = NONE
+
+    @functools.cached_property
+    def parameter_dims(self) -> Dims:
+        """The dims of all parameters and of the optimizer's state."""
+        arguments = (*self.parameters, *self.state)
+        return frozenset(d for a in arguments for d in self.program.dims_of(a.value) if d)
+
+    @functools.cached_property
+    def tag_dims(self) -> Dims:
+        """The dims of everything that is tagged, but gradients."""
+        return frozenset(d for tag in self.offered for d in self.program.place_dims[tag])
+
+    def rules(self, computed: Parts) -> dict[str, Axes]:
+        """Returns the axes of each dim that is computed in parts."""
+        rules: dict[str, Axes] = {}
+        for axis, dims in zip(self.axes, computed, strict=True):
+            for dim in dims:
+                rules[dim] = (*rules.get(dim, ()), axis)
+        return {**rules, **self.constraints.pinned.rules}
+
+    def ways(self, axes: Iterable[str]) -> int:
+        """The number of parts that axes split a dim into."""
+        return math.prod(self.axes[axis] for axis in axes)
+
+    def divides(self, rules: Rules) -> bool:
+        """Whether the axes of each dim divide its size."""
+        return all(self.program.dims[dim] % self.ways(axes) == 0 for dim, axes in rules.items())
+
+    def count(self) -> int:
+        """The number of points of what is computed, those that do not divide a dim among them."""
+        return math.prod(map(len, self.sets))
+
+    def storages(self, computed: Parts) -> tuple[Stored, ...]:
+        """Returns all ways to store, the one that stores least on a device first; of equal ones the first."""
+        known = self._storages.get(computed)
+        if known is None:
+            different: dict[tuple, tuple[float, Stored]] = {}
+            for stored in self._ways_to_store():
+                places = self.places(computed, stored)
+                key = tuple(sorted((place, tuple(sorted(rules.items()))) for place, rules in places.items()))
+                different.setdefault(key, (self._bytes(computed, places), stored))
+            ordered = sorted(different.values(), key=lambda pair: pair[0])
+            known = self._storages[computed] = tuple(stored for _, stored in ordered)
+        return known
+
+    @functools.cached_property
+    def _storages(self) -> dict[Parts, tuple[Stored, ...]]:
+        return {}
+
+    def _ways_to_store(self) -> Iterator[Stored]:
+        yield Stored()
+        whats = (ALL, STATE) if self.state else (ALL,)
+        for count in range(1, len(self.axes) + 1) if self.parameters else ():
+            for over in itertools.combinations(self.axes, count):
+                for along in (frozenset[str](), *self.along):
+                    yield from (Stored(over, along, what) for what in whats)
+
+    def places(self, computed: Parts, stored: Stored) -> dict[str, dict[str, Axes]]:
+        """Returns the axes of each dim of each argument that is stored otherwise than it is computed with."""
+        if not stored.over:
+            return {}
+        arguments = (*(self.parameters if stored.what == ALL else ()), *self.state)
+        rules = self.rules(computed)
+        wanted = {a.place: self._wanted(a, rules, stored) for a in arguments}
+        return {place: axes for place, axes in wanted.items() if axes is not None}
+
+    def _wanted(self, argument: Argument, rules: Rules, stored: Stored) -> dict[str, Axes] | None:
+        """The axes of each dim of an argument, with the storing ones on one of them; None where none can have them."""
+        sizes = self.program.dims
+        dims = [dim for dim in self.program.dims_of(argument.value) if dim]
+        there = {axis for dim in dims for axis in rules.get(dim, ())}
+        over = tuple(axis for axis in stored.over if axis not in there)
+        after = {dim: (*rules.get(dim, ()), *over) for dim in dims if dim not in self._scanned}
+        dividing = [dim for dim, axes in after.items() if sizes[dim] % self.ways(axes) == 0]
+        possible = [dim for dim in dividing if not stored.along or dim in stored.along]
+        if not over or not possible:
+            return None
+        first = min(possible, key=lambda dim: (-sizes[dim], dim))
+        return {dim: after[dim] if dim == first else rules.get(dim, ()) for dim in dims}
+
+    @functools.cached_property
+    def _scanned(self) -> Dims:
+        return frozenset(scanned_dims(self.program))
+
+    def argument_bytes(self, point: Point) -> float:
+        """The bytes of all arguments on one device."""
+        return self._bytes(point.computed, self.places(point.computed, point.stored))
+
+    def _bytes(self, computed: Parts, places: Mapping[str, Rules]) -> float:
+        rules = self.rules(computed)
+        total = 0.0
+        for argument, dims, nbytes in self._arguments:
+            own = places.get(argument, rules)
+            total += nbytes / math.prod(self.axes[axis] for dim in dims for axis in own.get(dim, ()))
+        return total
+
+    @functools.cached_property
+    def _arguments(self) -> list[tuple[str, tuple[str, ...], int]]:
+        program = self.program
+        return [
+            (a.place, tuple(d for d in program.dims_of(a.value) if d), program.value(a.value).nbytes)
+            for a in program.arguments
+        ]
+
+    def tags(self, computed: Parts) -> tuple[Tagged | None, ...]:
+        """Returns all rules for tags that may stand beside what is computed, none first."""
+        rules, found = self.rules(computed), []
+        for tag, dims in self.offered.items():
+            taken = {axis for dim in self.program.place_dims[tag] for axis in rules.get(dim, ())}
+            free = [axis for axis in self.axes if axis not in taken]
+            for dim, count in itertools.product(sorted(dims), range(1, len(free) + 1)):
+                for over in itertools.combinations(free, count):
+                    if self.program.dims[dim] % self.ways((*rules.get(dim, ()), *over)) == 0:
+                        found.append(Tagged(tag, dim, over))
+        return (None, *found)
+
+    def layout(self, point: Point) -> Layout:
+        """Returns the layout of a point."""
+        rules, places = self.rules(point.computed), self.places(point.computed, point.stored)
+        layout = layout_of(self.program, places, rules)
+        if point.tagged is not None:
+            tag, dim, over = point.tagged.tag, point.tagged.dim, point.tagged.over
+            stored = (tag, ((dim, (*rules.get(dim, ()), *over)),))
+            layout = dataclasses.replace(layout, place_rules=(*layout.place_rules, stored))
+        return self._with_pins(layout)
+
+    def _with_pins(self, layout: Layout) -> Layout:
+        pinned = self.constraints.pinned
+        places, scopes = (*layout.place_rules, *pinned.place_rules), (*layout.scope_rules, *pinned.scope_rules)
+        return dataclasses.replace(layout, place_rules=places, scope_rules=scopes)
+
+    def constrained(self, layout: Layout) -> Layout | None:
+        """Returns a layout of another's making with what is pinned; None where it has what must not be."""
+        limits, rules = self.constraints, layout.rules
+        pairs = frozenset((dim, axis) for dim, axes in rules.items() for axis in axes)
+        if pairs & limits.forbidden or rules.keys() & limits.whole:
+            return None
+        if any(rules.get(dim, axes) != axes for dim, axes in limits.pinned.dim_rules):
+            return None
+        computed = tuple(sorted({**rules, **limits.pinned.rules}.items()))
+        return self._with_pins(dataclasses.replace(layout, dim_rules=computed))
+
+
+def roles_of(program: Program, mesh: Mesh, constraints: Constraints = NONE) -> Roles:
+    """Returns the space of a program on a mesh.
+
+    Args:
+        program: the program.
+        mesh: the mesh; serial axes are left out.
+        constraints: what every layout must satisfy.
+    """
+    axes = {axis: size for axis, size in mesh.devices.axes.items() if size > 1}
+    kinds, arguments = trained(program), list(enumerate(program.arguments))
+    parameters = tuple(a for position, a in arguments if position in kinds.parameters)
+    state = tuple(a for position, a in arguments if position in kinds.state and any(program.dims_of(a.value)))
+    left_out = _left_out(program, axes, parameters, constraints)
+    conflicts = frozenset(axis_conflicts(program))
+    pinned = {axis: frozenset(d for d, a in constraints.splits if a == axis) for axis in axes}
+    held = frozenset(d for d, _ in constraints.splits)
+    sets = []
+    for axis, size in axes.items():
+        allowed = [dim for dim in program.dims if (dim, axis) not in constraints.forbidden]
+        free = [dim for dim in allowed if dim not in left_out and dim not in held and program.dims[dim] % size == 0]
+        sets.append(tuple(_independent(pinned[axis], free, conflicts)))
+    return Roles(
+        program=program,
+        axes=axes,
+        sets=tuple(sets),
+        left_out=left_out,
+        parameters=parameters,
+        state=state,
+        along=_along(program, axes, parameters),
+        offered=_offered(program, parameters),
+        constraints=constraints,
+    )
+
+
+def _left_out(
+    program: Program, axes: Mapping[str, int], parameters: Sequence[Argument], constraints: Constraints
+) -> dict[str, str]:
+    """The dims that are never split, with the reason."""
+    reasons: dict[str, str] = {}
+    used = _multiplied(program) | {d for a in parameters for d in program.dims_of(a.value)}
+    pinned = frozenset(d for d, _ in constraints.splits)
+    for dim, size in program.dims.items():
+        if dim in pinned:
+            continue
+        if dim in constraints.whole:
+            reasons[dim] = "pinned whole"
+        elif dim in scanned_dims(program):
+            reasons[dim] = "scanned"
+        elif not any(size % n == 0 for n in axes.values()):
+            reasons[dim] = "no axis divides it"
+        elif dim not in used:
+            reasons[dim] = "no matmul and no parameter has it"
+    return reasons
+
+
+def _multiplied(program: Program) -> Dims:
+    """The dims of matmuls."""
+    return frozenset(
+        program.dim_of(name) or name
+        for operation in walk(program.code.block)
+        if operation.name in TRAITS and TRAITS[operation.name].multiplies and operation in program.factor_dims
+        for _, name in program.factor_dims[operation]
+    )
+
+
+def _independent(held: Dims, dims: Sequence[str], conflicts: frozenset[Dims]) -> Iterator[Dims]:
+    """Yields the sets of dims of which no two conflict, with those that are held in all of them."""
+
+    def extended(index: int, chosen: Dims) -> Iterator[Dims]:
+        if index == len(dims):
+            yield chosen
+            return
+        yield from extended(index + 1, chosen)
+        if all(frozenset((dims[index], other)) not in conflicts for other in chosen):
+            yield from extended(index + 1, chosen | {dims[index]})
+
+    yield from extended(0, held)
+
+
+def _along(program: Program, axes: Mapping[str, int], parameters: Sequence[Argument]) -> tuple[Dims, ...]:
+    """The largest sets of dims of parameters of which no parameter has two."""
+    scans = scanned_dims(program)
+    each = [[d for d in program.dims_of(a.value) if d and d not in scans] for a in parameters]
+    together = frozenset(frozenset(pair) for dims in each for pair in itertools.combinations(dims, 2))
+    smallest = min(axes.values(), default=1)
+    dims = sorted({d for own in each for d in own if program.dims[d] % smallest == 0})
+    sets = list(_independent(frozenset(), dims, together))
+    return tuple(one for one in sets if one and not any(one < other for other in sets))
+
+
+def _offered(program: Program, parameters: Sequence[Argument]) -> dict[str, Dims]:
+    """For each tag of activations the dims that may go on axes of their own: the data's, but the first."""
+    of_parameters = {dim for a in parameters for dim in program.dims_of(a.value)}
+    offered = {}
+    for tag, operations in program.tags.items():
+        axes = [dict.fromkeys(d for d in program.dims_of(op.outputs[0]) if d) for op in operations]
+        if not all(any(d not in of_parameters for d in dims) for dims in axes):
+            continue
+        own = [dict.fromkeys(d for d in dims if d not in of_parameters) for dims in axes]
+        if dims := frozenset(d for each in own for d in list(each)[1:]):
+            offered[tag] = dims
+    return offered

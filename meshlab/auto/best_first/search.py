@@ -1,0 +1,197 @@
+"""Best-first search: what may be best is looked at next, until nothing can be better than what was found.
+
+A search begins with the recipes, so that there is a good answer at once. Then all points of what is computed wait, in
+the order of a bound from below that needs no plan of theirs; a point that is taken up waits again with a better bound,
+or is planned. What was found is the answer so far, and the least bound that waits says how far it can be from the best.
+
+Bounds of two kinds are kept of everything that is left behind: the one by which it was left, and the surest. Bounds are
+held against every plan, and where one is broken, only the surest count in the answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+import math
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...engine.specs.layout import Layout
+from ..request.answer import Found, Limits
+from .pricer import Price, Pricer
+from .recipes import recipes
+from .roles import Parts, Roles, Tagged
+
+# The share by which a bound may lie above what it bounds, for rounding.
+ROUNDING = 1e-6
+
+
+@dataclasses.dataclass(order=True)
+class Waiting:
+    """A point that waits.
+
+    Attributes:
+        bound: what it costs at least.
+        number: what waited first is taken first.
+        stage: what is to be done with it.
+        computed: the dims that each axis splits.
+        tagged: the rule for a tag.
+        surest: the bound that needed no plan of parts of it.
+    """
+
+    bound: float
+    number: int
+    stage: str = dataclasses.field(compare=False)
+    computed: Parts = dataclasses.field(compare=False)
+    tagged: Tagged | None = dataclasses.field(compare=False)
+    surest: float = dataclasses.field(compare=False)
+
+
+class Search:
+    """One search; what it minimises, its bounds and its stages are its subclass's.
+
+    Attributes:
+        roles: the space.
+        pricer: what layouts cost.
+        limits: what ends it.
+        best: the best layout so far.
+        met: every layout that was priced as a possible answer.
+        least_peak: the one with the least peak, of those whose peak was asked for.
+        broken: the bounds that a plan has broken, in words.
+    """
+
+    def __init__(self, roles: Roles, pricer: Pricer, limits: Limits):
+        self.roles, self.pricer, self.limits = roles, pricer, limits
+        self.best: Price | None = None
+        self.met: dict[Layout, Price] = {}
+        self.least_peak: Price | None = None
+        self.broken: list[str] = []
+        self._left: list[tuple[float, float]] = []
+        self._waiting: list[Waiting] = []
+        self._numbers = itertools.count()
+        self._began = time.perf_counter()
+
+    def cost(self, price: Price) -> float:
+        """What is minimised."""
+        raise NotImplementedError
+
+    def first_bounds(self, unsplit: Price) -> np.ndarray:
+        """Bounds of all points of what is computed: an array with an axis for each mesh axis."""
+        raise NotImplementedError
+
+    def open(self, computed: Parts, bound: float):
+        """Lets the layouts of a point of what is computed wait."""
+        raise NotImplementedError
+
+    def take(self, one: Waiting):
+        """Takes up what waited."""
+        raise NotImplementedError
+
+    @property
+    def limit(self) -> float:
+        """Only what costs less is looked for."""
+        return math.inf if self.best is None else self.cost(self.best) * (1 - self.limits.tolerance)
+
+    def run(self) -> Iterator[Found]:
+        """Searches; yields the answer so far whenever there is a better one, and at the end.
+
+        Raises:
+            Cancelled: the search was cancelled.
+        """
+        for _, recipe in recipes(self.roles.program, self.pricer.mesh):
+            layout = self.roles.constrained(recipe)
+            if layout is not None and self.consider(self.pricer.price(layout)):
+                yield self.found(0.0)
+            if self._is_over():
+                break
+        unsplit = self.pricer.price(Layout())
+        assert unsplit is not None, "a layout without rules is legal"
+        bounds = self.first_bounds(unsplit)
+        flat = bounds.ravel()
+        order = np.argsort(flat, kind="stable")
+        position, least = 0, 0.0
+        while True:
+            before = self.best
+            coming = float(flat[order[position]]) if position < len(order) else math.inf
+            first = self._waiting[0].bound if self._waiting else math.inf
+            least = min(coming, first)
+            if least >= self.limit or math.isinf(least) or self._is_over():
+                break
+            if coming <= first:
+                index = np.unravel_index(order[position], bounds.shape)
+                self._open(tuple(sets[i] for sets, i in zip(self.roles.sets, index, strict=True)), coming)
+                position += 1
+            else:
+                self.take(heapq.heappop(self._waiting))
+            if self.best is not before:
+                yield self.found(least)
+        self._left += [(one.bound, one.surest) for one in self._waiting]
+        yield self.found(least)
+
+    def found(self, waiting: float) -> Found:
+        """The answer so far, where nothing that waits can cost less than `waiting`."""
+        left = min((surest if self.broken else bound for bound, surest in self._left), default=math.inf)
+        best = self.best
+        value = math.inf if best is None else self.cost(best)
+        seconds = time.perf_counter() - self._began
+        return Found(best.plan if best else None, value, min(waiting, left, value), self.pricer.plans, seconds)
+
+    def consider(self, price: Price | None) -> bool:
+        """Takes a layout for the answer if it is better and fits; returns whether it is."""
+        if price is None:
+            return False
+        self.met[price.layout] = price
+        if self.best is not None and self.cost(price) >= self.cost(self.best):
+            return False
+        if not self.fits(price):
+            return False
+        self.best = price
+        return True
+
+    def fits(self, price: Price) -> bool:
+        """Whether a layout's peak is at most what it may be."""
+        if self.limits.most_bytes is None:
+            return True
+        if self.least_peak is None or price.peak_bytes < self.least_peak.peak_bytes:
+            self.least_peak = price
+        return price.peak_bytes <= self.limits.most_bytes
+
+    def tied(self, share: float) -> list[Price]:
+        """Returns the layouts met that cost at most so much more than the best and fit: those with fewest rules first.
+
+        Args:
+            share: of the best one's cost.
+        """
+        if self.best is None:
+            return []
+        most = self.cost(self.best) * (1 + share)
+        close = [price for price in self.met.values() if self.cost(price) <= most and self.fits(price)]
+        return sorted(close, key=lambda price: (price.rules, self.cost(price), str(price.layout)))
+
+    def wait(self, bound: float, stage: str, computed: Parts, tagged: Tagged | None, surest: float):
+        """Lets a point wait, unless it cannot be better than what was found."""
+        if bound >= self.limit:
+            self._left.append((bound, surest))
+        else:
+            heapq.heappush(self._waiting, Waiting(bound, next(self._numbers), stage, computed, tagged, surest))
+
+    def leave(self, one: Waiting):
+        """Leaves a point behind, which cannot be better than what was found."""
+        self._left.append((one.bound, one.surest))
+
+    def hold(self, bound: float, cost: float, price: Price):
+        """Holds a bound against what a plan costs."""
+        if bound > cost * (1 + ROUNDING):
+            self.broken.append(f"{price.layout}: bounded by {bound:.7g}, but {cost:.7g}")
+
+    def _open(self, computed: Parts, bound: float):
+        if self.roles.divides(self.roles.rules(computed)):
+            self.open(computed, bound)
+
+    def _is_over(self) -> bool:
+        self.limits.watch.check()
+        seconds = self.limits.seconds
+        return seconds is not None and time.perf_counter() - self._began > seconds

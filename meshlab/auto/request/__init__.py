@@ -1,0 +1,1 @@
+"""What a search is asked: which layouts count, what ends it, and what it answers."""

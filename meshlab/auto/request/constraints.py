@@ -1,0 +1,124 @@
+"""The constraints of a search: what its user pins and forbids, read from layouts.
+
+    pin="batch:data"                    batch is on data, whatever else is chosen
+    pin={"batch": None}                 batch stays whole
+    forbid={"vocab": ("data",)}         vocab is not on data
+
+A search for time or peak memory takes several axes for a pinned dim, and pinned rules at places and in scopes; the
+others search no such rules, so that these can be neither pinned nor forbidden.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from ...engine.errors import LayoutError, numbered, shown
+from ...engine.planning.legality import resolve
+from ...engine.planning.named_rules import named_rules
+from ...engine.programs.data import Program
+from ...engine.specs.layout import Layout, LayoutLike
+from ...engine.specs.mesh import Mesh
+from ...engine.specs.spec import Axes
+
+Splits = frozenset[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Constraints:
+    """The demands on every layout of a search.
+
+    Attributes:
+        pinned: what must be computed so: rules of dims, and those at places and in scopes that all layouts have.
+        forbidden: what must not be split so.
+        whole: dims that must not be split at all.
+    """
+
+    pinned: Layout = dataclasses.field(default_factory=Layout)
+    forbidden: Splits = frozenset()
+    whole: frozenset[str] = frozenset()
+
+    @property
+    def splits(self) -> Splits:
+        """The pairs of a pinned dim and an axis."""
+        return frozenset((dim, axis) for dim, axes in self.pinned.dim_rules for axis in axes)
+
+
+NONE = Constraints()
+
+
+def read_constraints(
+    program: Program, mesh: Mesh, pin: LayoutLike, forbid: LayoutLike, *, everything: bool = False
+) -> Constraints:
+    """Reads `pin` and `forbid`.
+
+    Args:
+        program: the program.
+        mesh: the mesh.
+        pin: what must be so.
+        forbid: what must not be so.
+        everything: whether the search puts dims on several axes, and knows rules at places and in scopes.
+
+    Raises:
+        LayoutError: a name is unknown, no layout of the search satisfies a constraint, or two contradict each other;
+            all problems are listed.
+    """
+    problems: list[str] = []
+    pinned = _read(program, mesh, "pin", pin, problems, everything=everything)
+    forbidden = _read(program, mesh, "forbid", forbid, problems)
+    never = frozenset((dim, axis) for dim, axes in forbidden.dim_rules for axis in axes)
+    problems += [f"forbid: `{d}` is given no axis; name the one it must not be on" for d in forbidden.whole]
+    problems += [
+        f'pin: `{dim}` is put on several axes; the search puts a dim on one: write pin="{dim}:{axes[0]}"'
+        for dim, axes in pinned.dim_rules
+        if len(axes) > 1 and not everything
+    ]
+    both = [(dim, axis) for dim, axes in pinned.dim_rules for axis in axes if (dim, axis) in never]
+    problems += [f"`{dim}:{axis}` is both pinned and forbidden" for dim, axis in both]
+    refusals: tuple = ()
+    if not problems:
+        try:
+            resolve(program, mesh, pinned)
+        except LayoutError as error:
+            refusals, problems = error.problems, [f"pin: {refusal}" for refusal in error.problems or (error,)]
+    if problems:
+        lines = numbered(list(dict.fromkeys(problems)))
+        given = f"pin={shown(pin)} and forbid={shown(forbid)}"
+        raise LayoutError(f"ml.auto.layout() cannot search with {given}:\n{lines}", refusals)
+    return Constraints(pinned, never, frozenset(pinned.whole))
+
+
+def _read(
+    program: Program, mesh: Mesh, name: str, given: LayoutLike, problems: list[str], *, everything: bool = False
+) -> Layout:
+    """A constraint as a layout of which all dims and axes are known; what is invalid is a problem."""
+    try:
+        layout = Layout.of(given)
+    except LayoutError as error:
+        problems.append(f"{name}: {error}")
+        return Layout()
+    if not everything:
+        by_glob = (*layout.places.items(), *layout.scopes.items())
+        problems += [_place_problem(program, mesh, name, glob, rules) for glob, rules in by_glob]
+        layout = dataclasses.replace(layout, place_rules=(), scope_rules=())
+    rules, refusals = named_rules(program, mesh, layout)
+    problems += [f"{name}: {refusal}" for refusal in refusals]
+    whole = (dim.removesuffix("?") for dim in layout.whole if dim in program.dims or not dim.endswith("?"))
+    return dataclasses.replace(layout, dim_rules=tuple(sorted(rules.items())), whole=tuple(dict.fromkeys(whole)))
+
+
+def _place_problem(program: Program, mesh: Mesh, name: str, glob: str, rules: Mapping[str, Axes]) -> str:
+    """The reason why rules at a place, or in a scope, are no constraint, and what to write instead."""
+    if glob in program.dims and glob not in program.places:
+        known = [axis for axes in rules.values() for axis in axes if axis in mesh.axes] or list(mesh.axes)
+        example = "".join(f": {glob!r}: {axis!r}" for axis in known[:1])
+        return f"{name}: `{glob}` is a dim, and takes an axis{example}"
+    what, where = ("a scope", "in scopes") if glob.startswith("@") else ("a place", "at places")
+    reason = f"{name}: {glob!r} is {what}; rules {where} are not part of the search: leave it out"
+    if name != "pin":
+        return reason
+    try:
+        resolve(program, mesh, {glob: dict(rules)})
+    except LayoutError:  # it could not be planned with either
+        return reason
+    return f"{reason}; to pin it, plan with {{**choice.layout.to_dict(), {glob!r}: {shown(dict(rules))}}}"
