@@ -232,11 +232,12 @@ choice.compare("batch:data hidden:model")
 # %% [markdown]
 # It is the layout that we had, with the axes exchanged. With `hidden` on the axis of four, each device has a quarter
 # of the gradients instead of half of them, and adds them up with one other device instead of three.
-# (`objective="memory"` asks for the fewest bytes live at the peak. What is fastest in seconds also depends on
-# the machine: pick one in the Explorer above, and it tells the time of a step, and of each drop before you let go.)
+# (`objective="memory"` asks for the least peak of memory. What is fastest in seconds depends on the machine: pick one
+# in the Explorer above, and it tells the time of a step, and of each drop before you let go; Auto then finds the
+# fastest layout that fits in its memory, over all that a layout can say.)
 #
-# The Explorer above does the same: open **Compare**, and press **Find least traffic**. Auto's layout becomes a row and
-# a dot beside those that you tried; a click on either takes it over.
+# The Explorer above does the same: open **Compare**, and press **Find the least traffic**. Auto's layout becomes a row
+# and a dot beside those that you tried; a click on either takes it over.
 
 # %% [markdown]
 # ## An axis in time

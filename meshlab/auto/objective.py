@@ -39,6 +39,7 @@ class Objective:
     Attributes:
         name: the word by which users ask for it.
         label: of what is asked for.
+        condition: what is minimised, and among which layouts.
         quantity: the name of the cost in data.
         title: the name of the cost in a table.
         verb: what a device does with the cost, for a proof.
@@ -53,6 +54,7 @@ class Objective:
 
     name: str
     label: str
+    condition: str
     quantity: str
     title: str
     verb: str
@@ -105,6 +107,7 @@ def _count(cost: float) -> str:
 TIME = Objective(
     name="time",
     label="fastest that fits",
+    condition="least time of a step; its peak takes at most 90% of a device's memory",
     quantity="seconds",
     title="time of a step",
     verb="takes",
@@ -117,6 +120,7 @@ TIME = Objective(
 MEMORY = Objective(
     name="memory",
     label="least peak memory",
+    condition="least peak of memory, whatever the work",
     quantity="peak_bytes",
     title="peak of memory",
     verb="holds at most",
@@ -128,6 +132,7 @@ MEMORY = Objective(
 TRAFFIC = Objective(
     name="traffic",
     label="least traffic",
+    condition=f"fewest bytes sent per step, within {SLACK:.0%} of the least work",
     quantity="wire_bytes",
     title="bytes sent per step",
     verb="sends",
@@ -139,6 +144,7 @@ TRAFFIC = Objective(
 LIVE = Objective(
     name="live",
     label="fewest live bytes",
+    condition="fewest live bytes (Mesh TensorFlow's count), whatever the work",
     quantity="live_bytes",
     title="live bytes at most",
     verb="holds",

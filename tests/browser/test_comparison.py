@@ -54,15 +54,15 @@ def test_a_search_is_cancelled_with_the_keyboard(open_board, explorer: Explorer,
     board.show("compare")
     search(board, "memory").focus()
     board.keyboard.press("Enter")
-    expect(panel(board)).to_contain_text("Searching for the least memory …")
+    expect(panel(board)).to_contain_text("Searching for the least peak memory …")
     expect(search(board, "memory")).to_be_focused()
     # A chip in hand comes first.
     board.chip("hidden").focus()
     board.keyboard.press("Enter")
     board.keyboard.press("Escape")
-    expect(panel(board)).to_contain_text("Searching for the least memory …")
+    expect(panel(board)).to_contain_text("Searching for the least peak memory …")
     board.keyboard.press("Escape")
-    expect(panel(board)).to_contain_text("The search for the least memory was cancelled.")
+    expect(panel(board)).to_contain_text("The search for the least peak memory was cancelled.")
     gates.end("memory")
 
 
@@ -72,11 +72,11 @@ def test_the_search_that_was_asked_for_last_is_shown(open_board, explorer: Explo
     search(board, "traffic").click()
     expect(panel(board)).to_contain_text("Searching for the least traffic …")
     search(board, "memory").click()
-    expect(panel(board)).to_contain_text("Searching for the least memory …")
+    expect(panel(board)).to_contain_text("Searching for the least peak memory …")
     gates.end("memory")
     gates.end("traffic")
     board.blank.poll()
-    expect(panel(board)).to_contain_text("Least memory: the least of all legal layouts.")
+    expect(panel(board)).to_contain_text("The least peak memory: the least of all legal layouts.")
     rows = panel(board).locator("tr[data-card] b")
     expect(rows.first).to_have_text("Auto (memory)")
     assert "Auto (traffic)" not in rows.all_inner_texts()
@@ -94,5 +94,5 @@ def test_it_is_accessible(open_board, explorer: Explorer, gates: Gates, theme: s
     assert violations(board.blank.view) == []
     gates.end("traffic")
     board.blank.poll()
-    expect(panel(board)).to_contain_text("Least traffic:")
+    expect(panel(board)).to_contain_text("The least traffic:")
     assert violations(board.blank.view) == []

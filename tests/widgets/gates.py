@@ -12,6 +12,7 @@ from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state import searches
 from meshlab.widgets.state.costing import Costing
 from meshlab.widgets.state.intents import Auto
+from meshlab.widgets.state.searches import Search
 
 
 class Gate:
@@ -51,11 +52,11 @@ class Gates:
         self.waiting, self.open = ({objective: threading.Event() for objective in FINDS} for _ in range(2))
         self.threads: list[threading.Thread] = []
 
-    def best(self, program: Any, mesh: Any, objective: str, cancel: Any) -> Found:
+    def best(self, search: Search, progress: Any) -> Found:
         self.threads.append(threading.current_thread())
-        self.waiting[objective].set()
-        assert self.open[objective].wait(60)
-        return Found(program.plan(mesh, FINDS[objective]))
+        self.waiting[search.objective].set()
+        assert self.open[search.objective].wait(60)
+        return Found(search.program.plan(search.mesh, FINDS[search.objective]))
 
     def ask(self, explorer: Explorer, objective: str) -> None:
         """Asks for a search in the background, and waits until it is at its gate."""

@@ -123,9 +123,8 @@ def test_what_costs_and_the_explorer_refuse(call, message):
 @pytest.mark.parametrize(
     ("intent", "reason", "fix"),
     [
-        (intents.Auto("time"), r"A search for 'time' was asked for\.$", "Ask for one of `traffic`, `memory`."),
         (intents.Auto("trafic"), r"A search for 'trafic' was asked for. Did you mean `traffic`\?$", "Ask for one of "),
-        (intents.Auto(3), "A search for 3 was asked for", "Ask for one of `traffic`, `memory`."),
+        (intents.Auto(3), "A search for 3 was asked for", "Ask for one of `time`, `memory`, `traffic`, `live`."),
         (
             intents.On(None, (("model", 0),)),
             "placement of `model` was asked for, and no machine. Name one, as",

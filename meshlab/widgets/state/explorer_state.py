@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from ...auto.objective import objective_of
 from ...cost.machines.hardware import Hardware, HardwareError
 from ...engine.argument_checks import function
 from ...engine.code.operations import walk
@@ -106,11 +107,12 @@ class ExplorerState(Present):
 
     # Searches and runs
 
-    def auto(self, objective: str = "traffic") -> Any:
+    def auto(self, objective: str | None = None) -> Any:
         """Searches for the best layout and sets it beside the present one, which stays.
 
         Args:
-            objective: "traffic" or "memory".
+            objective: "time", "memory", "traffic" or "live", as of `ml.auto.layout`; by default "time" where the mesh
+                is on a machine, else "traffic".
 
         Returns:
             The `Choice`; `explorer.load(choice.layout)` takes it over.
@@ -118,7 +120,7 @@ class ExplorerState(Present):
         Raises:
             Cancelled: `cancel_auto` was called, or another search was asked for.
         """
-        return self._searches.find(self._searches.begin(objective))
+        return self._searches.find(self._searches.begin(objective_of(objective, self.mesh).name))
 
     def run(self, steps: int | None = None) -> Run:
         """Trains under the present layout, in the background.
@@ -273,8 +275,8 @@ class ExplorerState(Present):
         shown = [self.document, *self._history.past[-1:], *(each.under(self.document) for each in others if each)]
         return {document.unpinned for document in shown}
 
-    def _search_space(self) -> tuple[Any, Mesh, Any]:
-        return self.program, self.mesh, dict(self.document.pins)
+    def _search_space(self) -> tuple[Any, Mesh, Any, Any]:
+        return self.program, self.mesh, dict(self.document.pins), self.document.options
 
     def _after(self, intent: Intent) -> History | Refused | Document:
         """Returns the history after an intent, a document whose program must be traced first, or why it is refused."""

@@ -16,8 +16,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ...auto import layout
-from ...auto.objective import OBJECTIVES
+from ...auto import Found, layout
+from ...auto.objective import OBJECTIVES, offered
 from ...engine.errors import closest, listed, shown
 from .intents import Refused
 
@@ -29,11 +29,13 @@ class Search:
     """A search for the best layout, as far as it has come.
 
     Attributes:
-        objective: "traffic" or "memory".
+        objective: "time", "memory", "traffic" or "live".
         program: the program that it is for.
         mesh: the mesh that it is for, as it was placed.
         pin: the dims that are pinned, with the axis of each.
+        options: the assumptions about a run that the board shows.
         phase: "searching", "found", "failed" or "cancelled".
+        found: the best layout so far; None before there is one.
         choice: the result.
         error: why it failed, or why it was cancelled by itself.
         stop: the event that ends it.
@@ -43,22 +45,32 @@ class Search:
     program: Any
     mesh: Any
     pin: Any
+    options: Any
     phase: str = SEARCHING
+    found: Found | None = None
     choice: Any = None
     error: str = ""
     stop: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
-def best(program: Any, mesh: Any, objective: str, cancel: threading.Event, **constraints: Any) -> Any:
-    """Finds the best layout for an objective; see `meshlab.auto.layout`."""
-    return layout(program, mesh, objective=objective, cancel=cancel, **constraints)
+def best(search: Search, progress: Callable[[Found], Any]) -> Any:
+    """Finds the best layout for an objective, under the assumptions of the board; see `meshlab.auto.layout`."""
+    return layout(
+        search.program,
+        search.mesh,
+        objective=search.objective,
+        pin=search.pin or None,
+        options=dataclasses.asdict(search.options),
+        progress=progress,
+        cancel=search.stop,
+    )
 
 
 class Searches:
     """The searches of one Explorer.
 
     Args:
-        present: gives the present program, mesh and pins.
+        present: gives the present program, mesh, pins, and assumptions about a run.
         lock: guards the Explorer.
         tell: called under the lock when a search changes.
 
@@ -66,7 +78,7 @@ class Searches:
         last: the latest search.
     """
 
-    def __init__(self, present: Callable[[], tuple[Any, Any, Any]], lock: threading.RLock, tell: Callable[[], Any]):
+    def __init__(self, present: Callable[[], tuple[Any, ...]], lock: threading.RLock, tell: Callable[[], Any]):
         self._present, self._lock, self._tell = present, lock, tell
         self.last: Search | None = None
 
@@ -78,10 +90,14 @@ class Searches:
             return self._show(Search(objective, *self._present()))
 
     def start(self, objective: str) -> Refused | None:
-        """Searches in the background; returns a refusal where there is no such objective."""
-        if not isinstance(objective, str) or objective not in OBJECTIVES:
-            reason = f"A search for {shown(objective)} was asked for.{closest(objective, OBJECTIVES)}"
-            return Refused(reason, f"Ask for one of {listed(OBJECTIVES)}.", "unknown_objective")
+        """Searches in the background; returns a refusal where there is no such objective on this mesh."""
+        _, mesh, *_ = self._present()
+        names = [each.name for each in offered(mesh)]
+        if not isinstance(objective, str) or objective not in names:
+            known = isinstance(objective, str) and objective in OBJECTIVES
+            why = ", and the mesh is on no machine." if known else f".{closest(objective, names)}"
+            reason = f"A search for {shown(objective)} was asked for{why}"
+            return Refused(reason, f"Ask for one of {listed(names)}.", "unknown_objective")
         search = self.begin(objective)
         name = f"meshlab-auto-{objective}"
         threading.Thread(target=self._quietly, args=(search,), name=name, daemon=True).start()
@@ -97,8 +113,7 @@ class Searches:
             Cancelled: the search was cancelled, or another one was begun.
         """
         try:
-            constraints = {"pin": search.pin} if search.pin else {}
-            choice = best(search.program, search.mesh, search.objective, search.stop, **constraints)
+            choice = best(search, lambda found: self._note(search, found))
         except Exception as error:
             self._end(search, phase=FAILED, error=str(error))
             raise
@@ -114,16 +129,22 @@ class Searches:
             self._show(dataclasses.replace(self.last, phase=CANCELLED))
             return None
 
+    def _note(self, search: Search, found: Found) -> None:
+        """Shows how far a search has come."""
+        with self._lock:
+            if self.last is not None and self.last.stop is search.stop and self.last.phase == SEARCHING:
+                self._show(dataclasses.replace(self.last, found=found))
+
     def _end(self, search: Search, **result: Any) -> None:
         with self._lock:
-            if self.last is not search:
+            if self.last is None or self.last.stop is not search.stop or self.last.phase != SEARCHING:
                 return
-            program, mesh, _ = self._present()
+            program, mesh, *_ = self._present()
             if mesh != search.mesh or program is not search.program:
                 of_mesh = "mesh" if mesh.axes != search.mesh.axes else "machine"
                 what = of_mesh if program is search.program else "program"
                 result = {"phase": CANCELLED, "error": f"The {what} was changed meanwhile: search again."}
-            self._show(dataclasses.replace(search, **result))
+            self._show(dataclasses.replace(self.last, **result))
 
     def _show(self, search: Search) -> Search:
         self.last = search

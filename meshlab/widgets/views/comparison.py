@@ -6,13 +6,12 @@ follow. The page draws their differences against the baseline, which is one of t
 
 from __future__ import annotations
 
-from ...auto.objective import LIVE, Objective, offered
+from ...auto.objective import OBJECTIVES, Objective, offered
+from ...cost.machines.units import share_text
 from ..state.explorer_state import ExplorerState
 from ..state.searches import Search
 from ..state.totals import Totals
 from ..state.tried import TriedLayout
-
-_LIVE = "live bytes (Mesh TensorFlow's count)"
 
 
 def comparison_part(explorer: ExplorerState) -> dict:
@@ -79,18 +78,29 @@ def totals_view(totals: Totals) -> dict:
 
 def search_view(explorer: ExplorerState, search: Search) -> dict:
     """Describes a search, and which card has its result."""
-    view = {"objective": search.objective, "phase": search.phase, "error": search.error}
+    objective = OBJECTIVES.get(search.objective)
+    label = search.objective if objective is None else objective.label
+    view = {"objective": search.objective, "label": label, "phase": search.phase, "error": search.error}
     if search.choice is None:
-        return view
+        return view | so_far_view(search)
     layout = search.choice.plan.layout
     card = next((each for each in explorer.tried if each.document.layout == layout), None)
     proof = {"proof": str(search.choice.proof), "same": layout == explorer.layout}
     return view | proof | {"card": None if card is None else str(card.number)}
 
 
+def so_far_view(search: Search) -> dict:
+    """Describes the best layout that a search has met so far: its cost, what a better one could save, what loads it."""
+    found = search.found
+    if found is None or found.plan is None:
+        return {"so_far": "", "load": None}
+    cost = OBJECTIVES[search.objective].text(found.value)
+    more = f"none takes more than {share_text(found.gap)} less" if found.bound else "nothing is proved yet"
+    layout = found.plan.layout
+    load = {"op": "load", "args": {"layout": layout.to_dict()}}
+    return {"so_far": f"{cost}; {more}; {found.plans:,} plans", "layout": str(layout), "load": load}
+
+
 def objective_view(objective: Objective) -> dict:
     """Describes what a search for an objective finds, and under which condition."""
-    slack = objective.slack
-    among = "whatever the work" if slack is None else f"within {slack:.0%} of the least work"
-    what = _LIVE if objective is LIVE else objective.title
-    return {"name": objective.name, "condition": f"fewest {what}, {among}"}
+    return {"name": objective.name, "label": objective.label, "condition": objective.condition}

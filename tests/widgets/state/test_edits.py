@@ -202,9 +202,9 @@ class TestPins:
     def test_pins_go_to_the_search(self, explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
         seen = []
 
-        def best(*args, pin):
-            seen.append(pin)
-            return real(*args, pin=pin)
+        def best(search, progress):
+            seen.append(search.pin)
+            return real(search, progress)
 
         real = searches.best
         monkeypatch.setattr(searches, "best", best)

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+import meshlab as ml
 from meshlab.auto import Cancelled
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state import searches as searches_module
 from meshlab.widgets.state.intents import Auto, Refused, read_intent
+from meshlab.widgets.state.searches import Search
 from meshlab.widgets.views.board import board_view
 from tests.widgets import small
 from tests.widgets.gates import FINDS, Found, Gate, Gates
@@ -22,10 +24,10 @@ from tests.widgets.gates import FINDS, Found, Gate, Gates
 
 @pytest.fixture
 def searching(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> Explorer:
-    def best(program: Any, mesh: Any, objective: str, cancel: Any) -> Found:
-        if objective == "beauty":
-            raise ValueError("there is no objective `beauty`")
-        return Found(program.plan(mesh, FINDS[objective]))
+    def best(search: Search, progress: Any) -> Found:
+        if search.objective == "live":
+            raise ValueError("there is no answer")
+        return Found(search.program.plan(search.mesh, FINDS[search.objective]))
 
     monkeypatch.setattr(searches_module, "best", best)
     return explorer
@@ -109,9 +111,14 @@ def test_a_search_that_finds_what_was_tried_names_it(searching: Explorer) -> Non
 def test_the_condition_of_each_search_is_said(explorer: Explorer) -> None:
     said = {one["name"]: one["condition"] for one in explorer.view()["comparison"]["objectives"]}
     assert said == {
+        "memory": "least peak of memory, whatever the work",
         "traffic": "fewest bytes sent per step, within 1% of the least work",
-        "memory": "fewest live bytes (Mesh TensorFlow's count), whatever the work",
+        "live": "fewest live bytes (Mesh TensorFlow's count), whatever the work",
     }
+    explorer.on("v5e")
+    first = explorer.view()["comparison"]["objectives"][0]
+    condition = "least time of a step; its peak takes at most 90% of a device's memory"
+    assert first == {"name": "time", "label": "fastest that fits", "condition": condition}
 
 
 def test_the_board_searches_in_the_background(searching: Explorer) -> None:
@@ -131,10 +138,12 @@ def test_the_board_searches_in_the_background(searching: Explorer) -> None:
 
 
 def test_a_search_that_fails_says_why(searching: Explorer) -> None:
-    with pytest.raises(ValueError, match="there is no objective `beauty`"):
-        searching.auto("beauty")
+    with pytest.raises(ValueError, match="there is no answer"):
+        searching.auto("live")
     search = shown(searching)
-    assert (search["phase"], search["error"]) == ("failed", "there is no objective `beauty`")
+    assert (search["phase"], search["error"]) == ("failed", "there is no answer")
+    with pytest.raises(ml.MeshlabError, match="asked for the objective 'beauty'; it has `time`, "):
+        searching.auto("beauty")
 
 
 def test_the_search_that_was_asked_for_last_counts_whichever_ends_last(explorer: Explorer, gates: Gates) -> None:
@@ -238,3 +247,43 @@ def test_what_is_known_of_a_card_is_not_computed_again(explorer: Explorer, monke
     monkeypatch.setattr(explorer.totals, "of", None)
     monkeypatch.setattr(explorer.totals, "_costing", None)
     assert board_view(explorer)["comparison"]["cards"] == list(before.values())
+
+
+def test_the_fastest_is_found_on_machines_only(explorer: Explorer) -> None:
+    said = explorer.apply(Auto("time"))
+    assert said == Refused(
+        "A search for 'time' was asked for, and the mesh is on no machine.",
+        "Ask for one of `memory`, `traffic`, `live`.",
+        "unknown_objective",
+    )
+    explorer.on("v5e")
+    choice = explorer.auto("time")
+    assert explorer.load(choice.layout)
+    assert choice.proof.value == explorer.view()["time"]["estimate"]
+
+
+def test_a_search_tells_the_best_so_far(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found before the search was cancelled is shown, and a click takes it."""
+    explorer.on("v5e")
+
+    def best(search: Search, progress: Any) -> Found:
+        plan = search.program.plan(search.mesh, "batch:data")
+        progress(ml.auto.Found(None, 0.0, 0.0, 1, 0.1))
+        assert shown(explorer)["so_far"] == ""
+        progress(ml.auto.Found(plan, 2e-6, 0.0, 3, 0.1))
+        assert shown(explorer)["so_far"] == "2 µs; nothing is proved yet; 3 plans"
+        progress(ml.auto.Found(plan, 2e-6, 1.9e-6, 5, 0.1))
+        assert explorer.cancel_auto()
+        progress(ml.auto.Found(plan, 1e-6, 1e-6, 9, 0.1))  # nobody waits for it any more
+        raise Cancelled("It was cancelled.")
+
+    monkeypatch.setattr(searches_module, "best", best)
+    with pytest.raises(Cancelled):
+        explorer.auto()
+    search = shown(explorer)
+    assert (search["objective"], search["phase"]) == ("time", "cancelled")
+    assert search["so_far"] == "2 µs; none takes more than 5% less; 5 plans"
+    intent = read_intent(search["load"]["op"], search["load"]["args"])
+    assert not isinstance(intent, Refused)
+    assert explorer.apply(intent)
+    assert str(explorer.layout) == search["layout"] == "batch:data"

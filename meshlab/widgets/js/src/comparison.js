@@ -17,7 +17,7 @@ import { searchText } from "./sentences.js";
  */
 export function drawComparison(board) {
   const { search } = board.view.comparison;
-  const proof = search?.proof ? `Least ${search.objective}: ${search.proof}.` : "";
+  const proof = search?.proof ? `The ${search.label}: ${search.proof}.` : "";
   return [
     h("div", { class: "mlb-compare-top" }, drawScatter(board), drawAuto(board)),
     h("label", { class: "mlb-field mlb-choice" }, "beside the board", drawChoice(board)),
@@ -34,8 +34,8 @@ export function drawComparison(board) {
 function drawAuto(board) {
   const { objectives } = board.view.comparison;
   // Not disabled while it searches: what is asked for last counts, and the focus stays where Escape cancels.
-  const buttons = objectives.map(({ name, condition }) => [
-    button(`auto:${name}`, `Find least ${name}`, () => board.send("auto", { objective: name }), { "data-auto": name }),
+  const buttons = objectives.map(({ name, label, condition }) => [
+    button(`auto:${name}`, `Find the ${label}`, () => board.send("auto", { objective: name }), { "data-auto": name }),
     h("p", { class: "mlb-condition" }, prose(condition)),
   ]);
   return h("div", { class: "mlb-auto" }, buttons.flat(), drawSearch(board));
@@ -59,9 +59,9 @@ function button(key, label, onclick, more = {}) {
 function drawSearch(board) {
   const { search } = board.view.comparison;
   if (!search) return null;
-  const { objective, phase, error } = search;
+  const { label, phase, error } = search;
   if (phase === "searching") {
-    const searching = `Searching for the least ${objective} …`;
+    const searching = `Searching for the ${label} …`;
     const cancel = { "data-op": "cancel_auto", title: "Escape" };
     return h(
       "div",
@@ -69,11 +69,28 @@ function drawSearch(board) {
       h("progress", { "aria-label": searching }),
       h("span", {}, searching),
       button("cancel_auto", "◼ Cancel", () => cancelSearch(board), cancel),
+      drawSoFar(board, search),
     );
   }
-  if (phase === "cancelled")
-    return h("p", { class: "mlb-none" }, `The search for the least ${objective} was cancelled. ${error}`);
+  if (phase === "cancelled") {
+    const said = h("p", { class: "mlb-none" }, `The search for the ${label} was cancelled. ${error}`);
+    return h("div", {}, said, drawSoFar(board, search));
+  }
   return search.proof ? null : h("p", { class: "mlb-error" }, "✕ ", prose(error));
+}
+
+/**
+ * The best layout that a search has met so far, which a click takes over.
+ * @param {Board} board
+ * @param {import("./types.js").Search} search
+ * @returns {HTMLElement | null}
+ */
+function drawSoFar(board, search) {
+  const { so_far: soFar, load, layout } = search;
+  if (!soFar || !load) return null;
+  const take = () => board.send(load.op, load.args);
+  const label = button("auto:so-far", "Take it", take, { title: layout, "aria-label": `Take ${layout}` });
+  return h("p", { class: "mlb-so-far" }, `So far: ${soFar} `, label);
 }
 
 /**

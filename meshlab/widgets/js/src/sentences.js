@@ -40,7 +40,7 @@ export function doneText(op, args) {
     baseline: "", // whoever asks for it knows its name
     run: "The run begins.",
     cancel: "The run stops after its present step.",
-    auto: `The search for the least ${args.objective} begins.`,
+    auto: "The search begins.",
     cancel_auto: "The search was cancelled.",
     pin: args.axis ? `${args.dim} is pinned to ${args.axis}.` : `${args.dim} is pinned unsharded.`,
     unpin: `${args.dim} is not pinned any more.`,
@@ -59,10 +59,10 @@ export function doneText(op, args) {
  */
 export function searchText(search) {
   if (!search) return "";
-  if (search.phase === "cancelled") return `The search for the least ${search.objective} was cancelled.`;
+  if (search.phase === "cancelled") return `The search for the ${search.label} was cancelled.`;
   return search.proof
-    ? `The search for the least ${search.objective} has ended: ${search.proof}. Its layout is a row in Compare: a click on its name loads it.`
-    : `The search for the least ${search.objective} has failed: ${search.error}`;
+    ? `The search for the ${search.label} has ended: ${search.proof}. Its layout is a row in Compare: a click on its name loads it.`
+    : `The search for the ${search.label} has failed: ${search.error}`;
 }
 
 /**

@@ -65,10 +65,12 @@
  *   baseline: boolean, machine: boolean, totals: Totals | null
  * }} Card
  * @typedef {{
- *   objective: string, phase: string, error: string, proof?: string, same?: boolean, card?: string | null
+ *   objective: string, label: string, phase: string, error: string, proof?: string, same?: boolean,
+ *   card?: string | null, so_far?: string, layout?: string, load?: {op: string, args: Record<string, any>} | null
  * }} Search
  * @typedef {{
- *   cards: Card[], limit: number | null, objectives: {name: string, condition: string}[], search: Search | null
+ *   cards: Card[], limit: number | null, search: Search | null,
+ *   objectives: {name: string, label: string, condition: string}[]
  * }} Comparison
  * @typedef {{where: string, measured: boolean, text: string}} Accuracy
  * @typedef {{name: string, text: string, source: string, recalled: boolean}} Figure
