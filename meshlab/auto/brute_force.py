@@ -1,21 +1,26 @@
-"""Every legal layout, planned: the proof of the proof.
+"""Every layout of a search, planned: the proof of the proof.
 
     >>> best = planned_layouts(program, mesh)[0]        # the least traffic, by plans alone: no tables, no solver
     >>> best.value == ml.auto.layout(program, mesh).proof.value
     True
 
-It takes milliseconds for each layout, so it is for tests, and for programs with few dims.
+`planned_layouts` goes through the layouts of the additive objectives, `priced_layouts` through all those of time and
+peak memory. It takes milliseconds for each layout, so it is for tests, and for programs with few dims.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 from ..engine.api.stages import Program
 from ..engine.specs.layout import LayoutLike
 from ..engine.specs.mesh import Mesh
 from .additive.space import Splits, space_of
 from .additive.work import work_of
+from .best_first.pricer import Price, Pricer
+from .best_first.recipes import recipes
+from .best_first.space import roles_of
 from .objective import TRAFFIC, objective_of
 from .request.answer import USUAL
 from .request.constraints import read_constraints
@@ -50,3 +55,14 @@ def planned_layouts(
         most = min(p.work for p in layouts) * (1 + goal.slack)
         layouts = [p for p in layouts if p.work <= most]
     return sorted(layouts, key=lambda p: (p.value, len(p.splits), sorted(p.splits)))
+
+
+def priced_layouts(program: Program, mesh: Mesh, pin: LayoutLike = None, forbid: LayoutLike = None) -> Iterator[Price]:
+    """Yields what every layout costs that a search for time or peak memory compares, recipes first."""
+    roles = roles_of(program, mesh, read_constraints(program, mesh, pin, forbid, everything=True))
+    pricer = Pricer(program, mesh.devices, USUAL, roles.parameter_dims)
+    layouts = [layout for _, recipe in recipes(program, mesh) if (layout := roles.constrained(recipe)) is not None]
+    for layout in dict.fromkeys((*layouts, *map(roles.layout, roles.points()))):
+        price = pricer.price(layout)
+        if price is not None:
+            yield price

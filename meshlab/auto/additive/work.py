@@ -46,6 +46,11 @@ def amounts_of(program: Program) -> Amounts:
     return amounts
 
 
+def matmuls(program: Program) -> tuple[Operation, ...]:
+    """The contractions or, where there are none, all operations."""
+    return tuple(_measured(program))
+
+
 def work_tables(amounts: Amounts, space: Space) -> tuple[Table, ...]:
     """The work of one device, as tables over the dims of the contractions."""
     folded: dict[Dims, float] = defaultdict(float)

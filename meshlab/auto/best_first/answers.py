@@ -11,8 +11,9 @@ from ..request.answer import Answer, Asked, Limits
 from .fastest import Fastest
 from .least_peak import LeastPeak
 from .pricer import Pricer
-from .roles import Roles, roles_of
+from .roles import Roles
 from .search import Search
+from .space import roles_of
 
 # Layouts that cost at most so much more than the best are told as equally good.
 TIED = 0.005
@@ -41,7 +42,7 @@ def fastest(asked: Asked) -> Answer:
 
 
 def least_peak(asked: Asked) -> Answer:
-    """Finds the layout with the least peak, of those that store parameters in the smallest parts."""
+    """Finds the layout with the least peak."""
     return _answer(asked, LeastPeak, "best-first search under plan.memory")
 
 

@@ -49,38 +49,33 @@ class Fastest(Search):
             self._store(one)
 
     def _plan(self, one: Waiting):
-        """Plans a point as it is stored in the smallest parts: where that does not fit, nothing of the point does."""
+        """Plans a point as it is stored in the smallest parts."""
         most = self.limits.most_bytes
         point = Point(one.computed, self.roles.storages(one.computed)[0], one.tagged)
-        if most is not None and self.roles.argument_bytes(point) > most:
+        least = self.roles.argument_bytes(point)
+        if most is not None and least > most:
             return
         price = self.pricer.price(self.roles.layout(point))
         if price is None:
             return
         self.hold(one.bound, price.of_activations, price)
         self.consider(price)
-        if price.of_activations < self.limit and not self.fits(price):
-            return
-        self.wait(price.of_activations, "stored", one.computed, one.tagged, one.surest)
+        if most is None or price.of_activations >= self.limit or least + self.beside(one) <= most:
+            self.wait(price.of_activations, "stored", one.computed, one.tagged, one.surest)
 
     def _store(self, one: Waiting):
-        """Plans all ways to store a point, but those whose arguments do not fit beside the rest of it."""
-        smallest, *others = (Point(one.computed, stored, one.tagged) for stored in self.roles.storages(one.computed))
+        """Plans all other ways to store a point, but those whose arguments do not fit beside the rest of it."""
         most = self.limits.most_bytes
-        for point in others:
+        beside = 0.0 if most is None else self.beside(one)
+        for stored in self.roles.storages(one.computed)[1:]:
             self.limits.watch.check()
             if one.bound >= self.limit:
                 self.leave(one)
                 return
-            if most is not None and self.roles.argument_bytes(point) + self._beside(smallest) > most:
+            point = Point(one.computed, stored, one.tagged)
+            if most is not None and self.roles.argument_bytes(point) + beside > most:
                 continue
             price = self.pricer.price(self.roles.layout(point))
             if price is not None:
                 self.hold(one.bound, price.seconds, price)
                 self.consider(price)
-
-    def _beside(self, smallest: Point) -> float:
-        """The bytes of the peak that are no arguments, where a point is stored in the smallest parts."""
-        price = self.pricer.price(self.roles.layout(smallest))
-        assert price is not None, "it was planned before"
-        return price.peak_bytes - self.roles.argument_bytes(smallest)

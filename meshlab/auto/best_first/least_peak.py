@@ -1,7 +1,9 @@
-"""The layout with the least peak of memory: the bounds of a search by bytes.
+"""The layout with the least peak of memory: the stages and bounds of a search by bytes.
 
-What is in memory at the peak of the plan that splits nothing is there under every layout, in as many parts as the dims
-of each value allow: that is the first bound. Points are planned as they are stored in the smallest parts.
+first       what is in memory at the peak of the plan that splits nothing, in as many parts as the dims of each value
+allow: it is there under every layout
+planned     the bytes beside the arguments, of two plans: stored in the smallest parts, and as it is computed with
+stored      the ways to store it whose arguments leave room for an improvement, planned
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import numpy as np
 
 from .bounds import memory_bounds
 from .pricer import Price
-from .roles import Parts, Point
+from .roles import Parts, Point, Stored
 from .search import Search, Waiting
 
 
@@ -26,15 +28,25 @@ class LeastPeak(Search):
         return memory_bounds(self.roles, unsplit)
 
     def open(self, computed: Parts, bound: float):
-        """Lets a point wait with each rule for a tag: its arguments must fit as well."""
-        smallest = Point(computed, self.roles.storages(computed)[0])
-        least = max(bound, self.roles.argument_bytes(smallest))
+        """Lets a point wait with each rule for a tag: its arguments must be held as well."""
+        least = max(bound, self.roles.argument_bytes(Point(computed, self.roles.storages(computed)[0])))
         for tagged in self.roles.tags(computed):
             self.wait(least, "planned", computed, tagged, least)
 
     def take(self, one: Waiting):
-        """Plans a point, stored in the smallest parts."""
-        stored = self.roles.storages(one.computed)[0]
+        """Plans two ways to store a point, or all others."""
+        ways = self.roles.storages(one.computed)
+        if one.stage == "planned":
+            self._plan(one, ways[0])
+            least = self.roles.argument_bytes(Point(one.computed, ways[0])) + self.beside(one)
+            self.wait(max(one.bound, least), "stored", one.computed, one.tagged, one.surest)
+            return
+        for stored in ways[1:]:
+            point = Point(one.computed, stored, one.tagged)
+            if self.roles.argument_bytes(point) + self.beside(one) < self.limit:
+                self._plan(one, stored)
+
+    def _plan(self, one: Waiting, stored: Stored):
         price = self.pricer.price(self.roles.layout(Point(one.computed, stored, one.tagged)))
         if price is not None:
             self.hold(one.bound, price.peak_bytes, price)

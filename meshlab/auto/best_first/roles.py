@@ -18,16 +18,12 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
-from ...engine.code.operations import walk
-from ...engine.programs.axis_conflicts import axis_conflicts, scanned_dims
+from ...engine.programs.axis_conflicts import scanned_dims
 from ...engine.programs.data import Program
-from ...engine.programs.trained import trained
 from ...engine.programs.values import Argument
-from ...engine.rules import TRAITS
 from ...engine.specs.layout import Layout
-from ...engine.specs.mesh import Mesh
 from ...engine.specs.spec import Axes
 from ...layouts.globs import layout_of
 from ..request.constraints import NONE, Constraints
@@ -220,6 +216,13 @@ class Roles:
                         found.append(Tagged(tag, dim, over))
         return (None, *found)
 
+    def points(self) -> Iterator[Point]:
+        """Yields every point of the space."""
+        for computed in itertools.product(*self.sets):
+            if self.divides(self.rules(computed)):
+                for tagged, stored in itertools.product(self.tags(computed), self.storages(computed)):
+                    yield Point(computed, stored, tagged)
+
     def layout(self, point: Point) -> Layout:
         """Returns the layout of a point."""
         rules, places = self.rules(point.computed), self.places(point.computed, point.stored)
@@ -245,107 +248,3 @@ class Roles:
             return None
         computed = tuple(sorted({**rules, **limits.pinned.rules}.items()))
         return self._with_pins(dataclasses.replace(layout, dim_rules=computed))
-
-
-def roles_of(program: Program, mesh: Mesh, constraints: Constraints = NONE) -> Roles:
-    """Returns the space of a program on a mesh.
-
-    Args:
-        program: the program.
-        mesh: the mesh; serial axes are left out.
-        constraints: what every layout must satisfy.
-    """
-    axes = {axis: size for axis, size in mesh.devices.axes.items() if size > 1}
-    kinds, arguments = trained(program), list(enumerate(program.arguments))
-    parameters = tuple(a for position, a in arguments if position in kinds.parameters)
-    state = tuple(a for position, a in arguments if position in kinds.state and any(program.dims_of(a.value)))
-    left_out = _left_out(program, axes, parameters, constraints)
-    conflicts = frozenset(axis_conflicts(program))
-    pinned = {axis: frozenset(d for d, a in constraints.splits if a == axis) for axis in axes}
-    held = frozenset(d for d, _ in constraints.splits)
-    sets = []
-    for axis, size in axes.items():
-        allowed = [dim for dim in program.dims if (dim, axis) not in constraints.forbidden]
-        free = [dim for dim in allowed if dim not in left_out and dim not in held and program.dims[dim] % size == 0]
-        sets.append(tuple(_independent(pinned[axis], free, conflicts)))
-    return Roles(
-        program=program,
-        axes=axes,
-        sets=tuple(sets),
-        left_out=left_out,
-        parameters=parameters,
-        state=state,
-        along=_along(program, axes, parameters),
-        offered=_offered(program, parameters),
-        constraints=constraints,
-    )
-
-
-def _left_out(
-    program: Program, axes: Mapping[str, int], parameters: Sequence[Argument], constraints: Constraints
-) -> dict[str, str]:
-    """The dims that are never split, with the reason."""
-    reasons: dict[str, str] = {}
-    used = _multiplied(program) | {d for a in parameters for d in program.dims_of(a.value)}
-    pinned = frozenset(d for d, _ in constraints.splits)
-    for dim, size in program.dims.items():
-        if dim in pinned:
-            continue
-        if dim in constraints.whole:
-            reasons[dim] = "pinned whole"
-        elif dim in scanned_dims(program):
-            reasons[dim] = "scanned"
-        elif not any(size % n == 0 for n in axes.values()):
-            reasons[dim] = "no axis divides it"
-        elif dim not in used:
-            reasons[dim] = "no matmul and no parameter has it"
-    return reasons
-
-
-def _multiplied(program: Program) -> Dims:
-    """The dims of matmuls."""
-    return frozenset(
-        program.dim_of(name) or name
-        for operation in walk(program.code.block)
-        if operation.name in TRAITS and TRAITS[operation.name].multiplies and operation in program.factor_dims
-        for _, name in program.factor_dims[operation]
-    )
-
-
-def _independent(held: Dims, dims: Sequence[str], conflicts: frozenset[Dims]) -> Iterator[Dims]:
-    """Yields the sets of dims of which no two conflict, with those that are held in all of them."""
-
-    def extended(index: int, chosen: Dims) -> Iterator[Dims]:
-        if index == len(dims):
-            yield chosen
-            return
-        yield from extended(index + 1, chosen)
-        if all(frozenset((dims[index], other)) not in conflicts for other in chosen):
-            yield from extended(index + 1, chosen | {dims[index]})
-
-    yield from extended(0, held)
-
-
-def _along(program: Program, axes: Mapping[str, int], parameters: Sequence[Argument]) -> tuple[Dims, ...]:
-    """The largest sets of dims of parameters of which no parameter has two."""
-    scans = scanned_dims(program)
-    each = [[d for d in program.dims_of(a.value) if d and d not in scans] for a in parameters]
-    together = frozenset(frozenset(pair) for dims in each for pair in itertools.combinations(dims, 2))
-    smallest = min(axes.values(), default=1)
-    dims = sorted({d for own in each for d in own if program.dims[d] % smallest == 0})
-    sets = list(_independent(frozenset(), dims, together))
-    return tuple(one for one in sets if one and not any(one < other for other in sets))
-
-
-def _offered(program: Program, parameters: Sequence[Argument]) -> dict[str, Dims]:
-    """For each tag of activations the dims that may go on axes of their own: the data's, but the first."""
-    of_parameters = {dim for a in parameters for dim in program.dims_of(a.value)}
-    offered = {}
-    for tag, operations in program.tags.items():
-        axes = [dict.fromkeys(d for d in program.dims_of(op.outputs[0]) if d) for op in operations]
-        if not all(any(d not in of_parameters for d in dims) for dims in axes):
-            continue
-        own = [dict.fromkeys(d for d in dims if d not in of_parameters) for dims in axes]
-        if dims := frozenset(d for each in own for d in list(each)[1:]):
-            offered[tag] = dims
-    return offered

@@ -4,8 +4,8 @@ A search begins with the recipes, so that there is a good answer at once. Then a
 the order of a bound from below that needs no plan of theirs; a point that is taken up waits again with a better bound,
 or is planned. What was found is the answer so far, and the least bound that waits says how far it can be from the best.
 
-Bounds of two kinds are kept of everything that is left behind: the one by which it was left, and the surest. Bounds are
-held against every plan, and where one is broken, only the surest count in the answer.
+Two bounds are kept of everything: the best one, and the surest, which follows from one plan for all points. Bounds are
+held against every plan; where one is broken, what was left behind waits again, and only the surest count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...engine.specs.layout import Layout
 from ..request.answer import Found, Limits
 from .pricer import Price, Pricer
 from .recipes import recipes
-from .roles import Parts, Roles, Tagged
+from .roles import Parts, Point, Roles, Tagged
 
 # The share by which a bound may lie above what it bounds, for rounding.
 ROUNDING = 1e-6
@@ -69,7 +69,7 @@ class Search:
         self.met: dict[Layout, Price] = {}
         self.least_peak: Price | None = None
         self.broken: list[str] = []
-        self._left: list[tuple[float, float]] = []
+        self._left: list[Waiting] = []
         self._waiting: list[Waiting] = []
         self._numbers = itertools.count()
         self._began = time.perf_counter()
@@ -103,10 +103,9 @@ class Search:
         """
         for _, recipe in recipes(self.roles.program, self.pricer.mesh):
             layout = self.roles.constrained(recipe)
+            self.limits.watch.check()
             if layout is not None and self.consider(self.pricer.price(layout)):
                 yield self.found(0.0)
-            if self._is_over():
-                break
         unsplit = self.pricer.price(Layout())
         assert unsplit is not None, "a layout without rules is legal"
         bounds = self.first_bounds(unsplit)
@@ -128,12 +127,11 @@ class Search:
                 self.take(heapq.heappop(self._waiting))
             if self.best is not before:
                 yield self.found(least)
-        self._left += [(one.bound, one.surest) for one in self._waiting]
         yield self.found(least)
 
     def found(self, waiting: float) -> Found:
         """The answer so far, where nothing that waits can cost less than `waiting`."""
-        left = min((surest if self.broken else bound for bound, surest in self._left), default=math.inf)
+        left = min((one.bound for one in self._left), default=math.inf)
         best = self.best
         value = math.inf if best is None else self.cost(best)
         seconds = time.perf_counter() - self._began
@@ -173,19 +171,38 @@ class Search:
 
     def wait(self, bound: float, stage: str, computed: Parts, tagged: Tagged | None, surest: float):
         """Lets a point wait, unless it cannot be better than what was found."""
-        if bound >= self.limit:
-            self._left.append((bound, surest))
+        known = surest if self.broken else bound
+        self._put(Waiting(known, next(self._numbers), stage, computed, tagged, surest))
+
+    def _put(self, one: Waiting):
+        if one.bound >= self.limit:
+            self.leave(one)
         else:
-            heapq.heappush(self._waiting, Waiting(bound, next(self._numbers), stage, computed, tagged, surest))
+            heapq.heappush(self._waiting, one)
 
     def leave(self, one: Waiting):
         """Leaves a point behind, which cannot be better than what was found."""
-        self._left.append((one.bound, one.surest))
+        self._left.append(one)
 
     def hold(self, bound: float, cost: float, price: Price):
-        """Holds a bound against what a plan costs."""
-        if bound > cost * (1 + ROUNDING):
-            self.broken.append(f"{price.layout}: bounded by {bound:.7g}, but {cost:.7g}")
+        """Holds a bound against what a plan costs; where it is broken, only the surest bounds count from then on."""
+        if bound <= cost * (1 + ROUNDING):
+            return
+        self.broken.append(f"{price.layout}: bounded by {bound:.7g}, but {cost:.7g}")
+        everything, self._left, self._waiting = [*self._left, *self._waiting], [], []
+        for one in everything:
+            self._put(dataclasses.replace(one, bound=one.surest))
+
+    def beside(self, one: Waiting) -> float:
+        """Returns the bytes at the peak of a point beside its arguments, however it is stored.
+
+        They are those of it stored in the smallest parts or, where they are fewer, as it is computed with, which
+        gathers nothing: other ways to store it lie between the two.
+        """
+        ways = self.roles.storages(one.computed)
+        points = [Point(one.computed, stored, one.tagged) for stored in (ways[0], ways[-1])]
+        prices = [(self.pricer.price(self.roles.layout(point)), point) for point in points]
+        return min((p.peak_bytes - self.roles.argument_bytes(point) for p, point in prices if p), default=math.inf)
 
     def _open(self, computed: Parts, bound: float):
         if self.roles.divides(self.roles.rules(computed)):

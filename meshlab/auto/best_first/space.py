@@ -1,0 +1,156 @@
+"""Makes the space of a search: which dims may be on which axes, and what of the rest may be stored otherwise.
+
+Left out, and named with the reason, are dims that no axis divides, that are scanned, that neither a matmul nor a
+parameter has; and, where there would be too many points, those with the least work.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...engine.programs.axis_conflicts import axis_conflicts, scanned_dims
+from ...engine.programs.data import Program
+from ...engine.programs.trained import trained
+from ...engine.programs.values import Argument
+from ...engine.specs.mesh import Mesh
+from ..additive.work import amounts_of, matmuls
+from ..request.constraints import NONE, Constraints
+from .roles import Dims, Roles
+
+# Points of what is computed, at most: bounds of so many are worked out in a second.
+_POINTS = 4_000_000
+# Sets of dims that one axis may split, at most, and sets of dims of parameters along which they are stored.
+_SETS, _ALONG = 2_000, 8
+
+
+def roles_of(program: Program, mesh: Mesh, constraints: Constraints = NONE) -> Roles:
+    """Returns the space of a program on a mesh.
+
+    Args:
+        program: the program.
+        mesh: the mesh; serial axes are left out.
+        constraints: what every layout must satisfy.
+    """
+    axes = {axis: size for axis, size in mesh.devices.axes.items() if size > 1}
+    kinds, arguments = trained(program), list(enumerate(program.arguments))
+    parameters = tuple(a for position, a in arguments if position in kinds.parameters)
+    state = tuple(a for position, a in arguments if position in kinds.state and any(program.dims_of(a.value)))
+    left_out = _left_out(program, axes, parameters, constraints)
+    most = min(_SETS, int(_POINTS ** (1 / max(1, len(axes)))))
+    _, little = _sets(program, axes, left_out, constraints, most)
+    left_out |= dict.fromkeys(little, "too little work, beside so many other dims")
+    sets, _ = _sets(program, axes, left_out, constraints, most)
+    return Roles(
+        program=program,
+        axes=axes,
+        sets=sets,
+        left_out=left_out,
+        parameters=parameters,
+        state=state,
+        along=_along(program, axes, parameters),
+        offered=_offered(program, parameters),
+        constraints=constraints,
+    )
+
+
+def _left_out(
+    program: Program, axes: Mapping[str, int], parameters: Sequence[Argument], constraints: Constraints
+) -> dict[str, str]:
+    """The dims that are never split, with the reason."""
+    reasons: dict[str, str] = {}
+    used = _worked_on(program).keys() | {d for a in parameters for d in program.dims_of(a.value)}
+    pinned = frozenset(d for d, _ in constraints.splits)
+    for dim, size in program.dims.items():
+        if dim in pinned:
+            continue
+        if dim in constraints.whole:
+            reasons[dim] = "pinned whole"
+        elif dim in scanned_dims(program):
+            reasons[dim] = "scanned"
+        elif not any(size % n == 0 for n in axes.values()):
+            reasons[dim] = "no axis divides it"
+        elif dim not in used:
+            reasons[dim] = "no matmul and no parameter has it"
+    return reasons
+
+
+def _worked_on(program: Program) -> Counter[str]:
+    """The multiply-adds of matmuls that have a dim, for each dim."""
+    work: Counter[str] = Counter()
+    for names, amount in amounts_of(program).items():
+        for dim in {dim for name in names if (dim := program.dim_of(name))}:
+            work[dim] += round(amount)
+    return work
+
+
+def _sets(
+    program: Program, axes: Mapping[str, int], left_out: Mapping[str, str], constraints: Constraints, most: int
+) -> tuple[tuple[tuple[Dims, ...], ...], Dims]:
+    """The sets of dims that each axis may split, and the dims with which there would be too many for some axis."""
+    conflicts, work = frozenset(axis_conflicts(program)), _worked_on(program)
+    held = frozenset(d for d, _ in constraints.splits)
+    by_work = sorted((d for d in program.dims if d not in left_out and d not in held), key=lambda dim: -work[dim])
+    every, little = [], frozenset[str]()
+    for axis, size in axes.items():
+        pinned = frozenset(d for d, a in constraints.splits if a == axis)
+        free = [d for d in by_work if program.dims[d] % size == 0 and (d, axis) not in constraints.forbidden]
+        sets, without = independent(pinned, free, conflicts, most)
+        every.append(tuple(sets))
+        little |= without
+    return tuple(every), little
+
+
+def independent(held: Dims, dims: Iterable[str], conflicts: frozenset[Dims], most: int) -> tuple[list[Dims], Dims]:
+    """Returns sets of dims of which no two conflict, and the dims that were left out since there are too many.
+
+    Args:
+        held: what is in all of the sets.
+        dims: what may be in them, the most important first.
+        conflicts: pairs that may be in none.
+        most: the number of sets, at most.
+    """
+    sets, without = [held], set()
+    for dim in dims:
+        more = [own | {dim} for own in sets if not any(frozenset((dim, other)) in conflicts for other in own)]
+        if len(sets) + len(more) > most:
+            without.add(dim)
+        else:
+            sets += more
+    return sets, frozenset(without)
+
+
+def _along(program: Program, axes: Mapping[str, int], parameters: Sequence[Argument]) -> tuple[Dims, ...]:
+    """The largest sets of dims of parameters of which no parameter has two, those that split most bytes first."""
+    scans = scanned_dims(program)
+    each = {a: [d for d in program.dims_of(a.value) if d and d not in scans] for a in parameters}
+    together = frozenset(frozenset(pair) for dims in each.values() for pair in itertools.combinations(dims, 2))
+    held = Counter({d: 0 for dims in each.values() for d in dims})
+    for argument, dims in each.items():
+        held.update(dict.fromkeys(dims, program.value(argument.value).nbytes))
+    smallest = min(axes.values(), default=1)
+    dims = [dim for dim, _ in held.most_common() if program.dims[dim] % smallest == 0]
+    sets, _ = independent(frozenset(), dims, together, _SETS)
+    largest = [one for one in sets if one and not any(one < other for other in sets)]
+    return tuple(sorted(largest, key=lambda one: (-sum(held[dim] for dim in one), sorted(one)))[:_ALONG])
+
+
+def _offered(program: Program, parameters: Sequence[Argument]) -> dict[str, Dims]:
+    """For each tag of activations the dims that may go on axes of their own there: no weight's, and not the first."""
+    weights, offered = _of_weights(program, parameters), {}
+    for tag, operations in program.tags.items():
+        axes = [dict.fromkeys(d for d in program.dims_of(op.outputs[0]) if d) for op in operations]
+        own = [[d for d in dims if d not in weights] for dims in axes]
+        if all(own) and (dims := frozenset(d for each in own for d in each[1:])):
+            offered[tag] = dims
+    return offered
+
+
+def _of_weights(program: Program, parameters: Sequence[Argument]) -> Dims:
+    """The dims of parameters that are multiplied with: those of learned positions, which are only added, are none."""
+    scans = scanned_dims(program)
+    kinds = {frozenset(d for d in program.dims_of(a.value) if d and d not in scans) for a in parameters}
+    read = (value for operation in matmuls(program) for value in operation.reads)
+    multiplied = {frozenset(d for d in program.dims_of(value) if d) for value in read}
+    return frozenset[str]().union(*(kinds & multiplied))
