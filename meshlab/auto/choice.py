@@ -12,6 +12,7 @@ What is returned has been planned: the search's number and the plan's must agree
 from __future__ import annotations
 
 import dataclasses
+import functools
 import html
 import math
 import numbers
@@ -27,15 +28,24 @@ from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
 from .additive.work import work_of
+from .best_first.fastest import Fastest
+from .best_first.pricer import Price
 from .compare import Comparison, Row
 from .objective import Objective, objective_of
 from .proof import Proof
+from .reasons.binding import Binding, binding
+from .reasons.front import FrontPoint, front, searched_front
+from .reasons.rank import Rank, rank
+from .reasons.regrets import Regret, regrets
+from .reasons.waterfall import Waterfall, waterfall
 from .request.answer import Answer, Asked, Found, Limits, gap
 from .request.constraints import read_constraints
 from .request.stopping import Watch
 
 # The share by which a number of the solver, which writes eight digits, may differ from the plan's.
 _AGREE = 1e-6
+# The share of memory that each point of a front that is searched for takes less than the one before.
+_LESS = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +80,83 @@ class Choice:
         """
         yours, options = self.plan.program.plan(self.plan.mesh, layout), self.asked.options
         return Comparison((Row("yours", yours, options), Row("auto", self.plan, options)), self.proof)
+
+    @functools.cached_property
+    def alternatives(self) -> tuple[Price, ...]:
+        """The layouts that the search has priced as possible answers, those that cost least first, fitting or not."""
+        search = self._search("alternatives")
+        return tuple(sorted(search.met.values(), key=lambda price: (search.cost(price), price.rules)))
+
+    @functools.cached_property
+    def pareto(self) -> tuple[FrontPoint, ...]:
+        """The front of step time and peak memory over the layouts met, the fastest first, each with its bound."""
+        return front(self._search("pareto").met.values(), self.proof.bound)
+
+    def exact_pareto(self, points: int = 8) -> tuple[FrontPoint, ...]:
+        """Searches for the front of step time and peak memory: each point takes 10 % less memory than the one before.
+
+        Args:
+            points: their number, at most.
+
+        Raises:
+            Cancelled: the search's `cancel` was set.
+        """
+        return searched_front(self._search("exact_pareto"), self.asked.limits, _LESS, points)
+
+    @functools.cached_property
+    def regrets(self) -> tuple[Regret, ...]:
+        """What each decision otherwise costs, between bounds: by what the search has met and left behind."""
+        return regrets(self._search("regrets"), self.layout, self.asked.limits, exact=False)
+
+    def exact_regrets(self) -> tuple[Regret, ...]:
+        """Searches for what each decision otherwise costs, all else chosen anew, to the search's tolerance.
+
+        Raises:
+            Cancelled: the search's `cancel` was set.
+        """
+        return regrets(self._search("exact_regrets"), self.layout, self.asked.limits, exact=True)
+
+    @functools.cached_property
+    def binding(self) -> Binding:
+        """What binds the chosen layout: the part of the step that takes longest, and memory."""
+        search = self._search("binding")
+        return binding(search, search.met[self.layout])
+
+    def waterfall(self, layout: LayoutLike = None) -> Waterfall:
+        """Goes from another layout to the chosen one, one change at a time.
+
+        Args:
+            layout: the other one, in any spelling; None splits nothing.
+
+        Raises:
+            LayoutError: the other layout is not legal.
+        """
+        search = self._search("waterfall")
+        yours = self.plan.program.plan(self.plan.mesh, layout)
+        return waterfall(search.pricer, yours.layout, self.layout)
+
+    def rank(self, layout: LayoutLike = None) -> Rank:
+        """Tells how many ways to compute are certainly faster than a layout, and how many certainly slower.
+
+        Args:
+            layout: the layout, in any spelling; None splits nothing.
+
+        Raises:
+            LayoutError: it is not legal.
+        """
+        search = self._search("rank")
+        yours = self.plan.program.plan(self.plan.mesh, layout)
+        price = search.pricer.price(yours.layout)
+        assert price is not None, "it was planned"
+        return rank(search, price.seconds)
+
+    def _search(self, wanted: str) -> Fastest:
+        if not isinstance(self.answer.search, Fastest):
+            raise MeshlabError(
+                f"choice.{wanted} is told of the fastest layout, and this one was searched for by its"
+                f' {self.proof.objective}; write ml.auto.layout(program, mesh, objective="time").'
+            )
+        return self.answer.search
 
     def __str__(self):
         return f"{str(self.layout) or 'nothing sharded'}: {self.proof}"

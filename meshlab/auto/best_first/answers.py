@@ -66,8 +66,8 @@ def _answer(asked: Asked, kind: Callable[..., Search], method: str) -> Answer:
         layouts=roles.count(),
         plans=found.plans,
         ties=tuple(price.layout for price in ties),
-        met=search.met,
         among=_among(roles, asked),
+        search=search,
     )
 
 

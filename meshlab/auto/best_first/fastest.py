@@ -8,8 +8,11 @@ stored      every way to store it, planned
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from ...engine.specs.layout import Layout
 from ..request.answer import Limits
 from .bounds import compute_bounds
 from .pricer import Price, Pricer
@@ -21,8 +24,8 @@ from .star import Star
 class Fastest(Search):
     """A search for the least seconds of a step, by the estimate of `plan.time`."""
 
-    def __init__(self, roles: Roles, pricer: Pricer, limits: Limits):
-        super().__init__(roles, pricer, limits)
+    def __init__(self, roles: Roles, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None):
+        super().__init__(roles, pricer, limits, allows)
         self.star = Star(roles, pricer)
 
     def cost(self, price: Price) -> float:

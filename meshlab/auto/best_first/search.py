@@ -15,7 +15,7 @@ import heapq
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -57,20 +57,24 @@ class Search:
         roles: the space.
         pricer: what layouts cost.
         limits: what ends it.
+        allows: says of a recipe whether it is in the space; None: what the space's constraints say.
+        bounds: the first bounds of all points of what is computed: an array with an axis for each mesh axis.
         best: the best layout so far.
         met: every layout that was priced as a possible answer.
         least_peak: the one with the least peak, of those whose peak was asked for.
         broken: the bounds that a plan has broken, in words.
     """
 
-    def __init__(self, roles: Roles, pricer: Pricer, limits: Limits):
-        self.roles, self.pricer, self.limits = roles, pricer, limits
+    def __init__(self, roles: Roles, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None):
+        self.roles, self.pricer, self.limits, self.allows = roles, pricer, limits, allows
+        self.bounds = np.zeros(0)
         self.best: Price | None = None
         self.met: dict[Layout, Price] = {}
         self.least_peak: Price | None = None
         self.broken: list[str] = []
         self._left: list[Waiting] = []
         self._waiting: list[Waiting] = []
+        self._unopened = 0.0  # the least bound of what does not even wait
         self._numbers = itertools.count()
         self._began = time.perf_counter()
 
@@ -104,12 +108,14 @@ class Search:
         for _, recipe in recipes(self.roles.program, self.pricer.mesh):
             layout = self.roles.constrained(recipe)
             self.limits.watch.check()
-            if layout is not None and self.consider(self.pricer.price(layout)):
+            if layout is None or (self.allows is not None and not self.allows(layout)):
+                continue
+            if self.consider(self.pricer.price(layout)):
                 yield self.found(0.0)
         unsplit = self.pricer.price(Layout())
         assert unsplit is not None, "a layout without rules is legal"
-        bounds = self.first_bounds(unsplit)
-        flat = bounds.ravel()
+        self.bounds = self.first_bounds(unsplit)
+        flat = self.bounds.ravel()
         order = np.argsort(flat, kind="stable")
         position, least = 0, 0.0
         while True:
@@ -120,14 +126,24 @@ class Search:
             if least >= self.limit or math.isinf(least) or self._is_over():
                 break
             if coming <= first:
-                index = np.unravel_index(order[position], bounds.shape)
+                index = np.unravel_index(order[position], self.bounds.shape)
                 self._open(tuple(sets[i] for sets, i in zip(self.roles.sets, index, strict=True)), coming)
                 position += 1
             else:
                 self.take(heapq.heappop(self._waiting))
             if self.best is not before:
                 yield self.found(least)
+        self._unopened = float(flat[order[position]]) if position < len(order) else math.inf
         yield self.found(least)
+
+    def bound_of(self, decides: Callable[[Layout], bool]) -> float:
+        """Returns what every layout costs at least of which some decision holds, as far as the search has come."""
+        left = (
+            one.bound
+            for one in (*self._left, *self._waiting)
+            if decides(self.roles.layout(Point(one.computed, tagged=one.tagged)))
+        )
+        return min(left, default=math.inf) if math.isinf(self._unopened) else min(self._unopened, *left)
 
     def found(self, waiting: float) -> Found:
         """The answer so far, where nothing that waits can cost less than `waiting`."""

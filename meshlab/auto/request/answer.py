@@ -7,7 +7,7 @@ answer = objective.answer(asked)
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ...cost.workload.scenario import Options
@@ -100,7 +100,7 @@ class Answer:
         most_work: the most work that was allowed on a device, in multiply-adds; None: any.
         plans: the number of layouts planned.
         ties: other layouts that cost the same, or almost.
-        met: the costs of all layouts that were planned as possible answers, each with its plan, in the order met.
+        search: the search, with all that it has met; None where there is no more to tell than the answer.
         among: the layouts that were compared, and what was left out, in words.
     """
 
@@ -112,5 +112,5 @@ class Answer:
     most_work: float | None = None
     plans: int = 0
     ties: tuple[Layout, ...] = ()
-    met: Mapping[Layout, Any] = dataclasses.field(default_factory=dict, repr=False)
     among: str = ""
+    search: Any = dataclasses.field(default=None, repr=False)

@@ -1,0 +1,114 @@
+"""Regrets: what the best layout costs that decides one thing otherwise, all else chosen anew.
+
+    heads off model         +4.9%  (at least +4.1%)
+    stored as computed      +0.2%
+
+For each rule of the chosen layout, without it: a dim off an axis where it is computed, parameters and state stored as
+they are computed with, no rule at a tag. What the search has met gives an upper bound at once, what it has left behind
+gives a lower one; with `exact` each is searched for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+from ...cost.machines.units import share_text
+from ...engine.specs.layout import Layout
+from ..best_first.fastest import Fastest
+from ..best_first.roles import Roles
+from ..best_first.search import Search
+from ..best_first.space import roles_of
+from ..request.answer import Limits
+from ..request.constraints import Constraints
+
+Test = Callable[[Layout], bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Regret:
+    """What it costs to decide one thing otherwise.
+
+    Attributes:
+        change: the decision, in words: "`ffn` off `model`".
+        layout: the best layout met that decides so; None where none was met that fits.
+        seconds: of a step under it; infinite where there is none.
+        bound: seconds that every layout of the search that decides so takes at least.
+        best: seconds of the chosen layout.
+    """
+
+    change: str
+    layout: Layout | None
+    seconds: float
+    bound: float
+    best: float
+
+    @property
+    def share(self) -> float:
+        """The share of the chosen layout's time by which the step gets longer."""
+        return self.seconds / self.best - 1
+
+    def __str__(self):
+        more = "nothing that was met fits" if self.layout is None else f"+{share_text(max(0.0, self.share))}"
+        least = self.bound / self.best - 1
+        return f"{self.change}: {more}" + (f" (at least +{share_text(max(0.0, least))})" if least < self.share else "")
+
+
+def regrets(search: Search, chosen: Layout, limits: Limits, *, exact: bool) -> tuple[Regret, ...]:
+    """Returns the regret of each decision of the chosen layout, the greatest first.
+
+    Args:
+        search: the search that has been.
+        chosen: the chosen layout.
+        limits: what ends each further search.
+        exact: whether each decision is searched for; else what was met, and left behind, says between which bounds.
+    """
+    found = [
+        _searched(search, change, roles, decides, limits) if exact else _met(search, change, decides)
+        for change, roles, decides in _decisions(search, chosen)
+    ]
+    return tuple(sorted(found, key=lambda regret: (-regret.bound, -regret.seconds, regret.change)))
+
+
+def _decisions(search: Search, chosen: Layout) -> Iterator[tuple[str, Roles, Test]]:
+    """Each decision otherwise: in words, as a space, and as a test of layouts."""
+    roles, constraints = search.roles, search.roles.constraints
+    for dim, axes in chosen.dim_rules:
+        for axis in axes:
+            if (dim, axis) not in constraints.splits and axis in roles.axes:
+                never = Constraints(constraints.pinned, constraints.forbidden | {(dim, axis)}, constraints.whole)
+                without = roles_of(roles.program, search.pricer.mesh, never)
+                yield f"`{dim}` off `{axis}`", without, lambda layout, d=dim, a=axis: a not in layout.rules.get(d, ())
+    tags = [tag for tag in chosen.places if tag in roles.offered]
+    for tag in tags:
+        offered = {name: dims for name, dims in roles.offered.items() if name != tag}
+        yield (
+            f"no rule at `{tag}`",
+            dataclasses.replace(roles, offered=offered),
+            lambda layout, tag=tag: not any(tag in roles.program.matching(glob) for glob in layout.places),
+        )
+    if len(chosen.places) > len(tags):
+        places = frozenset(a.place for a in (*roles.parameters, *roles.state))
+        yield (
+            "stored as computed with",
+            dataclasses.replace(roles, parameters=(), state=()),
+            lambda layout: not any(places & set(roles.program.matching(glob)) for glob in layout.places),
+        )
+
+
+def _met(search: Search, change: str, decides: Test) -> Regret:
+    best = search.best
+    assert best is not None, "its caller has chosen it"
+    fitting = sorted((p for p in search.met.values() if decides(p.layout)), key=search.cost)
+    found = next((price for price in fitting if search.fits(price)), None)
+    bound = min(search.bound_of(decides), float("inf") if found is None else found.seconds)
+    return Regret(change, found and found.layout, found.seconds if found else float("inf"), bound, best.seconds)
+
+
+def _searched(search: Search, change: str, roles: Roles, decides: Test, limits: Limits) -> Regret:
+    best = search.best
+    assert best is not None, "its caller has chosen it"
+    again = Fastest(roles, search.pricer, limits, decides)
+    *_, found = again.run()
+    other = again.best
+    return Regret(change, other and other.layout, found.value, found.bound, best.seconds)

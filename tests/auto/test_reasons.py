@@ -1,0 +1,129 @@
+"""Why a layout is the best: every figure is held to plans of its own."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+
+import pytest
+
+import meshlab as ml
+from meshlab.auto.brute_force import priced_layouts
+from meshlab.cost.machines.units import seconds_text
+from tests.auto.best_first.programs import grown
+
+MESH = ml.mesh("v5p:2x2x2", a=4, b=2)
+MANUAL = "batch:a ffn:b"
+
+
+@functools.cache
+def chosen(memory: float | None = None) -> ml.auto.Choice:
+    return ml.auto.layout(grown("mlp_adamw"), MESH, exact=True, memory=memory)
+
+
+@functools.cache
+def tight() -> ml.auto.Choice:
+    return chosen(0.9 * chosen().plan.memory.donated.peak_bytes / MESH.on.hardware.memory_bytes)
+
+
+def test_the_waterfall_goes_from_mine_to_the_best_by_real_plans() -> None:
+    choice = tight()
+    way = choice.waterfall(MANUAL)
+    first, *_, last = way.steps
+    assert (first.change, str(first.layout)) == ("yours", MANUAL)
+    assert last.layout == choice.layout
+    for step in way.steps:
+        plan = grown("mlp_adamw").plan(MESH, step.layout)
+        measured = (plan.time.estimate, plan.wire_bytes, plan.memory.donated.peak_bytes)
+        assert (step.seconds, step.wire_bytes, step.peak_bytes) == measured
+    lines = str(way).splitlines()
+    assert lines[0].split() == ["step", "change", "bytes", "sent", "peak"]
+    assert len(lines) == len(way.steps) + 1
+    assert "<th" in way._repr_html_()
+    assert json.loads(json.dumps(way.to_dict()))[0]["layout"] == {"batch": "a", "ffn": "b"}
+
+
+def test_changes_that_are_not_legal_alone_are_made_together() -> None:
+    choice = ml.auto.layout(grown("mlp_sgd"), MESH, pin="batch:a ffn:b", memory=None)
+    way = choice.waterfall("batch:b ffn:a")
+    assert way.steps[-1].layout == choice.layout
+    assert any(";" in step.change for step in way.steps)
+
+
+def test_regrets_are_brackets_and_exact_ones_are_those_of_brute_force() -> None:
+    choice = tight()
+    limit = choice.asked.limits.most_bytes
+    assert limit is not None
+    fitting = [p for p in priced_layouts(grown("mlp_adamw"), MESH) if p.peak_bytes <= limit]
+    exact = {regret.change: regret for regret in choice.exact_regrets()}
+    met = {regret.change: regret for regret in choice.regrets}
+    assert exact.keys() == met.keys()
+    for dim, axes in choice.layout.dim_rules:
+        for axis in axes:
+            others = [p.seconds for p in fitting if axis not in p.layout.rules.get(dim, ())]
+            regret = exact[f"`{dim}` off `{axis}`"]
+            assert regret.seconds == pytest.approx(min(others), rel=1e-12)
+            assert met[regret.change].bound * (1 - 1e-6) <= regret.seconds <= met[regret.change].seconds * (1 + 1e-12)
+    stored = [p.seconds for p in fitting if not p.layout.places]
+    if choice.layout.places:
+        assert exact["stored as computed with"].seconds == pytest.approx(min(stored, default=float("inf")))
+    assert "+" in str(choice.regrets[0])
+
+
+def test_the_front_is_that_of_brute_force() -> None:
+    prices = list(priced_layouts(grown("mlp_adamw"), MESH))
+    points = chosen().exact_pareto(20)
+    assert points[0].seconds == min(p.seconds for p in prices)
+    for before, point in itertools.pairwise(points):
+        cap = before.peak_bytes * 0.9
+        assert point.seconds == pytest.approx(min(p.seconds for p in prices if p.peak_bytes <= cap), rel=1e-12)
+        assert point.peak_bytes <= cap
+    front = chosen().pareto
+    assert front[0].seconds == points[0].seconds
+    assert [p.seconds for p in front] == sorted(p.seconds for p in front)
+    assert [p.peak_bytes for p in front] == sorted((p.peak_bytes for p in front), reverse=True)
+    assert all(p.bound <= p.seconds for p in front)
+    assert str(points[0]).startswith("22.0 MB: ")
+
+
+def test_what_binds() -> None:
+    choice = tight()
+    text = str(choice.binding)
+    assert choice.binding.peak_bytes == choice.plan.memory.donated.peak_bytes
+    assert choice.binding.limited_by == choice.plan.time.limited_by
+    assert "waits for communication" in text
+    assert f"more it would take {seconds_text(choice.proof.value - chosen().proof.value)} less" in text
+    assert chosen().binding.faster is None
+    assert "more it would" not in str(chosen().binding)
+
+
+def test_the_rank_counts_what_is_certain() -> None:
+    choice = chosen()
+    best = choice.rank(choice.layout)
+    assert best.faster == 0
+    worst = choice.rank()
+    assert worst.faster > 0
+    assert worst.ways == choice.proof.layouts
+    by_rules: dict[tuple, float] = {}
+    for price in priced_layouts(grown("mlp_adamw"), MESH):
+        key = price.layout.dim_rules
+        by_rules[key] = min(price.seconds, by_rules.get(key, float("inf")))
+    for layout in ("", MANUAL, choice.layout):
+        rank = choice.rank(layout)
+        assert rank.faster <= sum(seconds < rank.seconds for seconds in by_rules.values())
+        assert rank.slower <= sum(seconds > rank.seconds for seconds in by_rules.values())
+    assert "are certainly faster" in str(worst)
+
+
+def test_alternatives_are_those_met_the_best_first() -> None:
+    prices = chosen().alternatives
+    assert prices[0].seconds == chosen().proof.value
+    assert [price.seconds for price in prices] == sorted(price.seconds for price in prices)
+
+
+@pytest.mark.parametrize("wanted", ["alternatives", "pareto", "regrets", "binding"])
+def test_other_objectives_have_none(wanted: str) -> None:
+    choice = ml.auto.layout(grown("mlp_sgd"), ml.mesh(a=2), objective="traffic")
+    with pytest.raises(ml.MeshlabError, match=rf"choice.{wanted} is told of the fastest layout, and this one was"):
+        getattr(choice, wanted)
