@@ -5,6 +5,11 @@ from .choice import Choice as Choice
 from .choice import layout as layout
 from .compare import Comparison as Comparison
 from .compare import Row as Row
+from .meshes import MeshChoice as MeshChoice
+from .meshes import mesh as mesh
 from .proof import Proof as Proof
+from .reasons.front import FrontPoint as FrontPoint
+from .reasons.regrets import Regret as Regret
+from .reasons.waterfall import Waterfall as Waterfall
 from .request.answer import Found as Found
 from .request.stopping import Cancelled as Cancelled

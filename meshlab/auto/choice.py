@@ -226,7 +226,7 @@ def layout(
     """
     started = time.perf_counter()
     _check(program, mesh)
-    _check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
+    check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
     goal, watch = objective_of(objective, mesh), Watch(cancel)
     watch.check()
     constraints = read_constraints(program, mesh.devices, pin, forbid, everything=goal.everything)
@@ -235,10 +235,24 @@ def layout(
         if memory is None or not goal.on_machine
         else memory * machine_of(mesh, "ml.auto.layout").hardware.memory_bytes
     )
-    limits = Limits(most, 0.0 if exact else tolerance, seconds, watch, progress)
+    limits = Limits(most, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
     asked = Asked(program, mesh.devices, constraints, limits, Options().given(**(options or {})))
-    answer = goal.answer(asked)
-    plan = program.plan(mesh.devices, answer.layout)
+    return chosen(goal, asked, goal.answer(asked), started)
+
+
+def chosen(goal: Objective, asked: Asked, answer: Answer, started: float) -> Choice:
+    """Returns the choice of an answer, which its plan confirms.
+
+    Args:
+        goal: what was minimised.
+        asked: what the search was asked.
+        answer: what it answered.
+        started: when it began, by `time.perf_counter`.
+
+    Raises:
+        MeshlabError: the plan has another cost.
+    """
+    plan = asked.program.plan(asked.mesh, answer.layout)
     cost = _confirmed(plan, goal, asked, answer)
     far = gap(cost, answer.bound)
     proof = Proof(
@@ -269,7 +283,12 @@ def _check(program: Any, mesh: Any):
         )
 
 
-def _check_limits(*, memory: Any, tolerance: Any, exact: Any, seconds: Any, progress: Any):
+def check_limits(*, memory: Any, tolerance: Any, exact: Any, seconds: Any, progress: Any):
+    """Refuses limits of a search that are none.
+
+    Raises:
+        MeshlabError: some are not; all of them are named.
+    """
     problems = []
     if memory is not None and not (_is_number(memory) and 0 < memory <= 1):
         problems.append(f"memory={shown(memory)} is no share of a device's memory: give 0.9, say, or None for any")

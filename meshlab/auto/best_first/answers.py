@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ...cost.machines.units import bytes_text
 from ...engine.errors import MeshlabError
 from ...engine.specs.layout import Layout
-from ..request.answer import Answer, Asked, Limits
+from ..request.answer import Answer, Asked, Found, Limits
 from .fastest import Fastest
 from .least_peak import LeastPeak
 from .pricer import Pricer
@@ -19,6 +19,7 @@ from .space import roles_of
 TIED = 0.005
 # The same where the very best is asked for: rounding.
 _EQUAL = 1e-9
+BY_CLOCK = "best-first search under the clock of plan.time"
 # Seconds in which the least peak is looked for, to say by how much nothing fits.
 _LOOK = 5.0
 
@@ -38,7 +39,7 @@ class NothingFits(MeshlabError):
 
 def fastest(asked: Asked) -> Answer:
     """Finds the fastest layout whose peak fits."""
-    return _answer(asked, Fastest, "best-first search under the clock of plan.time")
+    return _answer(asked, Fastest, BY_CLOCK)
 
 
 def least_peak(asked: Asked) -> Answer:
@@ -47,13 +48,26 @@ def least_peak(asked: Asked) -> Answer:
 
 
 def _answer(asked: Asked, kind: Callable[..., Search], method: str) -> Answer:
-    roles = roles_of(asked.program, asked.mesh, asked.constraints)
-    search = kind(roles, Pricer(asked.program, asked.mesh, asked.options, roles.parameter_dims), asked.limits)
-    found = None
+    search, found = search_of(asked, kind), None
     for found in search.run():
         if asked.limits.progress is not None:
             asked.limits.progress(found)
     assert found is not None, "a search ends with an answer"
+    return answer_of(asked, search, found, method)
+
+
+def search_of(asked: Asked, kind: Callable[..., Search] = Fastest) -> Search:
+    """Returns a search that has not begun."""
+    roles = roles_of(asked.program, asked.mesh, asked.constraints)
+    return kind(roles, Pricer(asked.program, asked.mesh, asked.options, roles.parameter_dims), asked.limits)
+
+
+def answer_of(asked: Asked, search: Search, found: Found, method: str = BY_CLOCK) -> Answer:
+    """Returns the answer of a search that has ended: of equally good layouts the one with the fewest rules.
+
+    Raises:
+        NothingFits: it has met none that fits.
+    """
     if search.best is None:
         raise _nothing_fits(asked, search)
     best = search.tied(TIED if asked.limits.tolerance else _EQUAL)[0]
@@ -63,10 +77,10 @@ def _answer(asked: Asked, kind: Callable[..., Search], method: str) -> Answer:
         value=search.cost(best),
         bound=min(found.bound, search.cost(best)),
         method=method if not search.broken else f"{method}, some of whose bounds did not hold",
-        layouts=roles.count(),
+        layouts=search.roles.count(),
         plans=found.plans,
         ties=tuple(price.layout for price in ties),
-        among=_among(roles, asked),
+        among=_among(search.roles, asked),
         search=search,
     )
 

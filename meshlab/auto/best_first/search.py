@@ -97,7 +97,8 @@ class Search:
     @property
     def limit(self) -> float:
         """Only what costs less is looked for."""
-        return math.inf if self.best is None else self.cost(self.best) * (1 - self.limits.tolerance)
+        best = math.inf if self.best is None else self.cost(self.best)
+        return min(best, self.limits.to_beat) * (1 - self.limits.tolerance)
 
     def run(self) -> Iterator[Found]:
         """Searches; yields the answer so far whenever there is a better one, and at the end.
@@ -105,6 +106,11 @@ class Search:
         Raises:
             Cancelled: the search was cancelled.
         """
+        yield from self.begin()
+        yield from self.proceed()
+
+    def begin(self) -> Iterator[Found]:
+        """Prices the recipes."""
         for _, recipe in recipes(self.roles.program, self.pricer.mesh):
             layout = self.roles.constrained(recipe)
             self.limits.watch.check()
@@ -112,6 +118,9 @@ class Search:
                 continue
             if self.consider(self.pricer.price(layout)):
                 yield self.found(0.0)
+
+    def proceed(self) -> Iterator[Found]:
+        """Goes through the space."""
         unsplit = self.pricer.price(Layout())
         assert unsplit is not None, "a layout without rules is legal"
         self.bounds = self.first_bounds(unsplit)

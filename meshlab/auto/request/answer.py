@@ -7,6 +7,7 @@ answer = objective.answer(asked)
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +58,7 @@ class Limits:
         most_bytes: of a device's memory, that the donated peak may take; None: any.
         tolerance: the share by which the answer may cost more than the best.
         seconds: after so many seconds the answer so far is the answer; None: never.
+        to_beat: what is known to be reached elsewhere: only what costs less is looked for.
         watch: whether to stop.
         progress: called with the answer so far.
     """
@@ -64,6 +66,7 @@ class Limits:
     most_bytes: float | None = None
     tolerance: float = 0.01
     seconds: float | None = None
+    to_beat: float = math.inf
     watch: Watch = NEVER
     progress: Callable[[Found], Any] | None = None
 

@@ -1,0 +1,231 @@
+"""Choosing the mesh together with the layout: every way to arrange devices in up to four axes.
+
+    found = ml.auto.mesh(program, 64, on="v5p")
+    found.mesh          x=16 × y=4 on Google TPU v5p, 4x4x4
+    found.layout        the best layout on it
+    print(found)        every mesh, with the best layout that was met on it
+
+Meshes whose axes lie alike on the machine are one. Those with few axes are searched first, each only for what is faster
+than the best before it; of meshes that are as good as the best one, the one with the fewest axes is taken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..cost.machines.meshes import machine_and_slice, machine_of
+from ..cost.machines.meshes import mesh as mesh_on
+from ..cost.machines.units import seconds_text, share_text
+from ..cost.workload.scenario import Options
+from ..engine.api.stages import Plan, Program
+from ..engine.argument_checks import is_whole
+from ..engine.errors import MeshlabError, shown
+from ..engine.running.compiler_process import Cancel
+from ..engine.specs.layout import Layout
+from ..engine.specs.mesh import Mesh
+from ..engine.tables import html_rows, text_rows
+from .best_first.answers import TIED, answer_of, search_of
+from .best_first.search import Search
+from .choice import Choice, check_limits, chosen
+from .objective import TIME
+from .proof import Proof
+from .request.answer import Asked, Found, Limits
+from .request.stopping import Watch
+
+_NAMES = ("x", "y", "z", "w")
+
+
+@dataclasses.dataclass(frozen=True)
+class Tried:
+    """One mesh.
+
+    Attributes:
+        mesh: the mesh.
+        layout: the best layout met on it that fits; None where there is none.
+        seconds: of a step under it; infinite where there is none.
+        bound: seconds that every layout of the search on it takes at least.
+    """
+
+    mesh: Mesh
+    layout: Layout | None
+    seconds: float
+    bound: float
+
+
+@dataclasses.dataclass(frozen=True)
+class MeshChoice:
+    """A mesh and a layout that were chosen together.
+
+    Attributes:
+        choice: the layout on the mesh, as `ml.auto.layout` gives it; its proof is about all meshes.
+        tried: all meshes, the one with the fastest layout first.
+    """
+
+    choice: Choice
+    tried: tuple[Tried, ...]
+
+    @property
+    def mesh(self) -> Mesh:
+        """The mesh."""
+        return self.choice.plan.mesh
+
+    @property
+    def layout(self) -> Layout:
+        """The layout."""
+        return self.choice.layout
+
+    @property
+    def plan(self) -> Plan:
+        """Its plan."""
+        return self.choice.plan
+
+    @property
+    def proof(self) -> Proof:
+        """Why it is the best."""
+        return self.choice.proof
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Returns a row for each mesh: its axes, the best step met on it, what is proved of it, and the layout."""
+        return [
+            (
+                str(each.mesh).split(" on ")[0],
+                "nothing fits" if each.layout is None else seconds_text(each.seconds),
+                f"at least {seconds_text(each.bound)}",
+                "" if each.layout is None else str(each.layout) or "nothing sharded",
+            )
+            for each in self.tried
+        ]
+
+    def __str__(self):
+        return f"{text_rows(self.rows())}\ngap {share_text(self.proof.gap)}, in {self.proof.seconds:.1f} s"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_rows(self.rows(), ("mesh", "step", "proved", "layout"))
+
+
+def mesh(
+    program: Program,
+    devices: int | None = None,
+    *,
+    on: Any,
+    memory: float | None = 0.9,
+    tolerance: float = 0.01,
+    exact: bool = False,
+    seconds: float | None = None,
+    options: Mapping[str, Any] | None = None,
+    progress: Callable[[Found], Any] | None = None,
+    cancel: Cancel | None = None,
+) -> MeshChoice:
+    """Finds the mesh and the layout with the least seconds of a step that fit in memory.
+
+    Args:
+        program: made by `ml.trace`.
+        devices: how many; by default all of the slice that `on` names.
+        on: the machine, as of `ml.mesh`: "v5p:4x4x4", or "v5p" with a number of devices.
+        memory: the share of a device's memory that the donated peak may take; None: any.
+        tolerance: the share by which the answer may take longer than the best, over all meshes.
+        exact: whether the very best is asked for; as `tolerance=0`.
+        seconds: after so many seconds the best so far is returned, with its gap.
+        options: assumptions about a run, as of `plan.time.given`.
+        progress: called with a `Found` whenever there is a better answer.
+        cancel: ends the search soon after it is set.
+
+    Returns:
+        A `MeshChoice`.
+
+    Raises:
+        NothingFits: no layout was met on any mesh that fits in memory.
+        Cancelled: `cancel` was set.
+        HardwareError: there is no such machine or slice.
+        MeshlabError: an argument is invalid.
+
+    Example:
+        found = ml.auto.mesh(program, on="v5e:4x4")
+    """
+    started, watch = time.perf_counter(), Watch(cancel)
+    if not isinstance(program, Program):
+        raise MeshlabError(
+            f"ml.auto.mesh() was given {shown(program)} for its program; write"
+            ' ml.auto.mesh(ml.trace(fn, ...), on="v5e:4x4").'
+        )
+    check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
+    limits = Limits(None, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
+    searches = []
+    for each in meshes(on, devices):
+        most = None if memory is None else memory * machine_of(each, "ml.auto.mesh").hardware.memory_bytes
+        within = dataclasses.replace(limits, most_bytes=most)
+        asked = Asked(program, each, limits=within, options=Options().given(**(options or {})))
+        searches.append((asked, search_of(asked)))
+    asked, search, found, tried = _searched(searches, started)
+    answer = answer_of(asked, search, found)
+    return MeshChoice(chosen(TIME, asked, answer, started), tried)
+
+
+def _searched(searches: list[tuple[Asked, Search]], started: float) -> tuple[Asked, Search, Found, tuple[Tried, ...]]:
+    """Searches on all meshes; returns the best one's search, the answer with the bound of all, and all meshes."""
+    tried: list[Tried] = []
+    for asked, search in searches:
+        limits = search.limits
+        left = None if limits.seconds is None else limits.seconds - (time.perf_counter() - started)
+        best = min((each.seconds for each in tried), default=math.inf)
+        search.limits = dataclasses.replace(limits, to_beat=best, seconds=None if left is None else max(left, 0.0))
+        found = None
+        for found in search.run() if not tried or left is None or left > 0 else search.proceed():
+            if limits.progress is not None:
+                limits.progress(found)
+        assert found is not None, "a search ends with an answer"
+        seconds = math.inf if search.best is None else search.best.seconds
+        tried.append(Tried(asked.mesh, search.best and search.best.layout, seconds, min(found.bound, seconds)))
+    least = min(each.seconds for each in tried)
+    best = min(range(len(tried)), key=lambda i: (tried[i].seconds > least * (1 + TIED), i))
+    asked, search = searches[best]
+    plans = sum(other.pricer.plans for _, other in searches)
+    bound, plan = min(each.bound for each in tried), search.best.plan if search.best else None
+    found = Found(plan, tried[best].seconds, bound, plans, time.perf_counter() - started)
+    return (
+        asked,
+        search,
+        found,
+        (tried[best], *sorted((*tried[:best], *tried[best + 1 :]), key=lambda each: each.seconds)),
+    )
+
+
+def meshes(on: Any, devices: int | None) -> tuple[Mesh, ...]:
+    """Returns the meshes of a number of devices in up to four axes on a machine, those that lie alike once.
+
+    Raises:
+        HardwareError: there is no such machine or slice.
+        MeshlabError: the number of devices is not known, or is none.
+    """
+    _, shape, count = machine_and_slice(on, devices)
+    size = math.prod(shape) * count if devices is None and shape is not None else devices
+    if size is None or not is_whole(size) or size < 1:
+        raise MeshlabError(
+            f"ml.auto.mesh() was given devices={shown(devices)} on {shown(on)}; give their number, as in"
+            ' ml.auto.mesh(program, 16, on="v5e"), or a slice: on="v5e:4x4".'
+        )
+    different: dict[Any, Mesh] = {}
+    for sizes in sorted(_factorisations(size, len(_NAMES)), key=len):
+        for ordered in sorted(set(itertools.permutations(sizes)), reverse=True):
+            made = mesh_on(on, **dict(zip(_NAMES, ordered, strict=False)))
+            placed = machine_of(made, "ml.auto.mesh")
+            key = tuple(sorted((n, placed.told(axis)) for axis, n in made.axes.items()))
+            different.setdefault(key, made)
+    return tuple(different.values())
+
+
+def _factorisations(size: int, most: int, least: int = 2) -> Iterator[tuple[int, ...]]:
+    """Yields the ways to write a number as a product of at most so many factors, each at least `least`, ascending."""
+    if size >= least or size == 1:
+        yield (size,)
+    if most > 1:
+        for factor in range(least, math.isqrt(size) + 1):
+            if size % factor == 0:
+                yield from ((factor, *others) for others in _factorisations(size // factor, most - 1, factor))

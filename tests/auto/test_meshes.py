@@ -1,0 +1,56 @@
+"""Mesh and layout together: every arrangement once, and the best of what `ml.auto.layout` finds on each."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import meshlab as ml
+from meshlab.auto.meshes import meshes
+from tests.auto.best_first.programs import grown
+
+
+def test_every_arrangement_is_there_once() -> None:
+    found = meshes("v5e:4x4", None)
+    assert {tuple(sorted(mesh.axes.values())) for mesh in found} == {(16,), (2, 8), (4, 4), (2, 2, 4), (2, 2, 2, 2)}
+    assert all(math.prod(mesh.axes.values()) == 16 for mesh in found)
+    lying = [tuple(sorted((n, mesh.on.told(axis)) for axis, n in mesh.axes.items())) for mesh in found]
+    assert len(set(lying)) == len(lying)
+    assert [len(mesh.axes) for mesh in found] == sorted(len(mesh.axes) for mesh in found)
+    # In a node or across: two meshes of the same sizes.
+    assert len([mesh for mesh in meshes("h100:2x8", 16) if sorted(mesh.axes.values()) == [2, 8]]) == 2
+
+
+def test_the_best_of_all_meshes() -> None:
+    program = grown("mlp_adamw")
+    found = ml.auto.mesh(program, on="v5p:2x2x2", exact=True)
+    each = [ml.auto.layout(program, mesh, exact=True).proof.value for mesh in meshes("v5p:2x2x2", None)]
+    assert found.proof.value == pytest.approx(min(each), rel=1e-12)
+    assert found.proof.gap == 0
+    assert found.plan.time.estimate == found.proof.value
+    assert (found.mesh, found.layout) == (found.plan.mesh, found.plan.layout)
+    assert len(found.tried) == len(each)
+    lines = str(found).splitlines()
+    assert len(lines) == len(each) + 1
+    assert lines[0].startswith(str(found.mesh).split(" on ")[0])
+    assert "<table>" in found._repr_html_()
+
+
+def test_little_time_leaves_a_gap_and_a_good_answer() -> None:
+    heard = []
+    found = ml.auto.mesh(grown("mlp_adamw"), 8, on="v5p", seconds=1e-6, progress=heard.append)
+    assert 0 < found.proof.bound <= found.proof.value
+    assert len(heard) >= len(found.tried)
+
+
+def test_what_is_no_mesh() -> None:
+    program = grown("mlp_sgd")
+    with pytest.raises(ml.MeshlabError, match=r'given devices=None on "?.v5e.*give their number, as in'):
+        ml.auto.mesh(program, on="v5e")
+    with pytest.raises(ml.MeshlabError, match="given devices=0 on"):
+        ml.auto.mesh(program, 0, on="v5e")
+    with pytest.raises(ml.MeshlabError, match=r"ml.auto.mesh\(\) was given 7 for its program; write"):
+        ml.auto.mesh(7, 8, on="v5e")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ml.auto.NothingFits, match="met no layout that fits 95.0 kB"):
+        ml.auto.mesh(program, 2, on="v5p", memory=95e3 / ml.hardware("v5p").memory_bytes)
