@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..code.operations import Operation
 from ..planning.refusal import Refusal
 from ..planning.shared_steps import each_once
-from ..planning.step_keys import Key, reads
+from ..planning.step_keys import Key, makes, reads
 from ..planning.steps import Compute, Iterated, Move, Nested, Repeated, Step
 from ..programs.data import Program
 from .per_shard_collectives import PerShardCollective
@@ -119,10 +119,15 @@ class Refusals:
 
     def in_blocks(self, steps: Iterable[Step]) -> Iterator[Refusal]:
         """Refuses sums that are needed whole in a block of an iteration: a layer, a rematerialised region."""
-        for step in steps:
-            for inner, *_ in each_once([step]) if isinstance(step, Nested) else ():
-                if isinstance(inner, Move) and self.axis in inner.via.axes and inner.via.kind != "slice":
-                    yield self.needs(inner.cause.operation, f"the sum that {named(self.summing(inner.value))} makes")
+        inner = (each for step in steps if isinstance(step, Nested) for each, *_ in each_once([step]))
+        needs = [
+            each for each in inner if isinstance(each, Move) and self.axis in each.via.axes and each.via.kind != "slice"
+        ]
+        every = (each for each, *_ in each_once(steps if needs else ()))
+        made_by = {key: each for each in every for key in makes(each, self.program.original_of)}
+        for each in needs:
+            summed = self.origin((each.value, each.start), made_by)
+            yield self.needs(each.cause.operation, f"the sum that {named(summed)} makes")
 
     def between_shards(self, sent: Mapping[Operation, Mapping[PerShardCollective, int]]) -> Iterator[Refusal]:
         """Refuses per-shard implementations that would send something from one iteration to another."""
