@@ -224,9 +224,13 @@ def regression(update):
         value, grad = jax.value_and_grad(lambda w: jnp.square(x @ w - y).mean())(w)
         return update(w, grad, value), value
 
+    return ml.trace(fit, *regression_arguments())
+
+
+def regression_arguments():
+    """Weights, data and targets of a least-squares fit."""
     shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((4,), (8, 4), (8,))]
-    named = [ml.named(shape, names) for shape, names in zip(shapes, ("d", "batch d", "batch"), strict=True)]
-    return ml.trace(fit, *named)
+    return [ml.named(shape, names) for shape, names in zip(shapes, ("d", "batch d", "batch"), strict=True)]
 
 
 # Updates that a branch makes or skips: a sum of all micro-batches would wait in them.
@@ -279,3 +283,23 @@ def test_sums_that_branches_make_and_read_in_an_iteration_are_refused():
     program = ml.trace(both, ml.named(x, "batch d"), ml.named(w, "d"))
     with pytest.raises(ml.LayoutError, match=r"2 problems:(\n.*`(sub|add)` at .* the sum that `reduce_sum` at .*){2}"):
         program.plan(MICRO, "batch:micro")
+
+
+@pytest.mark.parametrize(
+    "returned", [lambda *all: all, lambda w, *_: w, lambda w, p, v1, v2: (w, v1 + v2)], ids=["all", "weights", "sum"]
+)
+def test_two_steps_in_one_function_are_two_loops(returned):
+    def gradient(w, x, y):
+        return jax.value_and_grad(lambda w: jnp.square(x @ w - y).mean())(w)
+
+    def steps(w, x, y):
+        predicted = x @ w
+        first, grad = gradient(w, x, y)
+        w -= 0.1 * grad
+        second, grad = gradient(w, x, y)
+        return returned(w - 0.1 * grad, predicted, first, second)
+
+    plan = ok(ml.trace(steps, *regression_arguments()).plan(DATA, "batch:data+micro"))
+    front, loop = loops(plan)
+    # Each computes one forward and one backward product, and nothing again.
+    assert [sum(str(step).startswith("dot_general") for step in each.steps) for each in (front, loop)] == [2, 2]
