@@ -66,6 +66,13 @@ class LegalRules:
         """Returns the compute rules in a scope."""
         return self.scopes.get(scope, self.compute) if self.scopes else self.compute
 
+    def on(self, axis: str) -> dict[str, tuple[str, ...]]:
+        """Returns the dims that an axis splits, each with the globs of scopes if it does so there alone."""
+        dims: dict[str, tuple[str, ...]] = {dim: () for dim, axes in self.compute.items() if axis in axes}
+        for dim in dict.fromkeys(dim for _, rules in self.globs for dim, axes in rules.items() if axis in axes):
+            dims.setdefault(dim, tuple(glob for glob, rules in self.globs if axis in rules.get(dim, ())))
+        return dims
+
     @property
     def every(self) -> tuple[AxesByDim, ...]:
         """The compute rules, those of scopes, and those of places."""

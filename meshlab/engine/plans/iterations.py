@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from ..code.operations import Input
-from ..errors import listed
+from ..planning.legality import LegalRules
 from ..planning.planned import Planned
 from ..planning.refusal import Refusal, refuse
 from ..planning.shared_steps import unfolded
@@ -53,14 +53,13 @@ def divided(plan: AnyPlan) -> AnyPlan:
     """
     (serial,) = plan.rules.serial.items()
     outputs = tuple(zip(plan.program.code.block.outputs, plan.output_specs, strict=True))
-    dims = listed(dim for dim in plan.program.dims if serial[0] in plan.rules.compute.get(dim, ()))
-    planned, problems = iterated(plan.program, plan.planned, outputs, serial=serial, grid=plan.grid, dims=dims)
+    planned, problems = iterated(plan.program, plan.planned, outputs, serial=serial, grid=plan.grid, rules=plan.rules)
     refuse(plan.mesh, plan.layout, problems)
     return dataclasses.replace(plan, planned=planned)
 
 
 def iterated(
-    program: Program, planned: Planned, outputs: Outputs, *, serial: tuple[str, Serial], grid: Grid, dims: str
+    program: Program, planned: Planned, outputs: Outputs, *, serial: tuple[str, Serial], grid: Grid, rules: LegalRules
 ) -> tuple[Planned, tuple[Refusal, ...]]:
     """Divides a plan's steps by a serial axis.
 
@@ -70,7 +69,7 @@ def iterated(
         outputs: the values that it returns, with their specs.
         serial: the serial axis.
         grid: the mesh axes' sizes.
-        dims: the dims on the axis, in words.
+        rules: the layout as it applies.
 
     Returns:
         The `Planned` with an `Iterated` step, and the refusals: why an iteration cannot run alone.
@@ -82,7 +81,7 @@ def iterated(
         division.take(step)
     division.end(outputs)
     sent = per_shard_collectives_of(steps, program, grid)
-    refusals = Refusals(program, axis, dims)
+    refusals = Refusals(program, axis, rules, division.made_by)
     problems = [
         *refusals.in_blocks(steps),
         *refusals.between_shards(sent),
@@ -95,7 +94,7 @@ def iterated(
             loops, keys, division.outputs, frozenset(op for op, collectives in sent.items() if collectives)
         )
         if isinstance(divided, str):
-            problems += [refusals.late(step, key, division.made_by, divided) for step, key in division.late]
+            problems += [refusals.late(step, key, divided) for step, key in division.late]
         else:
             loops = divided
     gather = options.gather or options.reduce or (EACH if division.eager else ONCE)
