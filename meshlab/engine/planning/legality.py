@@ -29,7 +29,7 @@ from ..specs.mesh import Mesh
 from ..specs.scopes import matches, path
 from ..specs.serial import Serial
 from ..specs.spec import Axes, Spec
-from .named_rules import AxesByDim, matched_places, matched_scopes, named_rules
+from .named_rules import AxesByDim, as_written, matched_places, matched_scopes, named_rules
 from .operation_specs import fitting
 from .refusal import Refusal, refuse
 from .scope_legality import ScopedRules, judged
@@ -125,12 +125,13 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
     for place, place_rules, _ in _different_storage(program, matched):
         problems += _size_problems(program, mesh, place_rules, f"At `{place}`: ", pad)
         problems += _storage_problems(program, compute, place, place_rules)
+    written = as_written(program, layout, matched) if mesh.serial else {}
     carried = _with_carries(program, matched)
     for place, place_rules, _ in _different_storage(program, {p: r for p, r in carried.items() if p not in matched}):
         problems += _carried_problems(program, compute, place, place_rules)
     matched = carried
     for rules, meeting in everywhere:
-        problems += serial_problems(program, mesh, rules, matched, meeting.scopes)
+        problems += serial_problems(program, mesh, rules, written, meeting.scopes)
     refuse(mesh, layout, problems)
 
     def real(rules: AxesByDim) -> dict[str, Axes]:

@@ -111,6 +111,15 @@ def matched_places(program: Program, mesh: Mesh, layout: Layout, problems: list[
     return matched
 
 
+def as_written(program: Program, layout: Layout, matched: Mapping[str, AxesByDim]) -> dict[str, AxesByDim]:
+    """Returns the rules of places (`matched_places`) by the globs that were written, of which the last one counts."""
+    globs: dict[str, str] = {}
+    for written in layout.places:
+        glob = written if program.matching(written) else written.removesuffix("?")
+        globs |= dict.fromkeys(program.matching(glob), glob)
+    return {globs[place]: rules for place, rules in matched.items()}
+
+
 def matched_scopes(
     program: Program, mesh: Mesh, layout: Layout, problems: list[Refusal]
 ) -> list[tuple[str, dict[str, Axes]]]:

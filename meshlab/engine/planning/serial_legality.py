@@ -36,7 +36,7 @@ def serial_problems(
         program: the program.
         mesh: the mesh.
         compute: the compute rules.
-        stored: by place, its storage rules.
+        stored: by place, or glob over places, its storage rules.
         scopes: those where the compute rules hold; none: everywhere.
     """
     if not mesh.serial:
@@ -82,7 +82,7 @@ def _stored_in_time(mesh: Mesh, stored: Mapping[str, AxesByDim]) -> Iterator[Ref
             if serial and (dim, axes) not in seen:
                 seen.add((dim, axes))
                 text = f"At `{place}`: `{dim}` cannot be stored split over `{serial[0]}`: its blocks are in time."
-                rest = "+".join(minus(axes, tuple(serial)))
+                rest = "+".join(f"`{axis}`" for axis in minus(axes, tuple(serial)))
                 fix = f"Store it with `{dim}` on {rest}." if rest else f"Leave `{dim}` out of the rules of `{place}`."
                 yield Refusal("serial", text, fix)
 
