@@ -149,7 +149,7 @@ class Plan(plans.Plan):
             A `Report`; `.ok` says whether everything is equal.
         """
         if args:
-            run.flat_arguments(self, args)
+            run.flat_arguments(self, args, "check()")
         return check.check(self, args)
 
     @property
