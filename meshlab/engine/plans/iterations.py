@@ -97,7 +97,7 @@ def iterated(
             problems += [refusals.late(step, key, divided) for step, key in division.late]
         else:
             loops = divided
-    gather = options.gather or options.reduce or (EACH if division.eager else ONCE)
+    gather = options.gather or options.reduce or (EACH if division.reduces else ONCE)
     if gather == EACH:
         loops = in_each_iteration(loops, division.outputs)
     return dataclasses.replace(planned, steps=_around(loops, axis, options.size)), tuple(dict.fromkeys(problems))
@@ -129,7 +129,7 @@ class _Division:
         self.late: list[tuple[Step, Key]] = []
         self.moved: list[Move] = []
         self.outputs: tuple[Key, ...] = ()
-        self.eager = self.reduced_in_loop(steps, options)
+        self.reduces, self.eager = self.reduced_in_loop(steps, options)
 
     def reads(self, step: Step) -> tuple[Key, ...]:
         return reads(step, self.original_of)
@@ -137,20 +137,27 @@ class _Division:
     def makes(self, step: Step) -> tuple[Key, ...]:
         return makes(step, self.original_of)
 
-    def reduced_in_loop(self, steps: Sequence[Step], options: Serial) -> frozenset[int]:
-        """Returns the ids of the steps on partial sums that run in each iteration, for devices reduce there."""
+    def reduced_in_loop(self, steps: Sequence[Step], options: Serial) -> tuple[bool, frozenset[int]]:
+        """Finds the steps on partial sums that run in each iteration: for what devices reduce there, or blocks read.
+
+        Returns:
+            Whether devices reduce there, and the ids of these steps.
+        """
         kinds = {ONCE: (), EACH: ("reduce-scatter", "all-reduce")}.get(options.reduce or "", ("reduce-scatter",))
         wanted: set[Key] = set()
-        ids: set[int] = set()
+        ids, any_reduces = set[int](), False
         for step in reversed(steps):
             split, partial = mentions(step, self.axis)
-            if split or not partial:
+            if not partial:
                 continue
             reduces = isinstance(step, Move) and self.axis not in step.via.axes and step.via.kind in kinds
-            if reduces or not wanted.isdisjoint(self.makes(step)):
+            if not split and (reduces or not wanted.isdisjoint(self.makes(step))):
                 ids.add(id(step))
-                wanted.update(key for key in self.reads(step) if self.axis in key[1].partial)
-        return frozenset(ids)
+                any_reduces |= reduces
+            elif not split:
+                continue
+            wanted.update(key for key in self.reads(step) if self.axis in key[1].partial)
+        return any_reduces, frozenset(ids)
 
     def take(self, step: Step):
         """Finds where a step runs."""

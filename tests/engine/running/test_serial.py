@@ -267,6 +267,20 @@ def test_a_gradient_that_a_branch_skips_is_scattered_in_each_iteration():
     assert times_of(plan, "reduce-scatter") == times_of(plan, "all-gather") == [4]
 
 
+@pytest.mark.parametrize("linear", [lambda w, s: s.sum() * w, lambda w, s: s * 2, lambda w, s: s], ids=["×", "2", "1"])
+def test_branches_in_an_iteration_read_addends_of_it(linear):
+    """What is linear in a sum is computed after the loop, unless an iteration's branches read it beside their block."""
+
+    def fn(x, w):
+        s = linear(w, x.sum(0))
+        return jax.lax.cond(w[0] > 0, lambda: (x * 2, s * 2), lambda: (x, s * 3))
+
+    x, w = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((8, 4), (4,)))
+    program = ml.trace(fn, ml.named(x, "batch d"), ml.named(w, "d"))
+    (loop,) = loops(ok(program.plan(DATA, "batch:data+micro")))
+    assert any(isinstance(step, Nested) for step in loop.steps)
+
+
 def test_sums_that_branches_make_and_read_in_an_iteration_are_refused():
     def centred(x, w):
         return jax.lax.cond(w[0] > 0, lambda: x - x.sum(0), lambda: x)
