@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..code.operations import Operation
+from ..code.source import Source
 from ..errors import listed
 from ..planning.legality import LegalRules
 from ..planning.refusal import Refusal
@@ -56,7 +57,10 @@ class Refusals:
             key: that it reads.
             why: why no loop in front can find it.
         """
-        maker, fix = self.maker(self.made_whole(key), self.made_by)
+        move = self.made_whole(key)
+        if isinstance(step, Move) and step.reshard == move.reshard:  # gathered to be cut otherwise
+            return self.moved_in_time(step)
+        maker, fix = self.maker(move, self.made_by)
         return self.needs(self.reader(step), maker, why, fix)
 
     def reader(self, step: Step) -> Operation | None:
@@ -75,6 +79,12 @@ class Refusals:
             step = self.made_by[key]
         assert isinstance(step, Move)
         return step
+
+    def is_cause(self, key: Key, moved: Sequence[Move], lines: Collection[Source]) -> bool:
+        """Whether what is known after the loop is a problem of its own: not moved in time, nor for a refused line."""
+        move = self.made_whole(key)
+        reader = move.cause.operation
+        return all(move is not other for other in moved) and (reader is None or reader.source not in lines)
 
     def makes_whole(self, step: Step) -> bool:
         """Whether all iterations together know a value from a step on."""
@@ -142,7 +152,7 @@ class Refusals:
         start, end = step.reshard.start, step.reshard.steps[-1].result
         text = (
             f"{named(operation)} needs {value.label} as {end}, which is {start}: blocks of `{self.axis}`, which exist"
-            f" one after another, would change places ({step.via.kind})."
+            " one after another, would change places."
         )
         pairs = zip(self.program.dims_of(step.name), start.splits, end.splits, strict=True)
         dims = [dim for dim, before, after in pairs if dim and before != after and self.axis in (*before, *after)]
@@ -151,18 +161,19 @@ class Refusals:
 
     def in_place(self, operation: Operation | None, dims: Sequence[str]) -> str:
         """Says how blocks of some dims keep their places where an operation reads them."""
-        rules = self.rules
         if operation is not None and operation.name == "rename":
             return f"Put what is renamed from {listed(dims)} on `{self.axis}` as well, or neither."
+        compute = self.rules.compute
         for dim in dims:
-            elsewhere = rules.compute.get(dim, ())
-            globs = [glob for glob, scoped in rules.globs if scoped.get(dim, elsewhere) != elsewhere]
-            if globs and operation is not None:
-                there = rules.within(operation.scope)
-                others = {other for _, other in self.program.factor_dims[operation] if other != dim}
-                taken = {axis for other in others for axis in there.get(other, ())}.intersection(elsewhere)
-                same = f"the axes that it has elsewhere, {'+'.join(elsewhere)}, or " if elsewhere and not taken else ""
-                return f'Give `{dim}` in {listed(globs)} {same}no axes: {{"{globs[0]}": {{"{dim}": None}}}}.'
+            elsewhere = compute.get(dim, ())
+            scoped = {glob: own for glob, own in self.rules.globs if own.get(dim, elsewhere) != elsewhere}
+            if scoped:
+                glob = next(iter(scoped))
+                there, others = {**compute, **scoped[glob]}, self.program.dims_in(glob) - {dim}
+                taken = {axis for other in others for axis in there.get(other, ())}
+                if elsewhere and taken.isdisjoint(elsewhere):
+                    return f"Give `{dim}` in {listed(scoped)} the axes that it has elsewhere: {'+'.join(elsewhere)}."
+                return f'Give `{dim}` in {listed(scoped)} no axes: {{"{glob}": {{"{dim}": None}}}}.'
         return f"{self.off}."
 
     def in_blocks(self, steps: Iterable[Step]) -> Iterator[Refusal]:
