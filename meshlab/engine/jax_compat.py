@@ -374,6 +374,13 @@ def is_threefry(dtype: Any) -> bool:
     return str(dtype) == "key<fry>"
 
 
+def generator(dtype: Any) -> Any:
+    """Returns the generator of keys of a dtype, as `jax.random.key` takes it; JAX tells that of arrays alone."""
+    generators: list[Any] = []
+    jax.eval_shape(lambda key: generators.append(jax.random.key_impl(key)), jax.ShapeDtypeStruct((), dtype))
+    return generators[0]
+
+
 def in_memory_order(array: Any) -> Any:
     """Returns an array whose axes are laid out in memory in their own order, in a compiled function."""
     return with_layout_constraint(array, Layout(tuple(range(array.ndim))))

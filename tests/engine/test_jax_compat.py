@@ -355,7 +355,9 @@ def test_settings_are_read():
 
 @pytest.mark.parametrize(("generator", "known"), [("threefry2x32", True), ("rbg", False), ("unsafe_rbg", False)])
 def test_the_generator_shows_in_the_dtype_of_keys(generator, known):
-    assert jax_compat.is_threefry(jax.random.key(0, impl=generator).dtype) == known
+    dtype = jax.random.key(0, impl=generator).dtype
+    assert jax_compat.is_threefry(dtype) == known
+    assert jax.random.key(0, impl=jax_compat.generator(dtype)).dtype == dtype
     assert not jax_compat.is_threefry(jnp.dtype("uint32"))
 
 

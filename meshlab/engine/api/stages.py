@@ -22,6 +22,7 @@ from ..planning.planned import plan_steps
 from ..planning.refusal import Refusal
 from ..plans import data as plans
 from ..plans import explain
+from ..plans.every_problem import refuse_all
 from ..plans.iterations import divided
 from ..programs import data as programs
 from ..programs.outline import outline
@@ -149,7 +150,7 @@ class Plan(plans.Plan):
             A `Report`; `.ok` says whether everything is equal.
         """
         if args:
-            run.flat_arguments(self, args)
+            run.flat_arguments(self, args, "check()")
         return check.check(self, args)
 
     @property
@@ -227,9 +228,12 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
         LayoutError: the layout is not legal.
     """
     with no_collection():
-        rules = legality.resolve(program, mesh, layout, pad)
-        program = scoped(program, mesh, Layout.of(layout))
+        verdict = legality.examine(program, mesh, layout, pad)
+        layout, rules = Layout.of(layout), verdict.rules
+        if verdict.problems or rules is None:
+            refuse_all(program, mesh, layout, verdict, pad)
+        assert rules is not None
+        program = scoped(program, mesh, layout)
         grid = Grid(mesh.axes, rules.padded)
-        planned = plan_steps(program, rules, grid, outline(program))
-        plan = Plan(program, mesh, Layout.of(layout), rules, planned)
+        plan = Plan(program, mesh, layout, rules, plan_steps(program, rules, grid, outline(program)))
         return divided(plan) if rules.serial else plan

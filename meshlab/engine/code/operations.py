@@ -145,10 +145,11 @@ def use_counts(code: Code) -> list[int]:
 def item_bytes(dtype: Any) -> float:
     """Returns the bytes of one element: a fraction of one where compilers pack several into a byte, as of int4.
 
-    Extended dtypes (PRNG keys) count as two 32-bit words.
+    Typed PRNG keys count with the words of their generator: two of 32 bits for Threefry, four for the others; what has
+    no dtype as two.
     """
     if not isinstance(dtype, np.dtype | type):
-        return 8
+        return getattr(dtype, "itemsize", 8)
     kind = np.dtype(dtype)
     if kind.itemsize > 1 or kind.kind == "b":
         return kind.itemsize

@@ -14,7 +14,7 @@ rather than gathered in another. Values that they read from outside are moved in
 from __future__ import annotations
 
 from ..code.loops import LOOPS, carried, trip_count
-from ..code.operations import Block, Input, Operation
+from ..code.operations import Block, Input, Operation, walk
 from ..programs.outline import Repetition
 from ..specs.reshard import price, reduced_spec, reshard
 from ..specs.spec import Axes, Spec, replicated, split_count
@@ -22,7 +22,8 @@ from .planner import Planner
 from .propagation import carry_may_be_partial, entering, may_stay_partial
 from .repetitions import plan_repetition
 from .scope import Scope
-from .steps import Cause, Inside, Nested
+from .shared_steps import each_once
+from .steps import Cause, Inside, Move, Nested
 
 
 def run(planner: Planner, scope: Scope, block: Block):
@@ -70,15 +71,55 @@ def _read(planner: Planner, values: tuple[Input, ...], specs: list[Spec], cause:
 
 def plan_nested(planner: Planner, scope: Scope, operation: Operation):
     """Plans an operation with blocks inside."""
-    if operation.name in LOOPS:
-        step = _loop(planner, operation)
-    elif operation.name == "cond":
-        step = _branches(planner, operation)
-    else:
-        step = _barrier(planner, operation)
+    waiting = _waiting_outside(planner, operation) if planner.rules.serial else []
+    step = _nested(planner, operation) if not waiting else _nested_of_sums(planner, operation, waiting)
     scope.steps.append(step)
     for value, spec in zip(operation.outputs, step.results, strict=True):
         planner.arrive(scope, value, spec)
+
+
+def _nested(planner: Planner, operation: Operation) -> Nested:
+    """Plans an operation with blocks inside, and returns its step."""
+    if operation.name in LOOPS:
+        return _loop(planner, operation)
+    return _branches(planner, operation) if operation.name == "cond" else _barrier(planner, operation)
+
+
+def _waiting_outside(planner: Planner, operation: Operation) -> list[int]:
+    """Returns the partial sums over a serial axis that an operation with blocks reads from outside of them."""
+    inside = [each for block in operation.blocks for each in walk(block)]
+    blocks = (*operation.blocks, *(block for each in inside for block in each.blocks))
+    read = [*operation.inputs, *(v for each in inside for v in each.reads), *(v for b in blocks for v in b.outputs)]
+    serial = planner.rules.serial.keys()
+    # What is made inside has no spec yet.
+    specs = ((value, planner.spec_of(value)) for value in dict.fromkeys(v for v in read if isinstance(v, int)))
+    return [value for value, spec in specs if spec is not None and not serial.isdisjoint(spec.partial)]
+
+
+def _nested_of_sums(planner: Planner, operation: Operation, waiting: list[int]) -> Nested:
+    """Plans an operation whose blocks read sums over a serial axis: if they cannot wait inside, they are made in front.
+
+    `lax.cond(finite, lambda: w - rate * grad, lambda: w)` may skip an update: `rate * grad` could still wait, the
+    branch cannot. A block runs in an iteration or after all of them, not half of it in each.
+    """
+    saved = _save(planner)
+    step = _nested(planner, operation)
+    if not _sums_in_time(planner, step):
+        return step
+    _restore(planner, saved)
+    for value in waiting:
+        planner.reduce_to(value, (), Cause("sum", operation))
+    summed = _nested(planner, operation)
+    if not _sums_in_time(planner, summed):
+        return summed
+    _restore(planner, saved)  # the blocks make such sums themselves, whatever comes in: that is refused
+    return _nested(planner, operation)
+
+
+def _sums_in_time(planner: Planner, step: Nested) -> bool:
+    """Says whether blocks need a sum over a serial axis whole."""
+    moves = (each for each, *_ in each_once([step]) if isinstance(each, Move))
+    return any(axis in move.via.axes for move in moves for axis in planner.rules.serial if axis in move.start.partial)
 
 
 def _enter(planner: Planner, block: Block, specs: list[Spec]) -> Scope:

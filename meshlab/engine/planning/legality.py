@@ -29,11 +29,11 @@ from ..specs.mesh import Mesh
 from ..specs.scopes import matches, path
 from ..specs.serial import Serial
 from ..specs.spec import Axes, Spec
-from .named_rules import AxesByDim, matched_places, matched_scopes, named_rules
+from .named_rules import AxesByDim, as_written, matched_places, matched_scopes, named_rules
 from .operation_specs import fitting
 from .refusal import Refusal, refuse
-from .scope_legality import ScopedRules, judged
-from .serial_legality import serial_problems, serial_storage
+from .scope_legality import Meeting, ScopedRules, judged
+from .serial_legality import serial_problems, serial_storage, whole_problems
 from .uneven import in_parts, uneven
 
 
@@ -66,6 +66,13 @@ class LegalRules:
         """Returns the compute rules in a scope."""
         return self.scopes.get(scope, self.compute) if self.scopes else self.compute
 
+    def on(self, axis: str) -> dict[str, tuple[str, ...]]:
+        """Returns the dims that an axis splits, each with the globs of scopes if it does so there alone."""
+        dims: dict[str, tuple[str, ...]] = {dim: () for dim, axes in self.compute.items() if axis in axes}
+        for dim in dict.fromkeys(dim for _, rules in self.globs for dim, axes in rules.items() if axis in axes):
+            dims.setdefault(dim, tuple(glob for glob, rules in self.globs if axis in rules.get(dim, ())))
+        return dims
+
     @property
     def every(self) -> tuple[AxesByDim, ...]:
         """The compute rules, those of scopes, and those of places."""
@@ -87,6 +94,22 @@ class LegalRules:
         return {}
 
 
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What legality finds of a layout.
+
+    Attributes:
+        rules: the layout as it applies; None where its problems leave nothing to plan.
+        problems: why it is refused; none where it is legal.
+        whole: the operations that need all of a dim on a serial axis at once. They are among the problems, but a plan
+            can be made, to find what else is wrong.
+    """
+
+    rules: LegalRules | None
+    problems: tuple[Refusal, ...]
+    whole: frozenset[Operation]
+
+
 def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> LegalRules:
     """Checks a layout against a program and a mesh.
 
@@ -104,6 +127,19 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
         LayoutError: it is not legal; all problems are listed.
         MeshlabError: `mesh` is no mesh.
     """
+    verdict = examine(program, mesh, layout, pad)
+    refuse(mesh, Layout.of(layout), verdict.problems)
+    assert verdict.rules is not None
+    return verdict.rules
+
+
+def examine(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Verdict:
+    """Finds all problems of a layout that dims alone tell; the arguments are those of `resolve`.
+
+    Raises:
+        LayoutError: the layout cannot be read.
+        MeshlabError: `mesh` is no mesh.
+    """
     layout = _asked("plan", mesh, layout)
     program = as_scoped(program, mesh, layout)
     compute, problems = named_rules(program, mesh, layout)
@@ -118,13 +154,32 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
     for place, place_rules, _ in _different_storage(program, matched):
         problems += _size_problems(program, mesh, place_rules, f"At `{place}`: ", pad)
         problems += _storage_problems(program, compute, place, place_rules)
+    written = as_written(program, layout, matched) if mesh.serial else {}
     carried = _with_carries(program, matched)
     for place, place_rules, _ in _different_storage(program, {p: r for p, r in carried.items() if p not in matched}):
         problems += _carried_problems(program, compute, place, place_rules)
-    matched = carried
+    whole: list[tuple[Operation, Refusal]] = []
     for rules, meeting in everywhere:
-        problems += serial_problems(program, mesh, rules, matched, meeting.scopes)
-    refuse(mesh, layout, problems)
+        problems += serial_problems(mesh, rules, written)
+        whole += whole_problems(program, mesh, rules, meeting.scopes)
+    legal = None
+    if not problems:
+        legal = _legal_rules(program, mesh, compute, scoped=scoped, everywhere=everywhere, matched=carried, pad=pad)
+    every = (*problems, *(problem for _, problem in whole))
+    return Verdict(legal, every, frozenset(operation for operation, _ in whole))
+
+
+def _legal_rules(
+    program: Program,
+    mesh: Mesh,
+    compute: AxesByDim,
+    *,
+    scoped: ScopedRules,
+    everywhere: list[tuple[AxesByDim, Meeting]],
+    matched: Mapping[str, AxesByDim],
+    pad: bool | None,
+) -> LegalRules:
+    """Returns the rules of a layout without problems: those of dims, by scope and place, without axes of size 1."""
 
     def real(rules: AxesByDim) -> dict[str, Axes]:
         split = {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
@@ -200,7 +255,8 @@ def _moved_problems(program: Program, mesh: Mesh, moved: AxesByDim, scoped: Scop
     for rules, meeting in judged(program, moved, scoped):
         yield from _scanned(program, {dim: rules[dim]}, meeting.scans)
         yield from _conflicts(rules, meeting.conflicts, about=dim)
-        yield from serial_problems(program, mesh, {dim: rules[dim]}, {}, meeting.scopes)
+        yield from serial_problems(mesh, {dim: rules[dim]}, {})
+        yield from (problem for _, problem in whole_problems(program, mesh, {dim: rules[dim]}, meeting.scopes))
 
 
 def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict[str, dict[str, Axes]]:

@@ -23,6 +23,8 @@ from .refusal import Refusal
 
 AxesByDim = Mapping[str, Axes]
 
+_OPENS_NONE = 'The function opens none: with jax.named_scope("core"): …, or modules of Flax, which do so by themselves.'
+
 
 def named_rules(program: Program, mesh: Mesh, layout: Layout) -> tuple[dict[str, Axes], list[Refusal]]:
     """Returns the compute rules of a layout whose names exist, and what is wrong with its names and sizes."""
@@ -111,12 +113,24 @@ def matched_places(program: Program, mesh: Mesh, layout: Layout, problems: list[
     return matched
 
 
+def as_written(program: Program, layout: Layout, matched: Mapping[str, AxesByDim]) -> dict[str, AxesByDim]:
+    """Returns the rules of places (`matched_places`) by the globs that were written, of which the last one counts."""
+    globs: dict[str, str] = {}
+    for written in layout.places:
+        glob = written if program.matching(written) else written.removesuffix("?")
+        globs |= dict.fromkeys(program.matching(glob), glob)
+    return {globs[place]: rules for place, rules in matched.items()}
+
+
 def matched_scopes(
     program: Program, mesh: Mesh, layout: Layout, problems: list[Refusal]
 ) -> list[tuple[str, dict[str, Axes]]]:
     """Returns the globs that match some scope, with the rules there, in order."""
     matched = []
     for written, rules in layout.scope_rules:
+        if not written.strip("@/*? "):
+            problems.append(_every_scope(program, written, dict(rules)))
+            continue
         glob, optional = written, written.endswith("?")
         there = [scope for scope in scopes(program) if matches(glob, scope)]
         if optional and not there:
@@ -146,10 +160,15 @@ def _unknown_scope(program: Program, glob: str) -> Refusal:
     """Refuses a glob that matches no scope, with the closest name of one."""
     known = scopes(program)
     names = dict.fromkeys(name for scope in known for name in scope)
-    paths = dict.fromkeys(map(path, known))
-    near = closest(glob, [f"@{name}" for name in (*names, *paths)]).strip()
-    if not known:
-        fix = 'The function opens none: with jax.named_scope("core"): …, or modules of Flax, which do so by themselves.'
-    else:
-        fix = near or f"Its scopes are {some([f'@{name}' for name in names], 12)}."
+    near = closest(glob, dict.fromkeys(f"@{name}" for name in (*names, *map(path, known)))).strip()
+    fix = near or f"Its scopes are {some([f'@{name}' for name in names], 12)}." if known else _OPENS_NONE
     return Refusal("unknown_scope", f"`{glob}` matches no scope of this program.", fix)
+
+
+def _every_scope(program: Program, glob: str, rules: AxesByDim) -> Refusal:
+    """Refuses a glob of every scope, with its rules for all of the program, and the names of scopes."""
+    names = dict.fromkeys(f"@{name}" for scope in scopes(program) for name in scope)
+    everywhere = ", ".join(f'"{d}": ' + (f'"{"+".join(axes)}"' if axes else "None") for d, axes in rules.items())
+    one = f"Name one for rules there alone: {some(list(names), 12)}." if names else _OPENS_NONE
+    text = f"`{glob}` names no scope of its own: it would mean whatever is in some scope, and nothing that is in none."
+    return Refusal("unknown_scope", text, f"Write {{{everywhere}}} for all of the program. {one}")

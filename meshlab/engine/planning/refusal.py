@@ -38,8 +38,14 @@ class Refusal:
         return f"{self.text} {self.fix}".strip()
 
 
-def refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
+def refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal], note: str = ""):
     """Refuses a layout that has problems.
+
+    Args:
+        mesh: the mesh.
+        layout: the layout.
+        problems: its problems; without any it is not refused.
+        note: what is said behind them.
 
     Raises:
         LayoutError: it has; all are listed.
@@ -47,6 +53,5 @@ def refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
     unique = tuple(dict.fromkeys(problems))
     if unique:
         count = f"{len(unique):,} problems" if len(unique) > 1 else "one problem"
-        raise LayoutError(
-            f"The layout {shown(str(layout))} on the mesh {mesh} has {count}:\n{numbered(unique)}", unique
-        )
+        text = f"The layout {shown(str(layout))} on the mesh {mesh} has {count}:\n{numbered(unique)}"
+        raise LayoutError(f"{text}\n{note}" if note else text, unique)

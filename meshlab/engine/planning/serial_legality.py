@@ -27,31 +27,40 @@ AxesByDim = Mapping[str, Axes]
 _COMPARING = frozenset(("argmax", "argmin", "sort", "top_k"))
 
 
-def serial_problems(
-    program: Program, mesh: Mesh, compute: AxesByDim, stored: Mapping[str, AxesByDim], scopes: Collection[Scope] = ()
-) -> list[Refusal]:
-    """Returns what is wrong with a layout's use of serial axes, as far as dims tell.
+def serial_problems(mesh: Mesh, compute: AxesByDim, stored: Mapping[str, AxesByDim]) -> list[Refusal]:
+    """Returns what is wrong with how a layout writes serial axes.
+
+    Args:
+        mesh: the mesh.
+        compute: the compute rules.
+        stored: by place, or glob over places, its storage rules.
+    """
+    if not mesh.serial:
+        return []
+    used = {axis for axes in compute.values() for axis in axes if axis in mesh.serial}
+    return [*_more_than_one(mesh, used), *_not_last(mesh, compute.items()), *_stored_in_time(mesh, stored)]
+
+
+def whole_problems(
+    program: Program, mesh: Mesh, compute: AxesByDim, scopes: Collection[Scope] = ()
+) -> list[tuple[Operation, Refusal]]:
+    """Returns the operations that need all of a dim on a serial axis at once, each with its refusal.
 
     Args:
         program: the program.
         mesh: the mesh.
         compute: the compute rules.
-        stored: by place, its storage rules.
         scopes: those where the compute rules hold; none: everywhere.
     """
-    if not mesh.serial:
-        return []
-    on = {dim: [a for a in axes if a in mesh.serial] for dim, axes in compute.items()}
-    on = {dim: axes for dim, axes in on.items() if axes}
-    used = {axis for axes in on.values() for axis in axes}
-    problems = [*_more_than_one(mesh, used), *_not_last(mesh, compute.items())]
-    problems += _stored_in_time(mesh, stored)
-    for operation, dims in _wholes(program):
-        if scopes and operation.scope not in scopes:
-            continue
-        for dim in [dim for dim in dims if dim in on]:
-            problems.append(_needs_all(operation, dim, on[dim][0]))
-    return problems
+    several = [axis for axis in mesh.serial if mesh.axes[axis] > 1]  # one block is all of a dim
+    on = {dim: here for dim, axes in compute.items() if (here := [axis for axis in axes if axis in several])}
+    return [
+        (operation, _needs_all(operation, dim, on[dim][0]))
+        for operation, dims in (_wholes(program) if on else ())
+        if not scopes or operation.scope in scopes
+        for dim in dims
+        if dim in on
+    ]
 
 
 def _more_than_one(mesh: Mesh, used: set[str]) -> Iterator[Refusal]:
@@ -82,7 +91,7 @@ def _stored_in_time(mesh: Mesh, stored: Mapping[str, AxesByDim]) -> Iterator[Ref
             if serial and (dim, axes) not in seen:
                 seen.add((dim, axes))
                 text = f"At `{place}`: `{dim}` cannot be stored split over `{serial[0]}`: its blocks are in time."
-                rest = "+".join(minus(axes, tuple(serial)))
+                rest = "+".join(f"`{axis}`" for axis in minus(axes, tuple(serial)))
                 fix = f"Store it with `{dim}` on {rest}." if rest else f"Leave `{dim}` out of the rules of `{place}`."
                 yield Refusal("serial", text, fix)
 

@@ -3,10 +3,15 @@
 ml.mesh(model=8), "heads:model" of 4 heads of keys and values, each of which serves a `group` of 2 queries:
 `heads` has size 4, which 8 (`model`) does not divide. Sizes that fit: 8; or split the axis,
 ml.mesh(model=4, rest=2), with `heads:model group:rest`.
+
+ml.mesh(data=2, micro=ml.serial(3)), "batch:data+micro" of 8 examples:
+`batch` has size 8, which 6 (`data`+`micro`) does not divide. Sizes that fit: 6 or 12; or micro=ml.serial(2) or
+micro=ml.serial(4).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from ..programs.data import Program
@@ -21,7 +26,25 @@ def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Re
     down, up = size // count * count, -(-size // count) * count
     fitting = f"{down} or {up}" if down else str(up)
     text = f"{dim} has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
-    return Refusal("not_divisible", text, f"Sizes that fit: {fitting}{instead}.")
+    sizes = serial_sizes(size, axes, mesh)
+    serial = [f"{axis}=ml.{dataclasses.replace(mesh.serial[axis], size=n)}" for axis, n in sizes]
+    in_time = f"; or {' or '.join(serial)}" if serial else ""
+    return Refusal("not_divisible", text, f"Sizes that fit: {fitting}{in_time}{instead}.")
+
+
+def serial_sizes(size: int, axes: Axes, mesh: Mesh) -> list[tuple[str, int]]:
+    """Returns the sizes of a serial axis with which mesh axes would divide a size: the nearest ones, from 2 on.
+
+    A size of 8 over `data` of 2 and `micro` of 3 micro-batches: 2 of them would do, or 4.
+    """
+    serial = [axis for axis in axes if axis in mesh.serial]
+    each, rest = divmod(size, math.prod(mesh.axes[axis] for axis in axes if axis not in mesh.serial))
+    if len(serial) != 1 or rest:
+        return []
+    small = [n for n in range(1, math.isqrt(each) + 1) if each % n == 0]
+    fitting, asked = sorted({*small, *(each // n for n in small)} - {1}), mesh.axes[serial[0]]
+    nearest = [n for n in fitting if n < asked][-1:] + [n for n in fitting if n > asked][:1]
+    return [(serial[0], n) for n in nearest]
 
 
 def in_parts(program: Program, dim: str, axes: Axes, mesh: Mesh) -> str:

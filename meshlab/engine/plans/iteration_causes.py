@@ -62,5 +62,5 @@ class IterationCauses:
 
     def blocks(self, loop: Iterated) -> str:
         """Names the blocks of a loop: micro-batches, where it goes over the batch."""
-        dims = [dim for dim, axes in self.rules.compute.items() if loop.axis in axes]
+        dims = self.rules.on(loop.axis)
         return f"{loop.times} micro-batches" if "batch" in dims else f"{loop.times} blocks of {listed(dims)}"

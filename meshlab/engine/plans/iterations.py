@@ -22,11 +22,10 @@ layout is refused, with both lines: who needs it, and what makes it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
-from ..code.operations import Input
-from ..errors import listed
+from ..code.operations import Input, Operation
 from ..planning.planned import Planned
 from ..planning.refusal import Refusal, refuse
 from ..planning.shared_steps import unfolded
@@ -34,7 +33,7 @@ from ..planning.step_keys import Key, makes, reads
 from ..planning.steps import Compute, Inside, Iterated, Materialise, Move, Nested, Result, Step
 from ..programs.data import Program
 from ..specs.serial import EACH, ONCE, Serial, without
-from ..specs.spec import Grid, Spec
+from ..specs.spec import Spec
 from .data import Plan
 from .per_shard_collectives import per_shard_collectives_of
 from .serial_refusals import Refusals
@@ -51,57 +50,51 @@ def divided(plan: AnyPlan) -> AnyPlan:
     Raises:
         LayoutError: an iteration needs what only all of them together know; all such needs are listed.
     """
-    (serial,) = plan.rules.serial.items()
-    outputs = tuple(zip(plan.program.code.block.outputs, plan.output_specs, strict=True))
-    dims = listed(dim for dim in plan.program.dims if serial[0] in plan.rules.compute.get(dim, ()))
-    planned, problems = iterated(plan.program, plan.planned, outputs, serial=serial, grid=plan.grid, dims=dims)
+    planned, problems = iterated(plan)
     refuse(plan.mesh, plan.layout, problems)
     return dataclasses.replace(plan, planned=planned)
 
 
-def iterated(
-    program: Program, planned: Planned, outputs: Outputs, *, serial: tuple[str, Serial], grid: Grid, dims: str
-) -> tuple[Planned, tuple[Refusal, ...]]:
-    """Divides a plan's steps by a serial axis.
+def iterated(plan: Plan, refused: Collection[Operation] = ()) -> tuple[Planned, tuple[Refusal, ...]]:
+    """Divides a plan's steps by its serial axis, which they take for one of devices.
 
     Args:
-        program: the program.
-        planned: its steps, the serial axis taken for one of devices.
-        outputs: the values that it returns, with their specs.
-        serial: the serial axis.
-        grid: the mesh axes' sizes.
-        dims: the dims on the axis, in words.
+        plan: the plan.
+        refused: the operations for which it is refused already: what follows from them is no problem of its own.
 
     Returns:
         The `Planned` with an `Iterated` step, and the refusals: why an iteration cannot run alone.
     """
-    axis, options = serial
-    steps = unfolded(planned.steps)
+    ((axis, options),) = plan.rules.serial.items()
+    program, steps = plan.program, unfolded(plan.planned.steps)
     division = _Division(program, axis, options, steps)
     for step in steps:
         division.take(step)
-    division.end(outputs)
-    sent = per_shard_collectives_of(steps, program, grid)
-    refusals = Refusals(program, axis, dims)
+    division.end(tuple(zip(program.code.block.outputs, plan.output_specs, strict=True)))
+    sent = per_shard_collectives_of(steps, program, plan.grid)
+    refusals = Refusals(program, axis, plan.rules, division.made_by)
     problems = [
         *refusals.in_blocks(steps),
         *refusals.between_shards(sent),
         *(refusals.moved_in_time(step) for step in division.moved),
     ]
-    loops = division.loops()
-    if division.late and not problems:
-        keys = tuple(dict.fromkeys(key for _, key in division.late))
-        divided = two_loops(
-            loops, keys, division.outputs, frozenset(op for op, collectives in sent.items() if collectives)
-        )
-        if isinstance(divided, str):
-            problems += [refusals.late(step, key, division.made_by, divided) for step, key in division.late]
+    loops, late = division.loops(), division.late
+    lines = {operation.source for operation in refused if operation.source}
+    if problems or lines:
+        late = [(step, key) for step, key in late if refusals.is_cause(key, division.moved, lines)]
+    if late:
+        keys = tuple(dict.fromkeys(key for _, key in late))
+        sending = frozenset(operation for operation, collectives in sent.items() if collectives)
+        in_two = two_loops(loops, keys, division.outputs, sending)
+        if isinstance(in_two, str):
+            problems += [refusals.late(step, key, in_two) for step, key in late]
         else:
-            loops = divided
-    gather = options.gather or options.reduce or (EACH if division.eager else ONCE)
+            loops = in_two
+    gather = options.gather or options.reduce or (EACH if division.reduces else ONCE)
     if gather == EACH:
         loops = in_each_iteration(loops, division.outputs)
-    return dataclasses.replace(planned, steps=_around(loops, axis, options.size)), tuple(dict.fromkeys(problems))
+    left = dict.fromkeys(problem for problem in problems if problem.source not in lines)
+    return dataclasses.replace(plan.planned, steps=_around(loops, axis, options.size)), tuple(left)
 
 
 def _around(loops: Loops, axis: str, times: int) -> tuple[Step, ...]:
@@ -130,7 +123,7 @@ class _Division:
         self.late: list[tuple[Step, Key]] = []
         self.moved: list[Move] = []
         self.outputs: tuple[Key, ...] = ()
-        self.eager = self.reduced_in_loop(steps, options)
+        self.reduces, self.eager = self.reduced_in_loop(steps, options)
 
     def reads(self, step: Step) -> tuple[Key, ...]:
         return reads(step, self.original_of)
@@ -138,20 +131,27 @@ class _Division:
     def makes(self, step: Step) -> tuple[Key, ...]:
         return makes(step, self.original_of)
 
-    def reduced_in_loop(self, steps: Sequence[Step], options: Serial) -> frozenset[int]:
-        """Returns the ids of the steps on partial sums that run in each iteration, for devices reduce there."""
+    def reduced_in_loop(self, steps: Sequence[Step], options: Serial) -> tuple[bool, frozenset[int]]:
+        """Finds the steps on partial sums that run in each iteration: for what devices reduce there, or blocks read.
+
+        Returns:
+            Whether devices reduce there, and the ids of these steps.
+        """
         kinds = {ONCE: (), EACH: ("reduce-scatter", "all-reduce")}.get(options.reduce or "", ("reduce-scatter",))
         wanted: set[Key] = set()
-        ids: set[int] = set()
+        ids, any_reduces = set[int](), False
         for step in reversed(steps):
             split, partial = mentions(step, self.axis)
-            if split or not partial:
+            if not partial:
                 continue
             reduces = isinstance(step, Move) and self.axis not in step.via.axes and step.via.kind in kinds
-            if reduces or not wanted.isdisjoint(self.makes(step)):
+            if not split and (reduces or not wanted.isdisjoint(self.makes(step))):
                 ids.add(id(step))
-                wanted.update(key for key in self.reads(step) if self.axis in key[1].partial)
-        return frozenset(ids)
+                any_reduces |= reduces
+            elif not split:
+                continue
+            wanted.update(key for key in self.reads(step) if self.axis in key[1].partial)
+        return any_reduces, frozenset(ids)
 
     def take(self, step: Step):
         """Finds where a step runs."""

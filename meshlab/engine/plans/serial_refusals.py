@@ -6,12 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import functools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..code.operations import Operation
+from ..code.source import Source
+from ..errors import listed
+from ..planning.legality import LegalRules
 from ..planning.refusal import Refusal
 from ..planning.shared_steps import each_once
-from ..planning.step_keys import Key, reads
+from ..planning.step_keys import Key, makes, reads
 from ..planning.steps import Compute, Iterated, Move, Nested, Repeated, Step
 from ..programs.data import Program
 from .per_shard_collectives import PerShardCollective
@@ -25,62 +29,99 @@ class Refusals:
     Args:
         program: the program.
         axis: the serial axis.
-        dims: the dims on it, in words.
+        rules: the layout as it applies.
+        made_by: by key, the step that makes it, in the order of the steps.
     """
 
-    def __init__(self, program: Program, axis: str, dims: str):
-        self.program, self.axis, self.dims = program, axis, dims
-        self.off = f"Take {dims} off `{axis}`"
+    def __init__(self, program: Program, axis: str, rules: LegalRules, made_by: MadeBy):
+        self.program, self.axis, self.rules, self.made_by = program, axis, rules, made_by
+        by_scopes: dict[tuple[str, ...], list[str]] = {}
+        for dim, globs in rules.on(axis).items():
+            by_scopes.setdefault(globs, []).append(dim)
+        dims = (listed(dims) + (f" in {listed(globs)}" if globs else "") for globs, dims in by_scopes.items())
+        self.off = f"Take {' and '.join(dims)} off `{axis}`"
 
-    def needs(self, reader: Operation | None, maker: str, why: str = "") -> Refusal:
+    def needs(self, reader: Operation | None, maker: str, why: str = "", fix: str = "") -> Refusal:
         """Refuses what an operation needs of all iterations."""
         text = (
             f"{named(reader)} needs in each iteration over `{self.axis}` what only all of them together know: {maker}."
         )
-        fix = f"{self.off}, or let the function compute this from one block alone."
+        fix = fix or f"{self.off}, or let the function compute this from one block alone."
         return Refusal("serial", f"{text} {why}".strip(), fix, reader.source if reader else None)
 
-    def late(self, step: Step, key: Key, made_by: MadeBy, why: str) -> Refusal:
+    def late(self, step: Step, key: Key, why: str) -> Refusal:
         """Refuses a step that reads in an iteration what is known after the loop.
 
         Args:
             step: the step.
             key: that it reads.
-            made_by: by key, the step that makes it.
             why: why no loop in front can find it.
         """
-        return self.needs(self.reader(step, made_by), self.maker(key, made_by), why)
+        move = self.made_whole(key)
+        if isinstance(step, Move) and step.reshard == move.reshard:  # gathered to be cut otherwise
+            return self.moved_in_time(step)
+        maker, fix = self.maker(move, self.made_by)
+        return self.needs(self.reader(step), maker, why, fix)
 
-    def reader(self, step: Step, made_by: MadeBy) -> Operation | None:
+    def reader(self, step: Step) -> Operation | None:
         """Returns the operation that reads what a step reads: of a broadcast, the one that it is made for."""
         operation = operation_of(step)
         if operation is None or operation.outputs[0] not in self.program.broadcasts:
             return operation
-        readers = (each for each in made_by.values() if isinstance(each, Compute | Nested))
+        readers = (each for each in self.made_by.values() if isinstance(each, Compute | Nested))
         return next((each.operation for each in readers if operation.outputs[0] in each.operation.reads), operation)
 
-    def maker(self, key: Key, made_by: MadeBy) -> str:
-        """Says which operation makes what is known only after the loop: a sum, or what is gathered."""
-        seen: set[Key] = set()
-        step = made_by[key]
-        while not (isinstance(step, Move) and self.axis in step.via.axes):
-            seen.add(key)
-            key = next(
-                k for k in reads(step, self.program.original_of) if k in made_by and self.is_late(k, made_by, seen)
-            )
-            step = made_by[key]
-        if step.via.kind != "all-reduce":
-            return f"{self.program.value(step.name).label}, gathered for {named(step.cause.operation)}"
-        return f"the sum that {named(self.origin((step.value, step.start), made_by))} makes"
+    def made_whole(self, key: Key) -> Move:
+        """Returns the move after which all iterations together know what goes into a key."""
+        step = self.made_by[key]
+        while not self.makes_whole(step):
+            key = next(k for k in reads(step, self.program.original_of) if k in self.whole)
+            step = self.made_by[key]
+        assert isinstance(step, Move)
+        return step
 
-    def is_late(self, key: Key, made_by: MadeBy, seen: set[Key]) -> bool:
-        """Whether what is known only after the loop goes into a key, on a way that was not gone."""
-        if key in seen or key not in made_by:
-            return False
-        step = made_by[key]
-        if isinstance(step, Move) and self.axis in step.via.axes and step.via.kind != "slice":
-            return True
-        return any(self.is_late(k, made_by, seen) for k in reads(step, self.program.original_of))
+    def is_cause(self, key: Key, moved: Sequence[Move], lines: Collection[Source]) -> bool:
+        """Whether what is known after the loop is a problem of its own: not moved in time, nor for a refused line."""
+        move = self.made_whole(key)
+        reader = move.cause.operation
+        return all(move is not other for other in moved) and (reader is None or reader.source not in lines)
+
+    def makes_whole(self, step: Step) -> bool:
+        """Whether all iterations together know a value from a step on."""
+        return isinstance(step, Move) and self.axis in step.via.axes and step.via.kind != "slice"
+
+    @functools.cached_property
+    def whole(self) -> set[Key]:
+        """The keys into which goes what only all iterations together know."""
+        whole: set[Key] = set()
+        for key, step in self.made_by.items():
+            if self.makes_whole(step) or not whole.isdisjoint(reads(step, self.program.original_of)):
+                whole.add(key)
+        return whole
+
+    def maker(self, move: Move, made_by: MadeBy) -> tuple[str, str]:
+        """Says what all iterations together know, a sum or what is gathered, and its remedy, "" for the usual one."""
+        if move.via.kind == "all-reduce":
+            return f"the sum that {named(self.origin((move.value, move.start), made_by))} makes", ""
+        gathered = f"{self.program.value(move.name).label}, gathered for {named(move.cause.operation)}"
+        dim = self.program.dims_of(move.name)[move.via.axis] if move.via.kind == "all-gather" else None
+        reason, fix = self.only_in_some_scopes(move.cause.operation, dim)
+        return gathered + reason, fix
+
+    def only_in_some_scopes(self, reader: Operation | None, dim: str | None) -> tuple[str, str]:
+        """Says that a dim is on the axis in some scopes alone, not where an operation reads it, and what to do."""
+        rules, axis = self.rules, self.axis
+        if reader is None or dim is None or axis in rules.within(reader.scope).get(dim, ()):
+            return "", ""
+        off = rules.glob(reader.scope, dim)
+        if off:
+            fix = f"Put `{dim}` on `{axis}` in `{off}` as well, or take it off everywhere."
+            return f", for in `{off}` the rules have `{dim}` off `{axis}`", fix
+        globs = listed(rules.on(axis).get(dim, ()))
+        return (
+            f", for `{dim}` is on `{axis}` in {globs} alone",
+            f"Put `{dim}` on `{axis}` everywhere, or take it off in {globs}.",
+        )
 
     def origin(self, key: Key, made_by: MadeBy) -> Operation | None:
         """Returns the operation that makes a partial sum, in whatever block."""
@@ -108,21 +149,45 @@ class Refusals:
     def moved_in_time(self, step: Move) -> Refusal:
         """Refuses a move after which iterations would hold each other's blocks."""
         operation, value = step.cause.operation, self.program.value(step.name)
+        start, end = step.reshard.start, step.reshard.steps[-1].result
         text = (
-            f"{named(operation)} needs {value.label} as {step.via.result}, which is {step.start}: blocks of"
-            f" `{self.axis}`, which exist one after another, would change places ({step.via.kind})."
+            f"{named(operation)} needs {value.label} as {end}, which is {start}: blocks of `{self.axis}`, which exist"
+            " one after another, would change places."
         )
+        pairs = zip(self.program.dims_of(step.name), start.splits, end.splits, strict=True)
+        dims = [dim for dim, before, after in pairs if dim and before != after and self.axis in (*before, *after)]
         source = operation.source if operation else value.source
-        return Refusal(
-            "serial", text, f"Put what is renamed from {self.dims} on `{self.axis}` as well, or neither.", source
-        )
+        return Refusal("serial", text, self.in_place(operation, dims), source)
+
+    def in_place(self, operation: Operation | None, dims: Sequence[str]) -> str:
+        """Says how blocks of some dims keep their places where an operation reads them."""
+        if operation is not None and operation.name == "rename":
+            return f"Put what is renamed from {listed(dims)} on `{self.axis}` as well, or neither."
+        compute = self.rules.compute
+        for dim in dims:
+            elsewhere = compute.get(dim, ())
+            scoped = {glob: own for glob, own in self.rules.globs if own.get(dim, elsewhere) != elsewhere}
+            if scoped:
+                glob = next(iter(scoped))
+                there, others = {**compute, **scoped[glob]}, self.program.dims_in(glob) - {dim}
+                taken = {axis for other in others for axis in there.get(other, ())}
+                if elsewhere and taken.isdisjoint(elsewhere):
+                    return f"Give `{dim}` in {listed(scoped)} the axes that it has elsewhere: {'+'.join(elsewhere)}."
+                return f'Give `{dim}` in {listed(scoped)} no axes: {{"{glob}": {{"{dim}": None}}}}.'
+        return f"{self.off}."
 
     def in_blocks(self, steps: Iterable[Step]) -> Iterator[Refusal]:
         """Refuses sums that are needed whole in a block of an iteration: a layer, a rematerialised region."""
-        for step in steps:
-            for inner, *_ in each_once([step]) if isinstance(step, Nested) else ():
-                if isinstance(inner, Move) and self.axis in inner.via.axes and inner.via.kind != "slice":
-                    yield self.needs(inner.cause.operation, f"the sum that {named(self.summing(inner.value))} makes")
+        inner = (each for step in steps if isinstance(step, Nested) for each, *_ in each_once([step]))
+        moves = [each for each in inner if isinstance(each, Move) and self.makes_whole(each)]
+        every = (each for each, *_ in each_once(steps if moves else ()))
+        made_by = {key: each for each in every for key in makes(each, self.program.original_of)}
+        for move in moves:
+            if move.via.kind in ("all-reduce", "all-gather"):
+                maker, fix = self.maker(move, made_by)
+                yield self.needs(move.cause.operation, maker, fix=fix)
+            else:
+                yield self.moved_in_time(move)
 
     def between_shards(self, sent: Mapping[Operation, Mapping[PerShardCollective, int]]) -> Iterator[Refusal]:
         """Refuses per-shard implementations that would send something from one iteration to another."""

@@ -7,14 +7,16 @@ all micro-batches, which the first of them cannot know. A loop in front counts t
     then              1 / number
     the loop          forward, backward, divided by it           → gradients
 
-It may run whatever costs little. A contraction, or a loop, that both loops would have to run is not worth it, and not
-what the author of a batch norm meant by micro-batches: that is refused.
+It may run whatever costs little, and whatever the other one does not run: two steps of gradient descent in one function
+are two loops, and what the first contractions make besides is a result of the first loop. A contraction, or a loop,
+that both loops would have to run is not worth it, and not what the author of a batch norm meant by micro-batches: that
+is refused.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ..code.operations import Operation
 from ..planning.step_keys import Key, makes, reads
@@ -65,6 +67,14 @@ class Loops:
                 wanted.update(reads(step, self.original_of))
         return chosen[::-1]
 
+    def following(self, steps: Sequence[Step], chosen: Callable[[Step], bool]) -> set[Key]:
+        """Returns the keys that chosen steps make, and all that some steps make of these."""
+        keys: set[Key] = set()
+        for step in steps:
+            if chosen(step) or not keys.isdisjoint(reads(step, self.original_of)):
+                keys.update(makes(step, self.original_of))
+        return keys
+
     def read(self, steps: Iterable[Step]) -> set[Key]:
         """Returns the keys that steps read."""
         return {key for step in steps for key in reads(step, self.original_of)}
@@ -93,19 +103,44 @@ def two_loops(
     sums = _needed(loops.results, needed)
     if any(not result.is_sum for result in sums.values()):
         return "It is gathered from all iterations, and they read it again."
-    one = loops.closure(sums, loops.inside)
-    if loops.read(one) & (loops.made(early) | set(late)):
+    known = loops.made(early) | set(late)
+    if loops.read(loops.closure(sums, loops.inside)) & known:
         return "More than two loops would be needed."
     rest = [step for step in loops.after if all(step is not other for other in early)]
     left = _needed(loops.results, loops.read(rest) | set(outputs))
+    first = _in_front(loops, sums, left, known, sending)
+    one = loops.closure(first, loops.inside)
+    left = {key: result for key, result in left.items() if key not in first}
     two = loops.closure(left, loops.inside)
     chosen = set(map(id, two))
     twice = [step for step in one if id(step) in chosen and _is_heavy(step, sending)]
     if twice:
         named = [f"`{s.operation.name}` at {s.operation.source}" for s in twice if isinstance(s, Compute | Nested)]
         return f"A loop in front, to find it, would compute {named[0]} a second time."
-    front = Loop(one, tuple(sums.values())), early
+    front = Loop(one, tuple(first.values())), early
     return dataclasses.replace(loops, inside=two, after=rest, results=left, front=front)
+
+
+def _in_front(
+    loops: Loops,
+    sums: Mapping[Key, Result],
+    left: Mapping[Key, Result],
+    known: set[Key],
+    sending: Collection[Operation],
+) -> dict[Key, Result]:
+    """Returns the results of the loop in front: some sums, and what shares their contractions and can be known there.
+
+    A function that takes two steps returns the loss of the first one too, which the first gradient computes.
+    """
+    first = dict(sums)
+    late = loops.following(loops.inside, lambda step: not known.isdisjoint(reads(step, loops.original_of)))
+    while True:
+        heavy = {id(step) for step in loops.closure(first, loops.inside) if _is_heavy(step, sending)}
+        shared = loops.following(loops.inside, lambda step, heavy=heavy: id(step) in heavy) if heavy else set[Key]()
+        more = {key: r for key, r in left.items() if key in shared and key not in late and key not in first}
+        if not more:
+            return first
+        first |= more
 
 
 def _needed(results: Mapping[Key, Result], keys: Collection[Key]) -> dict[Key, Result]:

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from ..code.operations import Operation, walk
+from ..jax_compat import generator
 from ..rules import TRAITS
 from .data import Program
 
@@ -39,7 +40,8 @@ def is_key(array: Any) -> bool:
 
 def _draw(random: np.random.Generator, shape: tuple[int, ...], dtype: Any, bound: int | None, least: float) -> Any:
     if jax.numpy.issubdtype(dtype, jax.dtypes.prng_key):
-        return jax.random.key(int(random.integers(2**31)))
+        key = jax.random.key(int(random.integers(2**31)), impl=generator(dtype))
+        return jax.random.split(key, shape) if shape else key
     if jax.numpy.issubdtype(dtype, jax.numpy.integer):
         return random.integers(0, bound or 2, shape).astype(dtype)
     if dtype == np.bool_:

@@ -4,9 +4,10 @@
 
 JAX's default generator, Threefry, hashes the number of each element, counted through the whole array. So each device
 computes its own shard: it counts its elements by their place in the whole array. The other generators draw one long
-sequence, and run unsharded; so does Threefry while `jax_threefry_partitionable` is off.
+sequence, for all keys of an array together, and run unsharded; so does Threefry while `jax_threefry_partitionable` is
+off.
 
-Arrays of keys run through. The keys that one key is split into are few, and are computed unsharded.
+Arrays of Threefry's keys run through. The keys that one key is split into are few, and are computed unsharded.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from .table import NONE, Factors, Facts, Shape, rule, run_unsharded
 from .traits import NOWHERE, opaque
 
 _TRAITS = opaque(linear=NOWHERE, multiplies=None)
+# What draws from keys to make others of them, or numbers.
+_DRAWING = frozenset(("random_fold_in", "random_split", "random_gamma"))
 
 
 @rule("random_clone", "threefry2x32", traits=_TRAITS)
@@ -40,7 +43,10 @@ def _through(_operation: Operation, facts: Facts) -> Factors:
 def _keys(operation: Operation, facts: Facts) -> Factors:
     """Lets keys run through; the axes behind them belong to each key, and are unsharded."""
     values = (*operation.equation.invars, *operation.equation.outvars)
-    rank = min(len(v.aval.shape) for v in values if jnp.issubdtype(v.aval.dtype, dtypes.prng_key))
+    keys = [v.aval for v in values if jnp.issubdtype(v.aval.dtype, dtypes.prng_key)]
+    rank = min(len(key.shape) for key in keys)
+    if operation.name in _DRAWING and not all(is_threefry(key.dtype) for key in keys):
+        rank = 0
     shapes = (*facts.operands, *facts.results)
     axes = tuple(tuple(range(len(shape))) for shape in shapes)
     cut = len(facts.operands)
@@ -51,12 +57,13 @@ def _keys(operation: Operation, facts: Facts) -> Factors:
 def _random_bits(operation: Operation, facts: Facts) -> Factors:
     keys, bits = facts.operands[0], facts.results[0]
     counted = frozenset(range(len(keys), len(bits)))
-    counts = is_threefry(operation.equation.invars[0].aval.dtype) and setting("jax_threefry_partitionable")
+    alone = is_threefry(operation.equation.invars[0].aval.dtype)
+    counts = alone and setting("jax_threefry_partitionable")
     return Factors(
         (tuple(range(len(keys))),),
         (tuple(range(len(bits))),),
         per_shard=counted if counts else NONE,
-        unsharded=NONE if counts else counted,
+        unsharded=NONE if counts else counted if alone else frozenset(range(len(bits))),
     )
 
 

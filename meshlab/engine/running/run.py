@@ -160,8 +160,13 @@ def output_tree(plan: Plan, arrays: Sequence[Any]) -> Any:
     return jax.tree.unflatten(jax.tree.structure(plan.program.out_shapes), arrays)
 
 
-def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
+def flat_arguments(plan: Plan, args: Sequence[Any], given_to: str = "run()") -> list[Any]:
     """Returns the arrays of the arguments, in the program's order.
+
+    Args:
+        plan: the plan.
+        args: its arguments.
+        given_to: the method that was called with them, for errors.
 
     Raises:
         TraceError: an argument is no tree.
@@ -173,7 +178,7 @@ def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
     leaves, structure = jax.tree.flatten(tuple(args), is_leaf=is_tensor)
     if structure != program.structure:
         difference = _difference(program, args, structure)
-        raise RunError(f"{difference} Give run() the same arguments as ml.trace().")
+        raise RunError(f"{difference} Give {given_to} the same arguments as ml.trace().")
     arrays, problems = [], []
     for position, (leaf, argument) in enumerate(zip(leaves, program.arguments, strict=True)):
         array, problem = _array(leaf, program, argument, program.templates[position])

@@ -339,8 +339,11 @@ def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:
             place = _Reading(key)
             for dim, axes in value.items():
                 place.enter(dim, axes)
-            if key.startswith("@") and not key.strip("@/*? "):
-                problems.append(f"`{key}` names no scope: what is in none has the rules without one")
+            if key.startswith("@") and not key.strip("@/ "):
+                problems.append(
+                    f'`{key}` names no scope: write the name of one, {{"@core": {{"heads": "model"}}}}, say; what is in'
+                    " none has the rules without one"
+                )
             (scopes if key.startswith("@") else places).append((key, tuple(sorted(place.rules.items()))))
             sizes += place.sizes
             problems += place.problems

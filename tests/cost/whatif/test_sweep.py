@@ -336,6 +336,10 @@ def test_a_crossover_is_looked_for_up_to_any_number(high):
             lambda: ml.sweep(program().plan(ml.mesh("v5e", data=4, m=1), FSDP), m=2),
             r"the mesh axis `m` has one device, so that it shards nothing: plan it with 2",
         ),
+        (
+            lambda: ml.sweep(program().plan(ml.mesh("v5e", data=4, m=ml.serial(1)), FSDP), m=2),
+            r"the serial axis `m` has one iteration, so that nothing is in a loop: plan it with ml\.serial\(2\)",
+        ),
         (lambda: ml.crossover(PLAN, PLAN, "batch", 8, 4), r"must be numbers, 0 < low < high, not 8 and 4"),
         (lambda: ml.crossover(PLAN, PLAN, "batch", 1, float("inf")), r"0 < low < high, not 1 and inf"),
         (lambda: ml.crossover(PLAN, PLAN, "batch", Fraction(1, 10**400), 8), r"0 < low < high, not Fraction"),  # type: ignore[arg-type]

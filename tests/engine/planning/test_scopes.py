@@ -1,5 +1,7 @@
 """Compute rules by scope: paths, legality, crossings, merging; and what they are for."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -316,12 +318,25 @@ def test_layouts_are_read_written_and_combined_with_their_scopes():
         layout.to_string()
     with pytest.raises(LayoutError, match="`@core` is a scope, whose rules are a dict"):
         Layout.of({"@core": "model"})
-    with pytest.raises(LayoutError, match="`@` names no scope"):
+    with pytest.raises(LayoutError, match='`@` names no scope: write the name of one, {"@core": {"heads":'):
         Layout.of({"@": {"batch": "data"}})
     with pytest.raises(LayoutError, match='a scope is a path in one text: "@core/scores"'):
         Layout.of({"@core": {"scores": {"heads": "model"}}})
     with pytest.raises(LayoutError, match="scope_rules=5"):
         Layout((), (), 5)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_glob_of_every_scope_is_refused_with_what_to_write():
+    every = UNROLLED.plan(MESH, {"batch": "data", "@core": {"heads": "model"}}).program
+    for glob in ("@*", "@**", "@*/*", "@?*"):
+        problem = problems({glob: {"batch": "data", "seq": None}}, every)["unknown_scope"]
+        assert "names no scope of its own" in problem.text
+        assert 'Write {"batch": "data", "seq": None} for all of the program. Name one' in problem.fix
+        assert "`@core`" in problem.fix
+    scopeless = ml.trace(lambda x: x * 2, ml.f32[Batch])
+    assert "opens none: with jax.named_scope" in problems({"@*": {"batch": "data"}}, scopeless)["unknown_scope"].fix
+    (name,) = re.findall(r"Did you mean (.*)\?", problems({"@coer": {"batch": "data"}}, every)["unknown_scope"].fix)
+    assert name.count("`@core`") == 1
 
 
 def test_a_remedy_takes_a_dim_off_in_its_scope():

@@ -41,6 +41,29 @@ def test_all_problems_are_one_error():
     assert {problem.code for problem in problems} >= {"serial", "not_divisible"}
 
 
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ({"p/*": {"embed": "micro"}}, r"At `p/\*`: `embed` cannot .* Leave `embed` out of the rules of `p/\*`\."),
+        ({"p/emb?": {"embed": "micro"}}, r"At `p/emb`: .* out of the rules of `p/emb`\."),
+        ({"p/*": {"embed": "data"}, "*/emb": {"embed": "micro"}}, r"At `\*/emb`: "),
+        ({"out/*": {"embed": "data+micro"}}, r"At `out/\*`: .* Store it with `embed` on `data`\."),
+    ],
+    ids=str,
+)
+def test_what_is_stored_in_time_is_told_by_the_glob_that_was_written(rules, told):
+    def step(p, x):
+        return {"emb": p["emb"] - 0.1 * (x @ p["emb"]).sum()}
+
+    shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((4, 6), (8, 4))]
+    program = ml.trace(step, ml.named({"emb": shapes[0]}, "embed h"), ml.named(shapes[1], "batch embed"))
+    assert "out/emb" in program.places  # carried: it has the rules of `p/emb`
+    with pytest.raises(ml.LayoutError) as error:
+        program.plan(ml.mesh(data=2, micro=ml.serial(2)), rules)
+    (problem,) = error.value.problems
+    assert re.search(told, str(problem)), problem
+
+
 def test_the_zones_of_a_board_know_it():
     program = ml.trace(lambda x: (x.max("rows"), x.sum("batch")), ml.f32[Batch, Rows])
     table = program.refusals(ml.mesh(data=2, micro=ml.serial(2)))

@@ -184,3 +184,22 @@ def test_elements_are_counted_through_arrays_of_any_size(shape, part, firsts):
         for size, first, p in zip(shape, firsts, place, strict=True):
             wanted = wanted * size + first + p
         assert (int(high[place]), int(low[place])) == (wanted >> 32, wanted % 2**32)
+
+
+KEYED = {
+    "numbers": lambda key: jax.random.normal(key, (16,)),
+    "keys": lambda key: jax.random.key_data(jax.random.split(key, 3)),
+    "folded": lambda key: jax.random.key_data(jax.random.fold_in(key, 3)),
+    "gamma": lambda key: jax.random.gamma(key, 2.0, (16,)),
+}
+
+
+@pytest.mark.parametrize("generator", ["rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("name", KEYED)
+def test_generators_of_sequences_draw_for_all_keys_together(name, generator):
+    """What they draw for a key depends on those beside it: under `vmap` the first one counts."""
+    keys = jax.random.split(jax.random.key(0, impl=generator), 8)
+    plan = ml.trace(jax.vmap(KEYED[name]), ml.named(keys, "chain")).plan(X4, "chain:x")
+    report = plan.check(keys)
+    assert report.ok, report
+    assert [kind for kind, *_ in moved(plan)] == ["all-gather"]

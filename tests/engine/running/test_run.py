@@ -120,6 +120,9 @@ def test_dims_in_another_order_are_told():
 def test_another_tree_is_told(args):
     with pytest.raises(RunError, match=r"The plan (takes|is missing|does not know) .* Give run\(\) the same arguments"):
         PLAN.run(*args)
+    if args:  # without any, a check draws them
+        with pytest.raises(RunError, match=r"The plan (takes|is missing|does not know) .* Give check\(\) the same"):
+            PLAN.check(*args)
 
 
 def test_what_is_missing_and_too_much_is_named():

@@ -7,7 +7,7 @@ import optax
 import pytest
 
 import meshlab as ml
-from meshlab.engine.planning.steps import Iterated
+from meshlab.engine.planning.steps import Iterated, Nested
 from tests.engine.small_programs import moved
 
 Batch, Rows, Hidden, Classes = ml.dims(batch=32, rows=8, hidden=16, classes=4)
@@ -215,3 +215,105 @@ def test_temporary_memory_falls_with_the_number_of_micro_batches():
         for n in (1, 4, 16)
     ]
     assert sizes[0] > 2 * sizes[1] > 2 * sizes[2]
+
+
+def regression(update):
+    """A step of a least-squares fit, in plain JAX: what becomes of `w`, by its gradient and the loss."""
+
+    def fit(w, x, y):
+        value, grad = jax.value_and_grad(lambda w: jnp.square(x @ w - y).mean())(w)
+        return update(w, grad, value), value
+
+    return ml.trace(fit, *regression_arguments())
+
+
+def regression_arguments():
+    """Weights, data and targets of a least-squares fit."""
+    shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((4,), (8, 4), (8,))]
+    return [ml.named(shape, names) for shape, names in zip(shapes, ("d", "batch d", "batch"), strict=True)]
+
+
+# Updates that a branch makes or skips: a sum of all micro-batches would wait in them.
+BRANCHES = {
+    "skipped": lambda w, g, v: jax.lax.cond(jnp.isfinite(v), lambda: w - 0.1 * g, lambda: w),
+    "given as operands": lambda w, g, v: jax.lax.cond(v > 0, lambda w, g: w - 0.1 * g, lambda w, g: w, w, g),
+    "by a weight": lambda w, g, v: jax.lax.cond(w[0] > 0, lambda: w - 0.1 * g, lambda: w),
+    "unscaled": lambda w, g, v: w - jax.lax.cond(jnp.isfinite(v), lambda: g / 3, lambda: jnp.zeros_like(g)),
+    "three": lambda w, g, v: jax.lax.switch(jnp.int32(v) % 3, [lambda: w - 0.1 * g, lambda: w, lambda: w + g * v]),
+    "summed": lambda w, g, v: jax.lax.cond(v > 0, lambda: w - 0.1 * g.sum(), lambda: w),
+    "two deep": lambda w, g, v: jax.lax.cond(
+        v > 0, lambda: jax.lax.cond(v > 1, lambda: w - 0.1 * g, lambda: w + 2 * g), lambda: w
+    ),
+    "a loop in it": lambda w, g, v: jax.lax.cond(
+        v > 0, lambda: jax.lax.fori_loop(0, 3, lambda i, u: u - 0.1 * g * u, w), lambda: w
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_branches_behind_the_loop_read_sums_of_all_iterations(name):
+    program = regression(BRANCHES[name])
+    plan = ok(program.plan(DATA, "batch:data+micro"))
+    (loop,) = loops(plan)
+    assert not any(isinstance(step, Nested) for step in loop.steps)
+    assert [c.times for c in plan.collectives] == [1, 1]
+    sharded = {"batch": "data+micro", "w": {"d": "data"}}
+    ok(program.plan(DATA, sharded))
+    ok(program.plan(ml.mesh(data=2, micro=ml.serial(4, reduce="each")), "batch:data+micro"))
+
+
+def test_a_gradient_that_a_branch_skips_is_scattered_in_each_iteration():
+    plan = ok(regression(BRANCHES["skipped"]).plan(DATA, {"batch": "data+micro", "w": {"d": "data"}}))
+    assert times_of(plan, "reduce-scatter") == times_of(plan, "all-gather") == [4]
+
+
+@pytest.mark.parametrize("linear", [lambda w, s: s.sum() * w, lambda w, s: s * 2, lambda w, s: s], ids=["×", "2", "1"])
+def test_branches_in_an_iteration_read_addends_of_it(linear):
+    """What is linear in a sum is computed after the loop, unless an iteration's branches read it beside their block."""
+
+    def fn(x, w):
+        s = linear(w, x.sum(0))
+        return jax.lax.cond(w[0] > 0, lambda: (x * 2, s * 2), lambda: (x, s * 3))
+
+    x, w = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((8, 4), (4,)))
+    program = ml.trace(fn, ml.named(x, "batch d"), ml.named(w, "d"))
+    (loop,) = loops(ok(program.plan(DATA, "batch:data+micro")))
+    assert any(isinstance(step, Nested) for step in loop.steps)
+
+
+def test_sums_that_branches_make_and_read_in_an_iteration_are_refused():
+    def centred(x, w):
+        return jax.lax.cond(w[0] > 0, lambda: x - x.sum(0), lambda: x)
+
+    x, w = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((8, 4), (4,)))
+    program = ml.trace(centred, ml.named(x, "batch d"), ml.named(w, "d"))
+    with pytest.raises(ml.LayoutError, match=r"`sub` at .* needs in each iteration .* the sum that `reduce_sum` at"):
+        program.plan(MICRO, "batch:micro")
+
+    def both(x, w):
+        summed = w * x.sum()
+        return jax.lax.cond(w[0] > 0, lambda: (x - x.sum(0), w + summed * 2), lambda: (x, w))
+
+    program = ml.trace(both, ml.named(x, "batch d"), ml.named(w, "d"))
+    with pytest.raises(ml.LayoutError, match=r"2 problems:(\n.*`(sub|add)` at .* the sum that `reduce_sum` at .*){2}"):
+        program.plan(MICRO, "batch:micro")
+
+
+@pytest.mark.parametrize(
+    "returned", [lambda *all: all, lambda w, *_: w, lambda w, p, v1, v2: (w, v1 + v2)], ids=["all", "weights", "sum"]
+)
+def test_two_steps_in_one_function_are_two_loops(returned):
+    def gradient(w, x, y):
+        return jax.value_and_grad(lambda w: jnp.square(x @ w - y).mean())(w)
+
+    def steps(w, x, y):
+        predicted = x @ w
+        first, grad = gradient(w, x, y)
+        w -= 0.1 * grad
+        second, grad = gradient(w, x, y)
+        return returned(w - 0.1 * grad, predicted, first, second)
+
+    plan = ok(ml.trace(steps, *regression_arguments()).plan(DATA, "batch:data+micro"))
+    front, loop = loops(plan)
+    # Each computes one forward and one backward product, and nothing again.
+    assert [sum(str(step).startswith("dot_general") for step in each.steps) for each in (front, loop)] == [2, 2]

@@ -146,6 +146,31 @@ def test_other_arguments_are_drawn_too():
     assert truth.array.dtype == bool
 
 
+@pytest.mark.parametrize("generator", ["threefry2x32", "rbg"])
+@pytest.mark.parametrize(
+    ("mesh", "layout"),
+    [
+        (ml.mesh(), None),
+        (X4, "chain:x"),
+        (ml.mesh(x=2, micro=ml.serial(2)), "chain:x+micro"),
+        (ml.mesh(x=3), "chain:x"),
+    ],
+    ids=["one device", "split", "serial", "padded"],
+)
+def test_arrays_of_keys_are_drawn_of_their_generator(generator, mesh, layout):
+    keys = jax.random.split(jax.random.key(0, impl=generator), 8)
+    program = ml.trace(
+        lambda keys: (jax.vmap(lambda key: jax.random.normal(key, (3,)))(keys), keys), ml.named(keys, "chain")
+    )
+    (drawn,) = drawn_arguments(program)
+    assert drawn.dtype == keys.dtype
+    assert len(jnp.unique(jax.random.key_data(drawn), axis=0)) == 8
+    plan = program.plan(mesh, layout, pad=True)
+    report = plan.check()
+    assert report.ok, report
+    assert plan.check(keys).ok
+
+
 def test_data_may_be_given():
     data = np.ones((8, 16), np.float32), np.ones((16, 8), np.float32)
     assert PROGRAM.plan(X4, "b:x").check(*data).ok

@@ -1,0 +1,146 @@
+"""A serial axis in some scopes alone: what is refused says where the dim is whole, and the remedy holds."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import meshlab as ml
+from tests.engine.small_programs import moved
+
+BOTH = ml.mesh(data=2, micro=ml.serial(2))
+
+
+def f32(*shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def ids(*shape):
+    return jax.ShapeDtypeStruct(shape, jnp.int32)
+
+
+def trained(loss):
+    def step(params, *data):
+        value, grads = jax.value_and_grad(loss)(params, *data)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, params, grads), value
+
+    return step
+
+
+def in_layers(params, x, y):
+    with jax.named_scope("below"):
+        x = jnp.tanh(x @ params["below"])
+    with jax.named_scope("core"):
+        x = jnp.tanh(x @ params["core"])
+    return jnp.square((x @ params["above"]).sum(1) - y).mean()
+
+
+NAMES = {"below": "d h", "core": "h e", "above": "e d"}
+NET = ml.trace(
+    trained(in_layers),
+    ml.named({"below": f32(4, 6), "core": f32(6, 6), "above": f32(6, 4)}, NAMES),
+    ml.named(f32(8, 4), "batch d"),
+    ml.named(f32(8), "batch"),
+)
+
+
+def looked_up(tables, users, items, ratings):
+    with jax.named_scope("lookup"):
+        of_users, of_items = tables["users"][users], tables["items"][items]
+    return jnp.square((of_users * of_items).sum(1) - ratings).mean()
+
+
+TABLES = ml.trace(
+    trained(looked_up),
+    ml.named({"users": f32(8, 4), "items": f32(8, 4)}, {"users": "users d", "items": "items d"}),
+    *(ml.named(each, "batch") for each in (ids(8), ids(8), f32(8))),
+)
+
+
+def refused(program, layout, mesh=BOTH):
+    with pytest.raises(ml.LayoutError) as error:
+        program.plan(mesh, layout)
+    texts = list(map(str, error.value.problems))
+    assert not any("none" in text for text in texts)
+    return texts
+
+
+def test_a_dim_on_a_serial_axis_in_one_scope_alone_is_told():
+    texts = refused(NET, {"@core": {"batch": "micro"}})
+    wanted = (
+        r"needs in each iteration over `micro` .* gathered for `dot_general` at .*:\d+, for `batch` is on `micro` in"
+        r" `@core` alone\. .* Put `batch` on `micro` everywhere, or take it off in `@core`\."
+    )
+    assert all(re.search(wanted, text) for text in texts), texts
+    assert NET.plan(BOTH, "batch:micro").check().ok
+    texts = refused(NET, {"@core": {"batch": "micro"}, "@below": {"batch": "micro"}})
+    assert any("is on `micro` in `@core`, `@below` alone" in text for text in texts), texts
+
+
+def test_a_sum_in_a_scope_alone_is_told_with_the_scope():
+    def loss(w, x):
+        with jax.named_scope("core"):
+            y = x @ w
+            return jnp.square(y - y.mean(0)).mean()
+
+    program = ml.trace(trained(loss), ml.named(f32(4, 4), "d e"), ml.named(f32(8, 4), "batch d"))
+    texts = refused(program, {"@core": {"batch": "micro"}})
+    assert any("Take `batch` in `@core` off `micro`, or let the function" in text for text in texts), texts
+
+
+def test_a_scope_that_takes_a_dim_off_a_serial_axis_is_told():
+    texts = refused(NET, {"batch": "data+micro", "@core": {"batch": "data"}})
+    wanted = (
+        r"gathered for `dot_general` at .*:\d+, for in `@core` the rules have `batch` off `micro`\. .*"
+        r" Put `batch` on `micro` in `@core` as well, or take it off everywhere\."
+    )
+    assert any(re.search(wanted, text) for text in texts), texts
+
+
+def test_blocks_that_a_scope_asks_for_otherwise_are_told_with_the_scope():
+    texts = refused(NET, {"batch": "data+micro", "@core": {"batch": "micro"}})
+    wanted = (
+        r"needs .* as \[(data\+)?micro, ·\], which is \[(data\+)?micro, ·\]: blocks of `micro`, which exist one after"
+        r" another, would change places\. Give `batch` in `@core` the axes that it has elsewhere: data\+micro\.$"
+    )
+    assert all(re.search(wanted, text) for text in texts), texts
+
+
+def test_tables_that_are_looked_up_in_blocks_of_a_serial_axis_alone_are_told_what_works():
+    layout = {"users": "data", "items": "data", "batch": "data+micro"}
+    # `data` splits the tables there: the axes that the batch has elsewhere would not do.
+    wanted = r'would change places\. Give `batch` in `@lookup` no axes: {"@lookup": {"batch": None}}\.$'
+    texts = refused(TABLES, layout | {"@lookup": {"batch": "micro"}})
+    assert all(re.search(wanted, text) for text in texts), texts
+    assert TABLES.plan(BOTH, layout | {"@lookup": {"batch": None}}).check().ok
+
+
+def test_blocks_in_one_scope_alone_are_named_in_causes():
+    def step(w, x):
+        with jax.named_scope("core"):
+            y = (x @ w).sum(0)
+        return y
+
+    plan = ml.trace(step, ml.named(f32(4, 4), "d e"), ml.named(f32(8, 4), "batch d")).plan(
+        BOTH, {"@core": {"batch": "data+micro"}, "w": {"d": "data"}}
+    )
+    assert plan.check().ok
+    assert [kind for kind, *_ in moved(plan)]
+    assert "micro-batches" in str(plan.explain())
+
+
+def test_what_a_layer_gathers_is_told_with_the_scope():
+    def layer(x, w):
+        with jax.named_scope("below"):
+            x = jnp.tanh(x @ w)
+        with jax.named_scope("core"):
+            return jnp.tanh(x @ w), None
+
+    def deep(weights, x):
+        return jnp.square(jax.lax.scan(layer, x, weights)[0]).mean()
+
+    program = ml.trace(deep, ml.named(f32(3, 4, 4), "layers _ d"), ml.named(f32(8, 4), "batch d"))
+    texts = refused(program, {"batch": "micro", "@core": {"batch": None}})
+    wanted = r"needs in each iteration .*, gathered for `dot_general` at .*, for in `@core` the rules have `batch` off"
+    assert any(re.search(wanted, text) for text in texts), texts
