@@ -314,9 +314,7 @@ class _Reading:
 
     def _axes(self, value: Any, given: str) -> Axes:
         if isinstance(value, Mapping) and self.place:
-            name = given.split("`")[-2]
-            word = "scope" if self.place.startswith("@") else "place"
-            self.problems.append(f'{given}; a {word} is a path in one text: "{self.place}/{name}"')
+            self.problems.append(f"{given}; {_unnested(self.place, given.split('`')[-2])}")
             return ()
         axes = () if value is None else tuple(value.split("+")) if isinstance(value, str) else value
         if not isinstance(axes, tuple | list) or not all(isinstance(a, str) and a for a in axes):
@@ -330,6 +328,17 @@ class _Reading:
         else:
             return tuple(axes)
         return ()
+
+
+def _unnested(place: str, name: str) -> str:
+    """Says how rules that were given inside the rules of a place or scope are written."""
+    if place.startswith("@") and not name.startswith("@") and ("*" in name or "/" in name):
+        path = f'; or, if scopes are meant, "{place}/{name}"' if "*" not in name else ""
+        return f'storage has no scope: write "{name}" beside "{place}", not in it{path}'
+    if name.startswith("@") and not place.startswith("@"):
+        return f'storage has no scope: write "{name}" beside "{place}", not in it'
+    word = "scope" if place.startswith("@") else "place"
+    return f'a {word} is a path in one text: "{place}/{name.removeprefix("@")}"'
 
 
 def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:

@@ -318,8 +318,15 @@ def test_layouts_are_read_written_and_combined_with_their_scopes():
         Layout.of({"@core": "model"})
     with pytest.raises(LayoutError, match="`@` names no scope"):
         Layout.of({"@": {"batch": "data"}})
-    with pytest.raises(LayoutError, match='a scope is a path in one text: "@core/scores"'):
-        Layout.of({"@core": {"scores": {"heads": "model"}}})
+    for nested in ({"@core": {"@scores": {"heads": "model"}}}, {"@core": {"scores": {"heads": "model"}}}):
+        with pytest.raises(LayoutError, match='a scope is a path in one text: "@core/scores"'):
+            Layout.of(nested)
+    with pytest.raises(LayoutError, match=r'storage has no scope: write "params/\*" beside "@core", not in it\.'):
+        Layout.of({"@core": {"params/*": {"heads": "model"}}})
+    with pytest.raises(LayoutError, match='write "out/0" beside .* or, if scopes are meant, "@core/out/0"'):
+        Layout.of({"@core": {"out/0": {"heads": "model"}}})
+    with pytest.raises(LayoutError, match=r'storage has no scope: write "@core" beside "params/\*", not in it'):
+        Layout.of({"params/*": {"@core": {"heads": "model"}}})
     with pytest.raises(LayoutError, match="scope_rules=5"):
         Layout((), (), 5)  # pyright: ignore[reportArgumentType]
 
