@@ -30,7 +30,7 @@ from ..programs.resize import resized
 from ..programs.scoped import scoped
 from ..running import run
 from ..running.compiler_process import Cancel, Progress
-from ..specs.layout import Layout, LayoutLike
+from ..specs.layout import Layout, LayoutLike, on_mesh
 from ..specs.mesh import Mesh
 from ..specs.spec import Grid
 from ..verifying import check, xla_partitioner
@@ -228,8 +228,9 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
     """
     with no_collection():
         rules = legality.resolve(program, mesh, layout, pad)
-        program = scoped(program, mesh, Layout.of(layout))
+        layout = on_mesh(Layout.of(layout), mesh)
+        program = scoped(program, mesh, layout)
         grid = Grid(mesh.axes, rules.padded)
         planned = plan_steps(program, rules, grid, outline(program))
-        plan = Plan(program, mesh, Layout.of(layout), rules, planned)
+        plan = Plan(program, mesh, layout, rules, planned)
         return divided(plan) if rules.serial else plan

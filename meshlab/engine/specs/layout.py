@@ -36,6 +36,7 @@ from ..errors import LayoutError, numbered, shown
 from ..tensors.dims import Dim, is_name
 from .axis_rules import written_rules
 from .combination import combined, in_both_scopes
+from .mesh import Mesh
 from .mesh_tf_string import mesh_tf_string
 from .spec import Axes
 
@@ -58,7 +59,6 @@ class Layout:
         scope_rules: the same, of globs over scopes, each with its `@`.
         whole: dims that were given no axes: no rule comes of them, but their names are checked as others are.
         sizes: (place or scope, dim, size) of dims that were given as `ml.Dim`; the place is "" for compute rules.
-
         serial: mesh axes that are known to be serial, and so come last in a dim's axes where layouts are combined.
 
     Raises:
@@ -186,8 +186,8 @@ class Layout:
         """Returns the layout as Mesh TensorFlow writes it: `"batch:data;hidden:model"`, which `Layout.of` reads back.
 
         Raises:
-            LayoutError: it says what that form cannot: rules at places or in scopes, several axes for a dim, optional
-                dims; all of it is listed.
+            LayoutError: it says what that form cannot: rules at places or in scopes, several axes for a dim, axes in
+                time, optional dims; all of it is listed.
         """
         return mesh_tf_string(self)
 
@@ -197,7 +197,8 @@ class Layout:
         `ml.layouts.from_axis_rules` reads them back.
 
         Raises:
-            LayoutError: it says what such rules cannot: rules at places, optional dims; all of it is listed.
+            LayoutError: it says what such rules cannot: rules at places or in scopes, axes in time, optional dims; all
+                of it is listed. Only a mesh knows which axes are in time; so `plan.layout` does, and a preset's.
         """
         return written_rules(self)
 
@@ -207,6 +208,13 @@ class Layout:
 
         by_glob = (*self.place_rules, *self.scope_rules)
         return " · ".join(filter(None, [text(self.dim_rules), *(f"{g}: {text(r)}" for g, r in by_glob)]))
+
+
+def on_mesh(layout: Layout, mesh: Mesh) -> Layout:
+    """Returns a layout that knows which of its axes are serial on a mesh."""
+    used = {axis for _, axes in layout.dim_rules for axis in axes}
+    serial = tuple(dict.fromkeys((*layout.serial, *(axis for axis in mesh.serial if axis in used))))
+    return layout if serial == layout.serial else dataclasses.replace(layout, serial=serial)
 
 
 def _taken_off(one: Layout, other: Layout) -> list[str]:
