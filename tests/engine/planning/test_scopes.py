@@ -348,3 +348,10 @@ def test_results_do_not_depend_on_scopes():
     x = ml.tensor(jnp.asarray(rng.normal(size=(4, 16, 32)), jnp.float32), Batch, Seq, Embed)
     plain = program.plan(MESH).run(params, x)
     assert np.allclose(program.plan(MESH, ULYSSES).run(params, x), plain, rtol=1e-5)
+
+
+def test_a_program_lists_its_scopes_as_layouts_write_them():
+    assert {"@layer_0/attention", "@layer_0/attention/core", "@layer_1/ffn"} <= set(UNROLLED.scopes)
+    for scope in UNROLLED.scopes:
+        assert UNROLLED.plan(MESH, {scope: {"batch": "data"}})
+    assert ml.trace(lambda x: x + 1, ml.f32[Batch,]).scopes == ()
