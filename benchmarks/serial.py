@@ -66,18 +66,19 @@ def rows() -> tuple[Row, ...]:
 
 
 def table() -> str:
-    """Returns the table of the page."""
+    """Returns the table of the page, and behind it why models are refused, each reason once."""
     heads = [f"{n} micro-batches" if n > 1 else "one batch" for n in COUNTS]
     lines = [f"| model | {' | '.join(heads)} | at 4, of one batch | reduced over 2 devices |", "| --- |" + " --- |" * 5]
+    reasons = list(dict.fromkeys(each.refusal for each in rows() if each.refusal))
     for each in rows():
         name = each.model.name
         if each.refusal:
-            lines.append(f"| {name} | refused: {each.refusal} | | | | |")
+            lines.append(f"| {name} | refused ({reasons.index(each.refusal) + 1}) | | | | |")
             continue
         share = f"{each.temporaries[-1] / each.temporaries[0]:.2f}" if each.temporaries[0] else ""
         sizes = " | ".join(f"{size:,}" for size in each.temporaries)
         lines.append(f"| {name} | {sizes} | {share} | {each.reduced:,} B |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"\n({number}) {reason}" for number, reason in enumerate(reasons, 1))])
 
 
 if __name__ == "__main__":

@@ -12,9 +12,10 @@ from benchmarks.techniques.table import ROWS
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("page", ["docs/architecture.md", "docs/dialects.md", "docs/serial.md"])
+@pytest.mark.parametrize("page", ["architecture", "dialects", "scopes", "serial", "techniques"])
 def test_pages_run_as_printed(page):
-    results = doctest.testfile(str(ROOT / page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    path = str(ROOT / "docs" / f"{page}.md")
+    results = doctest.testfile(path, module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert results.attempted > 5
     assert results.failed == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import textwrap
 from collections.abc import Iterator
@@ -41,6 +42,7 @@ def _brief() -> Iterator[str]:
         collectives = "<br>".join(
             f"{times:,} {kind} over `{'+'.join(axes)}`" for (kind, axes), (times, _) in row.sent("large").items()
         )
+        collectives = collectives or "none"
         cells = f"[{row.name}](#{anchor(row.name)})", collectives, sent(row), row.there, row.here
         yield f"| {' | '.join(cells)} |"
 
@@ -86,14 +88,29 @@ def _technique(row: Technique) -> Iterator[str]:
     yield ""
     yield from (_paragraph(f"*There:* {row.there} *Here:* {row.here} {row.remark}".rstrip()), "")
     yield from ("```python", *_code(row.written, layout), "```", "")
+    if not row.terms:
+        yield "No device sends anything."
+        return
     yield "| sent | collective | over | times | bytes of the operands on a device |"
     yield "| --- | --- | --- | --- | --- |"
     yield from (_line(term, names) for term in row.terms)
     yield ""
+    if defined := [f"`{name} = {formula}`" for name, formula in _defined(row)]:
+        yield from (_paragraph(f"Here {', '.join(defined)}."), "")
     yield _paragraph(
         f"In all a device of a ring sends `{row.law}` = {round(counted):,} bytes"
         f"{', and what is in italics.' if any(term.beside for term in row.terms) else '.'}"
     )
+
+
+def _defined(row: Technique) -> Iterator[tuple[str, str]]:
+    """Yields what the formulas of a technique call by a name, in the order in which it is defined."""
+    waiting, used = [row.law, *(text for term in row.terms for text in (term.times, term.total))], set[str]()
+    while waiting:
+        names = {node.id for node in ast.walk(ast.parse(waiting.pop())) if isinstance(node, ast.Name)} - used
+        used |= names
+        waiting += [row.step.defined[name] for name in names if name in row.step.defined]
+    yield from ((name, formula) for name, formula in row.step.defined.items() if name in used)
 
 
 def _code(written: str, layout: ml.Layout) -> Iterator[str]:

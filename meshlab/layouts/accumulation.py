@@ -9,7 +9,6 @@ micro-batch to the next, and what reads the sum alone, the optimizer, runs behin
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,8 +56,7 @@ def accumulate(
     dim = batch_dim(request, recognised(request, params, state), batch)
     if axis is None or dim is None:
         return request.layout({})
-    layout = request.layout(dict.fromkeys((dim, *_renamed(program, dim)), axis))
-    return dataclasses.replace(layout, serial=(axis,))
+    return request.layout(dict.fromkeys((dim, *_renamed(program, dim)), axis))
 
 
 def _axis(request: Request, given: Any) -> str | None:

@@ -12,10 +12,10 @@ from typing import Any
 
 from ..engine.errors import LayoutError, closest, listed, shown
 from ..engine.programs.data import Program
-from ..engine.programs.scoped import scopes
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
-from ..engine.specs.scopes import matches
+from .core import is_scope, refuse_projections
+from .keys import with_keys
 from .model import SEQUENCE, Dims, dims_named, fitting
 from .request import Request
 
@@ -38,6 +38,9 @@ def context_parallel(
     "gather": keys and values are all-gathered in each layer, and their gradients reduce-scattered. "ulysses": queries,
     keys, values and what attention returns change from a split sequence to split heads and back, by 4 all-to-alls in
     the forward and 4 in the backward pass; rematerialised layers send queries, keys, values and the result once more.
+    Of a program in plain JAX or Flax rename the keys' positions first, `program.rename({"~seq": "kv"})`: no layout can
+    say how a made-up name is split, and gradients of keys and values would be all-reduced, or gathered besides. For
+    `kv` there are then rules outside of the core, or where there is none in the scopes of the keys' projections.
     Sources: https://arxiv.org/abs/2407.21783, https://arxiv.org/abs/2309.14509.
 
     Args:
@@ -48,7 +51,8 @@ def context_parallel(
         seq: the dims of the sequence; by default those of `seq`, `source`, `length`, `blocks` and `rows` that fit.
         heads: of "ulysses", the dims that are split in its stead; by default `heads`, `num_heads` or `q_heads`.
         core: of "ulysses", the scope around what relates positions: `with jax.named_scope("core"):` around scores,
-            softmax and their product with the values, and around whatever renames the keys' sequence.
+            softmax and their product with the values, and around whatever renames the keys' sequence; not around
+            projections. Of "gather" it is where the keys' positions, if they have a name of their own, stay whole.
 
     Returns:
         `{"seq": "context"}`, or `{"seq": "context", "@core": {"seq": None, "heads": "context"}}`, say.
@@ -62,7 +66,7 @@ def context_parallel(
     request = Request("context_parallel", program, mesh)
     axes = request.axes("context", context, "context", "seq", "model")
     inside: dict[str, Any] = {}
-    if kind == "ulysses" and axes:
+    if kind == "ulysses" and axes and is_scope(request, core):
         inside = _heads(request, axes, heads, core)
     if not axes or request.problems:
         return request.layout({})
@@ -71,30 +75,26 @@ def context_parallel(
         scoped = {core: dict.fromkeys(names) | inside} if inside else {}
         return dict.fromkeys(names, axes) | scoped
 
-    if seq is not None:
-        names = request.names("seq", seq)
-    else:
-        known = dims_named(program.dims_in(core) if inside else program.dims, SEQUENCE)
-        names = fitting(request, known, rules)
-    if not names and not request.problems:
-        text = f"No dim called {listed(SEQUENCE)} fits `{'+'.join(axes)}`."
-        request.refuse("unknown_dim", text, 'Name another, as in seq="tokens".')
-    candidates = request.candidates(program.dims, axes) if request.problems else ""
-    return request.layout(rules(names) if names else {}, candidates)
+    there = program.dims_in(core) if inside else program.dims
+    known = request.names("seq", seq) if seq is not None else dims_named(there, SEQUENCE)
+    if request.problems:
+        return request.layout({}, request.candidates(program.dims, axes))
+    if inside:
+        refuse_projections(request, known, tuple(inside), axes, core)
+    if request.problems:
+        return request.layout({})
+    names = known if seq is not None else fitting(request, known, rules)
+    if names:
+        return request.layout(with_keys(request, rules(names), names, axes, core))
+    reasons = "".join(f" {refusal.text}" for refusal in request.refusals(rules(known[:1]))) if known else ""
+    text = f"No dim called {listed(SEQUENCE)} fits `{'+'.join(axes)}`.{reasons}"
+    request.refuse("unknown_dim", text, 'Name another, as in seq="tokens".')
+    return request.layout({}, request.candidates(program.dims, axes))
 
 
 def _heads(request: Request, axes: tuple[str, ...], heads: Dims | None, core: str) -> dict[str, Any]:
-    """Returns the rules for heads in the core of attention; that there is no such scope or dim is a problem."""
-    program = request.program
-    if not any(matches(core, scope) for scope in scopes(program)):
-        names = dict.fromkeys(f"@{name}" for scope in scopes(program) for name in scope)
-        text = f"No operation is in a scope `{core}`; the program's scopes are {listed(names)}."
-        fix = (
-            'Open one around scores, softmax and their product, with jax.named_scope("core"): …; or name it: core="@…".'
-        )
-        request.refuse("unknown_scope", text, fix)
-        return {}
-    there = sorted(program.dims_in(core))
+    """Returns the rules for heads in the core of attention; that there is no such dim is a problem."""
+    there = sorted(request.program.dims_in(core))
     names = request.names("heads", heads) if heads is not None else tuple(dims_named(there, HEADS))
     if not names and heads is None:
         text = f"No dim in `{core}` is called {listed(HEADS)}: it has {listed(there)}."

@@ -160,7 +160,7 @@ def _entries(request: Request, where: str, spec: Any, rank: int) -> list[Any]:
     """Returns what a spec says of each axis, no more of them than there are."""
     if isinstance(spec, NamedSharding):
         sizes = {axis: size for axis, size in spec.mesh.shape.items() if size > 1}
-        if sizes != {axis: size for axis, size in request.mesh.axes.items() if size > 1}:
+        if sizes != {axis: size for axis, size in request.mesh.devices.axes.items() if size > 1}:
             text = f"The specs are for a mesh {Mesh(tuple(sizes.items()))}."
             request.refuse("unknown_axis", text, "Give ml.mesh the same axes.")
         spec = spec.spec
@@ -183,6 +183,9 @@ def _axes(request: Request, where: str, entry: Any) -> Axes:
         request.refuse("no_spec", f"{where}an axis is UNCONSTRAINED.", fix)
         return ()
     axes = (entry,) if isinstance(entry, str) else tuple(entry or ())
+    for axis in (axis for axis in axes if axis in request.mesh.serial):
+        fix = "Leave it out, and combine what comes out with ml.layouts.accumulate(program, mesh)."
+        request.refuse("unknown_axis", f"{where}`{axis}` is in time: nothing is stored split over it.", fix)
     for axis in (axis for axis in axes if axis not in sizes):
         near = closest(axis, sizes).strip() or f"Its axes are {listed(sizes)}."
         request.refuse("unknown_axis", f"{where}the mesh has no axis `{axis}`.", near)

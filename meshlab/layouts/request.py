@@ -11,7 +11,7 @@ from ..engine.planning import legality
 from ..engine.planning.refusal import Refusal
 from ..engine.programs.axis_conflicts import scanned_dims
 from ..engine.programs.data import Program
-from ..engine.specs.layout import Layout, LayoutLike
+from ..engine.specs.layout import Layout, LayoutLike, on_mesh
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes
 from ..engine.tensors.dims import Dim
@@ -130,7 +130,7 @@ class Request:
             of = f"{self.name}() of `{getattr(self.program.fn, '__name__', 'fn')}` on the mesh {self.mesh}"
             text = f"{of} has {count}:\n{numbered(problems)}"
             raise LayoutError(text + (f"\n{candidates}" if candidates else ""), tuple(problems))
-        return layout
+        return on_mesh(layout, self.mesh)
 
 
 def places_text(places: Sequence[str]) -> str:

@@ -1,11 +1,15 @@
 """Context parallelism and hybrid sharding as layouts: what they are, what they send, and why they are refused."""
 
+import ast
+import re
 from collections import Counter
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.models.zoo import models
+from meshlab.models.zoo import imported_models, models
 
 MODELS = {model.name: model for model in models()}
 MESH = ml.mesh(data=2, context=4)
@@ -57,6 +61,119 @@ def test_what_a_program_has_not_got_is_said(program):
     decoding = MODELS["decoding"].trace()
     with pytest.raises(ml.LayoutError, match=r"(?s)No dim called `seq`, .* fits `context`.*may be on `context`"):
         ml.layouts.context_parallel(decoding, MESH)
+
+
+def einsum_program(opened, layers=2):
+    """Attention in plain JAX, whose keys get a made-up name; `opened` is the scope around scores and mixture."""
+
+    def attention(x, w):
+        q, k, v = (jnp.einsum("bse,ehd->bshd", x, w[name]) for name in ("query", "key", "value"))
+        with jax.named_scope(opened):
+            scores = jnp.einsum("bshd,bthd->bhst", q, k)
+            mixed = jnp.einsum("bhst,bthd->bshd", jax.nn.softmax(scores), v)
+        return jnp.einsum("bshd,hde->bse", mixed, w["out"])
+
+    def loss(params, x):
+        for w in params:
+            with jax.named_scope("attention"):
+                x = x + attention(x, w)
+        return jnp.square(x).mean()
+
+    def step(params, x):
+        value, grads = jax.value_and_grad(loss)(params, x)
+        return value, jax.tree.map(lambda w, g: w - 0.1 * g, params, grads)
+
+    def array(*shape):
+        return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+    inwards = dict.fromkeys(("query", "key", "value"), array(32, 4, 8))
+    arrays = [inwards | {"out": array(4, 8, 32)} for _ in range(layers)]
+    names = {"*": "embed heads head", "*/out": "heads head embed"}
+    return ml.trace(step, ml.named(arrays, names), ml.named(array(8, 16, 32), "batch seq embed"))
+
+
+def named_keys(program):
+    return program.rename({name: "kv" for name in program.made_up if name.startswith("~seq")})
+
+
+def test_keys_that_are_renamed_are_split_outside_of_the_core():
+    made_up = einsum_program("core")
+    named = named_keys(made_up)
+    layout = ml.layouts.context_parallel(named, MESH, kind="ulysses")
+    inside = {"heads": "context", "kv": None, "seq": None}
+    assert layout.to_dict() == {"kv": "context", "seq": "context", "@core": inside}
+    plan = named.plan(MESH, layout)
+    counts = counted(plan)
+    assert counts["all-to-all", "context"] == 8 * 2
+    assert not counts["all-gather", "context"]
+    assert plan.check().ok
+    # A made-up name cannot be in a rule: the preset leaves it out, and gradients of keys and values are gathered.
+    without = ml.layouts.context_parallel(made_up, MESH, kind="ulysses")
+    assert without.to_dict() == {"seq": "context", "@core": {"heads": "context", "seq": None}}
+    # Of the first layer's no gradient goes further back.
+    assert counted(made_up.plan(MESH, without))["all-gather", "context"] == 2
+
+
+def test_gradients_of_keys_that_are_renamed_are_scattered():
+    program = named_keys(einsum_program("core"))
+    layout = ml.layouts.context_parallel(program, MESH)
+    assert layout.to_dict() == {"kv": "context", "seq": "context", "@core": {"kv": None}}
+    counts = counted(program.plan(MESH, layout))
+    assert counts["all-gather", "context"] == counts["reduce-scatter", "context"] == 2 * 2
+
+
+def test_without_a_core_keys_are_split_where_they_are_projected():
+    model = next(model for model in imported_models() if model.name == "linen_encoder")
+    program = model.trace().rename({"~seq_2": "kv"})
+    layout = ml.layouts.context_parallel(program, MESH)
+    assert layout.to_dict() == {"seq": "context", "@key": {"kv": "context"}, "@value": {"kv": "context"}}
+    plan = program.plan(MESH, layout)
+    assert counted(plan)["reduce-scatter", "context"] == 2 * 2
+    assert plan.check().ok
+
+
+def test_rules_for_keys_that_would_not_be_legal_are_left_out():
+    """Nothing tells scores and projections apart in `plain_gpt`: its softmax is in no scope, and neither are they."""
+    model = next(model for model in imported_models() if model.name == "plain_gpt")
+    program = named_keys(model.trace())
+    assert ml.layouts.context_parallel(program, MESH).to_dict() == {"seq": "context"}
+
+
+def test_a_scope_of_a_core_begins_with_an_at():
+    def refused(match, **options):
+        with pytest.raises(ml.LayoutError, match=match) as caught:
+            ml.layouts.context_parallel(einsum_program("core"), MESH, kind="ulysses", **options)
+        assert "No dim called" not in str(caught.value)
+
+    refused(r"core='core' is no scope: a scope begins with `@`. Write core=\"@core\"", core="core")
+    refused(r"core='cor' is no scope: .* Write core=\"@…\"; the program's scopes are `@attention`", core="cor")
+    refused(r"core=3 is no scope", core=3)
+
+
+def test_projections_are_no_part_of_the_core():
+    def refused(program, match, **options):
+        with pytest.raises(ml.LayoutError, match=match) as caught:
+            ml.layouts.context_parallel(program, MESH, kind="ulysses", **options)
+        return str(caught.value)
+
+    match = r"`@attention` holds projections, .* whole sequences, gathered. Take core=\"@core\"."
+    text = refused(einsum_program("core"), match, core="@attention")
+    assert text.count("`dot_general` at") == 2, "one of each scope: those in, and the one out"
+    nothing_else = r"holds projections.* Open a scope around scores, softmax and their product alone"
+    refused(einsum_program("mixing"), nothing_else, core="@bse,ehd->bshd")
+
+
+def test_of_a_module_with_projections_the_layout_is_written_by_hand():
+    program = next(model for model in imported_models() if model.name == "linen_encoder").trace()
+    with pytest.raises(ml.LayoutError, match=r"First program = program.rename\(.*Write it by hand: \{") as caught:
+        ml.layouts.context_parallel(program, MESH, kind="ulysses", core="@MultiHeadDotProductAttention_0")
+    names, layout = re.findall(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}", str(caught.value))
+    named = program.rename(ast.literal_eval(names))
+    plan = named.plan(MESH, ast.literal_eval(layout))
+    counts = counted(plan)
+    assert counts["all-to-all", "context"] >= 8 * 2
+    assert counts["all-gather", "context"] < counted(program.plan(MESH, "seq:context"))["all-gather", "context"]
+    assert plan.check().ok
 
 
 def test_hybrid_sharding_gathers_and_scatters_within_a_group(program):

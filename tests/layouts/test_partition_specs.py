@@ -127,6 +127,19 @@ def refused(match: str, specs: Any, mesh: ml.Mesh = MESH, outputs: Any = None) -
     return [str(problem) for problem in caught.value.problems]
 
 
+def test_an_axis_in_time_stores_nothing() -> None:
+    params = {"w1": P("data", "model"), "w2": P("micro")}
+    mesh = ml.mesh(data=2, model=2, micro=ml.serial(2))
+    match = (
+        r"At `params/w2`: `micro` is in time: nothing is stored split over it\. Leave it out, and combine .*accumulate"
+    )
+    refused(match, (params, None), mesh)
+    # The specs of a plan leave it out, and its shardings are on a mesh without it.
+    plan = program().plan(mesh, "batch:data+micro hidden:model")
+    for stored in (plan.partition_specs, plan.shardings):
+        assert str(read(stored[0], program(), mesh)) == "batch:data hidden:model"
+
+
 def test_all_that_is_wrong_with_specs_is_listed() -> None:
     params = {"w1": P("dat", "model", None), "w2": P("data", P.UNCONSTRAINED), "w3": P()}
     problems = refused(r"(?s)from_partition_specs\(\) of `step` on the mesh .* has 5 problems", (params, "data"))

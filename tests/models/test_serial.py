@@ -82,10 +82,13 @@ def test_temporary_memory_falls(name):
 
 
 def test_the_page_tells_of_every_model():
-    lines = serial.SECTION.read(PAGE).splitlines()[2:]
+    table, *reasons = serial.SECTION.read(PAGE).split("\n\n")
+    lines = table.splitlines()[2:]
     assert [line.split(" | ")[0].removeprefix("| ") for line in lines] == list(MODELS)
+    numbers = {reason: number for number, reason in (each.split(") ", 1) for each in reasons)}
     for line, model in zip(lines, MODELS.values(), strict=True):
         row = serial.row(model, compiles=False)
-        assert ("refused: " in line) == bool(row.refusal)
-        assert row.refusal in line
-        assert row.refusal or line.endswith(f"| {row.reduced:,} B |")
+        if row.refusal:
+            assert line == f"| {model.name} | refused {numbers[row.refusal]}) | | | | |"
+        else:
+            assert line.endswith(f"| {row.reduced:,} B |")

@@ -24,7 +24,7 @@ from ...engine.argument_checks import is_whole
 from ...engine.errors import MeshError, MeshlabError, listed, numbered, shown
 from ...engine.plans.data import Plan
 from ...engine.specs.mesh import Mesh
-from ...engine.specs.serial import Serial
+from ...engine.specs.serial import Serial, read_serial
 from .attached import ATTACHED, attached
 from .collective_time import seconds
 from .hardware import Hardware, HardwareError, hardware
@@ -33,7 +33,7 @@ from .placement import AxisPlacement, Placement, check_shape, devices_of, place_
 _SHAPE = re.compile(r"(?:([0-9]{1,9})\*)?([0-9]{1,9}(?:x[0-9]{1,9})*)\Z")
 
 
-def mesh(on: Any = None, *unnamed: Any, **axes: int | Serial) -> Mesh:
+def mesh(on: Any = None, *unnamed: Any, **axes: int | Serial | Mapping[str, Any]) -> Mesh:
     """Makes a mesh from axis sizes, major first.
 
     Args:
@@ -42,7 +42,7 @@ def mesh(on: Any = None, *unnamed: Any, **axes: int | Serial) -> Mesh:
             no machine, and no predicted times.
         unnamed: none may be given: a size without a name is refused.
         axes: name=size of each mesh axis; without any, one device. A size that `ml.serial` makes is that of an axis in
-            time, which has no devices.
+            time, which has no devices. So `mesh(**old.to_dict())`, and what JSON keeps of it, is the old one again.
 
     Returns:
         The `Mesh`.
@@ -65,7 +65,7 @@ def mesh(on: Any = None, *unnamed: Any, **axes: int | Serial) -> Mesh:
     refusals: list[MeshlabError] = []
     if unnamed or not (axes or on is None or is_machine):
         refusals.append(MeshError(_unnamed(on, unnamed)))
-    bare = _tried(refusals, lambda: Mesh(tuple(axes.items())))
+    bare = _tried(refusals, lambda: Mesh(tuple((name, read_serial(size)) for name, size in axes.items())))
     if axes or is_machine:
         _tried(refusals, lambda: _known_machine(on))
     if len(refusals) > 1:

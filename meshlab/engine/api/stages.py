@@ -28,11 +28,12 @@ from ..programs import data as programs
 from ..programs.outline import outline
 from ..programs.rename import made_up, renamed
 from ..programs.resize import resized
-from ..programs.scoped import scoped
+from ..programs.scoped import scoped, scopes
 from ..running import run
 from ..running.compiler_process import Cancel, Progress
-from ..specs.layout import Layout, LayoutLike
+from ..specs.layout import Layout, LayoutLike, on_mesh
 from ..specs.mesh import Mesh
+from ..specs.scopes import path
 from ..specs.spec import Grid
 from ..verifying import check, xla_partitioner
 
@@ -101,6 +102,11 @@ class Program(programs.Program):
             128
         """
         return resized(self, sizes)
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes that its operations are in, in order, as a layout writes them: `@attention/core`."""
+        return tuple(f"@{path(scope)}" for scope in scopes(self))
 
     @property
     def made_up(self) -> dict[str, int]:
@@ -229,7 +235,7 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
     """
     with no_collection():
         verdict = legality.examine(program, mesh, layout, pad)
-        layout, rules = Layout.of(layout), verdict.rules
+        layout, rules = on_mesh(Layout.of(layout), mesh), verdict.rules
         if verdict.problems or rules is None:
             refuse_all(program, mesh, layout, verdict, pad)
         assert rules is not None

@@ -5,19 +5,24 @@
     remedy.applied(plan.layout)             the layout without that rule
 
 The words are made of the same facts as the changes, so that a text and a button cannot differ. A remedy without changes
-asks for something of the function itself.
+asks for something of the function itself, or for a name: a layout has no word for a dim whose name is made up, `~seq`,
+so that it is never told to move one.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import json
+import re
 from collections.abc import Sequence
 
 from ..specs.layout import DimRules, Layout
 from ..specs.spec import Axes
 
 OFF, ON, STORED = "off", "on", "stored"
+# What is asked of a layout, and a made-up name in it, as a word or as a rule's key.
+_ASKED, _MADE_UP = re.compile(r"(take|put|store|compute)\b"), re.compile(r"[`\"](~[^`\"]+)[`\"]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +56,16 @@ class Remedy:
     text: str
     changes: tuple[Change, ...] = ()
     effect: str = ""
+
+    def __post_init__(self):
+        if _ASKED.match(self.text) and (unsayable := dict.fromkeys(_MADE_UP.findall(self.text))):
+            parts = dict.fromkeys(part for name in unsayable for part in name.split("*") if part.startswith("~"))
+            names = " and ".join(f"`{part}`" for part in parts)
+            rename = f"program.rename({json.dumps(dict.fromkeys(parts, 'kv'))})"
+            text = f"give {names} a name of yours first, which layouts can address: {rename}"
+            object.__setattr__(self, "text", text)
+            object.__setattr__(self, "changes", ())
+            object.__setattr__(self, "effect", "")
 
     def applied(self, layout: Layout) -> Layout:
         """Returns a layout with the changes."""

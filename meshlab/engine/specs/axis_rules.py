@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import LayoutError, numbered, shown
-from .dialects import Rules, not_said, refuse_lost
+from .dialects import Rules, in_space, not_said, refuse_lost
 from .spec import Axes
 
 AxisRules = Sequence[tuple[str, Axes]]
@@ -85,7 +85,7 @@ def said(layout: Rules) -> tuple[Written, tuple[str, ...]]:
 
     A dim that is optional is written like the others: every axis rule is left out where a model has no such name.
     """
-    pairs: Written = [(dim.removesuffix("?"), axes[0] if len(axes) == 1 else axes) for dim, axes in layout.dim_rules]
+    pairs: Written = [(dim.removesuffix("?"), axes[0] if len(axes) == 1 else axes) for dim, axes in in_space(layout)]
     return pairs, tuple(not_said(layout))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..errors import LayoutError, numbered
+from ..errors import LayoutError, listed, numbered
 from .spec import Axes
 
 DimRules = Sequence[tuple[str, Axes]]
@@ -38,11 +38,25 @@ class Rules(Protocol):
         """(glob, rules) pairs."""
         ...
 
+    @property
+    def serial(self) -> Axes:
+        """The mesh axes that are known to be serial."""
+        ...
+
+
+def in_space(layout: Rules) -> DimRules:
+    """Returns the rules for dims without the axes that are known to be serial: with those of devices alone."""
+    rules = ((dim, tuple(axis for axis in axes if axis not in layout.serial)) for dim, axes in layout.dim_rules)
+    return [(dim, axes) for dim, axes in rules if axes]
+
 
 def not_said(layout: Rules) -> list[str]:
     """Returns a text for each thing that a layout says beside plain rules for dims."""
     optional = [dim for dim, _ in layout.dim_rules if dim.endswith("?")]
     lost = [f"`{dim}` is optional: every rule is there, and none for itself" for dim in optional]
+    for dim, axes in layout.dim_rules:
+        if serial := [axis for axis in axes if axis in layout.serial]:
+            lost.append(f"`{dim}` is on {listed(serial)}, an axis in time: there are axes of devices alone there")
     for glob, rules in layout.place_rules:
         stored = ", ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules) or "nothing"
         lost.append(f"at `{glob}` is stored {stored}: there are no rules for places there")

@@ -36,6 +36,7 @@ from ..errors import LayoutError, numbered, shown
 from ..tensors.dims import Dim, is_name
 from .axis_rules import written_rules
 from .combination import combined, in_both_scopes
+from .mesh import Mesh
 from .mesh_tf_string import mesh_tf_string
 from .spec import Axes
 
@@ -58,7 +59,6 @@ class Layout:
         scope_rules: the same, of globs over scopes, each with its `@`.
         whole: dims that were given no axes: no rule comes of them, but their names are checked as others are.
         sizes: (place or scope, dim, size) of dims that were given as `ml.Dim`; the place is "" for compute rules.
-
         serial: mesh axes that are known to be serial, and so come last in a dim's axes where layouts are combined.
 
     Raises:
@@ -186,8 +186,8 @@ class Layout:
         """Returns the layout as Mesh TensorFlow writes it: `"batch:data;hidden:model"`, which `Layout.of` reads back.
 
         Raises:
-            LayoutError: it says what that form cannot: rules at places or in scopes, several axes for a dim, optional
-                dims; all of it is listed.
+            LayoutError: it says what that form cannot: rules at places or in scopes, several axes for a dim, axes in
+                time, optional dims; all of it is listed.
         """
         return mesh_tf_string(self)
 
@@ -197,7 +197,8 @@ class Layout:
         `ml.layouts.from_axis_rules` reads them back.
 
         Raises:
-            LayoutError: it says what such rules cannot: rules at places, optional dims; all of it is listed.
+            LayoutError: it says what such rules cannot: rules at places or in scopes, axes in time, optional dims; all
+                of it is listed. Only a mesh knows which axes are in time; so `plan.layout` does, and a preset's.
         """
         return written_rules(self)
 
@@ -207,6 +208,13 @@ class Layout:
 
         by_glob = (*self.place_rules, *self.scope_rules)
         return " · ".join(filter(None, [text(self.dim_rules), *(f"{g}: {text(r)}" for g, r in by_glob)]))
+
+
+def on_mesh(layout: Layout, mesh: Mesh) -> Layout:
+    """Returns a layout that knows which of its axes are serial on a mesh."""
+    used = {axis for _, axes in layout.dim_rules for axis in axes}
+    serial = tuple(dict.fromkeys((*layout.serial, *(axis for axis in mesh.serial if axis in used))))
+    return layout if serial == layout.serial else dataclasses.replace(layout, serial=serial)
 
 
 def _taken_off(one: Layout, other: Layout) -> list[str]:
@@ -314,9 +322,7 @@ class _Reading:
 
     def _axes(self, value: Any, given: str) -> Axes:
         if isinstance(value, Mapping) and self.place:
-            name = given.split("`")[-2]
-            word = "scope" if self.place.startswith("@") else "place"
-            self.problems.append(f'{given}; a {word} is a path in one text: "{self.place}/{name}"')
+            self.problems.append(f"{given}; {_unnested(self.place, given.split('`')[-2])}")
             return ()
         axes = () if value is None else tuple(value.split("+")) if isinstance(value, str) else value
         if not isinstance(axes, tuple | list) or not all(isinstance(a, str) and a for a in axes):
@@ -330,6 +336,17 @@ class _Reading:
         else:
             return tuple(axes)
         return ()
+
+
+def _unnested(place: str, name: str) -> str:
+    """Says how rules that were given inside the rules of a place or scope are written."""
+    if place.startswith("@") and not name.startswith("@") and ("*" in name or "/" in name):
+        path = f'; or, if scopes are meant, "{place}/{name}"' if "*" not in name else ""
+        return f'storage has no scope: write "{name}" beside "{place}", not in it{path}'
+    if name.startswith("@") and not place.startswith("@"):
+        return f'storage has no scope: write "{name}" beside "{place}", not in it'
+    word = "scope" if place.startswith("@") else "place"
+    return f'a {word} is a path in one text: "{place}/{name.removeprefix("@")}"'
 
 
 def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:

@@ -56,6 +56,9 @@ class Mesh:
         for name, size in self.shape:
             if not is_name(name):
                 problems.append(f"an axis was named {shown(name)}; {NAME_RULE}.{proper(name)}".rstrip("."))
+            elif isinstance(size, Mapping):
+                serial = 'a serial axis has {"serial": 8}, and "reduce" and "gather" of "once" or "each"'
+                problems.append(f"axis `{name}` was given the size {shown(size)}; {serial}")
             elif not isinstance(size, Serial) and (not is_whole(size) or operator.index(size) < 1):
                 problems.append(f"axis `{name}` was given the size {shown(size)}; it must be an integer of at least 1")
         spatial = [size for _, size in self.shape if not isinstance(size, Serial)]
@@ -95,7 +98,10 @@ class Mesh:
         return math.prod(size for name, size in self.axes.items() if name not in self.serial)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the sizes as JSON-like data, major first; that of a serial axis with its options."""
+        """Returns the sizes as JSON-like data, major first; that of a serial axis as `{"serial": 8}`, with its options.
+
+        `ml.mesh(**sizes)` makes the same mesh again, on no machine.
+        """
         return {name: size.to_dict() if isinstance(size, Serial) else size for name, size in self.shape}
 
     def resized(self, sizes: Mapping[str, int]) -> Mesh:

@@ -4,15 +4,15 @@
     said(Layout.of("batch:data vocab:data+model"))          ("batch:data", ("`vocab` is on `data` and `model`: ...",))
 
 Mesh TensorFlow has pairs of one dim and one mesh axis, for all tensors alike, between spaces, commas, full stops or
-semicolons. It knows no rules at places or in scopes and no dim on several axes, and leaves out whatever rule the
-program has no dim for. What comes out is read back by `Layout.of`, as the same layout.
+semicolons. It knows no rules at places or in scopes, no dim on several axes and no axis in time, and leaves out
+whatever rule the program has no dim for. What comes out is read back by `Layout.of`, as the same layout.
 """
 
 from __future__ import annotations
 
 import re
 
-from .dialects import Rules, not_said, refuse_lost
+from .dialects import Rules, in_space, not_said, refuse_lost
 
 _SEPARATORS = re.compile(r"[\s,.;:]")
 
@@ -23,7 +23,7 @@ def said(layout: Rules) -> tuple[str, tuple[str, ...]]:
     A dim that is optional is written like the others, so that the same program is laid out in the same way.
     """
     pairs, lost = [], []
-    for dim, axes in layout.dim_rules:
+    for dim, axes in in_space(layout):
         name = dim.removesuffix("?")
         if len(axes) != 1:
             lost.append(f"`{dim}` is on {' and '.join(f'`{axis}`' for axis in axes)}: a dim has one mesh axis there")

@@ -13,8 +13,10 @@ next block: an argument is stored as if the axis were not there.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -64,7 +66,7 @@ class Serial:
         return str(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns it as JSON-like data."""
+        """Returns it as JSON-like data, which `read_serial` reads back."""
         options = {name: getattr(self, name) for name in ("reduce", "gather")}
         return {"serial": self.size} | {name: value for name, value in options.items() if value}
 
@@ -86,6 +88,20 @@ def serial(size: int, reduce: str | None = None, gather: str | None = None) -> S
         ('serial(8)', 'serial(8, reduce="each")')
     """
     return Serial(size, reduce, gather)
+
+
+def read_serial(given: Any) -> Any:
+    """Returns the `Serial` that its JSON-like data are of; whatever else is given, or is invalid, as it is.
+
+    Example:
+        >>> str(read_serial({"serial": 8, "reduce": "each"})), read_serial({"size": 8})
+        ('serial(8, reduce="each")', {'size': 8})
+    """
+    if not isinstance(given, Mapping) or not {"serial"} <= given.keys() <= {"serial", "reduce", "gather"}:
+        return given
+    with contextlib.suppress(MeshError):
+        return Serial(given["serial"], given.get("reduce"), given.get("gather"))
+    return given
 
 
 def without(spec: Spec, axis: str) -> Spec:

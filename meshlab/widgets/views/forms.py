@@ -32,8 +32,8 @@ def forms_view(explorer: ExplorerState) -> dict:
     """Describes the present layout in each form: its name, what it is for, its text, and what it cannot say."""
     document, rules = explorer.document, explorer.layout.to_dict()
     lost = _beside_the_layout(document)
-    mesh_tf, not_said = mesh_tf_string.said(explorer.layout)
-    rules_by_name, not_in_rules = axis_rules.said(explorer.layout)
+    mesh_tf, not_said = mesh_tf_string.said(explorer.plan.layout)
+    rules_by_name, not_in_rules = axis_rules.said(explorer.plan.layout)
     specs, not_written = specs_text(explorer.plan)
     own = document.machine is not None and slice_of(document.machine.on)[0] in explorer.custom_machines
     machine = ["the machine, which is your own: give it to ml.mesh, ahead of the axes"] if own else []

@@ -320,8 +320,15 @@ def test_layouts_are_read_written_and_combined_with_their_scopes():
         Layout.of({"@core": "model"})
     with pytest.raises(LayoutError, match='`@` names no scope: write the name of one, {"@core": {"heads":'):
         Layout.of({"@": {"batch": "data"}})
-    with pytest.raises(LayoutError, match='a scope is a path in one text: "@core/scores"'):
-        Layout.of({"@core": {"scores": {"heads": "model"}}})
+    for nested in ({"@core": {"@scores": {"heads": "model"}}}, {"@core": {"scores": {"heads": "model"}}}):
+        with pytest.raises(LayoutError, match='a scope is a path in one text: "@core/scores"'):
+            Layout.of(nested)
+    with pytest.raises(LayoutError, match=r'storage has no scope: write "params/\*" beside "@core", not in it\.'):
+        Layout.of({"@core": {"params/*": {"heads": "model"}}})
+    with pytest.raises(LayoutError, match='write "out/0" beside .* or, if scopes are meant, "@core/out/0"'):
+        Layout.of({"@core": {"out/0": {"heads": "model"}}})
+    with pytest.raises(LayoutError, match=r'storage has no scope: write "@core" beside "params/\*", not in it'):
+        Layout.of({"params/*": {"@core": {"heads": "model"}}})
     with pytest.raises(LayoutError, match="scope_rules=5"):
         Layout((), (), 5)  # pyright: ignore[reportArgumentType]
 
@@ -356,3 +363,10 @@ def test_results_do_not_depend_on_scopes():
     x = ml.tensor(jnp.asarray(rng.normal(size=(4, 16, 32)), jnp.float32), Batch, Seq, Embed)
     plain = program.plan(MESH).run(params, x)
     assert np.allclose(program.plan(MESH, ULYSSES).run(params, x), plain, rtol=1e-5)
+
+
+def test_a_program_lists_its_scopes_as_layouts_write_them():
+    assert {"@layer_0/attention", "@layer_0/attention/core", "@layer_1/ffn"} <= set(UNROLLED.scopes)
+    for scope in UNROLLED.scopes:
+        assert UNROLLED.plan(MESH, {scope: {"batch": "data"}})
+    assert ml.trace(lambda x: x + 1, ml.f32[Batch,]).scopes == ()

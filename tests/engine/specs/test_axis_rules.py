@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import meshlab as ml
 from meshlab.engine.errors import LayoutError
 from meshlab.engine.specs.axis_rules import assigned, axis_rules, said
 from meshlab.engine.specs.layout import Layout
@@ -75,3 +76,23 @@ def test_all_that_they_cannot_say_is_listed() -> None:
     )
     pairs = [("batch", "data"), ("ensemble", "data"), ("vocab", ("data", "model"))]
     assert said(layout) == (pairs, caught.value.problems)
+
+
+def test_axes_in_time_cannot_be_said_where_they_are_known() -> None:
+    """Only a mesh knows which axes are serial: a plan's layout does, and what a preset returns for that mesh."""
+    batch, embed = ml.dims(batch=8, embed=4)
+    program = ml.trace(lambda w, x: ml.dot(x, w, "embed").sum(), ml.f32[embed,], ml.f32[batch, embed])
+    mesh = ml.mesh(data=2, micro=ml.serial(2))
+    plan = program.plan(mesh, "batch:data+micro")
+    preset = ml.layouts.from_axis_rules([("batch", ("data", "micro"))], program, mesh)
+    assert plan.layout == preset == Layout.of("batch:data+micro")
+    for layout in (plan.layout, preset):
+        for write in (layout.to_axis_rules, layout.to_string):
+            with pytest.raises(LayoutError, match="`batch` is on `micro`, an axis in time: there are axes of devices"):
+                write()
+        assert said(layout)[0] == [("batch", "data")]
+    assert said(program.plan(mesh, "batch:micro").layout)[0] == []
+    assert Layout.of("batch:data+micro").to_axis_rules() == [("batch", ("data", "micro"))]
+    assert program.plan(ml.mesh(data=2, micro=2), "batch:data+micro").layout.to_axis_rules() == [
+        ("batch", ("data", "micro"))
+    ]

@@ -1,6 +1,7 @@
 """A serial axis has a size and no devices."""
 
 import dataclasses
+import json
 
 import pytest
 
@@ -37,6 +38,21 @@ def test_a_machine_is_filled_by_axes_of_devices():
 def test_as_data():
     assert Serial(8).to_dict() == {"serial": 8}
     assert Serial(8, "each", "once").to_dict() == {"serial": 8, "reduce": "each", "gather": "once"}
+
+
+@pytest.mark.parametrize("size", [Serial(8), Serial(2, "each"), Serial(2, None, "once"), Serial(4, "once", "each")])
+def test_a_mesh_is_made_again_of_its_data(size):
+    mesh = ml.mesh(data=2, micro=size, model=2)
+    assert ml.mesh(**mesh.to_dict()) == mesh
+    assert ml.mesh(**json.loads(json.dumps(mesh.to_dict()))) == mesh
+    assert ml.mesh("v5e:2x2", **mesh.to_dict()).devices.on is not None
+
+
+@pytest.mark.parametrize("size", [{"serial": 0}, {"size": 8}, {}, {"serial": 8, "reduce": "no"}, {"serial": 2, "x": 1}])
+def test_data_of_no_serial_axis_are_refused(size):
+    message = r"""axis `micro` was given the size \{.*; a serial axis has \{"serial": 8\}, and "reduce" and"""
+    with pytest.raises(ml.MeshError, match=message):
+        ml.mesh(data=2, micro=size)
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, "8", None, True])
