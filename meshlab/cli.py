@@ -1,6 +1,7 @@
-"""The command `meshlab`: plans and lists models in a terminal, opens the notebooks, measures devices.
+"""The command `meshlab`: plans, compares and lists models in a terminal, opens the notebooks, measures devices.
 
     meshlab plan llama3-8b --mesh data=8,model=4 --on v5p:4x4x2 --layout "batch:data ffn:model"
+    meshlab diff before.json after.json
     meshlab models
     meshlab lab
     meshlab calibrate
@@ -19,12 +20,12 @@ from collections.abc import Sequence
 
 from meshlab.version import __version__
 
-from .commands import calibrate, lab, models, plan
+from .commands import calibrate, diff, lab, models, plan
 from .commands.exits import STOPPED, WORSE, WRONG, fail
 from .engine.errors import MeshlabError, closest, listed
 
 # In the order of the help.
-COMMANDS = (plan, models, lab, calibrate)
+COMMANDS = (plan, diff, models, lab, calibrate)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
