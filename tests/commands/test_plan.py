@@ -271,3 +271,16 @@ def test_ctrl_c_elsewhere_is_130(tmp_path):
     )
     done = process("plan", file, code=code)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "Stopped.\n")
+
+
+def test_ctrl_c_before_anything_fits_says_so(capsys, monkeypatch):
+    terminal = Terminal(at=lambda: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(sys, "stderr", terminal)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        status, _, _ = called(capsys, "plan", "gpt2_adamw", *ON, "--auto", "time", "--memory", "1e-9")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert status == 130
+    assert "nothing fits yet; " in terminal.getvalue()
+    assert "Stopped. No layout that fits was met until then." in terminal.getvalue()
