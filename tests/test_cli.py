@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from meshlab import cli
+from meshlab.commands import lab
 from meshlab.version import __version__
 
 
@@ -44,7 +45,7 @@ def test_lab_asks_for_no_news_and_no_updates_by_default(monkeypatch, before):
         monkeypatch.setenv("JUPYTER_CONFIG_PATH", before)
     else:
         monkeypatch.delenv("JUPYTER_CONFIG_PATH", raising=False)
-    *others, ours = cli.lab_environment()["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    *others, ours = lab.lab_environment()["JUPYTER_CONFIG_PATH"].split(os.pathsep)
     assert others == ([before] if before else [])
     overrides = json.loads(Path(ours, "labconfig", "default_setting_overrides.json").read_text(encoding="utf-8"))
     settings = {"fetchNews": "false", "checkForUpdates": False}
@@ -72,7 +73,7 @@ def test_help_says_where_other_options_go(capsys):
 
 @pytest.mark.parametrize("root", [True, False])
 def test_only_root_is_let_in_as_root(called, tmp_path, monkeypatch, root):
-    monkeypatch.setattr(cli, "_is_root", lambda: root)
+    monkeypatch.setattr(lab, "_is_root", lambda: root)
     cli.main(["lab", "--folder", str(tmp_path)])
     assert ("--allow-root" in called[0]) == root
 

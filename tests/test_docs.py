@@ -12,7 +12,7 @@ from benchmarks.techniques.table import ROWS
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("page", ["architecture", "dialects", "scopes", "serial", "techniques"])
+@pytest.mark.parametrize("page", ["architecture", "auto", "dialects", "scopes", "serial", "techniques"])
 def test_pages_run_as_printed(page):
     path = str(ROOT / "docs" / f"{page}.md")
     results = doctest.testfile(path, module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)

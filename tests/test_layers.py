@@ -24,7 +24,7 @@ auto.request auto.additive auto.best_first auto.reasons auto
 widgets.state widgets.views.charts widgets.views.devices widgets.views widgets.render widgets.notebook widgets
 meshlab
 models.parts models.basic models.language models.vision models.imported models
-workbooks verify cli
+workbooks verify commands cli
 """
 PACKAGES: list[str] = [*_PACKAGES.split()]
 MOST_FILES, MOST_LINES, MOST_FLOORS = 25, 400, 12

@@ -1,0 +1,56 @@
+"""`meshlab calibrate` measures the attached devices, for plans on `ml.mesh("attached", ...)`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ..cost.machines import calibrate
+from ..engine.devices import LIMIT, simulate
+from .exits import WRONG, fail
+
+
+def add(verbs: Any):
+    """Adds the command to those of the command line."""
+    parser = verbs.add_parser(
+        "calibrate",
+        help="measure the attached devices",
+        description="Measure the attached devices: matmuls, memory and collectives, for about a minute. Plans on"
+        ' ml.mesh("attached", ...) are timed with what was measured.',
+    )
+    parser.add_argument("--output", type=Path, help="where to write (default: where `attached` looks for it)")
+    parser.add_argument("--simulate", type=int, metavar="N", help="measure N simulated CPU devices instead")
+    parser.add_argument("--quick", action="store_true", help="small sizes only: seconds, and less to be trusted")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
+    """Measures the attached devices and writes what they reach; returns the exit status.
+
+    Raises:
+        MeshlabError: the figures cannot be written where they are to be.
+    """
+    if options.simulate is not None and not 1 <= options.simulate <= LIMIT:
+        return fail(
+            f"--simulate was given {options.simulate}; it takes a number of devices, at least 1, and at most"
+            f" {LIMIT} can be simulated: --simulate 8.",
+            WRONG,
+        )
+    try:
+        if options.simulate is not None:
+            simulate(options.simulate)
+        devices = jax.devices()[: options.simulate]
+        calibrate.destination(devices[0].device_kind, options.output)
+        print(f"{devices[0].device_kind}, {len(devices)} device{'s' * (len(devices) != 1)}")
+        measured = calibrate.calibrate(
+            devices, largest=calibrate.QUICK if options.quick else None, progress=lambda s: print(f"  {s}", flush=True)
+        )
+        path = calibrate.save(measured, devices[0].device_kind, options.output)
+    except KeyboardInterrupt:
+        return fail("Stopped; nothing was written.")
+    print(f"{measured}\nWritten to {path}.")
+    return 0

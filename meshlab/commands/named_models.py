@@ -1,0 +1,99 @@
+"""Finds a model by its name: those at their published sizes, and the small ones of the zoo.
+
+named_models()["llama3-8b"].trace(batch=64)
+named_models()["gpt2_adamw"].trace()
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+
+from ..engine.api.stages import Program
+from ..engine.tensors.tensor import Tensor
+from ..models.published import Published, published
+from ..models.zoo import Model, imported_models, models
+from .exits import UsageError
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+    """A model that has a name.
+
+    Attributes:
+        name: its name.
+        is_published: whether it is a step of AdamW in bfloat16, at a published size; else it is small.
+        shapes: makes its arguments without data, parameters first.
+        trace: traces it, with sizes of those that it takes.
+        takes: which sizes `trace` takes.
+    """
+
+    name: str
+    is_published: bool
+    shapes: Callable[[], tuple[Any, ...]]
+    trace: Callable[..., Program]
+    takes: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def arguments(self) -> tuple[Any, ...]:
+        """Its arguments without data."""
+        return self.shapes()
+
+    @property
+    def parameters(self) -> int:
+        """The number of its parameters."""
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self.arguments[0]))
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """The dims of its parameters and inputs that have names of their own, with their sizes."""
+        # Inputs first: their dims are what users change.
+        leaves = jax.tree.leaves(self.arguments[::-1], is_leaf=lambda leaf: isinstance(leaf, Tensor))
+        return dict(pair for leaf in leaves for pair in _sizes_of(leaf))
+
+
+def _sizes_of(leaf: Any) -> list[tuple[str, int]]:
+    if isinstance(leaf, Tensor):
+        return [(dim.name, dim.size) for dim in leaf.dims]
+    names = getattr(leaf, "names", ())
+    return [
+        (name, size) for name, size in zip(names, getattr(leaf, "shape", ()), strict=False) if isinstance(name, str)
+    ]
+
+
+def named_models() -> Mapping[str, Named]:
+    """Returns every model that has a name: the published first.
+
+    Raises:
+        UsageError: optax is not installed, with which they are trained.
+    """
+    try:
+        small = models()
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"The models that have names are trained with {error.name}, which this Python does not have. Install it"
+            f' (pip install {error.name}, or "meshlab[notebook]"), or plan a program of your own: FILE.py.'
+        ) from None
+    every = [*map(_published, published().values()), *map(_small, (*small, *_imported()))]
+    return {model.name: model for model in every}
+
+
+def _imported() -> tuple[Model, ...]:
+    """The models of other libraries; none where one of these is not installed."""
+    try:
+        return imported_models()
+    except ModuleNotFoundError:
+        return ()
+
+
+def _published(model: Published) -> Named:
+    return Named(model.name, True, model.shapes, model.trace, model.takes)
+
+
+def _small(model: Model) -> Named:
+    return Named(model.name, False, lambda: model.shapes, model.trace)

@@ -1,0 +1,101 @@
+"""`meshlab plan` plans a program on a mesh: what it costs, whether it fits, and what it sends and why."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..auto.best_first.answers import NothingFits
+from ..auto.objective import OBJECTIVES, objective_of
+from ..auto.proof import Proof
+from ..engine.api.stages import Plan
+from .exits import DONE, STOPPED, WORSE, UsageError, fail
+from .programs import Sizes, find
+from .report import report
+from .saved import check_destination, record, save
+from .searching import Stopped, searched
+from .words import layout_of, mesh_of, sizes_of
+
+_STATUS = (
+    "The exit status is 0 where the plan fits (or no machine is named), 1 where it does not, or no layout was met that"
+    " does, 2 where an argument is invalid, and 130 where Ctrl-C has stopped a search."
+)
+
+
+def add(verbs: Any):
+    """Adds the command to those of the command line."""
+    parser = verbs.add_parser(
+        "plan",
+        help="plan a program on a mesh: time, memory, and all that is sent",
+        description="Plan a program on a mesh: the time of a step, the memory of a device, and all that is sent.",
+        epilog=_STATUS,
+        allow_abbrev=False,
+    )
+    parser.add_argument("program", metavar="PROGRAM", help="FILE.py, FILE.py:NAME, or a name of `meshlab models`")
+    parser.add_argument("--mesh", default="", help="the mesh axes: data=8,model=4 (default: one device)")
+    parser.add_argument("--on", metavar="MACHINE", help="the machine: v5p:4x4x2, h100:4x8 (default: none, and no time)")
+    layouts = parser.add_mutually_exclusive_group()
+    layouts.add_argument("--layout", help='"batch:data ffn:model", or a JSON file (default: nothing is sharded)')
+    layouts.add_argument("--auto", metavar="OBJECTIVE", help=f"find the layout: {', '.join(OBJECTIVES)}")
+    parser.add_argument("--pad", action="store_true", help="pad dims whose sizes their mesh axes do not divide")
+    parser.add_argument("--memory", type=float, help="with --auto: the share of memory that may be taken, 0.9 say")
+    parser.add_argument("--seconds", type=float, help="with --auto: take the best layout so far after so many seconds")
+    parser.add_argument("--batch", type=int, help="of a model that has a name: its batch")
+    parser.add_argument("--seq", type=int, help="of a model that has a name: the length of its sequences")
+    parser.add_argument("--size", action="append", default=[], help="sizes of other dims: batch=64,seq=128")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the plan, for `meshlab diff`")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
+    """Plans, prints and saves; returns the exit status.
+
+    Raises:
+        MeshlabError: an argument is invalid.
+    """
+    _check(options)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # whatever the user's file prints
+            name, plan, proof = _planned(options)
+            known = record(name, plan, proof)
+    except NothingFits as error:
+        return fail(str(error), WORSE)
+    except Stopped as error:
+        return fail(str(error), STOPPED)
+    text = json.dumps(known, indent=2)
+    if options.save is not None:
+        save(text, options.save)
+    print(text if options.json else report(known, plan, proof))
+    return DONE if known["donated"].get("fits", True) else WORSE
+
+
+def _check(options: argparse.Namespace):
+    """Refuses options that cannot be together, and a file that cannot be written."""
+    problems = []
+    alone = [f"--{name}" for name in ("memory", "seconds") if getattr(options, name) is not None]
+    if alone and options.auto is None:
+        problems.append(f"{' and '.join(alone)} without a search, which --auto time asks for, say")
+    if options.pad and options.auto is not None:
+        problems.append("--pad with a search, which pads nothing: leave one of them out")
+    if problems:
+        raise UsageError(f"meshlab plan was given {'; and '.join(problems)}.")
+    if options.save is not None:
+        check_destination(options.save)
+
+
+def _planned(options: argparse.Namespace) -> tuple[str, Plan, Proof | None]:
+    mesh = mesh_of(options.mesh, options.on)
+    layout = None if options.layout is None else layout_of(options.layout)
+    if options.auto is not None:
+        objective_of(options.auto, mesh)  # before anything is traced
+    name, program = find(options.program, Sizes(options.batch, options.seq, sizes_of(options.size)))
+    if options.auto is None:
+        return name, program.plan(mesh, layout, pad=options.pad), None
+    choice = searched(program, mesh, options.auto, options.memory, options.seconds)
+    return name, choice.plan, choice.proof

@@ -1,0 +1,204 @@
+"""The file that `meshlab plan --save` writes, and `meshlab diff` reads.
+
+    {"format": "meshlab plan", "version": 1, "program": {"name": ..., "dims": ...}, "machine": ..., "plan": ...}
+
+`plan` is what `plan.to_json()` has; beside it stands what that does not say: whose plan it is, on which machine, the
+peak where carried arguments are overwritten, and the proof where the layout was searched for. Every number is read off
+the plan. The version changes when what is there is called otherwise, or means something else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..auto.proof import Proof
+from ..engine.api.stages import Plan
+from ..engine.errors import first_of
+from ..engine.plans.collectives import wire_bytes_by_axis
+from ..engine.plans.explain import warnings
+from ..version import __version__
+from .exits import UsageError
+
+FORMAT, VERSION = "meshlab plan", 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Sent:
+    """One collective of a saved plan.
+
+    Attributes:
+        kind: as of `Collective`, and so are the others.
+        axes: the mesh axes, major first.
+        value: a short name of what is moved.
+        dims: of what is moved.
+        source: the user's line; "" where it is not known.
+        payload_bytes: of its operand on one device, one execution.
+        wire_bytes: that one device sends, one execution.
+        times: executions in one run.
+    """
+
+    kind: str
+    axes: tuple[str, ...]
+    value: str
+    dims: tuple[str, ...]
+    source: str
+    payload_bytes: int
+    wire_bytes: float
+    times: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Saved:
+    """A plan as it was saved.
+
+    Attributes:
+        name: the program's.
+        dims: the program's, with sizes.
+        mesh: sizes by axis.
+        machine: on which it is; "" where on none.
+        layout: as `Layout.to_dict` has it.
+        seconds: the estimate of a step; None where it is not predicted.
+        no_time: why not.
+        peak_bytes: of a device, where carried arguments are overwritten.
+        fits: whether a device holds that; None where no machine is named.
+        limit_bytes: of a device; None where no machine is named.
+        wire_bytes: that one device sends in a step.
+        by_axes: the same by mesh axes.
+        collectives: all of them.
+    """
+
+    name: str
+    dims: Mapping[str, int]
+    mesh: Mapping[str, Any]
+    machine: str
+    layout: Mapping[str, Any]
+    seconds: float | None
+    no_time: str
+    peak_bytes: int
+    fits: bool | None
+    limit_bytes: int | None
+    wire_bytes: float
+    by_axes: Mapping[str, float]
+    collectives: tuple[Sent, ...]
+
+
+def record(name: str, plan: Plan, proof: Proof | None = None) -> dict[str, Any]:
+    """Returns all that is known of a plan, as JSON-able data.
+
+    Args:
+        name: the program's.
+        plan: the plan.
+        proof: of its layout, where that was searched for.
+    """
+    donated, order = plan.memory.donated, list(plan.mesh.axes)
+    peak: dict[str, Any] = {"peak_bytes": donated.peak_bytes, "parts": dict(donated.parts)}
+    if plan.mesh.on is not None:
+        peak |= {"limit_bytes": donated.limit_bytes, "fits": donated.fits}
+    in_order = sorted(plan.collectives, key=lambda c: [order.index(axis) for axis in c.axes])
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "meshlab": __version__,
+        "program": {"name": name, "dims": dict(plan.program.dims)},
+        "machine": None if plan.mesh.on is None else str(plan.mesh.on),
+        "devices": plan.mesh.size,
+        "plan": json.loads(plan.to_json()),
+        "donated": peak,
+        "wire_bytes_by_axes": wire_bytes_by_axis(in_order),
+        "warnings": list(warnings(plan)),
+        "proof": None if proof is None else proof.to_dict(),
+    }
+
+
+def check_destination(path: Path):
+    """Refuses a path to which nothing can be written, before anything is planned.
+
+    Raises:
+        UsageError: it is a folder, or in none.
+    """
+    if os.path.isdir(path):
+        raise UsageError(f"--save: `{path}` is a folder; give the name of a file: --save {path / 'plan.json'}.")
+    if not os.path.isdir(path.parent):
+        raise UsageError(f"--save: there is no folder `{path.parent}`; make it, or take another.")
+
+
+def save(text: str, path: Path):
+    """Writes a record, whole or not at all.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text + "\n", encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise UsageError(f"--save: `{path}` cannot be written: {error.strerror}.") from None
+
+
+def saved_of(data: Any, where: str) -> Saved:
+    """Reads a record.
+
+    Args:
+        data: what the file's JSON says.
+        where: the file, for the error.
+
+    Raises:
+        UsageError: it is no saved plan, or one of another version, or damaged.
+    """
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        names = f" with {first_of(list(map(repr, data)))}" if isinstance(data, dict) else ""
+        raise UsageError(
+            f"{where} is no saved plan, but a {type(data).__name__}{names}; `meshlab plan … --save {where}` writes one."
+        )
+    if data.get("version") != VERSION:
+        raise UsageError(
+            f"{where} was saved as version {data.get('version')!r}, by meshlab {data.get('meshlab')}; this one reads"
+            f" version {VERSION}. Save it again: meshlab plan … --save {where}."
+        )
+    try:
+        return _read(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise UsageError(f"{where} is damaged: {what}. Save it again: meshlab plan … --save {where}.") from None
+
+
+def _read(data: Mapping[str, Any]) -> Saved:
+    plan, donated, program = data["plan"], data["donated"], data["program"]
+    time = plan.get("time")
+    return Saved(
+        name=str(program["name"]),
+        dims={str(name): int(size) for name, size in program["dims"].items()},
+        mesh=dict(plan["mesh"]),
+        machine=data["machine"] or "",
+        layout=dict(plan["layout"]),
+        seconds=None if time is None else float(time["estimate"]),
+        no_time=plan.get("no_time", ""),
+        peak_bytes=int(donated["peak_bytes"]),
+        fits=donated.get("fits"),
+        limit_bytes=donated.get("limit_bytes"),
+        wire_bytes=float(plan["wire_bytes"]),
+        by_axes={str(axes): float(count) for axes, count in data["wire_bytes_by_axes"].items()},
+        collectives=tuple(_sent(each) for each in plan["collectives"]),
+    )
+
+
+def _sent(data: Mapping[str, Any]) -> Sent:
+    return Sent(
+        kind=str(data["kind"]),
+        axes=tuple(data["axes"]),
+        value=str(data["value"]),
+        dims=tuple(data["dims"]),
+        source=data["source"] or "",
+        payload_bytes=int(data["payload_bytes"]),
+        wire_bytes=float(data["wire_bytes"]),
+        times=int(data["times"]),
+    )

@@ -1,0 +1,148 @@
+"""Reads the words of options: meshes, sizes, layouts; every problem of one option is in its error.
+
+mesh_of("data=8,model=4", "v5p:4x4x2")
+sizes_of(["batch=64,seq=128"])
+layout_of("batch:data ffn:model")          or the name of a JSON file: a layout, or what `meshlab plan --save` wrote
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..cost.machines.meshes import mesh
+from ..engine.errors import closest, shown
+from ..engine.specs.layout import Layout
+from ..engine.specs.mesh import Mesh
+from ..engine.specs.serial import Serial
+from .exits import UsageError
+from .saved import FORMAT
+
+_SERIAL = re.compile(r"serial\(([0-9]{1,9})\)\Z")
+_WHOLE = re.compile(r"-?[0-9]{1,18}\Z")
+# The first parameter of `ml.mesh`: an axis of this name could be written nowhere.
+_NO_AXIS = "on"
+
+
+def mesh_of(text: str, on: str | None) -> Mesh:
+    """Reads a mesh.
+
+    Args:
+        text: `data=8,model=4`; a size may be `serial(8)`; "" is one device.
+        on: the machine, as `ml.mesh` takes it; None: none.
+
+    Raises:
+        UsageError: the text is no list of names and sizes.
+        MeshError: an axis or size is invalid.
+        HardwareError: there is no such machine or slice, or the mesh does not fit it.
+    """
+    axes = _pairs("--mesh", [text], _axis_size, "data=8,model=4")
+    if _NO_AXIS in axes:
+        raise UsageError(f"--mesh was given an axis `{_NO_AXIS}`, which can be no axis's name; call it otherwise.")
+    return mesh(on, **axes)
+
+
+def sizes_of(texts: Sequence[str]) -> dict[str, int]:
+    """Reads sizes of dims.
+
+    Args:
+        texts: one for each time that the option was given: `batch=64,seq=128`.
+
+    Raises:
+        UsageError: a text is no list of names and sizes.
+    """
+    return _pairs("--size", texts, _whole, "batch=64,seq=128")
+
+
+def layout_of(given: str) -> Layout:
+    """Reads a layout: from a text, from JSON, or from a JSON file.
+
+    Args:
+        given: `batch:data ffn:model`, or JSON as `plan.layout.to_dict()` has it, or the name of a file that holds that,
+            or a plan that was saved.
+
+    Raises:
+        UsageError: there is no such file, or it holds no JSON.
+        LayoutError: it is no layout.
+    """
+    if given.lstrip().startswith("{"):
+        return Layout.of(_json("--layout", given))
+    if not given.endswith(".json"):
+        return Layout.of(given)
+    read = read_json(Path(given), "--layout")
+    if isinstance(read, dict) and read.get("format") == FORMAT:
+        read = read.get("plan", {}).get("layout")
+    return Layout.of(read)
+
+
+def read_text(path: Path, option: str) -> str:
+    """Returns a file's text.
+
+    Args:
+        path: the file.
+        option: for which word of the command line, for the error.
+
+    Raises:
+        UsageError: it cannot be read; the closest name in its folder is told.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"{option}: there is no file `{path}`.{_closest_file(path)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{option}: `{path}` cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+
+
+def read_json(path: Path, option: str) -> Any:
+    """Returns what a JSON file says; see `read_text`.
+
+    Raises:
+        UsageError: it cannot be read, or is no JSON.
+    """
+    return _json(f"{option}: `{path}`", read_text(path, option))
+
+
+def _closest_file(path: Path) -> str:
+    try:
+        return closest(path.name, [each.name for each in path.parent.iterdir()])
+    except OSError:
+        return f" There is no folder `{path.parent}` either."
+
+
+def _json(where: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where} was read as JSON, and is none: {error}.") from None
+
+
+def _pairs(option: str, texts: Sequence[str], read: Callable[[str], Any], example: str) -> dict[str, Any]:
+    """Reads `name=value` pairs with commas or spaces between them."""
+    pairs: dict[str, Any] = {}
+    problems = []
+    for word in (word for text in texts for word in re.split(r"[,\s]+", text) if word):
+        name, equals, value = word.partition("=")
+        size = read(value)
+        if not (name and equals):
+            problems.append(f"`{word}` is no NAME=SIZE")
+        elif size is None:
+            problems.append(f"`{name}` has the size {shown(value)}, which is no whole number")
+        elif name in pairs:
+            problems.append(f"`{name}` stands twice")
+        else:
+            pairs[name] = size
+    if problems:
+        raise UsageError(f"{option} cannot be read: {'; '.join(problems)}. Write {option} {example}.")
+    return pairs
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if _WHOLE.match(text) else None
+
+
+def _axis_size(text: str) -> int | Serial | None:
+    found = _SERIAL.match(text)
+    return Serial(int(found[1])) if found else _whole(text)

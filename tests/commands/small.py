@@ -1,0 +1,59 @@
+"""What the tests of the commands have in common: a file with a program, and a way to run the command line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from meshlab import cli
+
+ROOT = Path(__file__).parents[2]
+
+SOURCE = """\
+import jax
+
+import meshlab as ml
+
+print("printed by the file")
+Batch, Embed, Ffn = ml.dims(batch=64, embed=32, ffn=128)
+
+
+def loss(params, x):
+    hidden = ml.relu(ml.dot(x, params["up"], "embed"))
+    return ml.square(ml.dot(hidden, params["down"], "ffn") - x).mean()
+
+
+def step(params, x):
+    value, grads = jax.value_and_grad(loss)(params, x)
+    return value, jax.tree.map(lambda w, g: w - 1e-3 * g, params, grads)
+
+
+program = ml.trace(step, {"up": ml.f32[Embed, Ffn], "down": ml.f32[Ffn, Embed]}, ml.f32[Batch, Embed])
+
+
+def make():
+    return program
+"""
+
+
+def written(folder, text=SOURCE, name="step.py"):
+    """Writes a file; returns its path as a word of a command line."""
+    path = Path(folder) / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def called(capsys, *words):
+    """Runs the command line in this process; returns its exit status, and what it wrote to stdout and stderr."""
+    capsys.readouterr()
+    status = cli.main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def process(*words, code=None):
+    """Runs the command line in a process of its own, or code in its place."""
+    start = ["-m", "meshlab.cli"] if code is None else ["-c", code]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, *start, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
