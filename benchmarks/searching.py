@@ -26,7 +26,7 @@ def measure() -> list[Sample]:
 
     program = ml.trace(jax.value_and_grad(loss), shapes(mesh_tf.init_block, block), x)
     samples = []
-    for objective in ("traffic", "memory"):
+    for objective in ("traffic", "live"):
         searches = [functools.partial(ml.auto.layout, program, ml.mesh(**axes), objective=objective) for axes in MESHES]
         for first in searches:
             first()
