@@ -12,9 +12,11 @@ from benchmarks.techniques.table import ROWS
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("page", ["architecture", "auto", "dialects", "scopes", "serial", "techniques"])
+@pytest.mark.parametrize(
+    "page", ["architecture.md", "auto.md", "dialects.md", "scopes.md", "serial.md", "techniques.md"]
+)
 def test_pages_run_as_printed(page):
-    path = str(ROOT / "docs" / f"{page}.md")
+    path = str(ROOT / "docs" / page)
     results = doctest.testfile(path, module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert results.attempted > 5
     assert results.failed == 0
