@@ -134,7 +134,7 @@ def test_arrows_turn_the_tabs(board: BlankBoard) -> None:
     board.keyboard.press("ArrowLeft")
     expect(tabs.filter(has_text="Compare")).to_have_attribute("aria-selected", "true")
     expect(board.panel("run")).to_be_hidden()
-    assert {"auto:traffic", "auto:memory"} <= reached_by_tab(board, 3)
+    assert {"auto:memory", "auto:traffic", "auto:live"} <= reached_by_tab(board, 6)
 
 
 def test_keys_stay_with_the_board(board: BlankBoard) -> None:
