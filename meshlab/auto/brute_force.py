@@ -11,7 +11,7 @@ peak memory. It takes milliseconds for each layout, so it is for tests, and for 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..engine.api.stages import Program
 from ..engine.specs.layout import LayoutLike
@@ -57,10 +57,12 @@ def planned_layouts(
     return sorted(layouts, key=lambda p: (p.value, len(p.splits), sorted(p.splits)))
 
 
-def priced_layouts(program: Program, mesh: Mesh, pin: LayoutLike = None, forbid: LayoutLike = None) -> Iterator[Price]:
+def priced_layouts(
+    program: Program, mesh: Mesh, pin: LayoutLike = None, forbid: LayoutLike = None, scopes: Iterable[str] = ()
+) -> Iterator[Price]:
     """Yields what every layout costs that a search for time or peak memory compares, recipes first."""
-    roles = roles_of(program, mesh, read_constraints(program, mesh, pin, forbid, everything=True))
-    pricer = Pricer(program, mesh.devices, USUAL, roles.parameter_dims)
+    roles = roles_of(program, mesh, read_constraints(program, mesh, pin, forbid, scopes, everything=True))
+    pricer = Pricer(program, mesh, USUAL, roles.parameter_dims)
     layouts = [layout for _, recipe in recipes(program, mesh) if (layout := roles.constrained(recipe)) is not None]
     for layout in dict.fromkeys((*layouts, *map(roles.layout, roles.points()))):
         price = pricer.price(layout)

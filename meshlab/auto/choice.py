@@ -17,7 +17,7 @@ import html
 import math
 import numbers
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..cost.machines.meshes import machine_of
@@ -174,6 +174,7 @@ def layout(
     memory: float | None = 0.9,
     pin: LayoutLike = None,
     forbid: LayoutLike = None,
+    scopes: Iterable[str] = (),
     tolerance: float = 0.01,
     exact: bool = False,
     seconds: float | None = None,
@@ -184,8 +185,9 @@ def layout(
     """Finds the best layout of a program on a mesh, and proves how good it is.
 
     For "time" and "memory" all that a layout can say is searched: dims on several axes, storage of parameters and
-    optimizer state (along one set of dims, the state alone or parameters too), tags that the model offers. For
-    "traffic" and "live" each dim is on one mesh axis at most, and there are no rules at places.
+    optimizer state (along one set of dims, the state alone or parameters too), tags that the model offers, the batch
+    on a serial axis, other rules in scopes that you name. For "traffic" and "live" each dim is on one mesh axis at
+    most, and there are no rules at places.
 
     Of equally good layouts the one with the fewest rules is taken; of "traffic" and "live" the one with the fewest dims
     split (with "live" the most, as Mesh TensorFlow does), and of those the one that puts the dims of later arguments,
@@ -193,7 +195,7 @@ def layout(
 
     Args:
         program: made by `ml.trace`.
-        mesh: made by `ml.mesh`; serial axes are left out.
+        mesh: made by `ml.mesh`; "traffic" and "live" leave a serial axis out.
         objective: "time": the least seconds of one run, by the estimate of `plan.time`, of the layouts that fit in
             memory; "memory": the least peak of `plan.memory.donated`; "traffic": the fewest bytes that one device
             sends in one run, among the layouts that divide the contractions over the devices as far as possible (at
@@ -202,6 +204,8 @@ def layout(
         memory: of "time", the share of a device's memory that the donated peak may take; None: any.
         pin: what must be so, as a layout; a dim that is None stays whole.
         forbid: what must not be so, as a layout.
+        scopes: of "time" and "memory", globs of scopes, as in `["@core"]`: in one of them at a time axes of its dims
+            may be given to others, as Ulysses gives those of the sequence to heads.
         tolerance: of "time" and "memory", the share by which the answer may cost more than the best: the search ends
             as soon as that is proved.
         exact: whether the very best is asked for; as `tolerance=0`.
@@ -215,7 +219,7 @@ def layout(
         A `Choice`.
 
     Raises:
-        LayoutError: `pin` or `forbid` is invalid.
+        LayoutError: `pin`, `forbid` or `scopes` is invalid.
         HardwareError: there is no such option, or its value is invalid.
         NothingFits: no layout was met that fits in memory; it names the one with the least peak.
         Cancelled: `cancel` was set.
@@ -229,14 +233,15 @@ def layout(
     check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
     goal, watch = objective_of(objective, mesh), Watch(cancel)
     watch.check()
-    constraints = read_constraints(program, mesh.devices, pin, forbid, everything=goal.everything)
+    mesh = mesh if goal.everything else mesh.devices
+    constraints = read_constraints(program, mesh, pin, forbid, scopes, everything=goal.everything)
     most = (
         None
         if memory is None or not goal.on_machine
         else memory * machine_of(mesh, "ml.auto.layout").hardware.memory_bytes
     )
     limits = Limits(most, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
-    asked = Asked(program, mesh.devices, constraints, limits, Options().given(**(options or {})))
+    asked = Asked(program, mesh, constraints, limits, Options().given(**(options or {})))
     return chosen(goal, asked, goal.answer(asked), started)
 
 

@@ -1,4 +1,4 @@
-"""Auto places dims on devices: axes in time are left out, of its search and of presets."""
+"""Axes in time are left out of searches for what devices send, and of presets."""
 
 import pytest
 

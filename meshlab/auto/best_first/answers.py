@@ -90,7 +90,11 @@ def _among(roles: Roles, asked: Asked) -> str:
     most = asked.limits.most_bytes
     fits = "" if most is None else f" that fits {bytes_text(most)}"
     whole = "".join(f"; `{dim}` whole ({reason})" for dim, reason in roles.left_out.items())
-    return f"of {roles.count():,} ways to compute it, each stored in all ways of the search{whole}, none{fits}"
+    extras = roles.extras
+    turned = "".join(f", with `{glob}` computed otherwise or not" for glob in extras.scopes)
+    in_time = f", with or without `{extras.serial}`" if extras.in_time else ""
+    ways = f"{roles.count():,} ways to compute it{turned}{in_time}"
+    return f"of {ways}, each stored in all ways of the search{whole}, none{fits}"
 
 
 def _nothing_fits(asked: Asked, search: Search) -> NothingFits:

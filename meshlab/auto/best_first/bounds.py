@@ -5,7 +5,8 @@
 
 At most one dim of an operation, or of a value, is on an axis. So each amount is divided axis by axis, and the sum over
 all of them is one contraction, with an axis of the result for each mesh axis. What is done or held as parameters are
-stored, or as a tag says, may be divided by all devices.
+stored, or as a tag says, may be divided by all devices. Where a scope may be computed otherwise, an axis of any of its
+dims may divide it; where there is an axis in time, what has a dim that may be on it may be held for one iteration.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ import numpy as np
 from ...engine.code.operations import Operation
 from ...engine.planning.steps import Compute, Step
 from ...engine.rules import TRAITS
+from ...engine.specs.scopes import matches
+from .extras import Dims
 from .pricer import Price
-from .roles import Dims, Roles
+from .roles import Roles
 
 _ALL: Dims = frozenset()
 
@@ -35,8 +38,21 @@ def compute_bounds(roles: Roles, unsplit: Price) -> np.ndarray:
 def memory_bounds(roles: Roles, unsplit: Price) -> np.ndarray:
     """Returns the least bytes at the peak, for all points of what is computed: an axis for each mesh axis."""
     dim_of = roles.program.dim_of
-    held = ((frozenset(filter(None, map(dim_of, alive.dims))), alive.bytes) for alive in unsplit.memory.at_peak)
-    return _divided(roles, ((_ALL if _is_elsewhere(roles, dims) else dims, nbytes) for dims, nbytes in held))
+    held = [(frozenset(filter(None, map(dim_of, alive.dims))), alive.bytes) for alive in unsplit.memory.at_peak]
+    return _divided(roles, ((_holding(roles, dims), nbytes / _iterations(roles, dims)) for dims, nbytes in held))
+
+
+def _holding(roles: Roles, dims: Dims) -> Dims:
+    """The dims of which a rule must split one for a value to be held in parts; none where it may be anyway."""
+    if _is_elsewhere(roles, dims):
+        return _ALL
+    return dims.union(*(scope.dims for scope in roles.extras.scopes.values() if scope.dims & dims))
+
+
+def _iterations(roles: Roles, dims: Dims) -> int:
+    """The number of parts in which a value may be made one after the other."""
+    extras = roles.extras
+    return extras.ways([extras.serial]) if any(own & dims for own in extras.in_time) else 1
 
 
 def _divided(roles: Roles, amounts: Iterable[tuple[Dims, float]]) -> np.ndarray:
@@ -60,6 +76,8 @@ def _sharing(roles: Roles, step: Step) -> Dims:
         return _ALL
     names = (name for _, name in roles.program.factor_dims[step.operation])
     dims = frozenset(dim for name in names if (dim := roles.program.dim_of(name)))
+    scopes = roles.extras.scopes.items()
+    dims = dims.union(*(scope.dims for glob, scope in scopes if matches(glob, step.operation.scope)))
     return dims if _multiplies(step.operation) or not _is_elsewhere(roles, dims) else _ALL
 
 

@@ -8,6 +8,7 @@ stored      every way to store it, planned
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -37,15 +38,17 @@ class Fastest(Search):
         return compute_bounds(self.roles, unsplit)
 
     def open(self, computed: Parts, bound: float):
-        """Lets a point wait with each rule for a tag."""
-        for tagged in self.roles.tags(computed):
-            self.wait(bound, "star", computed, tagged, bound)
+        """Lets a point wait with all that may be said besides."""
+        for extra in self.roles.beside(computed):
+            self.wait(bound, "star", computed, extra, bound)
 
     def take(self, one: Waiting):
         """Bounds a point better, plans it, or plans all ways to store it."""
         if one.stage == "star":
-            star = 0.0 if self.broken else self.star.bound(one.computed, one.tagged)
-            self.wait(max(one.bound, star), "planned", one.computed, one.tagged, one.surest)
+            # In one piece it takes no longer than in iterations.
+            whole = dataclasses.replace(one.extra, serial=frozenset())
+            star = 0.0 if self.broken else self.star.bound(one.computed, whole)
+            self.wait(max(one.bound, star), "planned", one.computed, one.extra, one.surest)
         elif one.stage == "planned":
             self._plan(one)
         else:
@@ -54,7 +57,7 @@ class Fastest(Search):
     def _plan(self, one: Waiting):
         """Plans a point as it is stored in the smallest parts."""
         most = self.limits.most_bytes
-        point = Point(one.computed, self.roles.storages(one.computed)[0], one.tagged)
+        point = Point(one.computed, self.roles.storages(one.computed)[0], one.extra)
         least = self.roles.argument_bytes(point)
         if most is not None and least > most:
             return
@@ -64,7 +67,7 @@ class Fastest(Search):
         self.hold(one.bound, price.of_activations, price)
         self.consider(price)
         if most is None or price.of_activations >= self.limit or least + self.beside(one) <= most:
-            self.wait(price.of_activations, "stored", one.computed, one.tagged, one.surest)
+            self.wait(price.of_activations, "stored", one.computed, one.extra, one.surest)
 
     def _store(self, one: Waiting):
         """Plans all other ways to store a point, but those whose arguments do not fit beside the rest of it."""
@@ -75,7 +78,7 @@ class Fastest(Search):
             if one.bound >= self.limit:
                 self.leave(one)
                 return
-            point = Point(one.computed, stored, one.tagged)
+            point = Point(one.computed, stored, one.extra)
             if most is not None and self.roles.argument_bytes(point) + beside > most:
                 continue
             price = self.pricer.price(self.roles.layout(point))

@@ -28,10 +28,10 @@ class LeastPeak(Search):
         return memory_bounds(self.roles, unsplit)
 
     def open(self, computed: Parts, bound: float):
-        """Lets a point wait with each rule for a tag: its arguments must be held as well."""
+        """Lets a point wait with all that may be said besides: its arguments must be held as well."""
         least = max(bound, self.roles.argument_bytes(Point(computed, self.roles.storages(computed)[0])))
-        for tagged in self.roles.tags(computed):
-            self.wait(least, "planned", computed, tagged, least)
+        for extra in self.roles.beside(computed):
+            self.wait(least, "planned", computed, extra, least)
 
     def take(self, one: Waiting):
         """Plans two ways to store a point, or all others."""
@@ -39,15 +39,15 @@ class LeastPeak(Search):
         if one.stage == "planned":
             self._plan(one, ways[0])
             least = self.roles.argument_bytes(Point(one.computed, ways[0])) + self.beside(one)
-            self.wait(max(one.bound, least), "stored", one.computed, one.tagged, one.surest)
+            self.wait(max(one.bound, least), "stored", one.computed, one.extra, one.surest)
             return
         for stored in ways[1:]:
-            point = Point(one.computed, stored, one.tagged)
+            point = Point(one.computed, stored, one.extra)
             if self.roles.argument_bytes(point) + self.beside(one) < self.limit:
                 self._plan(one, stored)
 
     def _plan(self, one: Waiting, stored: Stored):
-        price = self.pricer.price(self.roles.layout(Point(one.computed, stored, one.tagged)))
+        price = self.pricer.price(self.roles.layout(Point(one.computed, stored, one.extra)))
         if price is not None:
             self.hold(one.bound, price.peak_bytes, price)
             self.consider(price)

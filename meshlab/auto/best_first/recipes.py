@@ -1,7 +1,7 @@
 """The layouts that practice knows, as a search begins with: each parallelism of `ml.layouts`, and products of two.
 
-For every way to give some axes to data and the others to one parallelism inside the model. What does not fit a program
-or a mesh is left out.
+For every way to give some axes to data and the others to one parallelism inside the model; where the mesh has a serial
+axis, each in micro-batches besides. What does not fit a program or a mesh is left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Recipe = Callable[[], Layout]
 def recipes(program: Program, mesh: Mesh) -> Iterator[tuple[str, Layout]]:
     """Yields names with layouts, those that use all axes for data first; each layout once."""
     seen: set[Layout] = set()
-    for name, make in _all(program, mesh):
+    for name, make in itertools.chain(_all(program, mesh), _in_time(program, mesh)):
         try:
             layout = make()
         except LayoutError:
@@ -31,6 +31,12 @@ def recipes(program: Program, mesh: Mesh) -> Iterator[tuple[str, Layout]]:
         if layout not in seen:
             seen.add(layout)
             yield name, layout
+
+
+def _in_time(program: Program, mesh: Mesh) -> Iterator[tuple[str, Recipe]]:
+    """Each recipe in micro-batches, where the mesh has an axis in time."""
+    for name, make in _all(program, mesh) if mesh.serial else ():
+        yield f"{name} accumulate", lambda make=make: make() & layouts.accumulate(program, mesh)
 
 
 def _all(program: Program, mesh: Mesh) -> Iterator[tuple[str, Recipe]]:
@@ -52,6 +58,7 @@ def _inside(program: Program, mesh: Mesh, data: Axes, rest: Axes) -> Iterable[tu
         ("sequence", functools.partial(layouts.sequence_parallel, program, mesh, model=rest)),
         ("tensor", tensor),
         ("context", functools.partial(layouts.context_parallel, program, mesh, context=rest)),
+        ("ulysses", functools.partial(layouts.context_parallel, program, mesh, kind="ulysses", context=rest)),
         ("expert", functools.partial(layouts.expert_parallel, program, mesh, expert=rest)),
         *([("", Layout)] if data else []),
     ]

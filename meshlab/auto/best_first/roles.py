@@ -4,7 +4,7 @@ A layout of the space makes a choice for each of three roles, on the axes of the
 
     computed    batch:data ffn:model             dims that share no operation may share an axis; a dim may have several
     stored      params/* embed:data              which arguments are stored in shards beside that, over which dims
-    tagged      residual seq:model               a dim of a tag that the model offers, on axes that none of its dims has
+    extra       residual seq:model               what it says besides: rules of a tag, of a scope, in time (`extras`)
 
 What is stored is tied: one set of dims of parameters, along which the storing axes go, for all of them; an argument is
 stored over the dim of the set that it has. The sets are the largest of which no parameter has two, and "its largest
@@ -18,7 +18,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ...engine.programs.axis_conflicts import scanned_dims
 from ...engine.programs.data import Program
@@ -27,11 +27,10 @@ from ...engine.specs.layout import Layout
 from ...engine.specs.spec import Axes
 from ...layouts.globs import layout_of
 from ..request.constraints import NONE, Constraints
+from .extras import PLAIN, Dims, Extra, Extras, Rules
 
-Dims = frozenset[str]
 # For each mesh axis the dims that it splits.
 Parts = tuple[Dims, ...]
-Rules = Mapping[str, Axes]
 
 STATE, ALL = "state", "all"
 
@@ -52,27 +51,18 @@ class Stored:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tagged:
-    """The axes on which a dim of a tag is stored beside those that it is computed on."""
-
-    tag: str
-    dim: str
-    over: Axes
-
-
-@dataclasses.dataclass(frozen=True)
 class Point:
     """One layout of the space.
 
     Attributes:
         computed: for each axis of the space the dims that it splits.
         stored: how parameters and optimizer state are stored.
-        tagged: the tag that is stored otherwise, if one is.
+        extra: what it says besides.
     """
 
     computed: Parts
     stored: Stored = Stored()
-    tagged: Tagged | None = None
+    extra: Extra = PLAIN
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,7 +77,7 @@ class Roles:
         parameters: the arguments that are trained.
         state: what the optimizer keeps of them.
         along: the sets of dims along which they may be stored.
-        offered: for each tag the dims that may go on axes of their own there.
+        extras: what they may say besides.
         constraints: what every layout must satisfy.
     """
 
@@ -98,7 +88,7 @@ class Roles:
     parameters: tuple[Argument, ...]
     state: tuple[Argument, ...]
     along: tuple[Dims, ...]
-    offered: Mapping[str, Dims]
+    extras: Extras
     constraints: Constraints = NONE
 
     @functools.cached_property
@@ -110,7 +100,7 @@ class Roles:
     @functools.cached_property
     def tag_dims(self) -> Dims:
         """The dims of everything that is tagged, but gradients."""
-        return frozenset(d for tag in self.offered for d in self.program.place_dims[tag])
+        return frozenset(d for tag in self.extras.tags for d in self.program.place_dims[tag])
 
     def rules(self, computed: Parts) -> dict[str, Axes]:
         """Returns the axes of each dim that is computed in parts."""
@@ -120,13 +110,9 @@ class Roles:
                 rules[dim] = (*rules.get(dim, ()), axis)
         return {**rules, **self.constraints.pinned.rules}
 
-    def ways(self, axes: Iterable[str]) -> int:
-        """The number of parts that axes split a dim into."""
-        return math.prod(self.axes[axis] for axis in axes)
-
     def divides(self, rules: Rules) -> bool:
         """Whether the axes of each dim divide its size."""
-        return all(self.program.dims[dim] % self.ways(axes) == 0 for dim, axes in rules.items())
+        return all(self.extras.divide(dim, axes) for dim, axes in rules.items())
 
     def count(self) -> int:
         """The number of points of what is computed, those that do not divide a dim among them."""
@@ -173,7 +159,7 @@ class Roles:
         there = {axis for dim in dims for axis in rules.get(dim, ())}
         over = tuple(axis for axis in stored.over if axis not in there)
         after = {dim: (*rules.get(dim, ()), *over) for dim in dims if dim not in self._scanned}
-        dividing = [dim for dim, axes in after.items() if sizes[dim] % self.ways(axes) == 0]
+        dividing = [dim for dim, axes in after.items() if self.extras.divide(dim, axes)]
         possible = [dim for dim in dividing if not stored.along or dim in stored.along]
         if not over or not possible:
             return None
@@ -193,7 +179,7 @@ class Roles:
         total = 0.0
         for argument, dims, nbytes in self._arguments:
             own = places.get(argument, rules)
-            total += nbytes / math.prod(self.axes[axis] for dim in dims for axis in own.get(dim, ()))
+            total += nbytes / math.prod(self.axes.get(axis, 1) for dim in dims for axis in own.get(dim, ()))
         return total
 
     @functools.cached_property
@@ -204,34 +190,21 @@ class Roles:
             for a in program.arguments
         ]
 
-    def tags(self, computed: Parts) -> tuple[Tagged | None, ...]:
-        """Returns all rules for tags that may stand beside what is computed, none first."""
-        rules, found = self.rules(computed), []
-        for tag, dims in self.offered.items():
-            taken = {axis for dim in self.program.place_dims[tag] for axis in rules.get(dim, ())}
-            free = [axis for axis in self.axes if axis not in taken]
-            for dim, count in itertools.product(sorted(dims), range(1, len(free) + 1)):
-                for over in itertools.combinations(free, count):
-                    if self.program.dims[dim] % self.ways((*rules.get(dim, ()), *over)) == 0:
-                        found.append(Tagged(tag, dim, over))
-        return (None, *found)
+    def beside(self, computed: Parts) -> tuple[Extra, ...]:
+        """Returns all that may be said beside what is computed, nothing first."""
+        return self.extras.beside(self.rules(computed))
 
     def points(self) -> Iterator[Point]:
         """Yields every point of the space."""
         for computed in itertools.product(*self.sets):
             if self.divides(self.rules(computed)):
-                for tagged, stored in itertools.product(self.tags(computed), self.storages(computed)):
-                    yield Point(computed, stored, tagged)
+                for extra, stored in itertools.product(self.beside(computed), self.storages(computed)):
+                    yield Point(computed, stored, extra)
 
     def layout(self, point: Point) -> Layout:
         """Returns the layout of a point."""
         rules, places = self.rules(point.computed), self.places(point.computed, point.stored)
-        layout = layout_of(self.program, places, rules)
-        if point.tagged is not None:
-            tag, dim, over = point.tagged.tag, point.tagged.dim, point.tagged.over
-            stored = (tag, ((dim, (*rules.get(dim, ()), *over)),))
-            layout = dataclasses.replace(layout, place_rules=(*layout.place_rules, stored))
-        return self._with_pins(layout)
+        return self._with_pins(self.extras.said(layout_of(self.program, places, rules), rules, point.extra))
 
     def _with_pins(self, layout: Layout) -> Layout:
         pinned = self.constraints.pinned

@@ -21,9 +21,10 @@ import numpy as np
 
 from ...engine.specs.layout import Layout
 from ..request.answer import Found, Limits
+from .extras import Extra
 from .pricer import Price, Pricer
 from .recipes import recipes
-from .roles import Parts, Point, Roles, Tagged
+from .roles import Parts, Point, Roles
 
 # The share by which a bound may lie above what it bounds, for rounding.
 ROUNDING = 1e-6
@@ -38,7 +39,7 @@ class Waiting:
         number: what waited first is taken first.
         stage: what is to be done with it.
         computed: the dims that each axis splits.
-        tagged: the rule for a tag.
+        extra: what it says besides.
         surest: the bound that needed no plan of parts of it.
     """
 
@@ -46,7 +47,7 @@ class Waiting:
     number: int
     stage: str = dataclasses.field(compare=False)
     computed: Parts = dataclasses.field(compare=False)
-    tagged: Tagged | None = dataclasses.field(compare=False)
+    extra: Extra = dataclasses.field(compare=False)
     surest: float = dataclasses.field(compare=False)
 
 
@@ -150,7 +151,7 @@ class Search:
         left = (
             one.bound
             for one in (*self._left, *self._waiting)
-            if decides(self.roles.layout(Point(one.computed, tagged=one.tagged)))
+            if decides(self.roles.layout(Point(one.computed, extra=one.extra)))
         )
         return min(left, default=math.inf) if math.isinf(self._unopened) else min(self._unopened, *left)
 
@@ -194,10 +195,10 @@ class Search:
         close = [price for price in self.met.values() if self.cost(price) <= most and self.fits(price)]
         return sorted(close, key=lambda price: (price.rules, self.cost(price), str(price.layout)))
 
-    def wait(self, bound: float, stage: str, computed: Parts, tagged: Tagged | None, surest: float):
+    def wait(self, bound: float, stage: str, computed: Parts, extra: Extra, surest: float):
         """Lets a point wait, unless it cannot be better than what was found."""
         known = surest if self.broken else bound
-        self._put(Waiting(known, next(self._numbers), stage, computed, tagged, surest))
+        self._put(Waiting(known, next(self._numbers), stage, computed, extra, surest))
 
     def _put(self, one: Waiting):
         if one.bound >= self.limit:
@@ -225,7 +226,7 @@ class Search:
         gathers nothing: other ways to store it lie between the two.
         """
         ways = self.roles.storages(one.computed)
-        points = [Point(one.computed, stored, one.tagged) for stored in (ways[0], ways[-1])]
+        points = [Point(one.computed, stored, one.extra) for stored in (ways[0], ways[-1])]
         prices = [(self.pricer.price(self.roles.layout(point)), point) for point in points]
         return min((p.peak_bytes - self.roles.argument_bytes(point) for p, point in prices if p), default=math.inf)
 

@@ -1,7 +1,8 @@
 """Makes the space of a search: which dims may be on which axes, and what of the rest may be stored otherwise.
 
 Left out, and named with the reason, are dims that no axis divides, that are scanned, that neither a matmul nor a
-parameter has; and, where there would be too many points, those with the least work.
+parameter has; and, where there would be too many points, those with the least work. On a serial axis is what
+`ml.layouts.accumulate` puts there for a dim that no parameter has, where it can be planned alone.
 """
 
 from __future__ import annotations
@@ -10,19 +11,24 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from ...engine.api.stages import Program
+from ...engine.errors import LayoutError
 from ...engine.programs.axis_conflicts import axis_conflicts, scanned_dims
-from ...engine.programs.data import Program
 from ...engine.programs.trained import trained
 from ...engine.programs.values import Argument
 from ...engine.specs.mesh import Mesh
+from ...layouts.accumulation import accumulate
 from ..additive.work import amounts_of, matmuls
 from ..request.constraints import NONE, Constraints
-from .roles import Dims, Roles
+from .extras import Dims, Extras, Scope
+from .roles import Roles
 
 # Points of what is computed, at most: bounds of so many are worked out in a second.
 _POINTS = 4_000_000
 # Sets of dims that one axis may split, at most, and sets of dims of parameters along which they are stored.
 _SETS, _ALONG = 2_000, 8
+# Sets of dims of a scope that may be given axes there, at most.
+_ONTO = 64
 
 
 def roles_of(program: Program, mesh: Mesh, constraints: Constraints = NONE) -> Roles:
@@ -30,7 +36,7 @@ def roles_of(program: Program, mesh: Mesh, constraints: Constraints = NONE) -> R
 
     Args:
         program: the program.
-        mesh: the mesh; serial axes are left out.
+        mesh: the mesh; one serial axis is in the space.
         constraints: what every layout must satisfy.
     """
     axes = {axis: size for axis, size in mesh.devices.axes.items() if size > 1}
@@ -50,7 +56,7 @@ def roles_of(program: Program, mesh: Mesh, constraints: Constraints = NONE) -> R
         parameters=parameters,
         state=state,
         along=_along(program, axes, parameters),
-        offered=_offered(program, parameters),
+        extras=_extras(program, mesh, sets, parameters, constraints),
         constraints=constraints,
     )
 
@@ -134,6 +140,55 @@ def _along(program: Program, axes: Mapping[str, int], parameters: Sequence[Argum
     sets, _ = independent(frozenset(), dims, together, _SETS)
     largest = [one for one in sets if one and not any(one < other for other in sets)]
     return tuple(sorted(largest, key=lambda one: (-sum(held[dim] for dim in one), sorted(one)))[:_ALONG])
+
+
+def _extras(
+    program: Program,
+    mesh: Mesh,
+    sets: Sequence[Sequence[Dims]],
+    parameters: Sequence[Argument],
+    constraints: Constraints,
+) -> Extras:
+    free = frozenset(d for own in sets for dims in own for d in dims)
+    serial = next((axis for axis in mesh.serial if mesh.axes[axis] > 1), "")
+    pinned = {axis for _, axes in constraints.pinned.dim_rules for axis in axes}
+    weights = {d for a in parameters for d in program.dims_of(a.value)}
+    data = [dim for dim in program.dims if dim in free - weights - constraints.whole]
+    return Extras(
+        program=program,
+        sizes={axis: size for axis, size in mesh.axes.items() if size > 1},
+        tags=_offered(program, parameters),
+        scopes=_turnable(program, free, constraints),
+        serial=serial,
+        in_time=() if not serial or serial in pinned else _in_time(program, mesh, serial, data, constraints),
+    )
+
+
+def _in_time(
+    program: Program, mesh: Mesh, serial: str, data: Iterable[str], constraints: Constraints
+) -> tuple[Dims, ...]:
+    """The sets of dims that may be in time: each of data, with what it is renamed to."""
+    found: dict[Dims, None] = {}
+    for dim in data:
+        try:
+            layout = accumulate(program, mesh, micro=serial, batch=dim)
+            program.plan(mesh, layout)
+        except LayoutError:
+            continue
+        if not constraints.forbidden & {(d, serial) for d in layout.rules}:
+            found[frozenset(layout.rules)] = None
+    return tuple(found)
+
+
+def _turnable(program: Program, free: Dims, constraints: Constraints) -> dict[str, Scope]:
+    """The scopes that may be computed otherwise; in one for which there are pinned rules those hold."""
+    conflicts, found = frozenset(axis_conflicts(program)), {}
+    for glob in constraints.scopes:
+        dims = program.dims_in(glob)
+        if glob not in constraints.pinned.scopes:
+            sets, _ = independent(frozenset(), sorted(dims & free), conflicts, _ONTO)
+            found[glob] = Scope(dims, tuple(one for one in sets if one and not any(one < more for more in sets)))
+    return found
 
 
 def _offered(program: Program, parameters: Sequence[Argument]) -> dict[str, Dims]:

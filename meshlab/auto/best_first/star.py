@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...engine.programs.axis_conflicts import conflicting_dims
+from .extras import Dims, Extra
 from .pricer import Pricer
-from .roles import Dims, Parts, Point, Roles, Tagged
+from .roles import Parts, Point, Roles
 
 
 def clusters(roles: Roles) -> tuple[Dims, tuple[Dims, ...]]:
@@ -52,23 +53,23 @@ class Star:
     def __init__(self, roles: Roles, pricer: Pricer):
         self.roles, self.pricer = roles, pricer
         self.core, self.clusters = clusters(roles)
-        self._known: dict[tuple[Parts, Tagged | None], float | None] = {}
+        self._known: dict[tuple[Parts, Extra], float | None] = {}
 
-    def bound(self, computed: Parts, tagged: Tagged | None) -> float:
+    def bound(self, computed: Parts, extra: Extra) -> float:
         """Returns the least seconds of a point, however it is stored; 0 where no parts of it tell them."""
         used = [own for own in self.clusters if any(dims & own for dims in computed)]
         if len(used) < 2:
             return 0.0
-        base = self._part(computed, self.core, tagged)
-        parts = [self._part(computed, self.core | own, tagged) for own in used]
+        base = self._part(computed, self.core, extra)
+        parts = [self._part(computed, self.core | own, extra) for own in used]
         if base is None or any(part is None for part in parts):
             return 0.0
         return base + sum(part - base for part in parts if part is not None)
 
-    def _part(self, computed: Parts, dims: Dims, tagged: Tagged | None) -> float | None:
+    def _part(self, computed: Parts, dims: Dims, extra: Extra) -> float | None:
         kept = tuple(own & dims for own in computed)
-        if (kept, tagged) not in self._known:
+        if (kept, extra) not in self._known:
             stored = self.roles.storages(kept)[0]
-            price = self.pricer.price(self.roles.layout(Point(kept, stored, tagged)))
-            self._known[kept, tagged] = None if price is None else price.of_activations
-        return self._known[kept, tagged]
+            price = self.pricer.price(self.roles.layout(Point(kept, stored, extra)))
+            self._known[kept, extra] = None if price is None else price.of_activations
+        return self._known[kept, extra]

@@ -4,14 +4,15 @@
     stored as computed      +0.2%
 
 For each rule of the chosen layout, without it: a dim off an axis where it is computed, parameters and state stored as
-they are computed with, no rule at a tag. What the search has met gives an upper bound at once, what it has left behind
-gives a lower one; with `exact` each is searched for.
+they are computed with, no rule at a tag or in a scope, no micro-batches. What the search has met gives an upper bound
+at once, what it has left behind gives a lower one; with `exact` each is searched for.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from ...cost.machines.units import share_text
 from ...engine.specs.layout import Layout
@@ -20,7 +21,6 @@ from ..best_first.roles import Roles
 from ..best_first.search import Search
 from ..best_first.space import roles_of
 from ..request.answer import Limits
-from ..request.constraints import Constraints
 
 Test = Callable[[Layout], bool]
 
@@ -76,24 +76,39 @@ def _decisions(search: Search, chosen: Layout) -> Iterator[tuple[str, Roles, Tes
     for dim, axes in chosen.dim_rules:
         for axis in axes:
             if (dim, axis) not in constraints.splits and axis in roles.axes:
-                never = Constraints(constraints.pinned, constraints.forbidden | {(dim, axis)}, constraints.whole)
-                without = roles_of(roles.program, search.pricer.mesh, never)
+                never = dataclasses.replace(constraints, forbidden=constraints.forbidden | {(dim, axis)})
+                without = roles_of(search.pricer.program, search.pricer.mesh, never)
                 yield f"`{dim}` off `{axis}`", without, lambda layout, d=dim, a=axis: a not in layout.rules.get(d, ())
-    tags = [tag for tag in chosen.places if tag in roles.offered]
-    for tag in tags:
-        offered = {name: dims for name, dims in roles.offered.items() if name != tag}
-        yield (
-            f"no rule at `{tag}`",
-            dataclasses.replace(roles, offered=offered),
-            lambda layout, tag=tag: not any(tag in roles.program.matching(glob) for glob in layout.places),
-        )
-    if len(chosen.places) > len(tags):
+    yield from _extras(roles, chosen)
+    if len(chosen.places) > len(roles.extras.tags.keys() & chosen.places.keys()):
         places = frozenset(a.place for a in (*roles.parameters, *roles.state))
         yield (
             "stored as computed with",
             dataclasses.replace(roles, parameters=(), state=()),
             lambda layout: not any(places & set(roles.program.matching(glob)) for glob in layout.places),
         )
+
+
+def _extras(roles: Roles, chosen: Layout) -> Iterator[tuple[str, Roles, Test]]:
+    """Each extra of the chosen layout left out."""
+    extras = roles.extras
+
+    def without(**fewer: Any) -> Roles:
+        return dataclasses.replace(roles, extras=dataclasses.replace(extras, **fewer))
+
+    for tag in extras.tags.keys() & chosen.places.keys():
+        others = {name: dims for name, dims in extras.tags.items() if name != tag}
+        yield (
+            f"no rule at `{tag}`",
+            without(tags=others),
+            lambda layout, tag=tag: not any(tag in roles.program.matching(glob) for glob in layout.places),
+        )
+    for glob in extras.scopes.keys() & chosen.scopes.keys():
+        others = {name: scope for name, scope in extras.scopes.items() if name != glob}
+        yield f"no rules in `{glob}`", without(scopes=others), lambda layout, glob=glob: glob not in layout.scopes
+    in_time = lambda layout: any(extras.serial in axes for axes in layout.rules.values())  # noqa: E731
+    if extras.in_time and in_time(chosen):
+        yield f"nothing on `{extras.serial}`", without(in_time=()), lambda layout: not in_time(layout)
 
 
 def _met(search: Search, change: str, decides: Test) -> Regret:

@@ -3,6 +3,7 @@
     pin="batch:data"                    batch is on data, whatever else is chosen
     pin={"batch": None}                 batch stays whole
     forbid={"vocab": ("data",)}         vocab is not on data
+    scopes=["@core"]                    attention's core may be computed otherwise
 
 A search for time or peak memory takes several axes for a pinned dim, and pinned rules at places and in scopes; the
 others search no such rules, so that these can be neither pinned nor forbidden.
@@ -11,12 +12,14 @@ others search no such rules, so that these can be neither pinned nor forbidden.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from ...engine.errors import LayoutError, numbered, shown
+from ...engine.errors import LayoutError, closest, listed, numbered, shown
 from ...engine.planning.legality import resolve
 from ...engine.planning.named_rules import named_rules
 from ...engine.programs.data import Program
+from ...engine.programs.scoped import scopes as named_scopes
 from ...engine.specs.layout import Layout, LayoutLike
 from ...engine.specs.mesh import Mesh
 from ...engine.specs.spec import Axes
@@ -32,11 +35,13 @@ class Constraints:
         pinned: what must be computed so: rules of dims, and those at places and in scopes that all layouts have.
         forbidden: what must not be split so.
         whole: dims that must not be split at all.
+        scopes: globs of the scopes in which layouts may compute otherwise.
     """
 
     pinned: Layout = dataclasses.field(default_factory=Layout)
     forbidden: Splits = frozenset()
     whole: frozenset[str] = frozenset()
+    scopes: tuple[str, ...] = ()
 
     @property
     def splits(self) -> Splits:
@@ -48,15 +53,22 @@ NONE = Constraints()
 
 
 def read_constraints(
-    program: Program, mesh: Mesh, pin: LayoutLike, forbid: LayoutLike, *, everything: bool = False
+    program: Program,
+    mesh: Mesh,
+    pin: LayoutLike,
+    forbid: LayoutLike,
+    scopes: Iterable[str] = (),
+    *,
+    everything: bool = False,
 ) -> Constraints:
-    """Reads `pin` and `forbid`.
+    """Reads `pin`, `forbid` and `scopes`.
 
     Args:
         program: the program.
         mesh: the mesh.
         pin: what must be so.
         forbid: what must not be so.
+        scopes: globs of the scopes in which layouts may compute otherwise.
         everything: whether the search puts dims on several axes, and knows rules at places and in scopes.
 
     Raises:
@@ -66,6 +78,8 @@ def read_constraints(
     problems: list[str] = []
     pinned = _read(program, mesh, "pin", pin, problems, everything=everything)
     forbidden = _read(program, mesh, "forbid", forbid, problems)
+    globs = _globs(scopes, problems)
+    problems += [problem for glob in globs if (problem := _scope_problem(program, glob, everything=everything))]
     never = frozenset((dim, axis) for dim, axes in forbidden.dim_rules for axis in axes)
     problems += [f"forbid: `{d}` is given no axis; name the one it must not be on" for d in forbidden.whole]
     problems += [
@@ -83,9 +97,9 @@ def read_constraints(
             refusals, problems = error.problems, [f"pin: {refusal}" for refusal in error.problems or (error,)]
     if problems:
         lines = numbered(list(dict.fromkeys(problems)))
-        given = f"pin={shown(pin)} and forbid={shown(forbid)}"
+        given = f"pin={shown(pin)} and forbid={shown(forbid)}" + (f" and scopes={shown(scopes)}" if globs else "")
         raise LayoutError(f"ml.auto.layout() cannot search with {given}:\n{lines}", refusals)
-    return Constraints(pinned, never, frozenset(pinned.whole))
+    return Constraints(pinned, never, frozenset(pinned.whole), globs)
 
 
 def _read(
@@ -105,6 +119,27 @@ def _read(
     problems += [f"{name}: {refusal}" for refusal in refusals]
     whole = (dim.removesuffix("?") for dim in layout.whole if dim in program.dims or not dim.endswith("?"))
     return dataclasses.replace(layout, dim_rules=tuple(sorted(rules.items())), whole=tuple(dict.fromkeys(whole)))
+
+
+def _globs(scopes: Any, problems: list[str]) -> tuple[Any, ...]:
+    if isinstance(scopes, str):
+        return (scopes,)
+    if not isinstance(scopes, Iterable):
+        problems.append(f'scopes={shown(scopes)}: give globs of scopes, as in ["@core"]')
+        return ()
+    return tuple(scopes)
+
+
+def _scope_problem(program: Program, glob: Any, *, everything: bool) -> str:
+    """The reason why nothing can be searched for in a scope, and what to write instead; empty where it can."""
+    if not everything:
+        return f'scopes: only searches for "time" and "memory" know rules in scopes: leave {shown(glob)} out'
+    known = dict.fromkeys(f"@{name}" for scope in named_scopes(program) for name in scope)
+    if isinstance(glob, str) and glob.startswith("@") and program.dims_in(glob):
+        return ""
+    if isinstance(glob, str) and program.dims_in(f"@{glob}"):
+        return f'scopes: a scope begins with `@`: write "@{glob}"'
+    return f"scopes: no operation is in a scope {shown(glob)}; the program's are {listed(known)}{closest(glob, known)}"
 
 
 def _place_problem(program: Program, mesh: Mesh, name: str, glob: str, rules: Mapping[str, Axes]) -> str:
