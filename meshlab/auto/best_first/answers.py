@@ -20,8 +20,8 @@ TIED = 0.005
 # The same where the very best is asked for: rounding.
 _EQUAL = 1e-9
 BY_CLOCK = "best-first search under the clock of plan.time"
-# Seconds in which the least peak is looked for, to say by how much nothing fits.
-_LOOK = 5.0
+# Seconds in which the least peak is looked for, and how far from it is near enough, to say by how much nothing fits.
+_LOOK, _NEAR = 5.0, 0.05
 
 
 class NothingFits(MeshlabError):
@@ -101,18 +101,19 @@ def _nothing_fits(asked: Asked, search: Search) -> NothingFits:
     """Looks for the least peak, and says by how much it is too much, and when it is reached."""
     most = asked.limits.most_bytes
     assert most is not None, "what has no limit fits"
-    limits = Limits(tolerance=0.0, seconds=_LOOK, watch=asked.limits.watch)
+    limits = Limits(tolerance=_NEAR, seconds=_LOOK, watch=asked.limits.watch)
     smallest = LeastPeak(search.roles, search.pricer, limits)
-    for _ in smallest.run():
-        pass
+    *_, found = smallest.run()
     least = min((p for p in (search.least_peak, smallest.best) if p is not None), key=lambda price: price.peak_bytes)
     memory = least.memory
     step = max(memory.timeline, key=lambda point: point.bytes)
     where = f"`{step.step}`" + (f" ({step.source})" if step.source else "")
+    bound = min(found.bound, least.peak_bytes)
+    none_less = f"; none has less than {bytes_text(bound)}" if bound else ""
     text = (
         f"ml.auto.layout() met no layout that fits {bytes_text(most)} of a device's memory. The least peak that it met"
         f" is {bytes_text(least.peak_bytes)}, {bytes_text(least.peak_bytes - most)} too much, at {where}, under"
-        f" {str(least.layout) or 'no rules'!r}. Take more devices, or others; make the batch smaller, or rematerialise"
+        f" {str(least.layout) or 'no rules'!r}{none_less}. Take more devices, or others; make the batch smaller, or rematerialise"
         " more; or allow more, as in memory=1.0."
     )
     return NothingFits(text, least.layout, least.peak_bytes)

@@ -66,6 +66,8 @@ class Fastest(Search):
             return
         self.hold(one.bound, price.of_activations, price)
         self.consider(price)
+        if most is not None:
+            self.hold_peak(one.computed, price)
         if most is None or price.of_activations >= self.limit or least + self.beside(one) <= most:
             self.wait(price.of_activations, "stored", one.computed, one.extra, one.surest)
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from ...engine.specs.layout import Layout
 from ..request.answer import Found, Limits
+from .bounds import memory_bounds
 from .extras import Extra
 from .pricer import Price, Pricer
 from .recipes import recipes
@@ -51,6 +52,37 @@ class Waiting:
     surest: float = dataclasses.field(compare=False)
 
 
+class Unopened:
+    """The points of what is computed that do not even wait, in the order of their bounds.
+
+    Args:
+        bounds: of all points, an array with an axis for each mesh axis.
+        out: the points that are never opened, since they cannot fit.
+    """
+
+    def __init__(self, bounds: np.ndarray, out: np.ndarray):
+        self._bounds, self._opened = bounds, 0
+        order = np.argsort(bounds, axis=None, kind="stable")
+        self._order, self._out = order[~out.ravel()[order]], order[out.ravel()[order]]
+
+    @property
+    def bound(self) -> float:
+        """The least bound of them; infinite where all are open."""
+        left = self._opened < len(self._order)
+        return float(self._bounds.flat[self._order[self._opened]]) if left else math.inf
+
+    def pop(self) -> tuple[int, ...]:
+        """Opens the one with the least bound, and returns its place in the array."""
+        index = np.unravel_index(self._order[self._opened], self._bounds.shape)
+        self._opened += 1
+        return tuple(map(int, index))
+
+    def release(self):
+        """Lets those that cannot fit be opened as well."""
+        left = np.concatenate([self._order[self._opened :], self._out])
+        self._order, self._out, self._opened = left[np.argsort(self._bounds.flat[left], kind="stable")], left[:0], 0
+
+
 class Search:
     """One search; what it minimises, its bounds and its stages are its subclass's.
 
@@ -60,6 +92,7 @@ class Search:
         limits: what ends it.
         allows: says of a recipe whether it is in the space; None: what the space's constraints say.
         bounds: the first bounds of all points of what is computed: an array with an axis for each mesh axis.
+        peaks: the least peaks of the same points, where the peak is limited: those above the limit are not opened.
         best: the best layout so far.
         met: every layout that was priced as a possible answer.
         least_peak: the one with the least peak, of those whose peak was asked for.
@@ -68,14 +101,14 @@ class Search:
 
     def __init__(self, roles: Roles, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None):
         self.roles, self.pricer, self.limits, self.allows = roles, pricer, limits, allows
-        self.bounds = np.zeros(0)
+        self.bounds = self.peaks = np.zeros(0)
         self.best: Price | None = None
         self.met: dict[Layout, Price] = {}
         self.least_peak: Price | None = None
         self.broken: list[str] = []
         self._left: list[Waiting] = []
         self._waiting: list[Waiting] = []
-        self._unopened = 0.0  # the least bound of what does not even wait
+        self._unopened = Unopened(self.bounds, self.bounds > 0)
         self._numbers = itertools.count()
         self._began = time.perf_counter()
 
@@ -124,26 +157,24 @@ class Search:
         """Goes through the space."""
         unsplit = self.pricer.price(Layout())
         assert unsplit is not None, "a layout without rules is legal"
-        self.bounds = self.first_bounds(unsplit)
-        flat = self.bounds.ravel()
-        order = np.argsort(flat, kind="stable")
-        position, least = 0, 0.0
+        self.bounds, most = self.first_bounds(unsplit), self.limits.most_bytes
+        self.peaks = np.zeros_like(self.bounds) if most is None else memory_bounds(self.roles, unsplit)
+        self._unopened = Unopened(self.bounds, self.peaks > (math.inf if most is None else most))
+        least = 0.0
         while True:
             before = self.best
-            coming = float(flat[order[position]]) if position < len(order) else math.inf
+            coming = self._unopened.bound
             first = self._waiting[0].bound if self._waiting else math.inf
             least = min(coming, first)
             if least >= self.limit or math.isinf(least) or self._is_over():
                 break
             if coming <= first:
-                index = np.unravel_index(order[position], self.bounds.shape)
+                index = self._unopened.pop()
                 self._open(tuple(sets[i] for sets, i in zip(self.roles.sets, index, strict=True)), coming)
-                position += 1
             else:
                 self.take(heapq.heappop(self._waiting))
             if self.best is not before:
                 yield self.found(least)
-        self._unopened = float(flat[order[position]]) if position < len(order) else math.inf
         yield self.found(least)
 
     def bound_of(self, decides: Callable[[Layout], bool]) -> float:
@@ -153,7 +184,7 @@ class Search:
             for one in (*self._left, *self._waiting)
             if decides(self.roles.layout(Point(one.computed, extra=one.extra)))
         )
-        return min(left, default=math.inf) if math.isinf(self._unopened) else min(self._unopened, *left)
+        return min((self._unopened.bound, *left))
 
     def found(self, waiting: float) -> Found:
         """The answer so far, where nothing that waits can cost less than `waiting`."""
@@ -214,6 +245,18 @@ class Search:
         """Holds a bound against what a plan costs; where it is broken, only the surest bounds count from then on."""
         if bound <= cost * (1 + ROUNDING):
             return
+        self._break(price, bound, cost)
+
+    def hold_peak(self, computed: Parts, price: Price):
+        """Holds the bound of a point's peak against that of a plan; where it is broken, peaks rule nothing out."""
+        where = tuple(sets.index(own) for sets, own in zip(self.roles.sets, computed, strict=True))
+        bound = float(self.peaks[where])
+        if bound > price.peak_bytes * (1 + ROUNDING):
+            self.peaks[:] = 0.0
+            self._unopened.release()
+            self._break(price, bound, price.peak_bytes)
+
+    def _break(self, price: Price, bound: float, cost: float):
         self.broken.append(f"{price.layout}: bounded by {bound:.7g}, but {cost:.7g}")
         everything, self._left, self._waiting = [*self._left, *self._waiting], [], []
         for one in everything:
