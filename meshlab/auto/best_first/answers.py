@@ -113,7 +113,7 @@ def _nothing_fits(asked: Asked, search: Search) -> NothingFits:
     text = (
         f"ml.auto.layout() met no layout that fits {bytes_text(most)} of a device's memory. The least peak that it met"
         f" is {bytes_text(least.peak_bytes)}, {bytes_text(least.peak_bytes - most)} too much, at {where}, under"
-        f" {str(least.layout) or 'no rules'!r}{none_less}. Take more devices, or others; make the batch smaller, or rematerialise"
-        " more; or allow more, as in memory=1.0."
+        f" {str(least.layout) or 'no rules'!r}{none_less}. Take more devices, or others; make the batch"
+        " smaller, or rematerialise more; or allow more, as in memory=1.0."
     )
     return NothingFits(text, least.layout, least.peak_bytes)

@@ -220,7 +220,8 @@ class _Division:
 
     def loops(self) -> Loops:
         """Returns the steps in their places, with one loop."""
-        return Loops(self.original_of, self.lists[BEFORE], self.lists[LOOP], self.lists[AFTER], dict(self.results))
+        after = _each_move_once(self.lists[AFTER])
+        return Loops(self.original_of, self.lists[BEFORE], self.lists[LOOP], after, dict(self.results))
 
 
 def mentions(step: Step, axis: str) -> tuple[bool, bool]:
@@ -262,7 +263,20 @@ def _after(step: Step, axis: str) -> Step:
     if isinstance(step, Compute):
         return dataclasses.replace(step, **changed)
     blocks = (
-        Inside(whole(b.inputs), whole(b.outputs), tuple(_after(inside, axis) for inside in b.steps))
+        Inside(whole(b.inputs), whole(b.outputs), tuple(_each_move_once([_after(inside, axis) for inside in b.steps])))
         for b in step.blocks
     )
     return dataclasses.replace(step, blocks=tuple(blocks), **changed)
+
+
+def _each_move_once(steps: Sequence[Step]) -> list[Step]:
+    """Leaves out moves that are equal to one before: one was of a sum that was partial, and one of the sum."""
+    known: set[tuple[int, Spec]] = set()
+    left = []
+    for step in steps:
+        key = (step.value, step.via.result) if isinstance(step, Move) else None
+        if key is None or key not in known:
+            left.append(step)
+        if key is not None:
+            known.add(key)
+    return left

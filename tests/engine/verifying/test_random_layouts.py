@@ -11,6 +11,7 @@ from pathlib import Path
 import jax
 import pytest
 
+import meshlab as ml
 from meshlab import verify
 from meshlab.engine.planning.steps import Iterated
 from meshlab.engine.specs.layout import Layout
@@ -79,7 +80,7 @@ def test_what_failed_once_works():
     for case in FAILED:
         model = MODELS[case["model"]]
         program = model.trace()
-        report = program.plan(Mesh(tuple(case["mesh"].items())), Layout.of(case["layout"])).check(*model.data(0))
+        report = program.plan(ml.mesh(**case["mesh"]), Layout.of(case["layout"])).check(*model.data(0))
         assert report.ok, f"{case}:\n{report}"
 
 
