@@ -10,7 +10,7 @@ from ...engine.specs.layout import Layout
 from ..request.answer import Answer, Asked, Found, Limits
 from .fastest import Fastest
 from .least_peak import LeastPeak
-from .pricer import Pricer
+from .pricer import Price, Pricer
 from .roles import Roles
 from .search import Search
 from .space import roles_of
@@ -69,7 +69,8 @@ def answer_of(asked: Asked, search: Search, found: Found, method: str = BY_CLOCK
         NothingFits: it has met none that fits.
     """
     if search.best is None:
-        raise _nothing_fits(asked, search)
+        _look_for_the_least_peak(asked, search)
+    assert search.best is not None, "else nothing fits"
     best = search.tied(TIED if asked.limits.tolerance else _EQUAL)[0]
     ties = [price for price in search.tied(TIED) if price is not best]
     return Answer(
@@ -97,18 +98,27 @@ def _among(roles: Roles, asked: Asked) -> str:
     return f"of {ways}, each stored in all ways of the search{whole}, none{fits}"
 
 
-def _nothing_fits(asked: Asked, search: Search) -> NothingFits:
-    """Looks for the least peak, and says by how much it is too much, and when it is reached."""
-    most = asked.limits.most_bytes
-    assert most is not None, "what has no limit fits"
+def _look_for_the_least_peak(asked: Asked, search: Search):
+    """Takes the layout with the least peak for the answer, where it fits against all bounds.
+
+    Raises:
+        NothingFits: it does not.
+    """
     limits = Limits(tolerance=_NEAR, seconds=_LOOK, watch=asked.limits.watch)
     smallest = LeastPeak(search.roles, search.pricer, limits)
     *_, found = smallest.run()
     least = min((p for p in (search.least_peak, smallest.best) if p is not None), key=lambda price: price.peak_bytes)
-    memory = least.memory
+    if not search.consider(least):
+        raise _nothing_fits(asked, least, min(found.bound, least.peak_bytes))
+    search.broken.append(f"{least.layout}: fits, against the bounds of peaks")
+
+
+def _nothing_fits(asked: Asked, least: Price, bound: float) -> NothingFits:
+    """Says by how much the least peak is too much, and when it is reached."""
+    most, memory = asked.limits.most_bytes, least.memory
+    assert most is not None, "what has no limit fits"
     step = max(memory.timeline, key=lambda point: point.bytes)
     where = f"`{step.step}`" + (f" ({step.source})" if step.source else "")
-    bound = min(found.bound, least.peak_bytes)
     none_less = f"; none has less than {bytes_text(bound)}" if bound else ""
     text = (
         f"ml.auto.layout() met no layout that fits {bytes_text(most)} of a device's memory. The least peak that it met"

@@ -68,7 +68,7 @@ class Fastest(Search):
         self.consider(price)
         if most is not None:
             self.hold_peak(one.computed, price)
-        if most is None or price.of_activations >= self.limit or least + self.beside(one) <= most:
+        if most is None or price.of_activations >= self.limit or least + self.beside(one, most - least) <= most:
             self.wait(price.of_activations, "stored", one.computed, one.extra, one.surest)
 
     def _store(self, one: Waiting):

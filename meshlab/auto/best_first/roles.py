@@ -9,7 +9,8 @@ A layout of the space makes a choice for each of three roles, on the axes of the
 What is stored is tied: one set of dims of parameters, along which the storing axes go, for all of them; an argument is
 stored over the dim of the set that it has. The sets are the largest of which no parameter has two, and "its largest
 dim", as the presets of `ml.layouts` choose it. Either the optimizer's state alone is stored so, or parameters too.
-Several axes of one dim are in the mesh's order. `Roles.restrictions` says all this to users.
+Axes that store are in all orders, behind those that compute; of these several of one dim are in the mesh's order, and
+of the best layout in all others (`orders`).
 """
 
 from __future__ import annotations
@@ -131,6 +132,19 @@ class Roles:
             known = self._storages[computed] = tuple(stored for _, stored in ordered)
         return known
 
+    def extremes(self, computed: Parts) -> tuple[Stored, ...]:
+        """Returns the ways to store that least differ from others in what is beside the arguments at a peak.
+
+        They are the one that stores least, that of what is computed with, and the first with its axes in other orders.
+        """
+        ways = self.storages(computed)
+        first = ways[0]
+        orders = (stored for stored in ways[1:] if self._alike(stored, first))
+        return tuple(dict.fromkeys((first, ways[-1], *orders)))
+
+    def _alike(self, one: Stored, other: Stored) -> bool:
+        return (one.along, one.what) == (other.along, other.what) and frozenset(one.over) == frozenset(other.over)
+
     @functools.cached_property
     def _storages(self) -> dict[Parts, tuple[Stored, ...]]:
         return {}
@@ -139,7 +153,7 @@ class Roles:
         yield Stored()
         whats = (ALL, STATE) if self.state else (ALL,)
         for count in range(1, len(self.axes) + 1) if self.parameters else ():
-            for over in itertools.combinations(self.axes, count):
+            for over in itertools.permutations(self.axes, count):
                 for along in (frozenset[str](), *self.along):
                     yield from (Stored(over, along, what) for what in whats)
 

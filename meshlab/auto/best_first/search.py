@@ -23,6 +23,7 @@ from ...engine.specs.layout import Layout
 from ..request.answer import Found, Limits
 from .bounds import memory_bounds
 from .extras import Extra
+from .orders import reordered
 from .pricer import Price, Pricer
 from .recipes import recipes
 from .roles import Parts, Point, Roles
@@ -144,7 +145,7 @@ class Search:
         yield from self.proceed()
 
     def begin(self) -> Iterator[Found]:
-        """Prices the recipes."""
+        """Prices the recipes, the best one with its axes in other orders too."""
         for _, recipe in recipes(self.roles.program, self.pricer.mesh):
             layout = self.roles.constrained(recipe)
             self.limits.watch.check()
@@ -152,6 +153,7 @@ class Search:
                 continue
             if self.consider(self.pricer.price(layout)):
                 yield self.found(0.0)
+        self._reorder()
 
     def proceed(self) -> Iterator[Found]:
         """Goes through the space."""
@@ -175,7 +177,16 @@ class Search:
                 self.take(heapq.heappop(self._waiting))
             if self.best is not before:
                 yield self.found(least)
+        self._reorder()
         yield self.found(least)
+
+    def _reorder(self):
+        """Prices the best layout with the axes of its dims in other orders, as far as its constraints allow."""
+        for layout in reordered(self.best.layout, tuple(self.roles.axes)) if self.best else ():
+            self.limits.watch.check()
+            allowed = self.roles.constrained(layout)
+            if allowed == layout and (self.allows is None or self.allows(layout)):
+                self.consider(self.pricer.price(layout))
 
     def bound_of(self, decides: Callable[[Layout], bool]) -> float:
         """Returns what every layout costs at least of which some decision holds, as far as the search has come."""
@@ -262,16 +273,22 @@ class Search:
         for one in everything:
             self._put(dataclasses.replace(one, bound=one.surest))
 
-    def beside(self, one: Waiting) -> float:
+    def beside(self, one: Waiting, enough: float = 0.0) -> float:
         """Returns the bytes at the peak of a point beside its arguments, however it is stored.
 
         They are those of it stored in the smallest parts or, where they are fewer, as it is computed with, which
-        gathers nothing: other ways to store it lie between the two.
+        gathers nothing, or in another order of axes: all ways to store it are taken to lie between these.
+
+        Args:
+            one: the point.
+            enough: where it is met, that is enough: no others are priced.
         """
-        ways = self.roles.storages(one.computed)
-        points = [Point(one.computed, stored, one.extra) for stored in (ways[0], ways[-1])]
-        prices = [(self.pricer.price(self.roles.layout(point)), point) for point in points]
-        return min((p.peak_bytes - self.roles.argument_bytes(point) for p, point in prices if p), default=math.inf)
+        least = math.inf
+        for stored in self.roles.extremes(one.computed):
+            point = Point(one.computed, stored, one.extra)
+            if least > enough and (price := self.pricer.price(self.roles.layout(point))) is not None:
+                least = min(least, price.peak_bytes - self.roles.argument_bytes(point))
+        return least
 
     def _open(self, computed: Parts, bound: float):
         if self.roles.divides(self.roles.rules(computed)):
