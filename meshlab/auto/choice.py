@@ -28,6 +28,7 @@ from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
 from .additive.work import work_of
+from .best_first.contest import contest
 from .best_first.fastest import Fastest
 from .best_first.pricer import Price
 from .compare import Comparison, Row
@@ -58,6 +59,7 @@ class Choice:
         proof: why it is the best.
         asked: what the search was asked.
         answer: what it answered.
+        name: of several programs, that of the one that was chosen.
     """
 
     layout: Layout
@@ -65,6 +67,7 @@ class Choice:
     proof: Proof
     asked: Asked = dataclasses.field(repr=False)
     answer: Answer = dataclasses.field(repr=False)
+    name: str = ""
 
     def compare(self, layout: LayoutLike = None) -> Comparison:
         """Sets the chosen layout beside another.
@@ -167,7 +170,7 @@ class Choice:
 
 
 def layout(
-    program: Program,
+    program: Program | Mapping[str, Program],
     mesh: Mesh,
     *,
     objective: str | None = None,
@@ -194,7 +197,8 @@ def layout(
     data before parameters, on earlier axes.
 
     Args:
-        program: made by `ml.trace`.
+        program: made by `ml.trace`; of "time" and "memory" also several by name of which one will do, such as a step
+            that recomputes its layers and one that keeps what they make.
         mesh: made by `ml.mesh`; "traffic" and "live" leave a serial axis out.
         objective: "time": the least seconds of one run, by the estimate of `plan.time`, of the layouts that fit in
             memory; "memory": the least peak of `plan.memory.donated`; "traffic": the fewest bytes that one device
@@ -233,15 +237,45 @@ def layout(
     check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
     goal, watch = objective_of(objective, mesh), Watch(cancel)
     watch.check()
-    mesh = mesh if goal.everything else mesh.devices
-    constraints = read_constraints(program, mesh, pin, forbid, scopes, everything=goal.everything)
+    everything = goal.search is not None
+    mesh = mesh if everything else mesh.devices
     most = (
         None
         if memory is None or not goal.on_machine
         else memory * machine_of(mesh, "ml.auto.layout").hardware.memory_bytes
     )
     limits = Limits(most, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
-    asked = Asked(program, mesh, constraints, limits, Options().given(**(options or {})))
+    assumed = Options().given(**(options or {}))
+    programs = dict(program) if isinstance(program, Mapping) else {"": program}
+    asks = {
+        name: Asked(
+            each, mesh, read_constraints(each, mesh, pin, forbid, scopes, everything=everything), limits, assumed
+        )
+        for name, each in programs.items()
+    }
+    return _searched(goal, asks, started) if everything else _solved(goal, asks, started)
+
+
+def _searched(goal: Objective, asks: Mapping[str, Asked], started: float) -> Choice:
+    """The choice of a search, over all programs."""
+    names = list(asks)
+    assert goal.search is not None, "its caller has looked"
+    answer, standings = contest(list(asks.values()), started, goal.search, goal.method)
+    others = (f"; `{names[each.number]}` at least {goal.text(each.bound)}" for each in standings[1:])
+    answer = dataclasses.replace(answer, among=answer.among + "".join(others))
+    name = names[standings[0].number]
+    return dataclasses.replace(chosen(goal, asks[name], answer, started), name=name)
+
+
+def _solved(goal: Objective, asks: Mapping[str, Asked], started: float) -> Choice:
+    """The choice of a solver, of one program."""
+    if len(asks) > 1:
+        raise MeshlabError(
+            f'ml.auto.layout() was given {len(asks)} programs for the objective "{goal.name}"; several are compared by'
+            ' "time" or "memory" alone: give one.'
+        )
+    (asked,) = asks.values()
+    assert goal.answer is not None, "what is not searched for is solved"
     return chosen(goal, asked, goal.answer(asked), started)
 
 
@@ -276,11 +310,13 @@ def chosen(goal: Objective, asked: Asked, answer: Answer, started: float) -> Cho
 
 
 def _check(program: Any, mesh: Any):
-    if not isinstance(program, Program):
-        raise MeshlabError(
-            f"ml.auto.layout() was given {shown(program)} for its program; write"
-            " ml.auto.layout(ml.trace(fn, ...), mesh)."
-        )
+    several = isinstance(program, Mapping) and bool(program) and all(isinstance(name, str) for name in program)
+    for each in program.values() if several else (program,):
+        if not isinstance(each, Program):
+            raise MeshlabError(
+                f"ml.auto.layout() was given {shown(each)} for its program; write"
+                ' ml.auto.layout(ml.trace(fn, ...), mesh), or several by name: {"kept": ml.trace(fn, ...), ...}.'
+            )
     if not isinstance(mesh, Mesh):
         raise MeshlabError(
             f"ml.auto.layout() was given {shown(mesh)} for its mesh; write"

@@ -29,8 +29,7 @@ from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.tables import html_rows, text_rows
-from .best_first.answers import TIED, answer_of, search_of
-from .best_first.search import Search
+from .best_first.contest import contest
 from .choice import Choice, check_limits, chosen
 from .objective import TIME
 from .proof import Proof
@@ -157,44 +156,14 @@ def mesh(
         )
     check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
     limits = Limits(None, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
-    searches = []
+    asks = []
     for each in meshes(on, devices):
         most = None if memory is None else memory * machine_of(each, "ml.auto.mesh").hardware.memory_bytes
         within = dataclasses.replace(limits, most_bytes=most)
-        asked = Asked(program, each, limits=within, options=Options().given(**(options or {})))
-        searches.append((asked, search_of(asked)))
-    asked, search, found, tried = _searched(searches, started)
-    answer = answer_of(asked, search, found)
-    return MeshChoice(chosen(TIME, asked, answer, started), tried)
-
-
-def _searched(searches: list[tuple[Asked, Search]], started: float) -> tuple[Asked, Search, Found, tuple[Tried, ...]]:
-    """Searches on all meshes; returns the best one's search, the answer with the bound of all, and all meshes."""
-    tried: list[Tried] = []
-    for asked, search in searches:
-        limits = search.limits
-        left = None if limits.seconds is None else limits.seconds - (time.perf_counter() - started)
-        best = min((each.seconds for each in tried), default=math.inf)
-        search.limits = dataclasses.replace(limits, to_beat=best, seconds=None if left is None else max(left, 0.0))
-        found = None
-        for found in search.run() if not tried or left is None or left > 0 else search.proceed():
-            if limits.progress is not None:
-                limits.progress(found)
-        assert found is not None, "a search ends with an answer"
-        seconds = math.inf if search.best is None else search.best.seconds
-        tried.append(Tried(asked.mesh, search.best and search.best.layout, seconds, min(found.bound, seconds)))
-    least = min(each.seconds for each in tried)
-    best = min(range(len(tried)), key=lambda i: (tried[i].seconds > least * (1 + TIED), i))
-    asked, search = searches[best]
-    plans = sum(other.pricer.plans for _, other in searches)
-    bound, plan = min(each.bound for each in tried), search.best.plan if search.best else None
-    found = Found(plan, tried[best].seconds, bound, plans, time.perf_counter() - started)
-    return (
-        asked,
-        search,
-        found,
-        (tried[best], *sorted((*tried[:best], *tried[best + 1 :]), key=lambda each: each.seconds)),
-    )
+        asks.append(Asked(program, each, limits=within, options=Options().given(**(options or {}))))
+    answer, standings = contest(asks, started)
+    tried = tuple(Tried(asks[each.number].mesh, each.layout, each.value, each.bound) for each in standings)
+    return MeshChoice(chosen(TIME, asks[standings[0].number], answer, started), tried)
 
 
 def meshes(on: Any, devices: int | None) -> tuple[Mesh, ...]:

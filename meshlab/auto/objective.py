@@ -27,7 +27,10 @@ from .additive.mesh_tf_ledger import ledger_of, planned_live_bytes
 from .additive.solution import Solution
 from .additive.space import Space, space_of
 from .additive.work import SLACK
-from .best_first.answers import fastest, least_peak
+from .best_first.answers import BY_CLOCK, BY_PEAK
+from .best_first.fastest import Fastest
+from .best_first.least_peak import LeastPeak
+from .best_first.search import Search
 from .request.answer import Answer, Asked
 from .request.stopping import Watch
 
@@ -45,10 +48,11 @@ class Objective:
         verb: what a device does with the cost, for a proof.
         text: writes the cost with its unit.
         of_plan: reads the cost off a plan, under assumptions about a run.
-        answer: finds a layout of the least cost, and proves it.
+        answer: finds a layout of the least cost among those with each dim on one axis at most and no rules at places,
+            and proves it; None where there is a search.
+        search: the search for it over all that a layout can say.
+        method: how that finds it, in words.
         slack: the share by which a layout may leave more work to a device than the least; None: any work is allowed.
-        everything: whether all that a layout can say is searched; else each dim is on one axis at most, and there are
-            no rules at places.
         on_machine: whether it is known on machines only.
     """
 
@@ -60,9 +64,10 @@ class Objective:
     verb: str
     text: Callable[[float], str]
     of_plan: Callable[[Plan, Options], float]
-    answer: Callable[[Asked], Answer]
+    answer: Callable[[Asked], Answer] | None = None
+    search: Callable[..., Search] | None = None
+    method: str = ""
     slack: float | None = None
-    everything: bool = False
     on_machine: bool = False
 
     def entry(self, cost: float) -> str:
@@ -113,8 +118,8 @@ TIME = Objective(
     verb="takes",
     text=seconds_text,
     of_plan=lambda plan, options: float(time_of(at_plan_sizes(plan, options)).estimate),
-    answer=fastest,
-    everything=True,
+    search=Fastest,
+    method=BY_CLOCK,
     on_machine=True,
 )
 MEMORY = Objective(
@@ -126,8 +131,8 @@ MEMORY = Objective(
     verb="holds at most",
     text=bytes_text,
     of_plan=lambda plan, options: plan.memory.given(options.attention).donated.peak_bytes,
-    answer=least_peak,
-    everything=True,
+    search=LeastPeak,
+    method=BY_PEAK,
 )
 TRAFFIC = Objective(
     name="traffic",

@@ -188,6 +188,7 @@ def fail(monkeypatch, name, **changes):
     objective = OBJECTIVES[name]
 
     def answer(asked):
+        assert objective.answer is not None
         found = objective.answer(asked)
         return dataclasses.replace(found, **{name: change(found) for name, change in changes.items()})
 

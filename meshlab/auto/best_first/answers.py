@@ -19,7 +19,7 @@ from .space import roles_of
 TIED = 0.005
 # The same where the very best is asked for: rounding.
 _EQUAL = 1e-9
-BY_CLOCK = "best-first search under the clock of plan.time"
+BY_CLOCK, BY_PEAK = "best-first search under the clock of plan.time", "best-first search under plan.memory"
 # Seconds in which the least peak is looked for, and how far from it is near enough, to say by how much nothing fits.
 _LOOK, _NEAR = 5.0, 0.05
 
@@ -35,25 +35,6 @@ class NothingFits(MeshlabError):
     def __init__(self, text: str, layout: Layout, peak_bytes: int):
         super().__init__(text)
         self.layout, self.peak_bytes = layout, peak_bytes
-
-
-def fastest(asked: Asked) -> Answer:
-    """Finds the fastest layout whose peak fits."""
-    return _answer(asked, Fastest, BY_CLOCK)
-
-
-def least_peak(asked: Asked) -> Answer:
-    """Finds the layout with the least peak."""
-    return _answer(asked, LeastPeak, "best-first search under plan.memory")
-
-
-def _answer(asked: Asked, kind: Callable[..., Search], method: str) -> Answer:
-    search, found = search_of(asked, kind), None
-    for found in search.run():
-        if asked.limits.progress is not None:
-            asked.limits.progress(found)
-    assert found is not None, "a search ends with an answer"
-    return answer_of(asked, search, found, method)
 
 
 def search_of(asked: Asked, kind: Callable[..., Search] = Fastest) -> Search:
