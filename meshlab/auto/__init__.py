@@ -8,6 +8,7 @@ from .compare import Row as Row
 from .meshes import MeshChoice as MeshChoice
 from .meshes import mesh as mesh
 from .proof import Proof as Proof
+from .reasons.crossovers import Crossovers as Crossovers
 from .reasons.front import FrontPoint as FrontPoint
 from .reasons.regrets import Regret as Regret
 from .reasons.waterfall import Waterfall as Waterfall

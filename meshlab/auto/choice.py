@@ -35,6 +35,7 @@ from .compare import Comparison, Row
 from .objective import Objective, objective_of
 from .proof import Proof
 from .reasons.binding import Binding, binding
+from .reasons.crossovers import Crossovers, crossovers, exact_crossovers
 from .reasons.front import FrontPoint, front, searched_front
 from .reasons.rank import Rank, rank
 from .reasons.regrets import Regret, regrets
@@ -137,6 +138,30 @@ class Choice:
         search = self._search("waterfall")
         yours = self.plan.program.plan(self.plan.mesh, layout)
         return waterfall(search.pricer, yours.layout, self.layout)
+
+    def crossovers(self, **varied: Iterable[float]) -> Crossovers:
+        """Tells where another of the layouts that were met gets the fastest: along a dim, a mesh axis or the bandwidth.
+
+        Args:
+            varied: one name with its values: `batch=[256, 1024]`, `data=[4, 8, 16]`, or `bandwidth=[0.5, 1, 2]`, what
+                the bytes/s of all links are multiplied by.
+
+        Raises:
+            MeshlabError: the arguments are invalid.
+            HardwareError: the payload of an operation at other sizes is unknown.
+        """
+        return crossovers(self._search("crossovers"), self.asked, varied)
+
+    def exact_crossovers(self, **varied: Iterable[float]) -> Crossovers:
+        """Searches at each value for where another layout gets the fastest; the arguments are those of `crossovers`.
+
+        Raises:
+            MeshlabError: the arguments are invalid, or the program cannot be traced at a size.
+            NothingFits: nothing fits at some value.
+            Cancelled: the search's `cancel` was set.
+        """
+        self._search("exact_crossovers")
+        return exact_crossovers(self.asked, varied, time.perf_counter())
 
     def rank(self, layout: LayoutLike = None) -> Rank:
         """Tells how many ways to compute are certainly faster than a layout, and how many certainly slower.
