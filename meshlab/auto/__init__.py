@@ -2,7 +2,7 @@
 
 from .best_first.answers import NothingFits as NothingFits
 from .choice import Choice as Choice
-from .choice import layout as layout
+from .choosing import layout as layout
 from .compare import Comparison as Comparison
 from .compare import Row as Row
 from .meshes import MeshChoice as MeshChoice

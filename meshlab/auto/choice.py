@@ -1,12 +1,10 @@
-"""Choosing a layout, with proof.
+"""A layout that was chosen, and the questions that it answers: why it is the best, and why another is slower.
 
-    choice = ml.auto.layout(program, ml.mesh("v5p:4x4x4", data=16, model=4))
-    choice.layout       batch:data+model · params/*: embed:data …
-    choice.plan         its plan
-    choice.proof        what was minimised, the proven bound, how it was found
-    choice.compare("batch:data ffn:model")
-
-What is returned has been planned: the search's number and the plan's must agree, or nothing is returned.
+choice = ml.auto.layout(program, ml.mesh("v5p:4x4x4", data=16, model=4))
+choice.layout       batch:data+model · params/*: embed:data …
+choice.plan         its plan
+choice.proof        what was minimised, the proven bound, how it was found
+choice.compare("batch:data ffn:model")
 """
 
 from __future__ import annotations
@@ -14,25 +12,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import html
-import math
-import numbers
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from ..cost.machines.meshes import machine_of
-from ..cost.workload.scenario import Options
-from ..engine.api.stages import Plan, Program
-from ..engine.errors import MeshlabError, shown
-from ..engine.running.compiler_process import Cancel
+from ..engine.api.stages import Plan
+from ..engine.errors import MeshlabError
 from ..engine.specs.layout import Layout, LayoutLike
-from ..engine.specs.mesh import Mesh
-from .additive.work import work_of
-from .best_first.contest import contest
 from .best_first.fastest import Fastest
 from .best_first.pricer import Price
+from .best_first.solved_bounds import SolvedBound, solved_bounds
 from .compare import Comparison, Row
-from .objective import Objective, objective_of
 from .proof import Proof
 from .reasons.binding import Binding, binding
 from .reasons.crossovers import Crossovers, crossovers, exact_crossovers
@@ -40,12 +29,8 @@ from .reasons.front import FrontPoint, front, searched_front
 from .reasons.rank import Rank, rank
 from .reasons.regrets import Regret, regrets
 from .reasons.waterfall import Waterfall, waterfall
-from .request.answer import Answer, Asked, Found, Limits, gap
-from .request.constraints import read_constraints
-from .request.stopping import Watch
+from .request.answer import Answer, Asked
 
-# The share by which a number of the solver, which writes eight digits, may differ from the plan's.
-_AGREE = 1e-6
 # The share of memory that each point of a front that is searched for takes less than the one before.
 _LESS = 0.1
 
@@ -178,6 +163,20 @@ class Choice:
         assert price is not None, "it was planned"
         return rank(search, price.seconds)
 
+    def solved_bounds(self) -> tuple[SolvedBound, ...]:
+        """Proves once more, by each solver that is installed, the bounds of the search that add up over the program.
+
+        Returns:
+            The least seconds of kernels, and the least bytes at the peak, of all ways to compute.
+
+        Raises:
+            MeshlabError: a solver has not proved its answer, or has another than the search.
+        """
+        search = self._search("solved_bounds")
+        unsplit = search.pricer.price(Layout())
+        assert unsplit is not None, "a layout without rules is legal"
+        return solved_bounds(search.roles, unsplit)
+
     def _search(self, wanted: str) -> Fastest:
         if not isinstance(self.answer.search, Fastest):
             raise MeshlabError(
@@ -192,206 +191,3 @@ class Choice:
     def _repr_html_(self) -> str:
         name = html.escape(str(self.layout) or "nothing sharded")
         return f"<p><code>{name}</code></p><p>{html.escape(str(self.proof))}</p>"
-
-
-def layout(
-    program: Program | Mapping[str, Program],
-    mesh: Mesh,
-    *,
-    objective: str | None = None,
-    memory: float | None = 0.9,
-    pin: LayoutLike = None,
-    forbid: LayoutLike = None,
-    scopes: Iterable[str] = (),
-    tolerance: float = 0.01,
-    exact: bool = False,
-    seconds: float | None = None,
-    options: Mapping[str, Any] | None = None,
-    progress: Callable[[Found], Any] | None = None,
-    cancel: Cancel | None = None,
-) -> Choice:
-    """Finds the best layout of a program on a mesh, and proves how good it is.
-
-    For "time" and "memory" all that a layout can say is searched: dims on several axes, storage of parameters and
-    optimizer state (along one set of dims, the state alone or parameters too), tags that the model offers, the batch
-    on a serial axis, other rules in scopes that you name. For "traffic" and "live" each dim is on one mesh axis at
-    most, and there are no rules at places.
-
-    Of equally good layouts the one with the fewest rules is taken; of "traffic" and "live" the one with the fewest dims
-    split (with "live" the most, as Mesh TensorFlow does), and of those the one that puts the dims of later arguments,
-    data before parameters, on earlier axes.
-
-    Args:
-        program: made by `ml.trace`; of "time" and "memory" also several by name of which one will do, such as a step
-            that recomputes its layers and one that keeps what they make.
-        mesh: made by `ml.mesh`; "traffic" and "live" leave a serial axis out.
-        objective: "time": the least seconds of one run, by the estimate of `plan.time`, of the layouts that fit in
-            memory; "memory": the least peak of `plan.memory.donated`; "traffic": the fewest bytes that one device
-            sends in one run, among the layouts that divide the contractions over the devices as far as possible (at
-            most 1 % more work on a device than the least); "live": the fewest bytes that are live on one device at
-            once, by Mesh TensorFlow's convention. By default "time" where the mesh is on a machine, else "traffic".
-        memory: of "time", the share of a device's memory that the donated peak may take; None: any.
-        pin: what must be so, as a layout; a dim that is None stays whole.
-        forbid: what must not be so, as a layout.
-        scopes: of "time" and "memory", globs of scopes, as in `["@core"]`: in one of them at a time axes of its dims
-            may be given to others, as Ulysses gives those of the sequence to heads.
-        tolerance: of "time" and "memory", the share by which the answer may cost more than the best: the search ends
-            as soon as that is proved.
-        exact: whether the very best is asked for; as `tolerance=0`.
-        seconds: of "time" and "memory", the seconds after which the best layout so far is returned, with its gap.
-        options: assumptions about a run under which time and memory are predicted, as of `plan.time.given`:
-            `{"attention": "flash", "prefetch": True}`.
-        progress: called with a `Found`, the answer so far, whenever there is a better one.
-        cancel: ends the search soon after it is set, as a `threading.Event` can be from another thread.
-
-    Returns:
-        A `Choice`.
-
-    Raises:
-        LayoutError: `pin`, `forbid` or `scopes` is invalid.
-        HardwareError: there is no such option, or its value is invalid.
-        NothingFits: no layout was met that fits in memory; it names the one with the least peak.
-        Cancelled: `cancel` was set.
-        MeshlabError: an argument is invalid, or the answer could not be proved.
-
-    Example:
-        choice = ml.auto.layout(program, ml.mesh("v5e:4x4", data=4, model=4), pin="batch:data")
-    """
-    started = time.perf_counter()
-    _check(program, mesh)
-    check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
-    goal, watch = objective_of(objective, mesh), Watch(cancel)
-    watch.check()
-    everything = goal.search is not None
-    mesh = mesh if everything else mesh.devices
-    most = (
-        None
-        if memory is None or not goal.on_machine
-        else memory * machine_of(mesh, "ml.auto.layout").hardware.memory_bytes
-    )
-    limits = Limits(most, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
-    assumed = Options().given(**(options or {}))
-    programs = dict(program) if isinstance(program, Mapping) else {"": program}
-    asks = {
-        name: Asked(
-            each, mesh, read_constraints(each, mesh, pin, forbid, scopes, everything=everything), limits, assumed
-        )
-        for name, each in programs.items()
-    }
-    return _searched(goal, asks, started) if everything else _solved(goal, asks, started)
-
-
-def _searched(goal: Objective, asks: Mapping[str, Asked], started: float) -> Choice:
-    """The choice of a search, over all programs."""
-    names = list(asks)
-    assert goal.search is not None, "its caller has looked"
-    answer, standings = contest(list(asks.values()), started, goal.search, goal.method)
-    others = (f"; `{names[each.number]}` at least {goal.text(each.bound)}" for each in standings[1:])
-    answer = dataclasses.replace(answer, among=answer.among + "".join(others))
-    name = names[standings[0].number]
-    return dataclasses.replace(chosen(goal, asks[name], answer, started), name=name)
-
-
-def _solved(goal: Objective, asks: Mapping[str, Asked], started: float) -> Choice:
-    """The choice of a solver, of one program."""
-    if len(asks) > 1:
-        raise MeshlabError(
-            f'ml.auto.layout() was given {len(asks)} programs for the objective "{goal.name}"; several are compared by'
-            ' "time" or "memory" alone: give one.'
-        )
-    (asked,) = asks.values()
-    assert goal.answer is not None, "what is not searched for is solved"
-    return chosen(goal, asked, goal.answer(asked), started)
-
-
-def chosen(goal: Objective, asked: Asked, answer: Answer, started: float) -> Choice:
-    """Returns the choice of an answer, which its plan confirms.
-
-    Args:
-        goal: what was minimised.
-        asked: what the search was asked.
-        answer: what it answered.
-        started: when it began, by `time.perf_counter`.
-
-    Raises:
-        MeshlabError: the plan has another cost.
-    """
-    plan = asked.program.plan(asked.mesh, answer.layout)
-    cost = _confirmed(plan, goal, asked, answer)
-    far = gap(cost, answer.bound)
-    proof = Proof(
-        method=answer.method,
-        objective=goal.name,
-        among=answer.among,
-        layouts=answer.layouts,
-        value=cost,
-        bound=answer.bound,
-        gap=far if far > _AGREE else 0.0,
-        seconds=time.perf_counter() - started,
-        plans=answer.plans,
-        ties=answer.ties,
-    )
-    return Choice(answer.layout, plan, proof, asked, answer)
-
-
-def _check(program: Any, mesh: Any):
-    several = isinstance(program, Mapping) and bool(program) and all(isinstance(name, str) for name in program)
-    for each in program.values() if several else (program,):
-        if not isinstance(each, Program):
-            raise MeshlabError(
-                f"ml.auto.layout() was given {shown(each)} for its program; write"
-                ' ml.auto.layout(ml.trace(fn, ...), mesh), or several by name: {"kept": ml.trace(fn, ...), ...}.'
-            )
-    if not isinstance(mesh, Mesh):
-        raise MeshlabError(
-            f"ml.auto.layout() was given {shown(mesh)} for its mesh; write"
-            " ml.auto.layout(program, ml.mesh(data=2, model=2))."
-        )
-
-
-def check_limits(*, memory: Any, tolerance: Any, exact: Any, seconds: Any, progress: Any):
-    """Refuses limits of a search that are none.
-
-    Raises:
-        MeshlabError: some are not; all of them are named.
-    """
-    problems = []
-    if memory is not None and not (_is_number(memory) and 0 < memory <= 1):
-        problems.append(f"memory={shown(memory)} is no share of a device's memory: give 0.9, say, or None for any")
-    if not (_is_number(tolerance) and 0 <= tolerance < 1):
-        problems.append(f"tolerance={shown(tolerance)} is no share: give 0.01, say")
-    if not isinstance(exact, bool):
-        problems.append(f"exact={shown(exact)}: give True or False")
-    if seconds is not None and not (_is_number(seconds) and seconds > 0):
-        problems.append(f"seconds={shown(seconds)}: give a number of seconds, or None")
-    if progress is not None and not callable(progress):
-        problems.append(f"progress={shown(progress)}: give a function of a Found, or None")
-    if problems:
-        raise MeshlabError(f"ml.auto.layout() cannot search with {'; and with '.join(problems)}.")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _confirmed(plan: Plan, objective: Objective, asked: Asked, answer: Answer) -> float:
-    """Reads the cost of the chosen layout off its plan.
-
-    Raises:
-        MeshlabError: the plan has another cost, or more work, than the search says.
-    """
-    if answer.most_work is not None:
-        work = work_of(plan)
-        if work > answer.most_work * (1 + _AGREE):
-            raise MeshlabError(
-                f"ml.auto.layout() chose {str(plan.layout)!r} for its work of at most {answer.most_work:,.0f}"
-                f" multiply-adds on a device, but its plan does {work:,.0f}. This is a fault of meshlab: please report"
-                " it with the model."
-            )
-    cost = objective.of_plan(plan, asked.options)
-    if not math.isclose(cost, answer.value, rel_tol=_AGREE, abs_tol=_AGREE * (not objective.on_machine)):
-        raise MeshlabError(
-            f"ml.auto.layout() chose {str(plan.layout)!r} for its {objective.name} of {objective.text(answer.value)},"
-            f" but its plan has {objective.text(cost)}. This is a fault of meshlab: please report it with the model."
-        )
-    return cost

@@ -30,7 +30,8 @@ from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.tables import html_rows, text_rows
 from .best_first.contest import contest
-from .choice import Choice, check_limits, chosen
+from .choice import Choice
+from .choosing import check_limits, chosen
 from .objective import TIME
 from .proof import Proof
 from .request.answer import Asked, Found, Limits

@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
-from ..auto.choice import Choice, layout
+from ..auto.choice import Choice
+from ..auto.choosing import layout
 from ..auto.objective import objective_of
 from ..auto.request.answer import Found
 from ..auto.request.stopping import Cancelled

@@ -22,6 +22,8 @@ def test_along_the_batch_at_the_closed_form(choice: ml.auto.Choice) -> None:
     """Gradients of 2·ffn·embed are added up, or activations of batch·embed: they are as many where batch = 2·ffn."""
     for found in (choice.crossovers(batch=BATCHES), choice.exact_crossovers(batch=BATCHES)):
         ((before, after),) = found.flips
+        assert before.layout is not None
+        assert after.layout is not None
         assert (before.layout.rules, after.layout.rules) == ({"ffn": ("data",)}, {"batch": ("data",)})
         assert before.value < 2 * 16_384 < after.value
         assert [each.value for each in found.points] == BATCHES

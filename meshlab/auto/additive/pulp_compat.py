@@ -7,6 +7,7 @@ asks for it.
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import math
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -20,18 +21,29 @@ Bounds = tuple[float, float, bool]
 Row = tuple[Expression, float, float]
 
 
-def method() -> str:
+CBC, HIGHS = "CBC", "HiGHS"
+
+
+def method(solver: str = CBC) -> str:
     """Names the solver."""
-    return f"integer programming (CBC through PuLP {importlib.metadata.version('pulp')})"
+    return f"integer programming ({solver} through PuLP {importlib.metadata.version('pulp')})"
 
 
-def solve(goal: Expression, bounds: Iterable[Bounds], rows: Iterable[Row]) -> tuple[str, list[float]]:
-    """Minimises a sum of variables by CBC.
+def solvers() -> tuple[str, ...]:
+    """Returns the solvers that are installed: CBC, which PuLP brings, and HiGHS where `highspy` is there."""
+    return (CBC, HIGHS) if importlib.util.find_spec("highspy") is not None else (CBC,)
+
+
+def solve(
+    goal: Expression, bounds: Iterable[Bounds], rows: Iterable[Row], solver: str = CBC
+) -> tuple[str, list[float]]:
+    """Minimises a sum of variables.
 
     Args:
         goal: the sum.
         bounds: of each variable.
         rows: sums, with the least and the most that each may be: equal, or no least.
+        solver: one of `solvers()`.
 
     Returns:
         "" where the solver has proved that nothing is better, else what it says; and what each variable is then.
@@ -53,12 +65,14 @@ def solve(goal: Expression, bounds: Iterable[Bounds], rows: Iterable[Row]) -> tu
     problem.setObjective(total(goal))
     for terms, least, most in rows:
         problem += total(terms) == most if least == most else total(terms) <= most
-    return _solved(problem), [v.value() or 0.0 for v in variables]
+    return _solved(problem, solver), [v.value() or 0.0 for v in variables]
 
 
-def _solved(problem: Any) -> str:
+def _solved(problem: Any, name: str) -> str:
     import pulp  # noqa: PLC0415  see above
 
+    if name == HIGHS:
+        return _said(problem, problem.solve(pulp.HiGHS(msg=False, gapRel=0)))
     # PuLP 3 has CBC inside; for PuLP 4 it is a package of its own (the extra `cbc`), which PuLP finds.
     bundled = getattr(getattr(pulp, "PULP_CBC_CMD", None), "pulp_cbc_path", None)
     # One process, no `threads`: with a worker thread CBC now and then waits ten seconds for itself.
@@ -66,6 +80,13 @@ def _solved(problem: Any) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         solver.tmpDir = scratch
         answer: Any = problem.solve(solver)
+    return _said(problem, answer)
+
+
+def _said(problem: Any, answer: Any) -> str:
+    """What a solver says, in the words of either version; "" where it has proved its answer."""
+    import pulp  # noqa: PLC0415  see above
+
     if hasattr(answer, "status_str"):
         # Where it stops at the gap that was asked for, which is none, it has proved its answer.
         proved = answer.has_solution and answer.status_str in ("Optimal", "GapLimit")

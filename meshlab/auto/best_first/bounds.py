@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import string
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -29,17 +29,38 @@ from .roles import Roles
 _ALL: Dims = frozenset()
 
 
+Amounts = Sequence[tuple[Dims, float]]
+
+
 def compute_bounds(roles: Roles, unsplit: Price) -> np.ndarray:
     """Returns the least seconds of kernels, for all points of what is computed: an axis for each mesh axis."""
-    kernels = unsplit.time.spent.kernels
-    return _divided(roles, ((_sharing(roles, step), float(times * kernel.seconds)) for step, times, kernel in kernels))
+    return _divided(roles, kernel_seconds(roles, unsplit))
 
 
 def memory_bounds(roles: Roles, unsplit: Price) -> np.ndarray:
     """Returns the least bytes at the peak, for all points of what is computed: an axis for each mesh axis."""
+    return _divided(roles, peak_bytes(roles, unsplit))
+
+
+def kernel_seconds(roles: Roles, unsplit: Price) -> Amounts:
+    """Returns the seconds of kernels of the plan that splits nothing, with the dims that may divide each."""
+    kernels = unsplit.time.spent.kernels
+    return [(_sharing(roles, step), float(times * kernel.seconds)) for step, times, kernel in kernels]
+
+
+def peak_bytes(roles: Roles, unsplit: Price) -> Amounts:
+    """Returns the bytes at the peak of the plan that splits nothing, with the dims that may divide each value."""
     dim_of = roles.program.dim_of
     held = [(frozenset(filter(None, map(dim_of, alive.dims))), alive.bytes) for alive in unsplit.memory.at_peak]
-    return _divided(roles, ((_holding(roles, dims), nbytes / _iterations(roles, dims)) for dims, nbytes in held))
+    return [(_holding(roles, dims), nbytes / _iterations(roles, dims)) for dims, nbytes in held]
+
+
+def by_dims(roles: Roles, amounts: Amounts) -> tuple[dict[Dims, float], float]:
+    """Returns the amount that each set of dims may divide, and what is left on each device of all the others."""
+    sums: dict[Dims, float] = defaultdict(float)
+    for dims, amount in amounts:
+        sums[dims] += amount
+    return sums, sums.pop(_ALL, 0.0) / math.prod(roles.axes.values())
 
 
 def _holding(roles: Roles, dims: Dims) -> Dims:
@@ -55,19 +76,16 @@ def _iterations(roles: Roles, dims: Dims) -> int:
     return extras.ways([extras.serial]) if any(own & dims for own in extras.in_time) else 1
 
 
-def _divided(roles: Roles, amounts: Iterable[tuple[Dims, float]]) -> np.ndarray:
+def _divided(roles: Roles, amounts: Amounts) -> np.ndarray:
     """Divides amounts by the axes that split one of their dims; those of no dims by all axes."""
-    by_dims: dict[Dims, float] = defaultdict(float)
-    for dims, amount in amounts:
-        by_dims[dims] += amount
-    others = by_dims.pop(_ALL, 0.0) / math.prod(roles.axes.values())
+    sums, others = by_dims(roles, amounts)
     shares = [
-        np.array([[1 / size if own & dims else 1.0 for dims in by_dims] for own in sets]).reshape(len(sets), -1)
+        np.array([[1 / size if own & dims else 1.0 for dims in sums] for own in sets]).reshape(len(sets), -1)
         for size, sets in zip(roles.axes.values(), roles.sets, strict=True)
     ]
     each = string.ascii_lowercase[: len(shares)]
     spelt = ",".join([*(f"{letter}Z" for letter in each), "Z"]) + f"->{each}"
-    return np.einsum(spelt, *shares, np.array(list(by_dims.values())), optimize=True) + others
+    return np.einsum(spelt, *shares, np.array(list(sums.values())), optimize=True) + others
 
 
 def _sharing(roles: Roles, step: Step) -> Dims:
