@@ -4,9 +4,11 @@ import math
 import subprocess
 import sys
 
+import pulp
 import pytest
 
-from meshlab.auto.additive.pulp_compat import method, solve, solvers
+from meshlab.auto.additive.pulp_compat import CBC, method, solve, solvers
+from meshlab.engine.errors import MeshlabError
 
 
 def knapsack(least, solver):
@@ -28,6 +30,18 @@ def test_the_best_is_proved(least, taken, solver):
 def test_where_nothing_fits_it_says_so(solver):
     problem, _ = knapsack(10, solver)
     assert problem == "Infeasible"
+
+
+@pytest.mark.skipif(not hasattr(pulp, "PULP_CBC_CMD"), reason="where PuLP 4 finds its solver is not ours to change")
+@pytest.mark.parametrize("script", [None, "kill -9 $$"])
+def test_a_solver_that_is_missing_or_ended_is_named(monkeypatch, tmp_path, script):
+    path = tmp_path / "cbc"
+    if script is not None:
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    monkeypatch.setattr(pulp.PULP_CBC_CMD, "pulp_cbc_path", str(path))
+    with pytest.raises(MeshlabError, match="CBC, which solves through PuLP .* could not be run, or was ended before"):
+        knapsack(4, CBC)
 
 
 def test_it_is_loaded_when_it_is_asked():

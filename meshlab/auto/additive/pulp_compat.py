@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...engine.errors import MeshlabError
+
 # A sum of variables, each by its number and times something.
 Expression = Mapping[int, float]
 # The least and the most that a variable may be, and whether it is whole; the same of a sum is an equality or an upper
@@ -47,6 +49,9 @@ def solve(
 
     Returns:
         "" where the solver has proved that nothing is better, else what it says; and what each variable is then.
+
+    Raises:
+        MeshlabError: the solver is missing, or was ended from outside.
     """
     import pulp  # noqa: PLC0415  see above
 
@@ -65,7 +70,14 @@ def solve(
     problem.setObjective(total(goal))
     for terms, least, most in rows:
         problem += total(terms) == most if least == most else total(terms) <= most
-    return _solved(problem, solver), [v.value() or 0.0 for v in variables]
+    try:
+        said = _solved(problem, solver)
+    except pulp.PulpSolverError as error:
+        raise MeshlabError(
+            f"{solver}, which solves through PuLP {importlib.metadata.version('pulp')}, could not be run, or was ended"
+            f" before it had answered: {error}. Search again; where it is missing, pip install --force-reinstall pulp[cbc]"
+        ) from None
+    return said, [v.value() or 0.0 for v in variables]
 
 
 def _solved(problem: Any, name: str) -> str:
