@@ -75,7 +75,7 @@ def solve(
     except pulp.PulpSolverError as error:
         raise MeshlabError(
             f"{solver}, which solves through PuLP {importlib.metadata.version('pulp')}, could not be run, or was ended"
-            f" before it had answered: {error}. Search again; where it is missing, pip install --force-reinstall pulp[cbc]"
+            f" before it had answered: {error}. Search again; where it is missing, install pulp[cbc] again."
         ) from None
     return said, [v.value() or 0.0 for v in variables]
 

@@ -58,13 +58,21 @@ def answer_of(asked: Asked, search: Search, found: Found, method: str = BY_CLOCK
         layout=best.layout,
         value=search.cost(best),
         bound=min(found.bound, search.cost(best)),
-        method=method if not search.broken else f"{method}, some of whose bounds did not hold",
+        method=f"{method}{_as_trusted(search)}",
         layouts=search.roles.count(),
         plans=found.plans,
         ties=tuple(price.layout for price in ties),
         among=_among(search.roles, asked),
         search=search,
     )
+
+
+def _as_trusted(search: Search) -> str:
+    """How bounds were taken where some did not hold, in words."""
+    if not search.broken:
+        return ""
+    looser = f"were taken {1 - search.trust:.1%} lower" if search.trust else "counted no more but for the surest"
+    return f" (some bounds did not hold, and {looser})"
 
 
 def _among(roles: Roles, asked: Asked) -> str:

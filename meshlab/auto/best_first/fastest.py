@@ -47,7 +47,7 @@ class Fastest(Search):
         if one.stage == "star":
             # In one piece it takes no longer than in iterations.
             whole = dataclasses.replace(one.extra, serial=frozenset())
-            star = 0.0 if self.broken else self.star.bound(one.computed, whole)
+            star = 0.0 if not self.trust else self.star.bound(one.computed, whole)
             self.wait(max(one.bound, star), "planned", one.computed, one.extra, one.surest)
         elif one.stage == "planned":
             self._plan(one)
@@ -64,7 +64,7 @@ class Fastest(Search):
         price = self.pricer.price(self.roles.layout(point))
         if price is None:
             return
-        self.hold(one.bound, price.of_activations, price)
+        self.hold(one, price.of_activations, price)
         self.consider(price)
         if most is not None:
             self.hold_peak(one.computed, price)
@@ -85,5 +85,5 @@ class Fastest(Search):
                 continue
             price = self.pricer.price(self.roles.layout(point))
             if price is not None:
-                self.hold(one.bound, price.seconds, price)
+                self.hold(one, price.seconds, price)
                 self.consider(price)

@@ -49,5 +49,5 @@ class LeastPeak(Search):
     def _plan(self, one: Waiting, stored: Stored):
         price = self.pricer.price(self.roles.layout(Point(one.computed, stored, one.extra)))
         if price is not None:
-            self.hold(one.bound, price.peak_bytes, price)
+            self.hold(one, price.peak_bytes, price)
             self.consider(price)

@@ -1,7 +1,8 @@
 """The layouts that practice knows, as a search begins with: each parallelism of `ml.layouts`, and products of two.
 
 For every way to give some axes to data and the others to one parallelism inside the model; where the mesh has a serial
-axis, each in micro-batches besides. What does not fit a program or a mesh is left out.
+axis, each in micro-batches besides. The last one splits nothing, which is best of what is so small that devices would
+wait for messages. What does not fit a program or a mesh is left out.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ Recipe = Callable[[], Layout]
 
 
 def recipes(program: Program, mesh: Mesh) -> Iterator[tuple[str, Layout]]:
-    """Yields names with layouts, those that use all axes for data first; each layout once."""
+    """Yields names with layouts, those that use all axes for data first, and nothing split last; each layout once."""
     seen: set[Layout] = set()
-    for name, make in itertools.chain(_all(program, mesh), _in_time(program, mesh)):
+    for name, make in (*_all(program, mesh), *_in_time(program, mesh), ("nothing", Layout)):
         try:
             layout = make()
         except LayoutError:

@@ -4,8 +4,9 @@ A search begins with the recipes, so that there is a good answer at once. Then a
 the order of a bound from below that needs no plan of theirs; a point that is taken up waits again with a better bound,
 or is planned. What was found is the answer so far, and the least bound that waits says how far it can be from the best.
 
-Two bounds are kept of everything: the best one, and the surest, which follows from one plan for all points. Bounds are
-held against every plan; where one is broken, what was left behind waits again, and only the surest count.
+Two bounds are kept of everything: the sharpest, and the surest, which follows from one plan for all points. Bounds are
+held against every plan. Where one is broken, the sharpest count only as far as twice that from then on, or not at all
+where the very best is asked for, and what was left behind waits again.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from .roles import Parts, Point, Roles
 
 # The share by which a bound may lie above what it bounds, for rounding.
 ROUNDING = 1e-6
+# Sharpest bounds of which a smaller share counts are none.
+_LEAST_TRUST = 0.5
 
 
 @dataclasses.dataclass(order=True)
@@ -43,6 +46,7 @@ class Waiting:
         computed: the dims that each axis splits.
         extra: what it says besides.
         surest: the bound that needed no plan of parts of it.
+        sharpest: the best bound known of it, if all bounds hold.
     """
 
     bound: float
@@ -51,6 +55,7 @@ class Waiting:
     computed: Parts = dataclasses.field(compare=False)
     extra: Extra = dataclasses.field(compare=False)
     surest: float = dataclasses.field(compare=False)
+    sharpest: float = dataclasses.field(compare=False)
 
 
 class Unopened:
@@ -78,10 +83,12 @@ class Unopened:
         self._opened += 1
         return tuple(map(int, index))
 
-    def release(self):
-        """Lets those that cannot fit be opened as well."""
+    def keep_out(self, out: np.ndarray):
+        """Changes which points are never opened; those that are open stay so."""
         left = np.concatenate([self._order[self._opened :], self._out])
-        self._order, self._out, self._opened = left[np.argsort(self._bounds.flat[left], kind="stable")], left[:0], 0
+        left = left[np.argsort(self._bounds.flat[left], kind="stable")]
+        never = out.ravel()[left]
+        self._order, self._out, self._opened = left[~never], left[never], 0
 
 
 class Search:
@@ -98,6 +105,7 @@ class Search:
         met: every layout that was priced as a possible answer.
         least_peak: the one with the least peak, of those whose peak was asked for.
         broken: the bounds that a plan has broken, in words.
+        trust: the share of a sharpest bound that counts: 1 where none was broken.
     """
 
     def __init__(self, roles: Roles, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None):
@@ -107,6 +115,7 @@ class Search:
         self.met: dict[Layout, Price] = {}
         self.least_peak: Price | None = None
         self.broken: list[str] = []
+        self.trust = 1.0
         self._left: list[Waiting] = []
         self._waiting: list[Waiting] = []
         self._unopened = Unopened(self.bounds, self.bounds > 0)
@@ -161,7 +170,7 @@ class Search:
         assert unsplit is not None, "a layout without rules is legal"
         self.bounds, most = self.first_bounds(unsplit), self.limits.most_bytes
         self.peaks = np.zeros_like(self.bounds) if most is None else memory_bounds(self.roles, unsplit)
-        self._unopened = Unopened(self.bounds, self.peaks > (math.inf if most is None else most))
+        self._unopened = Unopened(self.bounds, self._cannot_fit())
         least = 0.0
         while True:
             before = self.best
@@ -239,8 +248,8 @@ class Search:
 
     def wait(self, bound: float, stage: str, computed: Parts, extra: Extra, surest: float):
         """Lets a point wait, unless it cannot be better than what was found."""
-        known = surest if self.broken else bound
-        self._put(Waiting(known, next(self._numbers), stage, computed, extra, surest))
+        known = max(surest, bound * self.trust)
+        self._put(Waiting(known, next(self._numbers), stage, computed, extra, surest, bound))
 
     def _put(self, one: Waiting):
         if one.bound >= self.limit:
@@ -252,26 +261,32 @@ class Search:
         """Leaves a point behind, which cannot be better than what was found."""
         self._left.append(one)
 
-    def hold(self, bound: float, cost: float, price: Price):
-        """Holds a bound against what a plan costs; where it is broken, only the surest bounds count from then on."""
-        if bound <= cost * (1 + ROUNDING):
-            return
-        self._break(price, bound, cost)
+    def hold(self, one: Waiting, cost: float, price: Price):
+        """Holds the bound of a point against what a plan of it costs."""
+        if one.bound > cost * (1 + ROUNDING):
+            self._break(price, one.sharpest, cost)
 
     def hold_peak(self, computed: Parts, price: Price):
-        """Holds the bound of a point's peak against that of a plan; where it is broken, peaks rule nothing out."""
+        """Holds the bound of a point's peak against that of a plan."""
         where = tuple(sets.index(own) for sets, own in zip(self.roles.sets, computed, strict=True))
         bound = float(self.peaks[where])
         if bound > price.peak_bytes * (1 + ROUNDING):
-            self.peaks[:] = 0.0
-            self._unopened.release()
             self._break(price, bound, price.peak_bytes)
+            self.peaks *= self.trust
+            self._unopened.keep_out(self._cannot_fit())
+
+    def _cannot_fit(self) -> np.ndarray:
+        most = self.limits.most_bytes
+        return self.peaks > (math.inf if most is None else most)
 
     def _break(self, price: Price, bound: float, cost: float):
+        """Trusts the sharpest bounds less, and lets all points wait again."""
         self.broken.append(f"{price.layout}: bounded by {bound:.7g}, but {cost:.7g}")
+        loose = 1 - 2 * (1 - cost / bound)
+        self.trust = min(self.trust, loose) if self.limits.tolerance and loose > _LEAST_TRUST else 0.0
         everything, self._left, self._waiting = [*self._left, *self._waiting], [], []
         for one in everything:
-            self._put(dataclasses.replace(one, bound=one.surest))
+            self._put(dataclasses.replace(one, bound=max(one.surest, one.sharpest * self.trust)))
 
     def beside(self, one: Waiting, enough: float = 0.0) -> float:
         """Returns the bytes at the peak of a point beside its arguments, however it is stored.

@@ -58,3 +58,16 @@ def test_no_recipe_is_faster(name: str, machine: str) -> None:
     assert choice.proof.plans > 5
     for recipe, layout in recipes(program, mesh):
         assert program.plan(mesh, layout).time.estimate >= choice.proof.value / 1.006, recipe
+
+
+def test_where_a_bound_does_not_hold_all_are_taken_lower_or_for_nothing() -> None:
+    """Weights that are large beside activations are computed where they are stored: two bounds do not hold."""
+    program, mesh = MODELS["block"].trace(), ml.mesh("v5e:2x4", a=8)
+    lower = ml.auto.layout(program, mesh)
+    assert "some bounds did not hold, and were taken " in lower.proof.method
+    assert 0.5 < lower.answer.search.trust < 1
+    surest = ml.auto.layout(program, mesh, exact=True)
+    assert "counted no more but for the surest" in surest.proof.method
+    assert surest.answer.search.trust == 0
+    assert lower.proof.value <= surest.proof.value * 1.01
+    assert surest.proof.value == min(price.seconds for price in priced_layouts(program, mesh))
