@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..code.operations import Input
 from ..specs.spec import Spec
-from .steps import Compute, Materialise, Move, Nested, Repeated, Step
+from .steps import Compute, Iterated, Materialise, Move, Nested, Repeated, Step
 
 # The specs in which each value is read.
 Reads = dict[int, frozenset[Spec]]
@@ -61,6 +61,8 @@ class _Pruner:
                 self.note(read, ((v, Spec(())) for v in step.operation.inputs))
             elif isinstance(step, Nested):
                 step = self.nested(step, read)  # noqa: PLW2901 - the step, its blocks pruned
+            elif isinstance(step, Iterated):
+                step = self.iterated(step, read)  # noqa: PLW2901 - the loop, its steps and results pruned
             elif isinstance(step, Repeated):
                 step = self.repeated(step, read)  # noqa: PLW2901 - the repetition, its steps pruned
             elif isinstance(step, Move):
@@ -81,6 +83,12 @@ class _Pruner:
                 read[value] = read.get(value, _NOWHERE) | specs
         self.note(read, zip(step.operation.inputs, step.operands, strict=True))
         return dataclasses.replace(step, blocks=tuple(blocks))
+
+    def iterated(self, step: Iterated, read: Reads) -> Iterated:
+        """Prunes a loop over a serial axis: the results that are read after it, and what they and its steps read."""
+        results = tuple(each for each in step.results if each.outside in read.get(each.value, _NOWHERE))
+        self.note(read, ((each.value, each.inside) for each in results))
+        return dataclasses.replace(step, steps=self.pruned(step.steps, read), results=results)
 
     def repeated(self, step: Repeated, read: Reads) -> Repeated:
         """Prunes a repetition in the numbers of the representative."""

@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
 from ..code.operations import Input, Operation
+from ..planning.dead_moves import prune
 from ..planning.planned import Planned
 from ..planning.refusal import Refusal, refuse
 from ..planning.shared_steps import unfolded
@@ -94,7 +95,9 @@ def iterated(plan: Plan, refused: Collection[Operation] = ()) -> tuple[Planned, 
     if gather == EACH:
         loops = in_each_iteration(loops, division.outputs)
     left = dict.fromkeys(problem for problem in problems if problem.source not in lines)
-    return dataclasses.replace(plan.planned, steps=_around(loops, axis, options.size)), tuple(left)
+    # What was read of a partial sum alone is read of the sum now, and moves to it may be dead.
+    around = prune(_around(loops, axis, options.size), division.outputs, program.original_of)
+    return dataclasses.replace(plan.planned, steps=around), tuple(left)
 
 
 def _around(loops: Loops, axis: str, times: int) -> tuple[Step, ...]:
