@@ -39,6 +39,11 @@ class Rank:
 
 def rank(search: Search, seconds: float) -> Rank:
     """Returns the place of a layout that takes so many seconds."""
-    faster = {price.layout.dim_rules for price in search.met.values() if price.seconds < seconds and search.fits(price)}
+    # Orders of axes are no ways of their own.
+    faster = {
+        frozenset((dim, frozenset(axes)) for dim, axes in price.layout.dim_rules)
+        for price in search.met.values()
+        if price.seconds < seconds and search.fits(price)
+    }
     slower = int((search.bounds > seconds).sum())
     return Rank(seconds, len(faster), slower, int(search.bounds.size))
