@@ -10,8 +10,8 @@ from meshlab.auto.best_first import bounds, solved_bounds
 from tests.auto.best_first.programs import FEW, MODELS, grown
 
 
-@pytest.mark.parametrize("axes", [{"a": 8}, {"a": 4, "b": 2}, {"a": 2, "b": 2, "c": 2}])
-@pytest.mark.parametrize("name", [*FEW, "transformer_adamw", "moe_sgd", "t5_adafactor"])
+@pytest.mark.parametrize("axes", [{"a": 4, "b": 2}, {"a": 2, "b": 2, "c": 2}])
+@pytest.mark.parametrize("name", [*FEW, "moe_sgd"])
 def test_the_least_is_the_solvers(name: str, axes: dict[str, int]) -> None:
     program = grown(name) if name in FEW else MODELS[name].trace()
     choice = ml.auto.layout(program, ml.mesh("v5p:2x2x2", **axes), seconds=1e-6)
