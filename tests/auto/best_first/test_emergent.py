@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import jax
 import pytest
 
 import meshlab as ml
+from meshlab.models.language import moe
+from meshlab.models.parts import training
+from meshlab.models.parts.initial import shapes
 from tests.auto.best_first.programs import MODELS, llama3, mixtral
 
 TRAINED = ("params/*", "opt_state/*")
@@ -50,6 +54,50 @@ def test_tensor_and_sequence_and_vocabulary_parallelism_beside_fsdp_where_batche
     assert choice.layout.rules == {"batch": ("data",)} | split
     assert choice.layout.places["residual"] == {"seq": ("model",)}
     assert choice.layout.places["params/*"] == {"embed": ("data",)}
+
+
+@pytest.mark.parametrize(
+    ("batch", "vocab", "found"),
+    [(2048, 4096, "vocab"), (8192, 4096, "batch"), (8192, 32_768, "vocab"), (131_072, 32_768, "batch")],
+)
+def test_vocabulary_parallelism_where_the_vocabulary_is_longer_than_the_batch(
+    batch: int, vocab: int, found: str
+) -> None:
+    """In parts of the vocabulary batch·hidden gradients are added up, in parts of the batch (vocab + embed)·hidden."""
+    mesh, program = ml.mesh("v5p:2x2x2", data=8), head(batch, vocab)
+    assert [*ml.auto.layout(program, mesh, memory=None).layout.rules] == [found]
+    assert (found == "vocab") == (batch < vocab + program.dims["embed"])
+    sent = {dim: program.plan(mesh, f"{dim}:data").wire_bytes for dim in ("batch", "vocab")}
+    # Of each row besides: its maximum, its sum, and the logit of its target.
+    assert sent["vocab"] / sent["batch"] == pytest.approx(batch / (vocab + program.dims["embed"]), rel=2e-3)
+
+
+def head(batch: int, vocab: int) -> ml.Program:
+    """A step of a small layer and a classifier over a vocabulary."""
+    Batch, Embed, Hidden, Vocab = ml.dims(batch=batch, embed=128, hidden=4096, vocab=vocab)
+
+    def loss(params, x, targets):
+        return ml.cross_entropy(ml.dot(ml.dot(x, params["mix"], Embed), params["head"], Hidden), targets, Vocab).mean()
+
+    def step(params, x, targets):
+        value, grads = jax.value_and_grad(loss)(params, x, targets)
+        return value, jax.tree.map(lambda w, g: w - 1e-3 * g, params, grads)
+
+    params = {"mix": ml.f32[Embed, Hidden], "head": ml.f32[Hidden, Vocab]}
+    return ml.trace(step, params, ml.f32[Batch, Embed], ml.i32[Batch])
+
+
+@pytest.mark.parametrize(("batch", "found"), [(8, "experts"), (1024, "groups")])
+def test_expert_parallelism_where_experts_weigh_more_than_tokens(batch: int, found: str) -> None:
+    """Tokens go to their experts and back, or gradients of all experts are added up, and only the first grow."""
+    config = moe.Config(batch, seq=512, vocab=1024, embed=1024, heads=8, group=1, head=128, ffn=8192, experts=8)
+    program = ml.trace(training.sgd_step(moe.loss), shapes(moe.init, config), *moe.inputs(config))
+    mesh = ml.mesh("v5p:2x2x2", data=8)
+    rules = ml.auto.layout(program, mesh, memory=None, tolerance=0.1).layout.rules
+    assert {dim for dim in ("experts", "groups") if dim in rules} == {found}
+    assert rules["batch"] == ("data",)
+    by_experts, by_groups = (program.plan(mesh, f"batch:data {dim}:data") for dim in ("experts", "groups"))
+    assert (by_experts.time.estimate < by_groups.time.estimate) == (found == "experts")
 
 
 def test_expert_parallelism_for_experts() -> None:
