@@ -25,7 +25,7 @@ from meshlab.models.zoo import Model, imported_models, models
 MACHINES = ("v5e:2x4", "v5p:2x2x2", "h100:8", "a100:8")
 AXES = {"data": 2, "model": 4}
 # Seconds of a search: of small models most end before.
-SECONDS = 20.0
+SECONDS = 5.0
 
 
 def main(arguments: list[str]) -> int:

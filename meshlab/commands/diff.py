@@ -106,7 +106,7 @@ def _plan(plan: Saved) -> str:
 
 
 def _mesh(plan: Saved) -> str:
-    axes = " × ".join(f"{name}={size}" for name, size in plan.mesh.items()) or "one device"
+    axes = " × ".join(f"{name}={_size(size)}" for name, size in plan.mesh.items()) or "one device"
     return f"{axes} on {plan.machine}" if plan.machine else axes
 
 
@@ -157,3 +157,8 @@ def _sent(traffic: Traffic) -> str:
     if traffic.times == 1:
         return f"{traffic.kind} of {size} over {over}"
     return f"{traffic.times:,} {traffic.kind}s of {size} in all over {over}"
+
+
+def _size(size: Any) -> str:
+    """The size of a mesh axis as it is saved: a number, or what makes a serial axis."""
+    return f"serial({size['serial']})" if isinstance(size, dict) else str(size)

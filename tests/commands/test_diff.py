@@ -35,6 +35,12 @@ def test_a_plan_is_no_worse_than_itself(plans, capsys):
     assert out.endswith("B is no worse than A, to within 1%.\n")
 
 
+def test_a_serial_axis_is_written_as_in_a_command(plans, capsys):
+    path = plans("--mesh", "data=4,micro=serial(2)", "--layout", "batch:data+micro")
+    _, out, _ = called(capsys, "diff", path, path)
+    assert "on data=4 × micro=serial(2): batch:data+micro\n" in out
+
+
 def test_a_process_finds_a_rule_that_was_dropped(plans):
     """Parameters are stored whole again: nothing is gathered any more, and each device holds all of them."""
     before, after = plans(*ON, *BIG, "--layout", SHARDED), plans(*ON, *BIG, "--layout", "batch:data")
