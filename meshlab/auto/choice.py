@@ -36,7 +36,7 @@ from .proof import Proof
 from .reasons.binding import Binding, binding
 from .reasons.front import FrontPoint, front, searched_front
 from .reasons.rank import Rank, rank
-from .reasons.regrets import Regret, regrets
+from .reasons.regrets import Regret, exact_regrets, regrets
 from .reasons.waterfall import Waterfall, waterfall
 from .request.answer import Answer, Asked, Found, Limits, gap
 from .request.constraints import read_constraints
@@ -106,15 +106,26 @@ class Choice:
     @functools.cached_property
     def regrets(self) -> tuple[Regret, ...]:
         """What each decision otherwise costs, between bounds: by what the search has met and left behind."""
-        return regrets(self._search("regrets"), self.layout, self.asked.limits, exact=False)
+        return regrets(self._search("regrets"), self.layout)
 
-    def exact_regrets(self) -> tuple[Regret, ...]:
+    def exact_regrets(
+        self, *, progress: Callable[[tuple[Regret, ...]], Any] | None = None, cancel: Cancel | None = None
+    ) -> tuple[Regret, ...]:
         """Searches for what each decision otherwise costs, all else chosen anew, to the search's tolerance.
 
+        Args:
+            progress: called with all regrets as they are known so far, after each that was searched for (`exact`).
+            cancel: ends it soon after it is set; by default the search's.
+
         Raises:
-            Cancelled: the search's `cancel` was set.
+            Cancelled: `cancel` was set.
+            MeshlabError: `progress` is no function, or `cancel` no event.
         """
-        return regrets(self._search("exact_regrets"), self.layout, self.asked.limits, exact=True)
+        search = self._search("exact_regrets")
+        if progress is not None and not callable(progress):
+            raise MeshlabError(f"exact_regrets() was given progress={shown(progress)}; give a function, or None.")
+        limits = self.asked.limits if cancel is None else dataclasses.replace(self.asked.limits, watch=Watch(cancel))
+        return exact_regrets(search, self.layout, limits, progress or (lambda _: None))
 
     @functools.cached_property
     def binding(self) -> Binding:
@@ -212,7 +223,7 @@ def layout(
         seconds: of "time" and "memory", the seconds after which the best layout so far is returned, with its gap.
         options: assumptions about a run under which time and memory are predicted, as of `plan.time.given`:
             `{"attention": "flash", "prefetch": True}`.
-        progress: called with a `Found`, the answer so far, whenever there is a better one.
+        progress: called with a `Found`, the answer so far, whenever there is a better one or the search is further.
         cancel: ends the search soon after it is set, as a `threading.Event` can be from another thread.
 
     Returns:
