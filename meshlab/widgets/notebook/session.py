@@ -14,8 +14,8 @@ from typing import Any
 import anywidget
 import traitlets
 
+from ..background.quiet import QUIET
 from ..state.explorer_state import ExplorerState
-from ..state.quiet import QUIET
 from .library import library_answer
 from .protocol import answer, shared_state
 from .requests import Requests

@@ -20,8 +20,9 @@ from ...engine.errors import DimError, LayoutError, MeshError, TraceError
 from ...engine.planning.legality import resolve
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
+from ..background.one_by_one import Background
 from .apply_intent import document_after, machine_refused, refused
-from .costing import EACH, PATIENCE, SLOW, Background, Costing, costs_of
+from .costing import EACH, PATIENCE, SLOW, Costing, costs_of
 from .document import Document, ExplorerError, History, check_machines, check_opened
 from .edits import note_of, settled
 from .intents import (
