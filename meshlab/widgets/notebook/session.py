@@ -39,6 +39,7 @@ class Session(anywidget.AnyWidget):
     advice = traitlets.Dict().tag(sync=True)
     beside = traitlets.Dict().tag(sync=True)
     comparison = traitlets.Dict().tag(sync=True)
+    search = traitlets.Dict().tag(sync=True)
     tracing = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(600).tag(sync=True)
     saved = traitlets.Unicode().tag(sync=True)
