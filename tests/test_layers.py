@@ -21,7 +21,8 @@ engine.plans engine.running engine.verifying engine.api
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost.whatif cost
 layouts
 auto.request auto.additive auto.best_first auto.reasons auto
-widgets.state widgets.views.charts widgets.views.devices widgets.views widgets.render widgets.notebook widgets
+widgets.background widgets.state widgets.views.charts widgets.views.devices widgets.views widgets.render
+widgets.notebook widgets
 meshlab
 models.parts models.basic models.language models.vision models.imported models
 workbooks verify commands cli

@@ -13,10 +13,12 @@ import dataclasses
 import functools
 import html
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from ..engine.api.stages import Plan
-from ..engine.errors import MeshlabError
+from ..engine.errors import MeshlabError, shown
+from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import Layout, LayoutLike
 from .best_first.fastest import Fastest
 from .best_first.pricer import Price
@@ -27,9 +29,10 @@ from .reasons.binding import Binding, binding
 from .reasons.crossovers import Crossovers, crossovers, exact_crossovers
 from .reasons.front import FrontPoint, front, searched_front
 from .reasons.rank import Rank, rank
-from .reasons.regrets import Regret, regrets
+from .reasons.regrets import Regret, exact_regrets, regrets
 from .reasons.waterfall import Waterfall, waterfall
 from .request.answer import Answer, Asked
+from .request.stopping import Watch
 
 # The share of memory that each point of a front that is searched for takes less than the one before.
 _LESS = 0.1
@@ -95,15 +98,26 @@ class Choice:
     @functools.cached_property
     def regrets(self) -> tuple[Regret, ...]:
         """What each decision otherwise costs, between bounds: by what the search has met and left behind."""
-        return regrets(self._search("regrets"), self.layout, self.asked.limits, exact=False)
+        return regrets(self._search("regrets"), self.layout)
 
-    def exact_regrets(self) -> tuple[Regret, ...]:
+    def exact_regrets(
+        self, *, progress: Callable[[tuple[Regret, ...]], Any] | None = None, cancel: Cancel | None = None
+    ) -> tuple[Regret, ...]:
         """Searches for what each decision otherwise costs, all else chosen anew, to the search's tolerance.
 
+        Args:
+            progress: called with all regrets as they are known so far, after each that was searched for (`exact`).
+            cancel: ends it soon after it is set; by default the search's.
+
         Raises:
-            Cancelled: the search's `cancel` was set.
+            Cancelled: `cancel` was set.
+            MeshlabError: `progress` is no function, or `cancel` no event.
         """
-        return regrets(self._search("exact_regrets"), self.layout, self.asked.limits, exact=True)
+        search = self._search("exact_regrets")
+        if progress is not None and not callable(progress):
+            raise MeshlabError(f"exact_regrets() was given progress={shown(progress)}; give a function, or None.")
+        limits = self.asked.limits if cancel is None else dataclasses.replace(self.asked.limits, watch=Watch(cancel))
+        return exact_regrets(search, self.layout, limits, progress or (lambda _: None))
 
     @functools.cached_property
     def binding(self) -> Binding:

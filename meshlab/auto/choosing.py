@@ -81,7 +81,7 @@ def layout(
         seconds: of "time" and "memory", the seconds after which the best layout so far is returned, with its gap.
         options: assumptions about a run under which time and memory are predicted, as of `plan.time.given`:
             `{"attention": "flash", "prefetch": True}`.
-        progress: called with a `Found`, the answer so far, whenever there is a better one.
+        progress: called with a `Found`, the answer so far, whenever there is a better one or the search is further.
         cancel: ends the search soon after it is set, as a `threading.Event` can be from another thread.
 
     Returns:

@@ -112,7 +112,7 @@ def _count(cost: float) -> str:
 TIME = Objective(
     name="time",
     label="fastest that fits",
-    condition="least time of a step; its peak takes at most 90% of a device's memory",
+    condition="least time of a step; its peak, with arguments donated, takes at most 90% of a device's memory",
     quantity="seconds",
     title="time of a step",
     verb="takes",
@@ -125,7 +125,7 @@ TIME = Objective(
 MEMORY = Objective(
     name="memory",
     label="least peak memory",
-    condition="least peak of memory, whatever the work",
+    condition="least peak of memory, with arguments donated, whatever the work",
     quantity="peak_bytes",
     title="peak of memory",
     verb="holds at most",

@@ -26,6 +26,7 @@ from typing import Any, Self
 
 from ..cost.machines.hardware import Hardware
 from ..engine.argument_checks import flag, whole_number
+from .background.reasons import MET, WAY
 from .render.plotly_charts import figure
 from .render.snapshot import Snapshot
 from .state.document import ExplorerError, check_machines, document_of, save, saved
@@ -92,9 +93,14 @@ class Explorer(ExplorerState):
         """Returns one of the board's charts as a `plotly.graph_objects.Figure`.
 
         Args:
-            name: "communication", "lines", "memory", "moments", "time", "roofline", "comparison" or "loss".
+            name: "communication", "lines", "memory", "moments", "time", "roofline", "comparison", "waterfall" (from the
+                layout on the board to Auto's) or "loss".
         """
         view = self.view()
+        if name == "comparison":  # worked out before the board is locked
+            self.reasons.of(MET)
+        if name == "waterfall":
+            self.reasons.of(WAY, self.layout)
         with self.lock:
             return figure(name, self, view)
 

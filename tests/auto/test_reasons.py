@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import threading
 
 import pytest
 
 import meshlab as ml
 from meshlab.auto.brute_force import priced_layouts
-from meshlab.cost.machines.units import seconds_text
+from meshlab.cost.machines.units import bytes_text, seconds_text
 from tests.auto.best_first.programs import grown
 
 MESH = ml.mesh("v5p:2x2x2", a=4, b=2)
@@ -89,10 +90,12 @@ def test_the_front_is_that_of_brute_force() -> None:
 
 def test_what_binds() -> None:
     choice = tight()
-    text = str(choice.binding)
+    text, limit = str(choice.binding), choice.asked.limits.most_bytes
+    assert limit is not None
     assert choice.binding.peak_bytes == choice.plan.memory.donated.peak_bytes
     assert choice.binding.limited_by == choice.plan.time.limited_by
     assert "waits for communication" in text
+    assert f"memory: {bytes_text(choice.binding.peak_bytes)} of {bytes_text(limit)} with arguments donated" in text
     assert f"more it would take {seconds_text(choice.proof.value - chosen().proof.value)} less" in text
     assert chosen().binding.faster is None
     assert "more it would" not in str(chosen().binding)
@@ -127,3 +130,33 @@ def test_other_objectives_have_none(wanted: str) -> None:
     choice = ml.auto.layout(grown("mlp_sgd"), ml.mesh(a=2), objective="traffic")
     with pytest.raises(ml.MeshlabError, match=rf"choice.{wanted} is told of the fastest layout, and this one was"):
         getattr(choice, wanted)
+
+
+def test_exact_regrets_are_told_as_they_are_searched_for() -> None:
+    choice, heard = chosen(), []
+    found = choice.exact_regrets(progress=heard.append)
+    assert [sum(regret.exact for regret in regrets) for regrets in heard] == list(range(1, len(found) + 1))
+    assert heard[-1] == found
+    changes = {regret.change for regret in found}
+    assert all({regret.change for regret in regrets} == changes for regrets in heard)
+    assert not any(regret.exact for regret in choice.regrets)
+
+
+def test_exact_regrets_are_cancelled_between_two_plans() -> None:
+    cancel, heard = threading.Event(), []
+
+    def stop(regrets: tuple) -> None:
+        heard.append(regrets)
+        cancel.set()
+
+    with pytest.raises(ml.auto.Cancelled, match="was cancelled"):
+        chosen().exact_regrets(progress=stop, cancel=cancel)
+    assert len(heard) == 1
+    assert chosen().exact_regrets(), "the next has an event of its own"
+
+
+def test_exact_regrets_take_a_function_and_an_event() -> None:
+    with pytest.raises(ml.MeshlabError, match=r"exact_regrets\(\) was given progress=3; give a function, or None"):
+        chosen().exact_regrets(progress=3)  # type: ignore[arg-type]
+    with pytest.raises(ml.MeshlabError, match=r"was given cancel=3; give a threading.Event, say, or None"):
+        chosen().exact_regrets(cancel=3)  # type: ignore[arg-type]

@@ -109,8 +109,9 @@ def test_one_layout_has_one_peak_and_one_step(open_board, explorer: Explorer) ->
 def test_what_auto_found_stays_beside_mine(open_board, explorer: Explorer, gates: Gates) -> None:
     board = open_board()
     panel = compared(board)
-    expect(panel).to_contain_text("fewest bytes sent per step, within 1% of the least work")
-    panel.locator('[data-auto="traffic"]').click()
+    traffic = panel.locator('[data-auto="traffic"]')
+    expect(traffic).to_have_attribute("data-hint", "Fewest bytes sent per step, within 1% of the least work.")
+    traffic.click()
     expect(panel.get_by_role("progressbar")).to_be_visible()
     gates.end("traffic")
     board.blank.poll()

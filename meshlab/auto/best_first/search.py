@@ -33,6 +33,8 @@ from .roles import Parts, Point, Roles
 ROUNDING = 1e-6
 # Sharpest bounds of which a smaller share counts are none.
 _LEAST_TRUST = 0.5
+# A search tells how far it is when there is a better answer, the gap is so much smaller, or so many more are planned.
+_CLOSER, _PLANS = 0.01, 10
 
 
 @dataclasses.dataclass(order=True)
@@ -145,7 +147,7 @@ class Search:
         return min(best, self.limits.to_beat) * (1 - self.limits.tolerance)
 
     def run(self) -> Iterator[Found]:
-        """Searches; yields the answer so far whenever there is a better one, and at the end.
+        """Searches; yields the answer so far whenever there is a better one or the search is further, and at the end.
 
         Raises:
             Cancelled: the search was cancelled.
@@ -171,7 +173,7 @@ class Search:
         self.bounds, most = self.first_bounds(unsplit), self.limits.most_bytes
         self.peaks = np.zeros_like(self.bounds) if most is None else memory_bounds(self.roles, unsplit)
         self._unopened = Unopened(self.bounds, self._cannot_fit())
-        least = 0.0
+        least, told, plans = 0.0, 0.0, self.pricer.plans
         while True:
             before = self.best
             coming = self._unopened.bound
@@ -184,7 +186,9 @@ class Search:
                 self._open(tuple(sets[i] for sets, i in zip(self.roles.sets, index, strict=True)), coming)
             else:
                 self.take(heapq.heappop(self._waiting))
-            if self.best is not before:
+            closer = self.best is not None and least - told >= _CLOSER * self.cost(self.best)
+            if self.best is not before or closer or self.pricer.plans - plans >= _PLANS:
+                told, plans = least, self.pricer.plans
                 yield self.found(least)
         self._reorder()
         yield self.found(least)

@@ -2,8 +2,8 @@
 
 print(choice.binding)
 
-step: compute, 95% of it; 4.1% waits for communication
-memory: 14.3 of 86.4 GB at `dot_general` (llama.py:80), and nothing that was met is faster and does not fit
+step: limited by compute; 4.1% of it waits for communication
+memory: 14.3 GB of 86.4 GB with arguments donated, at `dot_general` (llama.py:80)
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Binding:
         of = "" if self.most_bytes is None else f" of {bytes_text(self.most_bytes)}"
         lines = [
             f"step: limited by {self.limited_by}; {share_text(self.exposed)} of it waits for communication",
-            f"memory: {bytes_text(self.peak_bytes)}{of}, at {where}",
+            f"memory: {bytes_text(self.peak_bytes)}{of} with arguments donated, at {where}",
         ]
         if self.faster is not None:
             lines.append(

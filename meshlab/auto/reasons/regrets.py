@@ -11,7 +11,7 @@ at once, what it has left behind gives a lower one; with `exact` each is searche
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...cost.machines.units import share_text
@@ -35,6 +35,7 @@ class Regret:
         seconds: of a step under it; infinite where there is none.
         bound: seconds that every layout of the search that decides so takes at least.
         best: seconds of the chosen layout.
+        exact: whether it was searched for.
     """
 
     change: str
@@ -42,6 +43,7 @@ class Regret:
     seconds: float
     bound: float
     best: float
+    exact: bool = False
 
     @property
     def share(self) -> float:
@@ -54,19 +56,36 @@ class Regret:
         return f"{self.change}: {more}" + (f" (at least +{share_text(max(0.0, least))})" if least < self.share else "")
 
 
-def regrets(search: Search, chosen: Layout, limits: Limits, *, exact: bool) -> tuple[Regret, ...]:
-    """Returns the regret of each decision of the chosen layout, the greatest first.
+def regrets(search: Search, chosen: Layout) -> tuple[Regret, ...]:
+    """Returns the regret of each decision of the chosen layout, the greatest first, by what was met and left behind.
 
     Args:
         search: the search that has been.
         chosen: the chosen layout.
-        limits: what ends each further search.
-        exact: whether each decision is searched for; else what was met, and left behind, says between which bounds.
     """
-    found = [
-        _searched(search, change, roles, decides, limits) if exact else _met(search, change, decides)
-        for change, roles, decides in _decisions(search, chosen)
-    ]
+    return _sorted(_met(search, change, decides) for change, _, decides in _decisions(search, chosen))
+
+
+def exact_regrets(
+    search: Search, chosen: Layout, limits: Limits, progress: Callable[[tuple[Regret, ...]], Any]
+) -> tuple[Regret, ...]:
+    """Searches for the regret of each decision; returns them, the greatest first.
+
+    Args:
+        search: the search that has been; what it has priced is not priced again.
+        chosen: the chosen layout.
+        limits: what ends each search.
+        progress: called with all regrets as they are known so far, after each that was searched for.
+    """
+    decisions = list(_decisions(search, chosen))
+    known = [_met(search, change, decides) for change, _, decides in decisions]
+    for at, (change, roles, decides) in enumerate(decisions):
+        known[at] = _searched(search, change, roles, decides, limits)
+        progress(_sorted(known))
+    return _sorted(known)
+
+
+def _sorted(found: Iterable[Regret]) -> tuple[Regret, ...]:
     return tuple(sorted(found, key=lambda regret: (-regret.bound, -regret.seconds, regret.change)))
 
 
@@ -126,4 +145,4 @@ def _searched(search: Search, change: str, roles: Roles, decides: Test, limits: 
     again = Fastest(roles, search.pricer, limits, decides)
     *_, found = again.run()
     other = again.best
-    return Regret(change, other and other.layout, found.value, found.bound, best.seconds)
+    return Regret(change, other and other.layout, found.value, found.bound, best.seconds, exact=True)

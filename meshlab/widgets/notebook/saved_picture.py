@@ -12,10 +12,10 @@ from typing import Any
 
 from IPython.display import DisplayHandle, display
 
+from ..background.one_by_one import Background
+from ..background.quiet import QUIET
 from ..render.snapshot import Snapshot
-from ..state.costing import Background
 from ..state.explorer_state import ExplorerState
-from ..state.quiet import QUIET
 from ..views.board import board_view
 from .session import session_of
 

@@ -14,8 +14,8 @@ from typing import Any
 import anywidget
 import traitlets
 
+from ..background.quiet import QUIET
 from ..state.explorer_state import ExplorerState
-from ..state.quiet import QUIET
 from .library import library_answer
 from .protocol import answer, shared_state
 from .requests import Requests
@@ -39,6 +39,7 @@ class Session(anywidget.AnyWidget):
     advice = traitlets.Dict().tag(sync=True)
     beside = traitlets.Dict().tag(sync=True)
     comparison = traitlets.Dict().tag(sync=True)
+    search = traitlets.Dict().tag(sync=True)
     tracing = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(600).tag(sync=True)
     saved = traitlets.Unicode().tag(sync=True)

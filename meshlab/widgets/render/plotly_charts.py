@@ -8,11 +8,13 @@ They are drawn from the very data that the board draws, in the same colours; tho
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
-from ...cost.machines.units import bytes_text
+from ...cost.machines.units import bytes_text, seconds_text
 from ...engine.errors import closest, listed
+from ..background.reasons import MET, WAY, Met, Way
 from ..state.document import ExplorerError
 from ..state.explorer_state import ExplorerState
 from ..views.machine_figures import RECALLED
@@ -37,7 +39,7 @@ def figure(name: str, explorer: ExplorerState, view: dict) -> Any:
     """Draws one chart of the board.
 
     Args:
-        name: "communication", "lines", "memory", "moments", "time", "roofline", "comparison" or "loss".
+        name: "communication", "lines", "memory", "moments", "time", "roofline", "comparison", "waterfall" or "loss".
         explorer: the Explorer.
         view: the board's data, from `board_view`.
 
@@ -148,7 +150,10 @@ def _time(explorer: ExplorerState, view: dict) -> Any:
 
 @_drawer("comparison")
 def _comparison(explorer: ExplorerState, view: dict) -> Any:
-    """Draws each layout that was tried as a dot: step and peak, or without a machine bytes sent and held."""
+    """Draws each layout that was tried as a dot: step and peak, or without a machine bytes sent and held.
+
+    Where Auto has found the fastest one, crosses are those that its search has met.
+    """
     import plotly.graph_objects as go  # noqa: PLC0415
 
     cards = [card for card in view["comparison"]["cards"] if card["totals"]]
@@ -163,6 +168,11 @@ def _comparison(explorer: ExplorerState, view: dict) -> Any:
         drawn.add_scatter(
             x=[totals[across]], y=[totals[up]], name=name, text=[card["name"]], mode="markers+text", marker=look
         )
+    met: Met | None = explorer.reasons.of(MET) if timed else None
+    if met is not None:
+        x, y = [each.seconds for each in met.layouts], [each.peak_bytes for each in met.layouts]
+        look, names = {"symbol": "x-thin-open", "size": 7, "color": SOFT}, [str(each.layout) for each in met.layouts]
+        drawn.add_scatter(x=x, y=y, hovertext=names, name="met by Auto's search", mode="markers", marker=look)
     if timed:
         limit = view["comparison"]["limit"]
         drawn.add_hline(limit, line_dash="dash", annotation_text=f"{bytes_text(limit)} of a device")
@@ -170,6 +180,30 @@ def _comparison(explorer: ExplorerState, view: dict) -> Any:
     titles |= {"bytes": "bytes that each device sends per step", "arguments": "bytes of arguments on each device"}
     drawn.update_traces(textposition="top center")
     return drawn.update_layout(title="Layouts tried", xaxis_title=titles[across], yaxis_title=titles[up])
+
+
+@_drawer("waterfall")
+def _waterfall(explorer: ExplorerState, view: dict) -> Any:
+    """Draws the way from the layout on the board to Auto's: what the step takes, and what each change adds to it."""
+    import plotly.graph_objects as go  # noqa: PLC0415
+
+    way: Way | None = explorer.reasons.of(WAY, explorer.layout)
+    if way is None:
+        raise ExplorerError('Auto has not found the fastest layout for the board as it is; call explorer.auto("time").')
+    if way.refused:
+        raise ExplorerError(f"The search cannot plan the layout on the board: {way.refused}")
+    steps = way.steps
+    changes = [after.seconds - before.seconds for before, after in itertools.pairwise(steps)]
+    bars = go.Waterfall(
+        x=[*(step.change for step in steps), "Auto's"],
+        y=[steps[0].seconds, *changes, 0.0],
+        measure=["absolute", *("relative" for _ in changes), "total"],
+        text=[seconds_text(steps[0].seconds), *map(seconds_text, changes), seconds_text(steps[-1].seconds)],
+        increasing={"marker": {"color": SOLID[1]}},
+        decreasing={"marker": {"color": SOLID[2]}},
+        totals={"marker": {"color": NEUTRAL}},
+    )
+    return go.Figure(bars).update_layout(title="From yours to Auto's", yaxis_title="predicted seconds of a step")
 
 
 def _timed(view: dict) -> dict:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 
+from ..background.one_by_one import Background
+from ..background.quiet import QUIET
 from .columns import COMPUTE, columns_of, rules_at
-from .costing import Background
 from .document import Document
 from .explorer_state import ExplorerState
 from .intents import Intent, Load, Place, Refused, Remove
 from .prices import Price, price_of, prices_of
-from .quiet import QUIET
 
 # A change below this share is nothing that a reader would act on.
 LEAST = 5e-3

@@ -21,6 +21,7 @@ from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.time import Time, time_of
 from ...cost.workload.scenario import at_plan_sizes
 from ...engine.gc_pause import no_collection
+from ..background.one_by_one import Background
 from .document import Document
 
 # Costs are kept of so many documents: of those that were asked for last, and fewer of a large program. Python's search
@@ -30,9 +31,6 @@ MOST, LEAST, OPERATIONS = 32, 4, 30_000
 # Seconds that a drop waits for its costs, and that a preview waits for the costs of a drop that is not made yet. What
 # took longer last time comes later.
 PATIENCE, PREVIEW = 0.06, 0.3
-# Seconds before the background begins: drawing comes first, since two threads at once take longer for both, and a next
-# drop in that time takes the place of this one.
-AHEAD = 0.1
 # Seconds for each operation of a program, of an EPYC's core: 2 for the costs of a Llama of 15,000.
 EACH = 1.4e-4
 # Seconds of one document's costs from which on a zone's price is its bytes and its work alone.
@@ -172,43 +170,3 @@ class Costing(Generic[T]):
     def quickly(self, document: Document) -> T | None:
         """Returns the cost of a document if that is known or computed quickly; else None."""
         return self.of(document) if document.unpinned in self._known or self._took < PREVIEW else None
-
-
-class Background:
-    """Runs actions one after the other, in a thread that ends when there are no more."""
-
-    def __init__(self):
-        self._wanted: dict[Any, Callable[[], Any]] = {}
-        self._idle: dict[Any, Callable[[], Any]] = {}
-        self._busy = False
-        self._lock = threading.Lock()
-
-    def follow(self, who: Any, action: Callable[[], Any], idle: bool = False) -> None:
-        """Has an action run soon, in place of one that `who` asked for before and that has not begun.
-
-        Args:
-            who: asks for it.
-            action: the action.
-            idle: whether it waits until there is no other.
-        """
-        with self._lock:
-            (self._idle if idle else self._wanted)[who] = action
-            if not self._busy:
-                self._busy = True
-                threading.Thread(target=self._work, name="meshlab-costs", daemon=True).start()
-
-    def _work(self):
-        while True:
-            clock.sleep(AHEAD)
-            with self._lock:
-                actions = self._wanted or self._idle
-                if not actions:
-                    self._busy = False
-                    return
-                action = actions.pop(next(iter(actions)))
-            try:
-                action()
-            except BaseException:
-                with self._lock:
-                    self._busy = False  # the next that asks begins anew
-                raise

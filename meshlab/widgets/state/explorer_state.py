@@ -17,11 +17,12 @@ from ...cost.machines.hardware import Hardware, HardwareError
 from ...engine.argument_checks import function
 from ...engine.code.operations import walk
 from ...engine.errors import DimError, LayoutError, MeshError, TraceError
-from ...engine.planning.legality import resolve
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
+from ..background.one_by_one import Background
+from ..background.reasons import Reasons
 from .apply_intent import document_after, machine_refused, refused
-from .costing import EACH, PATIENCE, SLOW, Background, Costing, costs_of
+from .costing import EACH, PATIENCE, SLOW, Costing, costs_of
 from .document import Document, ExplorerError, History, check_machines, check_opened
 from .edits import note_of, settled
 from .intents import (
@@ -37,6 +38,7 @@ from .intents import (
     Outcome,
     Redo,
     Refused,
+    SearchRegrets,
     Select,
     Start,
     TakePreset,
@@ -47,15 +49,16 @@ from .plans import Plans
 from .present import Present
 from .presets import Preset, layout_taken, name_given
 from .programs import Programs, Tracer
+from .regret_searches import RegretSearches
 from .runs import Run, Runs
-from .searches import FOUND, Searches
+from .searches import FOUND, SEARCHING, Searches
 from .selection import Selection, following, places_of, selected_after
 from .totals import KnownTotals
 from .training import Training, check_training
 from .tried import Tried, TriedLayout
 
 # Changes that are no revision: of nothing that a price depends on.
-UNCOUNTED = ("run", "costs", "totals", "advice", "tracing", "selection", "tensor")
+UNCOUNTED = ("run", "costs", "totals", "advice", "tracing", "selection", "tensor", "search")
 
 
 class ExplorerState(Present):
@@ -88,7 +91,9 @@ class ExplorerState(Present):
         self._selection = Selection(next(iter(places_of(program)), None))
         self._revision = 0
         self._runs = Runs(run)
-        self._searches = Searches(self._search_space, self.lock, self._searched)
+        self._searches = Searches(self._search_space, self.lock, self._searched, lambda: self._changed("search"))
+        self._regrets = RegretSearches(self.lock, lambda: self._changed("search"))
+        self.reasons = Reasons(lambda: self.fastest, Background(), lambda: self._costed("search"))
         self._listeners: list[Callable[[str], None]] = []
         self.height = 600
         # The document for which advice was worked out, and the advice; and the presets, by mesh.
@@ -121,6 +126,20 @@ class ExplorerState(Present):
             Cancelled: `cancel_auto` was called, or another search was asked for.
         """
         return self._searches.find(self._searches.begin(objective_of(objective, self.mesh).name))
+
+    def exact_regrets(self) -> Any:
+        """Searches for what each decision of the fastest layout costs otherwise, and shows it.
+
+        Returns:
+            The regrets, as of `Choice.exact_regrets`.
+
+        Raises:
+            ExplorerError: no search has found the fastest layout for the board as it is.
+            Cancelled: `cancel_auto` was called, or another search was asked for.
+        """
+        if self.fastest is None:
+            raise ExplorerError('exact_regrets() is told of the fastest layout; call explorer.auto("time") first.')
+        return self._regrets.find(self.fastest)
 
     def run(self, steps: int | None = None) -> Run:
         """Trains under the present layout, in the background.
@@ -166,11 +185,8 @@ class ExplorerState(Present):
             if isinstance(intent, Cancel):
                 refusal = self._runs.cancel()
                 return Accepted(self._revision, self.plan) if refusal is None else refusal
-            if isinstance(intent, Auto):
-                refusal = self._searches.start(intent.objective)
-                return Accepted(self._revision) if refusal is None else refusal
-            if isinstance(intent, CancelAuto):
-                refusal = self._searches.cancel()
+            if isinstance(intent, Auto | SearchRegrets | CancelAuto):
+                refusal = self._search_for(intent)
                 return Accepted(self._revision, self.plan) if refusal is None else refusal
             if isinstance(intent, Undo) and self._tracer.active:
                 self._tracer.cancel()
@@ -218,24 +234,13 @@ class ExplorerState(Present):
                 return after
             return Accepted(self._revision, self.plan_at(after.present), after.present)
 
-    def refusals(self) -> dict:
-        """Returns, for each dim and mesh axis, why the dim is refused there, or None where it is legal."""
-        return self.program.refusals(self.mesh, self.layout, pad=self.document.pad)
-
-    def legal(self, layout: Layout) -> Refused | None:
-        """Returns why a layout is refused, or None where it is legal, without planning it."""
-        try:
-            resolve(self.program, self.mesh, layout, self.document.pad or None)
-        except LayoutError as error:
-            return refused(error)
-        return None
-
     def subscribe(self, listener: Callable[[str], None]) -> Callable[[], None]:
         """Has a function called after each change, with the word for what changed.
 
         Args:
             listener: the function, which is given "document", "selection", "tensor" (another one is selected),
-                "comparison", "beside", "costs", "totals", "tracing" or "run"; it may be called from any thread.
+                "comparison", "search", "beside", "costs", "totals", "tracing" or "run"; it may be called from any
+                thread.
 
         Returns:
             A function that ends the subscription.
@@ -359,9 +364,20 @@ class ExplorerState(Present):
             self._changed("comparison")
         return Accepted(self._revision, self.plan)
 
+    def _search_for(self, intent: Auto | SearchRegrets | CancelAuto) -> Refused | None:
+        if isinstance(intent, Auto):
+            return self._searches.start(intent.objective)
+        if isinstance(intent, SearchRegrets):
+            return self._regrets.start(self.fastest)
+        refusal = self._searches.cancel()
+        return None if refusal is None else self._regrets.cancel()
+
     def _searched(self):
         search = self.comparison
-        if search is not None and search.phase == FOUND:
+        if search is None or search.phase == SEARCHING:
+            self._regrets.forget()
+            self.reasons.forget()
+        elif search.phase == FOUND:
             best = dataclasses.replace(self.document, layout=search.choice.plan.layout)
             self._tried = self._tried.with_document(best, f"Auto ({search.objective})", self.document)
         self._changed("comparison")

@@ -288,7 +288,7 @@ class Gestures:
         return self.apply(Select(place, name, device, collective, moment))
 
     def cancel_auto(self) -> Outcome:
-        """Stops the present search; its result is not shown."""
+        """Stops the present search, for a layout or for exact regrets; its result is not shown."""
         return self.apply(CancelAuto())
 
     def cancel(self) -> Outcome:

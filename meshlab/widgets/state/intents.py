@@ -228,7 +228,12 @@ class Auto:
 
 @dataclasses.dataclass(frozen=True)
 class CancelAuto:
-    """Stop the present search."""
+    """Stop the present search, for a layout or for what its decisions cost otherwise."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchRegrets:
+    """Search what each decision of Auto's fastest layout costs otherwise."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -247,7 +252,7 @@ Edit = RenameAxis | SplitAxis | MergeAxes | ResizeAxis | ResizeDim | RenameDim |
 DocumentChange = (
     Place | Remove | Load | TakePreset | TakeRemedy | Reset | Restore | Undo | Redo | On | Lay | Assume | Edit
 )
-Intent = DocumentChange | Baseline | Beside | Select | Auto | CancelAuto | Start | Cancel
+Intent = DocumentChange | Baseline | Beside | Select | Auto | CancelAuto | SearchRegrets | Start | Cancel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -350,6 +355,7 @@ OPERATIONS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "select": lambda args: Select(**args),
     "auto": lambda args: Auto(str(args.get("objective", "traffic"))),
     "cancel_auto": lambda args: CancelAuto(),
+    "exact_regrets": lambda args: SearchRegrets(),
     "run": lambda args: Start(int(args["steps"]) if args.get("steps") else None),
     "cancel": lambda args: Cancel(),
 }

@@ -5,19 +5,25 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ...auto.objective import TIME
 from ...cost.machines.hardware import Hardware, HardwareError
 from ...cost.machines.meshes import machine_of
 from ...cost.step_time.time import Time
+from ...engine.errors import LayoutError
+from ...engine.planning.legality import resolve
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
+from .apply_intent import refused
 from .costing import Costing, Costs
 from .document import Document, History
 from .gestures import Gestures
+from .intents import Refused
 from .machines import CustomMachines
 from .presets import Preset, presets_of
 from .programs import Programs, Tracer, Tracing
+from .regret_searches import RegretSearch, RegretSearches
 from .runs import Run, Runs
-from .searches import Search, Searches
+from .searches import FOUND, Search, Searches
 from .selection import Selection
 from .tried import Tried, TriedLayout
 
@@ -38,6 +44,7 @@ class Present(Gestures):
     _selection: Selection
     _runs: Runs
     _searches: Searches
+    _regrets: RegretSearches
     _tried: Tried
 
     @property
@@ -141,6 +148,29 @@ class Present(Gestures):
         return self._searches.last
 
     @property
+    def outdated(self) -> str:
+        """What is another than the latest search was for: "program", "mesh", "machine", "run"; "" where nothing is."""
+        with self.lock:
+            return self._searches.outdated
+
+    @property
+    def choice(self) -> Any:
+        """The `Choice` of the latest search, while it holds for what is on the board; None where there is none."""
+        search = self.comparison
+        return None if search is None or search.phase != FOUND or self.outdated else search.choice
+
+    @property
+    def fastest(self) -> Any:
+        """The `Choice` of the latest search, where that was for the fastest layout; it tells why it is."""
+        search = self.comparison
+        return self.choice if search is not None and search.objective == TIME.name else None
+
+    @property
+    def regret_search(self) -> RegretSearch | None:
+        """The search for what the decisions of the fastest layout cost otherwise."""
+        return self._regrets.of(self.fastest)
+
+    @property
     def tried(self) -> Tried:
         """The layouts that were tried, and the baseline among them."""
         return self._tried
@@ -149,6 +179,18 @@ class Present(Gestures):
     def other(self) -> TriedLayout | None:
         """The layout that is shown beside the present one; None where there is none."""
         return self._beside
+
+    def refusals(self) -> dict:
+        """Returns, for each dim and mesh axis, why the dim is refused there, or None where it is legal."""
+        return self.program.refusals(self.mesh, self.layout, pad=self.document.pad)
+
+    def legal(self, layout: Layout) -> Refused | None:
+        """Returns why a layout is refused, or None where it is legal, without planning it."""
+        try:
+            resolve(self.program, self.mesh, layout, self.document.pad or None)
+        except LayoutError as error:
+            return refused(error)
+        return None
 
     def plan_at(self, document: Document) -> Any:
         """Returns the plan of a document."""

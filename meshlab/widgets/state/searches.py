@@ -5,7 +5,9 @@
     searches.cancel()
 
 The result of a search is shown only if it is still the latest, nobody has cancelled it, and program and mesh are the
-same, placement included: it would stand beside plans for another machine. Pins of the document are pins of the search.
+same, placement included: it would stand beside plans for another machine. One that was shown before that is `outdated`
+until they are the same again. Pins of the document are pins of the search. Of a search that goes on each better layout
+is told at once, and how far it is a few times a second.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
+import time as clock
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +25,8 @@ from ...engine.errors import closest, listed, shown
 from .intents import Refused
 
 SEARCHING, FOUND, FAILED, CANCELLED = "searching", "found", "failed", "cancelled"
+# Seconds between two tellings of how far a search is.
+OFTEN = 0.2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,15 +77,31 @@ class Searches:
     Args:
         present: gives the present program, mesh, pins, and assumptions about a run.
         lock: guards the Explorer.
-        tell: called under the lock when a search changes.
+        tell: called under the lock when a search begins or ends.
+        note: called under the lock when one is further.
 
     Attributes:
         last: the latest search.
     """
 
-    def __init__(self, present: Callable[[], tuple[Any, ...]], lock: threading.RLock, tell: Callable[[], Any]):
-        self._present, self._lock, self._tell = present, lock, tell
+    def __init__(
+        self,
+        present: Callable[[], tuple[Any, ...]],
+        lock: threading.RLock,
+        tell: Callable[[], Any],
+        note: Callable[[], Any],
+    ):
+        self._present, self._lock, self._tell, self._tell_further = present, lock, tell, note
+        self._told = -OFTEN
         self.last: Search | None = None
+
+    @property
+    def outdated(self) -> str:
+        """What of the Explorer is another than the latest search was for: "program", "mesh", "machine" or "run"."""
+        if self.last is None:
+            return ""
+        program, mesh, _, options = self._present()
+        return _other(self.last, program, mesh) or ("" if options == self.last.options else "run")
 
     def begin(self, objective: str) -> Search:
         """Begins a search; the one before is cancelled."""
@@ -132,17 +153,20 @@ class Searches:
     def _note(self, search: Search, found: Found) -> None:
         """Shows how far a search has come."""
         with self._lock:
-            if self.last is not None and self.last.stop is search.stop and self.last.phase == SEARCHING:
-                self._show(dataclasses.replace(self.last, found=found))
+            if self.last is None or self.last.stop is not search.stop or self.last.phase != SEARCHING:
+                return
+            before, self.last = self.last.found, dataclasses.replace(self.last, found=found)
+            better = before is None or before.plan is not found.plan
+            if better or clock.monotonic() - self._told >= OFTEN:
+                self._told = clock.monotonic()
+                self._tell_further()
 
     def _end(self, search: Search, **result: Any) -> None:
         with self._lock:
             if self.last is None or self.last.stop is not search.stop or self.last.phase != SEARCHING:
                 return
             program, mesh, *_ = self._present()
-            if mesh != search.mesh or program is not search.program:
-                of_mesh = "mesh" if mesh.axes != search.mesh.axes else "machine"
-                what = of_mesh if program is search.program else "program"
+            if what := _other(search, program, mesh):
                 result = {"phase": CANCELLED, "error": f"The {what} was changed meanwhile: search again."}
             self._show(dataclasses.replace(self.last, **result))
 
@@ -154,3 +178,10 @@ class Searches:
     def _quietly(self, search: Search) -> None:
         with contextlib.suppress(Exception):  # noted for the board before it was raised
             self.find(search)
+
+
+def _other(search: Search, program: Any, mesh: Any) -> str:
+    """What is another than a search was for: "program", "mesh" or "machine"; "" where all is the same."""
+    if program is not search.program:
+        return "program"
+    return "" if mesh == search.mesh else "mesh" if mesh.axes != search.mesh.axes else "machine"

@@ -18,9 +18,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...auto.additive.work import share_of
-from .costing import Background, Costing, Costs
+from ..background.one_by_one import Background
+from ..background.quiet import QUIET
+from .costing import Costing, Costs
 from .document import Document
-from .quiet import QUIET
 
 KEPT = 256
 # Seconds of work after which the background shows what it has, and lets others in.

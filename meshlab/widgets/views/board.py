@@ -20,6 +20,7 @@ from .devices.holdings import tensor_view
 from .devices.picture import devices_picture
 from .machine import machine_view
 from .plan import place_view, places_view, plan_view, refusals_view
+from .search import search_part
 from .selection import selection_view
 from .step_time import costs_view, estimate_change
 
@@ -104,6 +105,7 @@ PARTS: Mapping[str, tuple[Callable[[ExplorerState], dict], frozenset[str]]] = {
     "advice": (advice_part, frozenset(("document", "advice"))),
     "beside": (beside_part, frozenset(("document", "beside", "comparison", "costs"))),
     "comparison": (comparison_part, frozenset(("document", "comparison", "costs", "totals"))),
+    "search": (search_part, frozenset(("document", "comparison", "search"))),
 }
 
 

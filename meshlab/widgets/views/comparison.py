@@ -1,4 +1,4 @@
-"""The layouts that were tried beside each other, as JSON-like data: a card for each, and the latest search.
+"""The layouts that were tried beside each other, as JSON-like data: a card for each, and what can be searched for.
 
 A card has the totals that the score line shows of its layout, from the same estimate; where they are not known yet they
 follow. The page draws their differences against the baseline, which is one of the cards.
@@ -6,16 +6,14 @@ follow. The page draws their differences against the baseline, which is one of t
 
 from __future__ import annotations
 
-from ...auto.objective import OBJECTIVES, Objective, offered
-from ...cost.machines.units import share_text
+from ...auto.objective import Objective, objective_of, offered
 from ..state.explorer_state import ExplorerState
-from ..state.searches import Search
 from ..state.totals import Totals
 from ..state.tried import TriedLayout
 
 
 def comparison_part(explorer: ExplorerState) -> dict:
-    """Describes what was tried, and the latest search."""
+    """Describes what was tried, and what can be searched for."""
     return {"comparison": comparison_view(explorer)}
 
 
@@ -26,18 +24,18 @@ def comparison_view(explorer: ExplorerState) -> dict:
         explorer: the Explorer.
 
     Returns:
-        JSON-like data: the cards, the objectives of a search, the latest search, and the capacity of a device.
+        JSON-like data: the cards, the objectives of a search with the usual one first, and the capacity of a device.
     """
     present, tried = explorer.document, explorer.tried
     cards = [card_view(explorer, each) for each in tried]
     # The baseline first, since the score line shows it.
     explorer.totals.follow([tried.baseline.under(present), *tried.documents(present)])
-    search, mesh = explorer.comparison, explorer.mesh
+    mesh = explorer.mesh
+    usual = objective_of(None, mesh)
     return {
         "cards": cards,
         "limit": None if mesh.on is None else int(mesh.on.hardware.memory_bytes),
-        "objectives": [objective_view(objective) for objective in offered(mesh)],
-        "search": None if search is None else search_view(explorer, search),
+        "objectives": [objective_view(each) for each in sorted(offered(mesh), key=lambda each: each is not usual)],
     }
 
 
@@ -74,31 +72,6 @@ def totals_view(totals: Totals) -> dict:
         "peak": totals.peak_bytes,
         "fits": totals.fits,
     }
-
-
-def search_view(explorer: ExplorerState, search: Search) -> dict:
-    """Describes a search, and which card has its result."""
-    objective = OBJECTIVES.get(search.objective)
-    label = search.objective if objective is None else objective.label
-    view = {"objective": search.objective, "label": label, "phase": search.phase, "error": search.error}
-    if search.choice is None:
-        return view | so_far_view(search)
-    layout = search.choice.plan.layout
-    card = next((each for each in explorer.tried if each.document.layout == layout), None)
-    proof = {"proof": str(search.choice.proof), "same": layout == explorer.layout}
-    return view | proof | {"card": None if card is None else str(card.number)}
-
-
-def so_far_view(search: Search) -> dict:
-    """Describes the best layout that a search has met so far: its cost, what a better one could save, what loads it."""
-    found = search.found
-    if found is None or found.plan is None:
-        return {"so_far": "", "load": None}
-    cost = OBJECTIVES[search.objective].text(found.value)
-    more = f"none takes more than {share_text(found.gap)} less" if found.bound else "nothing is proved yet"
-    layout = found.plan.layout
-    load = {"op": "load", "args": {"layout": layout.to_dict()}}
-    return {"so_far": f"{cost}; {more}; {found.plans:,} plans", "layout": str(layout), "load": load}
 
 
 def objective_view(objective: Objective) -> dict:

@@ -4,7 +4,7 @@
 
 Each is one entry of `READS`: its name, by which the panels of the page name it too (`js/src/stage.js`), and what
 describes it, of the Explorer as it is now and of named arguments. What needs costs that are being worked out is
-`{"pending": True}`: the page keeps what it has, and asks again once they are there.
+`{"pending": True}`: the page keeps what it has, and asks again once they are there; so are the reasons of a search.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .devices.sends import sends_view
 from .forms import forms_view
 from .peak_memory import alive_view, moments_view
 from .program_steps import program_view
+from .reasons import met_view, regrets_view, way_view
 from .roofline import roofline_view
 
 READS: Mapping[str, Callable[..., dict]] = {
@@ -31,11 +32,14 @@ READS: Mapping[str, Callable[..., dict]] = {
     "forms": forms_view,
     "heat": heat_view,
     "matrix": matrix_view,
+    "met": met_view,
     "moments": moments_view,
     "numbers": numbers_view,
     "program": program_view,
+    "regrets": regrets_view,
     "roofline": roofline_view,
     "sends": sends_view,
+    "way": way_view,
     "zoomed": zoomed_view,
 }
 

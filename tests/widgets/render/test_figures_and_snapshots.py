@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 import meshlab as ml
+from meshlab.cost.machines.units import seconds_text
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.render import palette
 from meshlab.widgets.render.snapshot import Snapshot
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.views.board import board_view
+from tests.widgets import grown
 from tests.widgets.gates import Gate
 from tests.widgets.state.test_machines import own
 
@@ -106,6 +108,31 @@ def test_figures_that_there_are_not(explorer: Explorer) -> None:
         explorer.figure("memry")
     with pytest.raises(ExplorerError, match="There is no layout to compare with yet"):
         explorer.figure("comparison")
+    with pytest.raises(ExplorerError, match=r'not found the fastest layout .*; call explorer.auto\("time"\)'):
+        explorer.figure("waterfall")
+
+
+def test_what_auto_met_are_crosses_and_the_way_to_its_layout_is_a_waterfall() -> None:
+    explorer = grown.opened()
+    choice = explorer.auto("time")
+    *tried, met = explorer.figure("comparison").data
+    assert [dot.text[0] for dot in tried] == ["start", "Auto (time)"]
+    assert sorted(met.x) == sorted(price.seconds for price in choice.alternatives)
+    assert met.marker.symbol not in {dot.marker.symbol for dot in tried}
+    (bars,) = explorer.figure("waterfall").data
+    steps = choice.waterfall(explorer.layout).steps
+    assert list(bars.x) == [*(step.change for step in steps), "Auto's"]
+    assert sum(bars.y) == pytest.approx(choice.proof.value)
+    assert bars.text[-1] == seconds_text(choice.proof.value)
+
+
+def test_a_layout_that_only_padding_makes_legal_has_no_waterfall(explorer: Explorer) -> None:
+    explorer.on("v5e")
+    explorer.pad(True)
+    explorer.load("classes:model")
+    explorer.auto("time")
+    with pytest.raises(ExplorerError, match="(?s)cannot plan the layout on the board: .*`classes` has size 10"):
+        explorer.figure("waterfall")
 
 
 def test_a_snapshot_is_plain_and_complete(explorer: Explorer, tmp_path: Path) -> None:

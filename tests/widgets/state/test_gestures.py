@@ -53,11 +53,12 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "select": ({"place": "params/w2"}, ("params/w2",), {}),
     "auto": ({"objective": "memory"}, ("memory",), {}),
     "cancel_auto": ({}, (), {}),
+    "exact_regrets": ({}, (), {}),
     "run": ({"steps": 3}, (3,), {}),
     "cancel": ({}, (), {}),
 }
-# These are methods of the state, which gives back the choice and the run.
-OWN = {"auto", "run"}
+# These are methods of the state, which gives back the choice, the regrets and the run.
+OWN = {"auto", "exact_regrets", "run"}
 SOURCES = pathlib.Path(meshlab.widgets.__file__).parent / "js" / "src"
 SENT = re.compile(r"""\b(?:send|intent|line)\(\s*"([a-z_]+)"|\bop: "([a-z_]+)\"""")
 # Messages that ask, and change nothing.

@@ -5,6 +5,7 @@ Searches are held at a gate, one for each objective, so that a test decides whic
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any
 
@@ -27,7 +28,7 @@ def searching(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> Explorer:
     def best(search: Search, progress: Any) -> Found:
         if search.objective == "live":
             raise ValueError("there is no answer")
-        return Found(search.program.plan(search.mesh, FINDS[search.objective]))
+        return Found(search.program.plan(search.mesh, FINDS[search.objective]), search.objective)
 
     monkeypatch.setattr(searches_module, "best", best)
     return explorer
@@ -39,7 +40,7 @@ def gates(monkeypatch: pytest.MonkeyPatch) -> Gates:
 
 
 def shown(explorer: Explorer) -> dict:
-    return explorer.view()["comparison"]["search"]
+    return explorer.view()["search"]
 
 
 def cards(explorer: Explorer) -> dict[str, dict]:
@@ -50,7 +51,7 @@ def test_a_new_board_has_one_card_which_is_the_baseline(explorer: Explorer) -> N
     comparison = explorer.view()["comparison"]
     (card,) = comparison["cards"]
     assert (card["name"], card["now"], card["baseline"]) == ("start", True, True)
-    assert (comparison["search"], comparison["limit"]) == (None, None)
+    assert (shown(explorer), comparison["limit"]) == (None, None)
 
 
 def test_each_layout_is_a_card_with_the_totals_of_the_score_line(explorer: Explorer) -> None:
@@ -93,7 +94,10 @@ def test_the_result_of_a_search_stays_beside_mine(searching: Explorer) -> None:
     searching.load("batch:data")
     choice = searching.auto("traffic")
     search, found = shown(searching), cards(searching)["Auto (traffic)"]
-    assert (search["phase"], search["same"], search["proof"]) == ("found", False, "the least of all legal layouts")
+    assert (search["phase"], search["same"], search["said"]) == ("found", False, "480 bytes; none costs less")
+    assert search["proof"].startswith(
+        "a device sends 480 bytes, and of all legal layouts none sends less: proved by hand"
+    )
     assert (search["card"], found["layout"], found["totals"]["bytes"]) == (found["key"], "hidden:model", 480)
     assert searching.load(choice.layout)
     assert shown(searching)["same"]
@@ -110,14 +114,15 @@ def test_a_search_that_finds_what_was_tried_names_it(searching: Explorer) -> Non
 
 def test_the_condition_of_each_search_is_said(explorer: Explorer) -> None:
     said = {one["name"]: one["condition"] for one in explorer.view()["comparison"]["objectives"]}
+    assert list(said) == ["traffic", "memory", "live"]  # what is asked for first is what `explorer.auto()` finds
     assert said == {
-        "memory": "least peak of memory, whatever the work",
+        "memory": "least peak of memory, with arguments donated, whatever the work",
         "traffic": "fewest bytes sent per step, within 1% of the least work",
         "live": "fewest live bytes (Mesh TensorFlow's count), whatever the work",
     }
     explorer.on("v5e")
     first = explorer.view()["comparison"]["objectives"][0]
-    condition = "least time of a step; its peak takes at most 90% of a device's memory"
+    condition = "least time of a step; its peak, with arguments donated, takes at most 90% of a device's memory"
     assert first == {"name": "time", "label": "fastest that fits", "condition": condition}
 
 
@@ -268,10 +273,11 @@ def test_a_search_tells_the_best_so_far(explorer: Explorer, monkeypatch: pytest.
 
     def best(search: Search, progress: Any) -> Found:
         plan = search.program.plan(search.mesh, "batch:data")
-        progress(ml.auto.Found(None, 0.0, 0.0, 1, 0.1))
-        assert shown(explorer)["so_far"] == ""
+        progress(ml.auto.Found(None, math.inf, 0.0, 1, 0.1))
+        assert shown(explorer)["said"] == "nothing that fits was met yet; 1 plan, 100 ms"
+        assert shown(explorer)["bracket"] is None
         progress(ml.auto.Found(plan, 2e-6, 0.0, 3, 0.1))
-        assert shown(explorer)["so_far"] == "2 µs; nothing is proved yet; 3 plans"
+        assert shown(explorer)["said"] == "2 µs; nothing is proved yet; 3 plans, 100 ms"
         progress(ml.auto.Found(plan, 2e-6, 1.9e-6, 5, 0.1))
         assert explorer.cancel_auto()
         progress(ml.auto.Found(plan, 1e-6, 1e-6, 9, 0.1))  # nobody waits for it any more
@@ -282,7 +288,7 @@ def test_a_search_tells_the_best_so_far(explorer: Explorer, monkeypatch: pytest.
         explorer.auto()
     search = shown(explorer)
     assert (search["objective"], search["phase"]) == ("time", "cancelled")
-    assert search["so_far"] == "2 µs; none takes more than 5% less; 5 plans"
+    assert search["said"] == "2 µs; none takes more than 5% less; 5 plans, 100 ms"
     intent = read_intent(search["load"]["op"], search["load"]["args"])
     assert not isinstance(intent, Refused)
     assert explorer.apply(intent)

@@ -1,8 +1,12 @@
 // @ts-check
-/** Below the tray: the change that helps most, with its price and a button that makes it, and the presets as buttons. */
+/**
+ * Below the tray: the change that helps most, with its price and a button that makes it; then Auto, which searches all
+ * layouts, and the presets as buttons.
+ */
 import { h, prose } from "./dom.js";
 import { bytes, percent, signedBytes, signedSeconds } from "./format.js";
 import { drawScopes } from "./scopes.js";
+import { hintOf, isSearching } from "./search.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -10,7 +14,7 @@ import { drawScopes } from "./scopes.js";
  * @typedef {import("./board.js").Board} Board
  */
 
-const NOTHING = "No single change makes it better. Compare searches for least traffic and least memory.";
+const NOTHING = "No single change makes it better. Auto searches all layouts.";
 
 /**
  * What advice would change, in words.
@@ -72,7 +76,24 @@ export function drawAdvice(board) {
       preset.label,
     ),
   );
-  return [line, h("div", { class: "mlb-presets", role: "group", "aria-label": "presets" }, presets, drawScopes(board))];
+  const group = h("div", { class: "mlb-presets", role: "group", "aria-label": "presets" }, presets, drawScopes(board));
+  return [drawAuto(board), line, group];
+}
+
+/**
+ * Searches for the first of Auto's objectives; Compare shows how far it is.
+ * @param {Board} board
+ * @returns {HTMLElement}
+ */
+function drawAuto(board) {
+  const [{ name, label, condition }] = board.view.comparison.objectives;
+  const find = () => {
+    board.stage.show("compare");
+    if (!isSearching(board.view)) board.send("auto", { objective: name });
+  };
+  const hint = `Searches for the ${label}: ${condition}. Compare shows how far it is.`;
+  const more = { "data-key": "auto", ...hintOf(board.view, hint) };
+  return h("button", { type: "button", class: "mlb-button mlb-auto", onclick: find, ...more }, "Auto");
 }
 
 const TITLES = /** @type {Record<string, string>} */ ({

@@ -8,7 +8,6 @@ import { Asking } from "./asking.js";
 import { Channel } from "./channel.js";
 import { Charts } from "./charts.js";
 import { nothingChosen } from "./chosen.js";
-import { followSearch } from "./comparison.js";
 import { h, prose, redraw } from "./dom.js";
 import { followTracing } from "./edit.js";
 import { drawSave } from "./export.js";
@@ -24,6 +23,7 @@ import { Reads } from "./reads.js";
 import { Remedies } from "./remedies.js";
 import { hidePicture, remember, remembered } from "./remember.js";
 import { split } from "./scopes.js";
+import { followSearch } from "./search.js";
 import { deviceText, paintSelection, select } from "./selection.js";
 import { doneText, grabbedText, HOW, priceText, totalsText } from "./sentences.js";
 import { freeze, isUnderWay, rememberStop, showSilence } from "./silence.js";
@@ -51,6 +51,7 @@ const PARTS = [
   "tracing",
   "advice",
   "comparison",
+  "search",
   "beside",
 ];
 export class Board {
@@ -183,6 +184,7 @@ export class Board {
     this.dirty.clear();
     const { view, panels } = this;
     this.reads.changed(parts);
+    if (parts.join() === "search") return this.drawProgress();
     if (parts.includes("board")) {
       if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
       if (this.ready && this.revision > 0) remember(view);
@@ -200,7 +202,7 @@ export class Board {
     if (parts.includes("costs")) redraw(panels.lanes, drawTimeline(this));
     this.stage.changed(parts);
     if (parts.includes("selection")) this.heardSelection();
-    if (parts.includes("comparison")) followSearch(this);
+    if (parts.includes("search")) followSearch(this);
     this.marked();
     this.remedies.repaint();
     this.hint.check();
@@ -210,6 +212,13 @@ export class Board {
     if ((other || (this.awaited && !view.pending)) && !this.hand) this.sayTotals();
     if (this.readOnly) freeze(this);
     this.charts.fetchAhead();
+    this.watch();
+  }
+
+  /** Draws how far a search is, several times a second, and nothing that a hand may be about to press. */
+  drawProgress() {
+    this.stage.changed(["search"]);
+    followSearch(this);
     this.watch();
   }
 

@@ -3,11 +3,20 @@
 
 /**
  * @typedef {{by: string, down: boolean, filter: string, all: boolean}} Order how a table is sorted, filtered and cut
- * @typedef {{order: Order, instant: number | null, zoom: number}} Chosen
- *   `instant` is the step whose memory is listed, null the peak; `zoom` is how much the step over time is enlarged
+ * @typedef {{
+ *   order: Order, instant: number | null, zoom: number, reason: "layouts" | "way" | "regrets", met: string | null
+ * }} Chosen
+ *   `instant` is the step whose memory is listed, null the peak; `zoom` is how much the step over time is enlarged; `reason`
+ *   is what Compare shows of a search, and `met` the layout that is looked at of those that it has met
  */
 
 /** @returns {Chosen} */
 export function nothingChosen() {
-  return { order: { by: "total", down: true, filter: "", all: false }, instant: null, zoom: 1 };
+  return {
+    order: { by: "total", down: true, filter: "", all: false },
+    instant: null,
+    zoom: 1,
+    reason: "layouts",
+    met: null,
+  };
 }

@@ -7,10 +7,10 @@
  *
  * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell".
  */
-import { cancelSearch, isSearching } from "./comparison.js";
 import { drop } from "./dropping.js";
 import { openDim, togglePin } from "./edit.js";
 import { TRAY } from "./hand.js";
+import { cancelSearch, isSearching } from "./search.js";
 import { choose, clear } from "./selection.js";
 
 /** @typedef {import("./board.js").Board} Board */

@@ -10,6 +10,12 @@
 
 // The parts of the view that say of which plans answers are; of another layout beside, and when its costs come, one alone.
 const PLANNED = ["board", "costs", "beside"];
+// Those of what a search has found.
+const FOUND = /** @type {Record<string, string[]>} */ ({
+  met: ["search"],
+  regrets: ["search"],
+  way: ["search", "board"],
+});
 // So many answers are remembered.
 const KEPT = 24;
 /** @type {Readonly<Read>} */
@@ -21,7 +27,11 @@ export class Reads {
     this.board = board;
     /** @type {Map<string, Read>} by what was asked, as text */
     this.known = new Map();
-    this.round = 0;
+    /** How often answers were out of date, "" of plans: what was asked before that is dropped when it comes. */
+    this.rounds = /** @type {Record<string, number>} */ ({
+      "": 0,
+      ...Object.fromEntries(Object.keys(FOUND).map((what) => [what, 0])),
+    });
   }
 
   /**
@@ -47,11 +57,12 @@ export class Reads {
    * @param {Record<string, unknown>} args
    */
   async ask(key, what, args) {
-    const mine = this.round;
+    const of = kindOf(what);
+    const mine = this.rounds[of];
     this.put(key, { asked: true });
     const answer = await this.board.channel.send("read", { what, args });
-    if (mine !== this.round) return;
-    // Costs are being worked out: this is asked again when they have come, and is on its way until then.
+    if (mine !== this.rounds[of]) return;
+    // It is being worked out: this is asked again when that has come, and is on its way until then.
     if (answer?.data?.pending) return;
     const error = answer?.kind === "nack" ? [answer.reason, answer.fix].filter(Boolean).join(" ") : "";
     if (answer) this.put(key, { data: error ? null : answer.data, fresh: true, asked: false, error });
@@ -92,8 +103,15 @@ export class Reads {
    * @param {string[]} parts
    */
   changed(parts) {
-    if (!PLANNED.some((part) => parts.includes(part))) return;
-    this.round += 1;
-    for (const key of this.known.keys()) this.put(key, { fresh: false, asked: false });
+    const old = Object.keys(this.rounds).filter((of) => (FOUND[of] ?? PLANNED).some((part) => parts.includes(part)));
+    for (const of of old) this.rounds[of] += 1;
+    for (const key of this.known.keys())
+      if (old.includes(kindOf(JSON.parse(key)[0]))) this.put(key, { fresh: false, asked: false });
   }
 }
+
+/**
+ * @param {string} what
+ * @returns {string} of what its answers are: a search's own, or "" for those of plans
+ */
+const kindOf = (what) => (what in FOUND ? what : "");

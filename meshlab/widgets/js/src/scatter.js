@@ -1,81 +1,32 @@
 // @ts-check
 /**
- * The layouts that were tried as dots: the step across, the peak up; without a machine the work of a device and the bytes it sends.
- * The line is the Pareto front: no layout is better in both. Dots are for the mouse; the rows of the table stand for them.
+ * The layouts that were tried as dots: the step across, the peak up; without a machine the work of a device and the bytes
+ * it sends. The line is the Pareto front: no layout is better in both. Dots are for the mouse; the rows of the table stand
+ * for them. Crosses are layouts that Auto's search has met (`met.js`).
  */
 import { h, s } from "./dom.js";
 import { bytes, percent, seconds } from "./format.js";
+import { drawCross, drawKey, drawLooked, drawMetSlider, metOf } from "./met.js";
+import { pareto, scaleOf } from "./scales.js";
 
 /**
  * @typedef {import("./types.js").Card} Card
  * @typedef {import("./types.js").View} View
  * @typedef {import("./board.js").Board} Board
- * @typedef {{x: number, y: number}} Point
- * @typedef {{at: (value: number) => number, ticks: number[]}} Scale
+ * @typedef {import("./met.js").Met} Met
+ * @typedef {import("./scales.js").Scale} Scale
  * @typedef {{card: Card, x: number, y: number}} Dot
+ * @typedef {{met: Met, x: number, y: number}} Cross
+ * @typedef {{
+ *   timed: boolean, across: Scale, up: Scale, x: (value: number) => number, y: (value: number) => number,
+ *   limit: number | null, written: number
+ * }} Axes `written` is where the words at the limit begin
  */
 
-const [WIDTH, HEIGHT] = [300, 160];
-const FRAME = { left: 48, right: 296, top: 16, bottom: 132 };
-// From this ratio of the largest to the smallest on, a scale is logarithmic.
-const WIDE = 8;
-
-/**
- * The points that no other is better than in both, from left to right; of equal ones the first.
- * @template {Point} P
- * @param {P[]} points
- * @returns {P[]}
- */
-export function pareto(points) {
-  const front = [];
-  let lowest = Infinity;
-  for (const point of [...points].sort((one, other) => one.x - other.x || one.y - other.y)) {
-    if (point.y < lowest) front.push(point);
-    lowest = Math.min(lowest, point.y);
-  }
-  return front;
-}
-
-/**
- * A scale from 0 to 1 with room at both ends, and three or four values to write beside it.
- * @param {number[]} values
- * @returns {Scale}
- */
-export function scaleOf(values) {
-  const [least, most] = [Math.min(...values), Math.max(...values)];
-  const wide = least > 0 && most / least > WIDE;
-  const bend = wide ? Math.log10 : (/** @type {number} */ value) => value;
-  const [begin, end] = [bend(least), bend(most)];
-  const room = 0.1 * (end - begin) || 0.1 * Math.abs(end) || 1;
-  const [low, high] = [wide ? begin - room : Math.max(0, begin - room), end + room];
-  const at = (/** @type {number} */ value) => (bend(value) - low) / (high - low);
-  return { at, ticks: (wide ? powers(low, high) : steps(low, high)).filter((tick) => at(tick) >= 0 && at(tick) <= 1) };
-}
-
-/**
- * @param {number} low
- * @param {number} high
- * @returns {number[]} round values from low to high
- */
-function steps(low, high) {
-  const unit = 10 ** Math.floor(Math.log10((high - low) / 3));
-  const step = unit * ([1, 2, 5, 10].find((each) => (high - low) / (unit * each) <= 4) ?? 10);
-  const first = Math.ceil(low / step);
-  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) => (first + i) * step);
-}
-
-/**
- * @param {number} low exponent of ten
- * @param {number} high
- * @returns {number[]} powers of ten; where there are few, 2 and 5 times them too
- */
-function powers(low, high) {
-  const first = Math.floor(low);
-  const stride = Math.max(1, Math.ceil((high - low) / 4));
-  const tens = Array.from({ length: Math.ceil(high) - first + 1 }, (_, i) => first + i);
-  const chosen = tens.filter((power) => power % stride === 0);
-  return chosen.flatMap((power) => (high - low < 2 ? [1, 2, 5] : [1]).map((each) => each * 10 ** power));
-}
+const [WIDTH, HEIGHT] = [400, 170];
+const FRAME = { left: 52, right: 394, top: 16, bottom: 142 };
+// Room for what is written beside the limit.
+const SAID = 130;
 
 /**
  * What each layout is measured by: on a machine its step and its peak, without one its work and its bytes.
@@ -99,49 +50,112 @@ export function dotsOf(view) {
  */
 export function drawScatter(board) {
   const { view } = board;
-  const dots = dotsOf(view);
   const timed = view.machine.on !== "";
-  if (dots.length < 2) {
+  const tried = dotsOf(view);
+  const { layouts, count } = metOf(board);
+  const known = new Set(tried.filter(({ card }) => !card.mesh).map(({ card }) => card.layout));
+  const others = layouts.filter(({ layout }) => !known.has(layout));
+  const crosses = others.map((met) => ({ met, x: met.seconds, y: met.peak }));
+  if (tried.length + crosses.length < 2) {
     const axes = timed ? "its step and its peak" : "what a device computes and what it sends";
     return h("p", { class: "mlb-none" }, `Every layout that is tried becomes a row below, and a dot here: ${axes}.`);
   }
-  const { limit } = view.comparison;
-  const highest = Math.max(...dots.map((dot) => dot.y));
-  const line = timed && limit !== null && limit < 3 * highest ? [limit] : [];
-  const [across, up] = [scaleOf(dots.map((dot) => dot.x)), scaleOf([...dots.map((dot) => dot.y), ...line])];
+  const front = pareto([...crosses, ...tried]);
+  const axes = axesOf([...crosses, ...tried], timed, timed ? view.comparison.limit : null);
+  const drawing = drawAxes(axes, labelOf(timed, tried, crosses, front), [
+    s("path", { class: "mlb-scatter-front", d: stairs(front, axes) }),
+    crosses.map((each) => drawCross(board, each.met, axes.x(each.x), axes.y(each.y), front.includes(each))),
+    tried.map((dot) => drawDot(board, dot, axes.x(dot.x), axes.y(dot.y))),
+    labels(
+      tried.map((dot) => ({ dot, x: axes.x(dot.x), y: axes.y(dot.y) })),
+      limitBox(axes),
+      crosses.map((each) => [axes.x(each.x), axes.y(each.y)]),
+    ),
+  ]);
+  const best = new Set(front.flatMap((each) => ("met" in each ? [each.met] : [])));
+  const [slider, looked, key] = crosses.length
+    ? [drawMetSlider(board, others, best), drawLooked(board, others), drawKey(count, layouts.length)]
+    : [];
+  return h("figure", { class: "mlb-scatter" }, looked, h("div", { class: "mlb-scatter-box" }, slider, drawing), key);
+}
+
+/**
+ * The scales of the drawing, with room for the limit of memory where dots are near it.
+ * @param {{x: number, y: number}[]} points
+ * @param {boolean} timed
+ * @param {number | null} limit
+ * @returns {Axes}
+ */
+function axesOf(points, timed, limit) {
+  const highest = Math.max(...points.map((point) => point.y));
+  const near = limit !== null && limit < 3 * highest ? limit : null;
+  const [across, up] = [
+    scaleOf(points.map((point) => point.x)),
+    scaleOf([...points.map((point) => point.y), ...(near === null ? [] : [near])]),
+  ];
   const x = (/** @type {number} */ value) => FRAME.left + across.at(value) * (FRAME.right - FRAME.left);
   const y = (/** @type {number} */ value) => FRAME.bottom - up.at(value) * (FRAME.bottom - FRAME.top);
-  const near = dots.filter((dot) => line.some((each) => Math.abs(y(dot.y) - y(each) + 6) < 14)).map((dot) => x(dot.x));
-  // The capacity is written where no dot is.
-  const aside = near.some((each) => each > FRAME.right - 130) ? FRAME.left + 5 : FRAME.right;
-  const front = pareto(dots);
-  const names = front.map((dot) => dot.card.name).join("; ");
+  const beside = points.filter((point) => near !== null && Math.abs(y(point.y) - y(near) + 6) < 14);
+  const hidden = (/** @type {number} */ at) =>
+    beside.filter((point) => x(point.x) > at - 6 && x(point.x) < at + SAID + 6).length;
+  // Where it hides fewest dots: at the right, the left, or between.
+  const ends = [FRAME.right - SAID, FRAME.left + 5, (FRAME.left + FRAME.right - SAID) / 2];
+  const written = ends.reduce((best, at) => (hidden(at) < hidden(best) ? at : best));
+  return { timed, across, up, x, y, limit: near, written };
+}
+
+/**
+ * @param {Axes} axes
+ * @param {string} label
+ * @param {(SVGElement | SVGElement[])[]} children
+ * @returns {SVGElement}
+ */
+function drawAxes({ timed, across, up, x, y, limit, written }, label, children) {
   const [over, under] = timed ? ["step", "peak"] : ["computes", "sends"];
-  const label = `${over} and ${under} of ${dots.length} layouts. None is better in both than: ${names}.`;
-  const stairs = front.map((dot, i) => (i ? `H${x(dot.x)}V${y(dot.y)}` : `M${x(dot.x)} ${y(dot.y)}`)).join("");
-  return h(
-    "figure",
-    { class: "mlb-scatter" },
-    s(
-      "svg",
-      { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
-      s("path", { class: "mlb-scatter-frame", d: `M${FRAME.left} ${FRAME.top}V${FRAME.bottom}H${FRAME.right}` }),
-      across.ticks.map((tick) => text(x(tick), FRAME.bottom + 13, "middle", (timed ? seconds : percent)(tick))),
-      up.ticks.map((tick) => text(FRAME.left - 5, y(tick) + 4, "end", bytes(tick))),
-      text(FRAME.right, FRAME.bottom + 25, "end", `${over} →`),
-      text(FRAME.left - 5, FRAME.top - 6, "end", `${under} ↑`),
-      line.map((each) => s("path", { class: "mlb-scatter-limit", d: `M${FRAME.left} ${y(each)}H${FRAME.right}` })),
-      line.map((each) =>
-        text(aside, y(each) - 4, aside === FRAME.right ? "end" : "start", `a device has ${bytes(each)}`),
-      ),
-      s("path", { class: "mlb-scatter-front", d: stairs }),
-      dots.map((dot) => drawDot(board, dot, x(dot.x), y(dot.y))),
-      labels(
-        dots.map((dot) => ({ dot, x: x(dot.x), y: y(dot.y) })),
-        line.map((each) => [aside === FRAME.right ? aside - 130 : aside, y(each) - 14]),
-      ),
-    ),
+  return s(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
+    s("path", { class: "mlb-scatter-frame", d: `M${FRAME.left} ${FRAME.top}V${FRAME.bottom}H${FRAME.right}` }),
+    across.ticks.map((tick) => text(x(tick), FRAME.bottom + 13, "middle", (timed ? seconds : percent)(tick))),
+    up.ticks.map((tick) => text(FRAME.left - 5, y(tick) + 4, "end", bytes(tick))),
+    text(FRAME.right, FRAME.bottom + 25, "end", `${over} →`),
+    text(FRAME.left - 5, FRAME.top - 6, "end", `${under} ↑`),
+    limit === null ? [] : s("path", { class: "mlb-scatter-limit", d: `M${FRAME.left} ${y(limit)}H${FRAME.right}` }),
+    ...children,
+    limit === null ? [] : text(written, y(limit) - 4, "start", `a device has ${bytes(limit)}`),
   );
+}
+
+/**
+ * The corner of what is written beside the limit, where no name may be.
+ * @param {Axes} axes
+ * @returns {number[][]}
+ */
+function limitBox({ limit, written, y }) {
+  return limit === null ? [] : [[written, y(limit) - 14]];
+}
+
+/**
+ * @param {{x: number, y: number}[]} front
+ * @param {Axes} axes
+ * @returns {string}
+ */
+function stairs(front, { x, y }) {
+  return front.map((point, i) => (i ? `H${x(point.x)}V${y(point.y)}` : `M${x(point.x)} ${y(point.y)}`)).join("");
+}
+
+/**
+ * @param {boolean} timed
+ * @param {Dot[]} tried
+ * @param {Cross[]} crosses
+ * @param {(Dot | Cross)[]} front
+ * @returns {string}
+ */
+function labelOf(timed, tried, crosses, front) {
+  const names = front.map((each) => ("card" in each ? each.card.name : each.met.layout || "no layout")).join("; ");
+  const what = timed ? "step and peak" : "computes and sends";
+  const met = crosses.length ? ` and of ${crosses.length} that the search has met` : "";
+  return `${what} of ${tried.length} layouts${met}. None is better in both than: ${names}.`;
 }
 
 /**
@@ -179,12 +193,13 @@ function drawDot(board, { card }, x, y) {
  * The names of the dots, each beside its dot where no other name is; one without room has its title only.
  * @param {{dot: Dot, x: number, y: number}[]} places
  * @param {number[][]} texts upper left corners of what else is written
+ * @param {number[][]} crosses where no name is, if there is other room
  * @returns {SVGElement[]}
  */
-function labels(places, texts) {
+function labels(places, texts, crosses) {
   /** @type {number[][]} */
   const taken = [
-    ...texts.map(([left, top]) => [left, top, left + 130, top + 14]),
+    ...texts.map(([left, top]) => [left, top, left + SAID, top + 14]),
     ...places.map(({ x, y }) => [x - 5, y - 5, x + 5, y + 5]),
   ];
   const first = (/** @type {Card} */ card) => Number(card.now) + Number(card.baseline);
@@ -198,11 +213,16 @@ function labels(places, texts) {
       [x, y - 9, "middle"],
       [x, y + 17, "middle"],
     ];
-    for (const [left, base, anchor] of tries) {
+    const marks = crosses.map(([across, up]) => [across - 3, up - 3, across + 3, up + 3]);
+    const rooms = [[...taken, ...marks], taken].flatMap((others) => tries.map((each) => ({ others, each })));
+    for (const {
+      others,
+      each: [left, base, anchor],
+    } of rooms) {
       const begin = anchor === "start" ? left : anchor === "end" ? left - long : left - long / 2;
       const box = [begin, base - 10, begin + long, base + 2];
       const inside = box[0] > FRAME.left && box[2] < WIDTH && box[1] > 0 && box[3] < FRAME.bottom;
-      if (!inside || taken.some((other) => meet(box, other))) continue;
+      if (!inside || others.some((other) => meet(box, other))) continue;
       taken.push(box);
       return [text(left, base, anchor, dot.card.name, dot.card.now ? "mlb-dot-name" : "")];
     }

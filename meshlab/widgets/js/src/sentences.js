@@ -41,6 +41,7 @@ export function doneText(op, args) {
     run: "The run begins.",
     cancel: "The run stops after its present step.",
     auto: "The search begins.",
+    exact_regrets: "The search for each decision begins.",
     cancel_auto: "The search was cancelled.",
     pin: args.axis ? `${args.dim} is pinned to ${args.axis}.` : `${args.dim} is pinned unsharded.`,
     unpin: `${args.dim} is not pinned any more.`,
@@ -61,7 +62,7 @@ export function searchText(search) {
   if (!search) return "";
   if (search.phase === "cancelled") return `The search for the ${search.label} was cancelled.`;
   return search.proof
-    ? `The search for the ${search.label} has ended: ${search.proof}. Its layout is a row in Compare: a click on its name loads it.`
+    ? `The search for the ${search.label} has ended: ${search.proof}. Use it in Compare puts it on the board.`
     : `The search for the ${search.label} has failed: ${search.error}`;
 }
 

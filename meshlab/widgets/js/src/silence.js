@@ -5,6 +5,7 @@
  * that died in mid-run says nothing of it.
  */
 import { h, redraw } from "./dom.js";
+import { isSearching } from "./search.js";
 
 /**
  * @typedef {import("./board.js").Board} Board
@@ -80,11 +81,11 @@ export function freeze({ root, readOnly }) {
 }
 
 /**
- * @param {Pick<View, "pending" | "comparison" | "tracing">} view
+ * @param {Pick<View, "pending" | "search" | "tracing">} view
  * @param {Job} job
  * @returns {boolean} whether Python is at work on something of which it will tell
  */
-export function isUnderWay({ pending, comparison, tracing }, { current }) {
+export function isUnderWay({ pending, search, tracing }, { current }) {
   const running = current !== null && ACTIVE.includes(current.phase);
-  return running || pending || comparison?.search?.phase === "searching" || tracing?.phase === "tracing";
+  return running || pending || isSearching({ search }) || tracing?.phase === "tracing";
 }

@@ -9,7 +9,7 @@ import { Below } from "./below.js";
 import { drawBeside } from "./beside.js";
 import { drawCollectives } from "./collectives.js";
 import { drawCommunication, drawLines } from "./communication.js";
-import { drawComparison, isSearching } from "./comparison.js";
+import { drawComparison } from "./comparison.js";
 import { drawDevices, drawTensors } from "./devices.js";
 import { devicesRows, memoryRows, timeRows, trafficRows } from "./differences.js";
 import { h, redraw } from "./dom.js";
@@ -19,6 +19,7 @@ import { drawMemory } from "./memory.js";
 import { nextNumber } from "./numbers.js";
 import { drawProgram, markProgram, programTable } from "./program.js";
 import { drawRoofline } from "./roofline.js";
+import { isSearching } from "./search.js";
 import { paintSelection } from "./selection.js";
 import { freeze } from "./silence.js";
 import { drawSpots } from "./spots.js";
@@ -37,6 +38,9 @@ import { Training } from "./training.js";
  *   marked?: (board: Board) => void, table?: (board: Board) => string[][]
  * }} Panel
  */
+
+// The spots that follow a search while the revision stays: how far it is, and what it has found.
+const SPOTS = ["search", "met", "way", "regrets"];
 
 /** @type {(board: Board) => boolean} */
 const isPending = ({ view }) => view.pending || view.beside?.pending === true;
@@ -93,7 +97,7 @@ export const PANELS = [
   {
     name: "compare",
     title: "Compare",
-    reads: ["board", "comparison", "beside"],
+    reads: ["board", "comparison", "search", "beside", "met", "way", "regrets"],
     draw: drawComparison,
     busy: (board) => isSearching(board.view),
   },
@@ -217,7 +221,10 @@ export class Stage {
    * @param {string[]} parts
    */
   changed(parts) {
-    for (const panel of PANELS) if (panel.reads.some((part) => parts.includes(part))) this.stale.add(panel.name);
+    const further = parts.includes("search") && !parts.includes("rev");
+    const whole = further ? parts.filter((part) => part !== "search") : parts;
+    for (const panel of PANELS) if (panel.reads.some((part) => whole.includes(part))) this.stale.add(panel.name);
+    if (further) return this.follow(SPOTS);
     this.draw();
     this.tellBusy();
   }
@@ -227,10 +234,20 @@ export class Stage {
    * @param {string} what
    */
   answered(what) {
+    this.follow([what]);
+  }
+
+  /**
+   * Draws again the spots of what is shown that follow something; where it has none, all of it.
+   * @param {string[]} spots
+   */
+  follow(spots) {
     const body = this.body(this.shown);
-    if (this.stale.has(this.shown) || !drawSpots(body, what)) return this.changed([what]);
-    for (const { name, reads } of PANELS) if (name !== this.shown && reads.includes(what)) this.stale.add(name);
-    this.finish(body);
+    const drawn = !this.stale.has(this.shown) && spots.filter((what) => drawSpots(body, what)).length > 0;
+    for (const { name, reads } of PANELS)
+      if (!(drawn && name === this.shown) && spots.some((what) => reads.includes(what))) this.stale.add(name);
+    if (drawn) this.finish(body);
+    else this.draw();
     this.tellBusy();
   }
 

@@ -26,6 +26,8 @@ export const TERMS = {
   donate: "A step's arguments give their memory to its results, so that both are not held at once.",
   gap: "How far a layout that was found may be from the best that there is.",
   pareto: "On this front no other layout is both faster and smaller.",
+  pinned: "A dim that searches keep on its mesh axis, or whole.",
+  regret: "By how much a step gets longer where one thing is decided otherwise, and all else is chosen anew.",
   fsdp: "Fully sharded data parallel: parameters, gradients and optimizer state are sharded, and gathered where needed.",
   zero: "Data parallel that shards the optimizer's state (ZeRO-1), gradients as well (2), and parameters as well (3).",
   "compute-bound": "Limited by how fast the matrix units multiply.",
@@ -37,6 +39,7 @@ export const TERMS = {
 const SPELT = /** @type {Record<string, string>} */ ({
   "peak memory": "peak(?: memory)?",
   zero: "zero-[123]",
+  pareto: "pareto(?: front)?",
   donate: "donate[ds]?",
 });
 const WRITTEN = Object.keys(TERMS)

@@ -64,12 +64,17 @@
  *   key: string, name: string, layout: string, mesh: string, load: {op: string, args: Record<string, any>}, now: boolean,
  *   baseline: boolean, machine: boolean, totals: Totals | null
  * }} Card
+ * @typedef {{layout: string, load: {op: string, args: Record<string, any>} | null}} Taken a layout, and what loads it
  * @typedef {{
- *   objective: string, label: string, phase: string, error: string, proof?: string, same?: boolean,
- *   card?: string | null, so_far?: string, layout?: string, load?: {op: string, args: Record<string, any>} | null
+ *   value: number, bound: number, gap: number, plans: number, texts: Record<"value" | "bound" | "gap" | "seconds", string>
+ * }} Bracket
+ * @typedef {Partial<Taken> & {
+ *   objective: string, label: string, condition: string, phase: string, error: string, pinned: string, repinned: boolean,
+ *   outdated: string, reasons: boolean, refining: boolean, told: number, bracket: Bracket | null, said: string,
+ *   proof?: string, ties?: Taken[], tied?: number, same?: boolean, card?: string | null
  * }} Search
  * @typedef {{
- *   cards: Card[], limit: number | null, search: Search | null,
+ *   cards: Card[], limit: number | null,
  *   objectives: {name: string, label: string, condition: string}[]
  * }} Comparison
  * @typedef {{where: string, measured: boolean, text: string}} Accuracy
@@ -144,7 +149,7 @@
  *   change: {
  *     work: number, bytes: number, arguments: number, collectives: number, seconds: number | null, peak: number | null
  *   } | null,
- *   comparison: Comparison,
+ *   comparison: Comparison, search: Search | null, pinned: string,
  *   beside: (OtherLayout & {name: string, card: string, now: boolean}) | null,
  *   beside_devices: Pick<View, "places" | "shards"> | null,
  *   trains: boolean,

@@ -5,7 +5,8 @@ import { test } from "node:test";
 import { documentOf } from "../src/beside.js";
 import { againstBaseline, bestOf, columnsOf } from "../src/cards.js";
 import { faster, relative } from "../src/format.js";
-import { dotsOf, pareto, scaleOf } from "../src/scatter.js";
+import { pareto, scaleOf } from "../src/scales.js";
+import { dotsOf } from "../src/scatter.js";
 
 /** @typedef {import("../src/types.js").Totals} Totals */
 

@@ -153,3 +153,31 @@ test("another layout beside makes answers stale, and what is selected does not",
   reads.changed(["beside"]);
   assert.equal(reads.of("moments", { beside: true }).fresh, false);
 });
+
+test("what a search has found follows the search, and the way from yours the board as well", async () => {
+  for (const what of ["met", "way", "moments"]) {
+    reads.of(what);
+    await answer({ kind: "read", data: { pending: true } });
+  }
+  const fresh = () => ["met", "way", "moments"].map((what) => reads.of(what).fresh);
+  reads.changed(["search"]);
+  reads.of("met");
+  await answer({ kind: "read", data: 1 });
+  reads.of("way");
+  await answer({ kind: "read", data: 2 });
+  assert.deepEqual(fresh(), [true, true, false]);
+  reads.changed(["board"]);
+  assert.deepEqual([reads.of("met").fresh, reads.of("way").fresh], [true, false]);
+});
+
+test("what was asked of a search before it went on is dropped, and what was asked of plans is not", async () => {
+  reads.of("moments");
+  reads.of("way");
+  const [plans, early] = asked;
+  reads.changed(["search"]);
+  reads.of("way");
+  early.answer({ kind: "read", data: "early" });
+  plans.answer({ kind: "read", data: "plans" });
+  await answer({ kind: "read", data: "late" });
+  assert.deepEqual([reads.of("moments").data, reads.of("way").data], ["plans", "late"]);
+});

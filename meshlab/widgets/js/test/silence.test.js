@@ -6,7 +6,7 @@ import { isUnderWay } from "../src/silence.js";
 
 /** @type {(view: object, current: object | null) => boolean} */
 const underWay = (view, current) =>
-  isUnderWay(/** @type {any} */ ({ pending: false, comparison: { search: null }, tracing: null, ...view }), {
+  isUnderWay(/** @type {any} */ ({ pending: false, search: null, tracing: null, ...view }), {
     current: /** @type {any} */ (current),
     runs: [],
     note: "",
@@ -18,7 +18,7 @@ test("a run, a search, a tracing and pending costs are under way while they go o
   for (const phase of ["compiling", "running"]) assert.equal(underWay({}, { phase }), true);
   for (const phase of ["done", "cancelled", "failed"]) assert.equal(underWay({}, { phase }), false);
   assert.equal(underWay({ pending: true }, null), true);
-  assert.equal(underWay({ comparison: { search: { phase: "searching" } } }, null), true);
-  assert.equal(underWay({ comparison: { search: { phase: "found" } } }, null), false);
+  assert.equal(underWay({ search: { phase: "searching" } }, null), true);
+  assert.equal(underWay({ search: { phase: "found" } }, null), false);
   assert.equal(underWay({ tracing: { phase: "tracing" } }, null), true);
 });

@@ -20,7 +20,8 @@ test("terms are found in text, in the plural and at its beginning too", () => {
   assert.deepEqual(found("the preset ZeRO-2, say"), ["zero", "ZeRO-2"]);
   assert.deepEqual(found("the peak of a device"), ["peak memory", "peak"]);
   assert.deepEqual(found("the peak memory of a device"), ["peak memory", "peak memory"]);
-  assert.deepEqual(found("on the Pareto front"), ["pareto", "Pareto"]);
+  assert.deepEqual(found("on the Pareto front"), ["pareto", "Pareto front"]);
+  assert.deepEqual(found("a Pareto set"), ["pareto", "Pareto"]);
 });
 
 test("what is part of another word is no term", () => {

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from meshlab.engine.gc_pause import Pauses
-from meshlab.widgets.state import quiet
-from meshlab.widgets.state.quiet import LONG, Quiet
+from meshlab.widgets.background import quiet
+from meshlab.widgets.background.quiet import LONG, Quiet
 
 
 @pytest.fixture

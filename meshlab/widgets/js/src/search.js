@@ -1,0 +1,271 @@
+// @ts-check
+/**
+ * Searches for the best layout: what can be searched for, how far the latest search is, or what it has proved. The bar
+ * is what the best layout costs; its filled part is what every layout costs at least, the hatched rest is the gap.
+ */
+import { disclosure } from "./disclosure.js";
+import { h, prose } from "./dom.js";
+import { exact } from "./format.js";
+import { searchText } from "./sentences.js";
+import { spot } from "./spots.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Search} Search
+ * @typedef {import("./types.js").Bracket} Bracket
+ * @typedef {import("./types.js").Taken} Taken
+ * @typedef {import("./board.js").Board} Board
+ */
+
+/**
+ * What can be searched for, before anything was; then the latest search, with what else there is.
+ * @param {Board} board
+ * @returns {(HTMLElement | null)[]}
+ */
+export function drawSearches(board) {
+  const { search, pinned } = board.view;
+  const keeps = pinned && (!search || search.repinned);
+  return [
+    search ? null : drawGoals(board),
+    keeps ? h("p", { class: "mlb-pinned" }, prose(`The next search keeps what is pinned: ${pinned}.`)) : null,
+    search && drawSearch(board, search),
+  ];
+}
+
+/**
+ * @param {Board} board
+ * @param {string} [but] an objective that is offered elsewhere
+ * @returns {HTMLElement}
+ */
+function drawGoals(board, but = "") {
+  const { objectives } = board.view.comparison;
+  // Not disabled while it searches: what is asked for last counts.
+  const buttons = objectives
+    .filter(({ name }) => name !== but)
+    .map(({ name, label, condition }, i) => {
+      const more = { class: `mlb-button ${i || but ? "" : "mlb-primary"}` };
+      return drawGoal(board, name, label, i || but ? label : `Find the ${label}`, sentence(condition), more);
+    });
+  return h("div", { class: "mlb-goals", role: "group", "aria-label": "searches" }, buttons);
+}
+
+/**
+ * @param {Board} board
+ * @param {string} name
+ * @param {string} label
+ * @param {string} text
+ * @param {string} about
+ * @param {Record<string, unknown>} [more]
+ * @returns {HTMLElement}
+ */
+function drawGoal(board, name, label, text, about, more = {}) {
+  const find = () => board.send("auto", { objective: name });
+  const said = { "data-auto": name, "aria-label": `Find the ${label}`, ...hintOf(board.view, about) };
+  return button(`auto:${name}`, text, find, { ...said, ...more });
+}
+
+/**
+ * What a button says of itself: while something is searched for not in a hint, since Escape hides hints first.
+ * @param {Pick<View, "search">} view
+ * @param {string} about
+ * @returns {Record<string, string>}
+ */
+export function hintOf(view, about) {
+  return isSearching(view) ? { title: about } : { "data-hint": about };
+}
+
+/** @type {(text: string) => string} */
+const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+
+/**
+ * @param {string} key
+ * @param {string} label
+ * @param {() => unknown} onclick
+ * @param {Record<string, unknown>} [more]
+ * @returns {HTMLElement}
+ */
+export function button(key, label, onclick, more = {}) {
+  return h("button", { type: "button", class: "mlb-button", "data-key": key, onclick, ...more }, label);
+}
+
+/**
+ * A button that puts a layout on the board.
+ * @param {Board} board
+ * @param {string} key
+ * @param {string} label
+ * @param {Taken} taken
+ * @param {string} spoken what it does, for who does not see where it stands
+ * @returns {HTMLElement}
+ */
+export function takeButton(board, key, label, { layout, load }, spoken) {
+  const take = () => load && board.send(load.op, load.args);
+  const said = { title: layout || "no layout", "aria-label": `${label}: ${spoken}`, "data-take": key };
+  return button(key, label, take, said);
+}
+
+/**
+ * @param {Board} board
+ * @param {Search} search
+ * @returns {HTMLElement}
+ */
+function drawSearch(board, search) {
+  const { phase, outdated, proof, objective, ties = [] } = search;
+  const pinned = search.pinned ? h("span", { class: "mlb-pinned" }, prose(` with ${search.pinned} pinned`)) : null;
+  // Progress draws the bar again, several times a second, and no button: a click on one that is replaced is lost.
+  return h(
+    "section",
+    { class: "mlb-sought", "aria-label": "the latest search", "data-phase": phase, "data-outdated": outdated || null },
+    h(
+      "div",
+      { class: "mlb-sought-head" },
+      h("p", {}, headOf(search), pinned),
+      proof ? h("code", { title: search.layout || "no layout" }, search.layout || "no layout") : null,
+      drawButtons(board, search),
+    ),
+    outdated ? h("p", { class: "mlb-outdated" }, `⚠ ${outdated}`) : null,
+    spot("search", () => drawBracket(board)),
+    h(
+      "div",
+      { class: "mlb-sought-more" },
+      ties.length && !outdated ? drawTies(board, ties, search.tied ?? 0) : null,
+      proof ? disclosure(board, "proof", "The proof", [h("p", { class: "mlb-proof" }, prose(`${proof}.`))]) : null,
+      disclosure(board, "goals", "Other searches", [drawGoals(board, objective)]),
+    ),
+  );
+}
+
+/**
+ * @param {Search} search
+ * @returns {(Node | string)[]}
+ */
+function headOf({ phase, label, error, bracket }) {
+  if (phase === "searching") return [`Searching for the ${label} …`];
+  if (phase === "cancelled") return [`The search for the ${label} was cancelled. ${error}`];
+  if (phase === "failed") return [h("span", { class: "mlb-error" }, "✕ ", prose(error))];
+  return [`✓ The ${label}: `, h("b", {}, bracket?.texts.value ?? "")];
+}
+
+/**
+ * @param {Board} board
+ * @param {Search} search
+ * @returns {HTMLElement}
+ */
+function drawButtons(board, search) {
+  const { phase, same, outdated, objective, label, condition } = search;
+  const searching = phase === "searching";
+  const cancel = button("cancel_auto", "◼ Cancel", () => cancelSearch(board), {
+    "data-op": "cancel_auto",
+    title: "Escape",
+  });
+  const take = button("auto:take", "Use it", () => takeBest(board), {
+    "data-take": "best",
+    "aria-label": `Use it: put ${searching ? "the best layout so far" : "this layout"} on the board`,
+  });
+  const taken = same ? h("span", { class: "mlb-card-tag" }, "✓ on the board") : null;
+  const can = searching || (search.load && !outdated);
+  // It stays while it searches, so that the focus does, where Escape cancels.
+  const again = drawGoal(board, objective, label, "↻", `Search again. ${sentence(condition)}`);
+  return h("div", { class: "mlb-sought-buttons" }, taken ?? (can && take), searching && cancel, again);
+}
+
+/**
+ * Puts the best layout of the latest search on the board, which may have got better since the button was drawn.
+ * @param {Board} board
+ */
+function takeBest(board) {
+  const { load } = board.view.search ?? {};
+  if (load) board.send(load.op, load.args);
+  else board.say("Nothing that fits was met yet.", "refused");
+}
+
+/**
+ * @param {Board} board
+ * @returns {(HTMLElement | null)[]}
+ */
+function drawBracket(board) {
+  const { search } = board.view;
+  if (!search) return [];
+  const { bracket, said, phase, label } = search;
+  const searching = phase === "searching";
+  if (!bracket) {
+    const waiting = searching ? h("progress", { "aria-label": `Searching for the ${label} …` }) : null;
+    return [waiting, said ? h("p", { class: "mlb-bracket-said" }, said) : null];
+  }
+  const { texts, plans } = bracket;
+  const role = searching
+    ? { role: "progressbar", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": provedOf(bracket).toFixed(1) }
+    : { role: "img" };
+  const name = searching ? `Searching for the ${label} …` : said;
+  const gap = bracket.gap ? `gap ${texts.gap}` : "no gap";
+  const work = plans ? `${exact(plans)} plans, ${texts.seconds}` : texts.seconds;
+  return [
+    h(
+      "div",
+      { class: "mlb-bracket", ...role, "aria-label": name, "aria-valuetext": searching ? said : null },
+      h("span", { class: "mlb-bracket-proved", style: `width:${provedOf(bracket).toFixed(2)}%` }),
+      h("span", { class: "mlb-bracket-open" }),
+    ),
+    h(
+      "p",
+      { class: "mlb-bracket-said" },
+      h("span", {}, bracket.bound ? `at least ${texts.bound}` : "nothing proved yet"),
+      h("span", {}, `${gap} · ${work}`),
+      h("span", {}, `${searching ? "best so far" : "best"} `, h("b", {}, texts.value)),
+    ),
+  ];
+}
+
+/**
+ * The part of what a layout costs that every layout costs, in percent.
+ * @param {Pick<Bracket, "value" | "bound">} bracket
+ * @returns {number}
+ */
+export function provedOf({ value, bound }) {
+  return value > 0 ? 100 * Math.max(0, Math.min(1, bound / value)) : 100;
+}
+
+/**
+ * @param {Board} board
+ * @param {Taken[]} ties
+ * @param {number} count how many there are
+ * @returns {HTMLElement}
+ */
+function drawTies(board, ties, count) {
+  const rows = ties.map((tie, i) =>
+    h(
+      "li",
+      {},
+      h("code", {}, tie.layout || "no layout"),
+      takeButton(board, `tie:${i}`, "Use it", tie, `put ${tie.layout || "no layout"} on the board`),
+    ),
+  );
+  const note = "Of layouts that cost almost the same the one with the fewest rules was taken.";
+  return disclosure(board, "ties", `${exact(count)} as good, within 0.5%`, [
+    h("p", { class: "mlb-foot" }, note),
+    h("ul", { class: "mlb-ties" }, rows),
+    count > ties.length ? h("p", { class: "mlb-foot" }, `and ${exact(count - ties.length)} more`) : null,
+  ]);
+}
+
+/**
+ * @param {Pick<View, "search">} view
+ * @returns {boolean} whether something of Auto's is under way, which can be cancelled
+ */
+export function isSearching({ search }) {
+  return search?.phase === "searching" || search?.refining === true;
+}
+
+/** @param {Board} board */
+export function cancelSearch(board) {
+  board.send("cancel_auto");
+}
+
+/**
+ * Says how a search has ended.
+ * @param {Board} board
+ */
+export function followSearch(board) {
+  const searching = board.view.search?.phase === "searching";
+  if (board.searching && !searching) board.say(searchText(board.view.search), "done");
+  board.searching = searching;
+}

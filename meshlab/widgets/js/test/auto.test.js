@@ -1,0 +1,60 @@
+// @ts-check
+/** What is drawn of a search: how much is proved, the way to its layout, its regrets, and what it has met. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { takesText } from "../src/met.js";
+import { endOf, rangeText } from "../src/regrets.js";
+import { isSearching, provedOf } from "../src/search.js";
+import { searchText } from "../src/sentences.js";
+import { barOf } from "../src/way.js";
+
+test("the bar is as full as what every layout costs is of what the best one does", () => {
+  assert.equal(provedOf({ value: 2, bound: 0 }), 0);
+  assert.equal(provedOf({ value: 2, bound: 1.5 }), 75);
+  assert.equal(provedOf({ value: 2, bound: 2 }), 100);
+  assert.equal(provedOf({ value: 2, bound: 2.1 }), 100, "rounding");
+  assert.equal(provedOf({ value: 0, bound: 0 }), 100, "nothing costs less than nothing");
+});
+
+test("a step of the way is what it takes, and what was saved or added", () => {
+  assert.deepEqual(barOf({ seconds: 2, by: -1 }, 4), { solid: 50, change: 25 });
+  assert.deepEqual(barOf({ seconds: 4, by: 1 }, 4), { solid: 75, change: 25 });
+  assert.deepEqual(barOf({ seconds: 3, by: 0 }, 4), { solid: 75, change: 0 });
+});
+
+test("brackets reach as far as the longest, those without an end further", () => {
+  const row = (/** @type {number | null} */ share, /** @type {number | null} */ least) => ({ share, least });
+  assert.equal(endOf([row(0.3, 0.1), row(0.2, 0)]), 0.3);
+  assert.equal(endOf([row(0.3, 0.1), row(null, 0.8)]), 1);
+  assert.equal(endOf([row(0, 0), row(null, null)]), 0.01);
+});
+
+test("a regret is a range, or a number where it is known", () => {
+  assert.equal(rangeText({ share: 0.345, least: 0 }), "+0% to +34.5%");
+  assert.equal(rangeText({ share: 0.0687, least: 0.0687 }), "+6.87%");
+  assert.equal(rangeText({ share: null, least: 0.5 }), "+50% at least: nothing that was met fits");
+  assert.equal(rangeText({ share: null, least: null }), "+0% at least: nothing that was met fits");
+});
+
+test("what a layout takes is said", () => {
+  const met = { layout: "", load: null, seconds: 2.0179, peak: 21.6e9, fits: true };
+  assert.equal(takesText(met), "2.02 s, peak 21.6 GB");
+  assert.equal(takesText({ ...met, fits: false }), "2.02 s, peak 21.6 GB, does not fit");
+});
+
+test("what is under way can be cancelled: a search, and that for each decision", () => {
+  const search = (/** @type {object} */ its) => isSearching(/** @type {any} */ ({ search: its }));
+  assert.equal(isSearching({ search: null }), false);
+  assert.equal(search({ phase: "searching", refining: false }), true);
+  assert.equal(search({ phase: "found", refining: true }), true);
+  assert.equal(search({ phase: "found", refining: false }), false);
+});
+
+test("how a search has ended is said", () => {
+  const ended = (/** @type {object} */ its) => searchText(/** @type {any} */ ({ label: "fastest that fits", ...its }));
+  assert.equal(searchText(null), "");
+  assert.equal(ended({ phase: "cancelled" }), "The search for the fastest that fits was cancelled.");
+  assert.equal(ended({ phase: "failed", error: "no" }), "The search for the fastest that fits has failed: no");
+  const said = "The search for the fastest that fits has ended: proved. Use it in Compare puts it on the board.";
+  assert.equal(ended({ phase: "found", proof: "proved" }), said);
+});

@@ -1,0 +1,106 @@
+"""Why Auto's layout is the fastest, as JSON-like data that the page asks for while it shows it.
+
+    met_view(explorer)       the layouts that the search has met, those on the front of time and memory among them
+    way_view(explorer)       from the layout on the board to Auto's, one change at a time
+    regrets_view(explorer)   what each decision otherwise costs, and what binds
+
+Each is worked out in the background: `{"pending": True}` until it is known, and nothing where no search has found the
+fastest layout for the board as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...auto.reasons.regrets import Regret
+from ...auto.reasons.waterfall import Step
+from ...cost.machines.meshes import machine_of
+from ..background.reasons import MET, REGRETS, WAY, Decided, Met, Way
+from ..state.explorer_state import ExplorerState
+from ..state.regret_searches import RegretSearch
+from .search import taken_view
+
+PENDING = {"pending": True}
+
+
+def met_view(explorer: ExplorerState) -> dict:
+    """Describes the layouts that the search has met, the fastest first."""
+    choice = explorer.fastest
+    met: Met | None = explorer.reasons.soon(MET)
+    if choice is None:
+        return {"layouts": [], "count": 0}
+    if met is None:
+        return PENDING
+    layouts = [
+        {"seconds": each.seconds, "peak": each.peak_bytes, "fits": _fits(explorer, each.peak_bytes)}
+        | taken_view(each.layout)
+        for each in met.layouts
+    ]
+    return {"layouts": layouts, "count": met.count}
+
+
+def way_view(explorer: ExplorerState) -> dict:
+    """Describes the way from the layout on the board to Auto's, and the rank of the first."""
+    choice = explorer.fastest
+    way: Way | None = explorer.reasons.soon(WAY, explorer.layout)
+    if choice is None:
+        return {"steps": [], "rank": "", "refused": ""}
+    if way is None:
+        return PENDING
+    pairs = zip((way.steps[:1] + way.steps), way.steps, way.peaks, strict=False)
+    return {
+        "steps": [step_view(explorer, before, step, peak) for before, step, peak in pairs],
+        "rank": "" if way.rank is None else str(way.rank),
+        "refused": way.refused,
+    }
+
+
+def step_view(explorer: ExplorerState, before: Step, step: Step, peak: int) -> dict:
+    """Describes one change of the way, and what it changes."""
+    return {
+        "change": step.change,
+        "seconds": step.seconds,
+        "by": step.seconds - before.seconds,
+        "bytes": step.wire_bytes,
+        "peak": peak,
+        "fits": _fits(explorer, peak),
+    } | taken_view(step.layout)
+
+
+def _fits(explorer: ExplorerState, peak: int) -> bool:
+    """Whether a device holds a peak; what is asked for is of a mesh on a machine."""
+    return peak <= machine_of(explorer.mesh, "the Explorer").hardware.memory_bytes
+
+
+def regrets_view(explorer: ExplorerState) -> dict:
+    """Describes what each decision otherwise costs, the greatest first, and how far the search for each is."""
+    choice = explorer.fastest
+    decided: Decided | None = explorer.reasons.soon(REGRETS)
+    if choice is None:
+        return {"rows": [], "binds": [], "phase": "", "searched": 0, "error": ""}
+    if decided is None:
+        return PENDING
+    search: RegretSearch | None = explorer.regret_search
+    regrets = search.regrets if search is not None and search.regrets else decided.regrets
+    return {
+        "rows": [regret_view(regret) for regret in regrets],
+        "binds": str(decided.binding).splitlines(),
+        "phase": "" if search is None else search.phase,
+        "searched": sum(regret.exact for regret in regrets),
+        "error": "" if search is None else search.error,
+    }
+
+
+def regret_view(regret: Regret) -> dict:
+    """Describes one regret as a bracket of shares; without an upper end where nothing that was met fits."""
+    met = math.isfinite(regret.seconds)
+    described: dict[str, Any] = {
+        "change": regret.change,
+        "share": max(0.0, regret.share) if met else None,
+        "least": max(0.0, regret.bound / regret.best - 1) if math.isfinite(regret.bound) else None,
+        "seconds": regret.seconds if met else None,
+        "exact": regret.exact,
+    }
+    nothing = {"layout": "", "load": None}
+    return described | (nothing if regret.layout is None else taken_view(regret.layout, regret.change.replace("`", "")))
