@@ -125,4 +125,4 @@ constraints: ## Take the newest versions, and write down which (run `make test` 
 	@mv $(VENV)/new constraints.txt
 
 clean: ## Remove what make has made, but not your notebooks
-	rm -rf $(VENV) .newest .oldest .pytest_cache .ruff_cache .hypothesis tests/browser/artifacts benchmarks/results
+	rm -rf $(VENV) .newest .oldest .xla .pytest_cache .ruff_cache .hypothesis tests/browser/artifacts benchmarks/results

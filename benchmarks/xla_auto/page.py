@@ -1,0 +1,232 @@
+"""The section of docs/auto.md beside XLA's auto-sharding: the journal's lines, priced by today's predictions.
+
+Three tables. How long both searched. What their layouts take by `plan.time`, XLA's computed in the fastest way that
+stores all as it does. And what the TPU compiler made of both: its own cycles, at the clock at which the machine's
+FLOP/s are reached, and its collectives, in seconds of `ml.collective_time`, as if none were hidden.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import meshlab as ml
+from benchmarks.pages import Section
+from benchmarks.xla_auto.answers import Line, seconds_of
+from benchmarks.xla_auto.environment import PACKAGES
+from benchmarks.xla_auto.questions import GIBIBYTES, MACHINE, PROGRAMS, Question, questions
+from meshlab.cost.machines.units import bytes_text, seconds_text
+
+SECTION = Section("xla")
+# A v5e multiplies and adds in four units of 128 x 128, once a cycle.
+_FLOPS_A_CYCLE = 2 * 4 * 128**2
+# Collectives whose operand is a part of the array that `ml.collective_time` asks for.
+_PARTS = ("all-gather", "all-to-all", "collective-permute")
+_HEADS = "| program | mesh | cap |"
+
+ByQuestion = Mapping[Question, Mapping[str, Line]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Account:
+    """What the compiler says of a program.
+
+    Attributes:
+        computing: seconds of its cycles.
+        sending: seconds of its collectives.
+        peak: bytes of one device.
+    """
+
+    computing: float
+    sending: float
+    peak: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A question and its answers; what there is none of is None.
+
+    Attributes:
+        question: the question.
+        xla: XLA's line.
+        auto: Auto's.
+        once: seconds of XLA's layout as it answers it.
+        repeated: seconds of it with parameters stored alike before and after.
+        found: seconds of Auto's layout.
+        unsaid: why XLA's layout has no seconds; "" if it has.
+        compiled: what the compiler says of XLA's program, and of Auto's.
+    """
+
+    question: Question
+    xla: Line
+    auto: Line
+    once: float | None
+    repeated: float | None
+    found: float | None
+    unsaid: str
+    compiled: tuple[Account | None, Account | None]
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long XLA's pass took as Auto's proof, or at least took."""
+        return self.xla["seconds"] / self.auto["seconds"]
+
+    @property
+    def slower(self) -> float | None:
+        """How many times as long XLA's program takes as Auto's plan, by the compiler's account; None without both."""
+        theirs, ours = (account and account.computing + account.sending for account in self.compiled)
+        return theirs / ours if theirs and ours else None
+
+    @property
+    def started(self) -> str:
+        """The first cells of its row."""
+        own = f"its own, {bytes_text(self.xla['budget'])}"
+        return f"| {self.question.program} | {self.question.mesh} | {own if self.question.own else self.question.cap} |"
+
+
+def by_question(lines: Sequence[Line]) -> dict[Question, dict[str, Line]]:
+    """Sorts the journal's lines by their questions."""
+    found: dict[Question, dict[str, Line]] = {}
+    for line in lines:
+        question = Question(line["program"], line["mesh"], line["cap"])
+        found.setdefault(question, {})[line["kind"]] = line
+    return found
+
+
+def rows(lines: ByQuestion) -> list[Row]:
+    """Prices the answers to each question that has all of them."""
+    return [_row(q, lines[q]) for q in questions() if {"xla", "auto", "said"} <= set(lines.get(q, ()))]
+
+
+def _row(question: Question, lines: Mapping[str, Line]) -> Row:
+    xla, auto, said = lines["xla"], lines["auto"], lines["said"]
+    program, mesh = question.traced(), question.placed
+    layouts = (said.get("once"), said.get("repeated"), auto.get("rules"))
+    once, repeated, found = (None if each is None else seconds_of(program, mesh, each) for each in layouts)
+    compiled = _account(xla, mesh), _account(auto, mesh)
+    return Row(question, xla, auto, once, repeated, found, said.get("unsaid", ""), compiled)
+
+
+def _account(line: Line, mesh: ml.Mesh) -> Account | None:
+    if "cycles" not in line:
+        return None
+    assert mesh.on is not None, "it is made on a machine"
+    clock = mesh.on.hardware.rate("bf16").value / _FLOPS_A_CYCLE
+    return Account(line["cycles"] / clock, sending(line["collectives"], mesh), line["peak"])
+
+
+def sending(collectives: Iterable[Sequence[Any]], mesh: ml.Mesh) -> float:
+    """Adds up the seconds of compiled collectives: of each its kind, its axes, the bytes of its operand, its times."""
+    seconds = 0.0
+    for kind, axes, payload, times in collectives:
+        parts = math.prod(mesh.axes[axis] for axis in axes) if kind in _PARTS else 1
+        seconds += times * ml.collective_time(kind, payload * parts, mesh, tuple(axes))
+    return seconds
+
+
+# The page
+
+
+def page(lines: ByQuestion) -> str:
+    """Writes the section."""
+    every = rows(lines)
+    parts = (_opening(), _words(every), _searches(every), _layouts(every), _compiled(every))
+    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def _opening() -> Iterator[str]:
+    versions = ", ".join(package.replace("==", " ") for package in PACKAGES)
+    yield from _text(
+        "XLA has a pass with the same aim, `jax.experimental.pjit.AUTO`, in JAX up to 0.10.0: an integer program over"
+        " the shardings of every operation, for one mesh axis and then for one more, that minimises bytes sent. Both"
+        f" were asked for the same functions on {MACHINE}, without a TPU ({versions}; without Shardy, with which the"
+        f" pass leaves arguments whole), under one cap for both: {GIBIBYTES} GiB, which does not bind, and XLA's own"
+        " default, 1.1 times the least that it thinks possible. `python -m benchmarks.xla_auto` makes the environment,"
+        " asks, and writes this."
+    )
+    yield ""
+    yield from (f"- *{name}*: {make.__doc__}" for name, make in PROGRAMS.items())
+
+
+def _words(every: Sequence[Row]) -> Iterator[str]:
+    ratios, ended = [row.ratio for row in every], sum(not row.xla["ended"] for row in every)
+    once, repeated = ([row for row in every if getattr(row, which) is not None] for which in ("once", "repeated"))
+    both = [row.slower for row in every if row.slower is not None]
+    yield from _text(
+        f"XLA's pass took {_times(min(ratios))} to {_times(max(ratios))} times as long as Auto's proof"
+        + (f"; {ended} of {len(every)} were ended before they had an answer" if ended else "")
+        + f". By `plan.time` its layout is slower than Auto's in {_slower(once, 'once')} as it answers, and in"
+        f" {_slower(repeated, 'repeated')} where steps are repeated; Auto's is within 1 % of the best that it searches,"
+        " and XLA's stores each array as it likes. By the compiler's account the program that XLA makes is slower in"
+        f" {sum(each > 1 for each in both)} of {len(both)}, {_times(min(both))} to"
+        f" {_times(max(both))} times: it counts bytes, not work, and with memory to spare has devices do the same work."
+        " Where it is faster, it computes one product along one dim and the next along another, on the same axis; a"
+        " layout gives a dim its axes for the whole program, or a scope."
+    )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:.0f}"
+
+
+def _slower(rows: Sequence[Row], which: str) -> str:
+    return f"{sum(getattr(row, which) > row.found for row in rows)} of {len(rows)}"
+
+
+def _searches(every: Sequence[Row]) -> Iterator[str]:
+    yield from _text(
+        "Seconds of one core: XLA's pass without compiling, `ml.auto.layout` to a layout within 1 % of its answer, and"
+        " to the proof."
+    )
+    yield ""
+    yield f"{_HEADS} XLA's pass | Auto: good | Auto: proved | XLA ÷ Auto |"
+    yield "|---|---|---|" + "---:|" * 4
+    for row in every:
+        took, auto = row.xla["seconds"], row.auto
+        told = f"{took:.2f} s" if row.xla["ended"] else f"ended after {took:.0f} s"
+        ratio = f"{'' if row.xla['ended'] else '> '}{row.ratio:.0f}"
+        yield f"{row.started} {told} | {auto['found']:.2f} s | {auto['seconds']:.2f} s | {ratio} |"
+
+
+def _layouts(every: Sequence[Row]) -> Iterator[str]:
+    yield from _text(
+        "What the layouts take by `plan.time`, with the scores of attention stored, as XLA does. XLA says how arguments"
+        " and outputs are stored, not where it computes: its layout has the fastest way to compute that Auto knows."
+        " *Once* is as it answers. It may return parameters otherwise than it takes them; *repeated* stores them alike,"
+        " in the better of both ways."
+    )
+    yield ""
+    yield f"{_HEADS} XLA's, once | XLA's, repeated | Auto's | Auto's layout |"
+    yield "|---|---|---|" + "---:|" * 3 + "---|"
+    for row in every:
+        cells = ["–" if each is None else seconds_text(each) for each in (row.once, row.repeated, row.found)]
+        yield f"{row.started} {' | '.join(cells)} | `{ml.Layout.of(row.auto['rules'])}` |"
+    reasons = dict.fromkeys(row.unsaid for row in every if row.unsaid)
+    yield from (f"\n–: {reason}." for reason in reasons)
+
+
+def _compiled(every: Sequence[Row]) -> Iterator[str]:
+    yield from _text(
+        "And what the TPU compiler made of both: XLA's own program, and Auto's plan. *Computing* is the compiler's"
+        " cycles, at the clock at which a v5e has its FLOP/s; *sending* its collectives at the machine's links, none of"
+        " them hidden. Nothing is donated."
+    )
+    yield ""
+    yield f"{_HEADS} XLA's: computing | sending | peak | Auto's: computing | sending | peak |"
+    yield "|---|---|---|" + "---:|" * 6
+    for row in every:
+        cells = [text for account in row.compiled for text in _told(account)]
+        yield f"{row.started} {' | '.join(cells)} |"
+
+
+def _told(account: Account | None) -> list[str]:
+    if account is None:
+        return ["–"] * 3
+    return [seconds_text(account.computing), seconds_text(account.sending), bytes_text(account.peak)]
+
+
+def _text(words: str) -> Iterator[str]:
+    yield from textwrap.wrap(words, 120, break_on_hyphens=False, break_long_words=False)
