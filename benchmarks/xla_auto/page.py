@@ -74,9 +74,14 @@ class Row:
         """How many times as long XLA's pass took as Auto's proof, or at least took."""
         return self.xla["seconds"] / self.auto["seconds"]
 
+    def compared(self, which: str) -> float | None:
+        """How many times as long as Auto's XLA's layout takes, `once` or `repeated`; None without both."""
+        theirs = getattr(self, which)
+        return theirs / self.found if theirs and self.found else None
+
     @property
-    def slower(self) -> float | None:
-        """How many times as long XLA's program takes as Auto's plan, by the compiler's account; None without both."""
+    def compiled_slower(self) -> float | None:
+        """How many times as long as Auto's plan XLA's program takes, by the compiler's account; None without both."""
         theirs, ours = (account and account.computing + account.sending for account in self.compiled)
         return theirs / ours if theirs and ours else None
 
@@ -152,28 +157,27 @@ def _opening() -> Iterator[str]:
 
 
 def _words(every: Sequence[Row]) -> Iterator[str]:
-    ratios, ended = [row.ratio for row in every], sum(not row.xla["ended"] for row in every)
-    once, repeated = ([row for row in every if getattr(row, which) is not None] for which in ("once", "repeated"))
-    both = [row.slower for row in every if row.slower is not None]
+    unanswered = sum(not row.xla["ended"] for row in every)
+    once, repeated = ([row.compared(which) for row in every] for which in ("once", "repeated"))
+    compiled = [row.compiled_slower for row in every]
+    slower = [each > 1 for each in compiled if each is not None]
     yield from _text(
-        f"XLA's pass took {_times(min(ratios))} to {_times(max(ratios))} times as long as Auto's proof"
-        + (f"; {ended} of {len(every)} were ended before they had an answer" if ended else "")
-        + f". By `plan.time` its layout is slower than Auto's in {_slower(once, 'once')} as it answers, and in"
-        f" {_slower(repeated, 'repeated')} where steps are repeated; Auto's is within 1 % of the best that it searches,"
-        " and XLA's stores each array as it likes. By the compiler's account the program that XLA makes is slower in"
-        f" {sum(each > 1 for each in both)} of {len(both)}, {_times(min(both))} to"
-        f" {_times(max(both))} times: it counts bytes, not work, and with memory to spare has devices do the same work."
-        " Where it is faster, it computes one product along one dim and the next along another, on the same axis; a"
-        " layout gives a dim its axes for the whole program, or a scope."
+        f"XLA's pass took {_range(row.ratio for row in every)} times as long as Auto's proof, and had no answer to"
+        f" {unanswered} of {len(every)} questions when its time was over. By `plan.time` its layout takes"
+        f" {_range(once)} times as long as Auto's as it answers, which may leave a gather to the next step, and"
+        f" {_range(repeated)} times where steps are repeated; Auto's is within 1 % of the best that it searches, and"
+        f" XLA stores each array as it likes. By the compiler's account the program that XLA makes takes"
+        f" {_range(compiled)} times as long, and is the slower one in {sum(slower)} of {len(slower)}: the pass counts"
+        " bytes, not work, and with memory to spare has devices do the same work. Where it is faster, it computes one"
+        " product along one dim and the next along another, on the same axis; a layout gives a dim its axes for the"
+        " whole program, or a scope. The perceptron's peaks are above XLA's cap for both: a compiler's peak counts"
+        " copies in on-chip memory, where most of so small a program is."
     )
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:.0f}"
-
-
-def _slower(rows: Sequence[Row], which: str) -> str:
-    return f"{sum(getattr(row, which) > row.found for row in rows)} of {len(rows)}"
+def _range(ratios: Iterable[float | None]) -> str:
+    known = [ratio for ratio in ratios if ratio is not None]
+    return " to ".join(f"{each:.2f}" if each < 9.995 else f"{each:.0f}" for each in (min(known), max(known)))
 
 
 def _searches(every: Sequence[Row]) -> Iterator[str]:

@@ -77,7 +77,7 @@ def questions() -> Iterator[Question]:
 
 
 def perceptron() -> Asked:
-    """A perceptron of two layers, its mean squared error, and gradient descent; it returns the parameters alone."""
+    """A perceptron of two layers, mean squared error, and gradient descent; it returns the parameters alone."""
     Batch, Embed, Ffn, Out = ml.dims(batch=4096, embed=1024, ffn=4096, out=1024)
 
     def loss(params, x, y):

@@ -101,9 +101,7 @@ def test_the_tpu_compiler_agrees_in_which_is_slower():
 
 
 def test_each_question_has_its_answers():
-    # The journal goes on where it was stopped: so far three questions about the transformer wait.
-    assert list(LINES) == list(questions())[: len(LINES)]
-    assert {question.program for question in LINES} == {question.program for question in questions()}
+    assert list(LINES) == list(questions())
     for lines in LINES.values():
         assert set(lines) == {"xla", "auto", "said"}
 
@@ -111,6 +109,14 @@ def test_each_question_has_its_answers():
 def test_the_page_shows_what_is_predicted_today():
     """If not: python -m benchmarks.xla_auto --only-write --write docs/auto.md."""
     assert page.SECTION.read(DOCS) == page.page(LINES)
+
+
+def test_what_the_page_says_of_peaks_holds():
+    """The perceptron is too small for a compiler's peak to be that of memory; all others are within their cap."""
+    for row in page.rows(LINES):
+        for account in filter(None, row.compiled):
+            small = row.question.program == "perceptron" and row.question.own
+            assert (account.peak > row.xla["budget"]) == small
 
 
 def stored(entries):
