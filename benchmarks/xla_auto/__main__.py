@@ -3,7 +3,7 @@
 Makes the environment that XLA's pass needs (`environment`), asks both for three programs on two meshes under two caps
 (`questions`, `answers`), and writes what they answered (`page`). An answer is a line of `answers.jsonl` beside this, so
 that what was stopped goes on where it was; `--again auto said` asks meshlab anew and XLA not. All of it takes half an
-hour on one core, most of it XLA's.
+hour on two cores, most of it XLA's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _ours(kind: str, question: Any, line: Any) -> Any:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.xla_auto", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=300, help="of a processor, after which XLA's pass is ended")
+    parser.add_argument("--seconds", type=float, default=300, help="of processors, after which XLA's pass is ended")
     parser.add_argument("--again", nargs="*", choices=KINDS, default=[], help="what is asked although it was answered")
     parser.add_argument("--only-write", action="store_true", help="ask nothing, write what is in the journal")
     parser.add_argument("--write", type=pathlib.Path, help="the page whose section is written")

@@ -1,4 +1,4 @@
-"""The environment in which XLA's auto-sharding runs: the last JAX that has it, and the TPU compiler that goes with it.
+"""The environment in which XLA's auto-sharding runs: a JAX that still has it, and the TPU compiler that goes with it.
 
     answer = ask(["shard", "perceptron", "x=8", "14"], seconds=300)
     answer.value        what `inside` has answered as JSON; None where it was ended before
@@ -8,8 +8,8 @@
 `jax.experimental.pjit.AUTO` is gone from later versions of JAX, which is why this is an environment of its own, made at
 the first question, beside `.venv`. No TPU is needed: XLA compiles for one that is not there.
 
-Seconds are those of a processor, from the line with which the pass begins to the line with which it ends: its solver is
-one thread, and what else runs on the machine does not count.
+Seconds are those of processors, from the line with which the pass begins to the line with which it ends: what else runs
+on the machine does not count. Its solver runs on several threads; by the clock it is faster, as its own log tells.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Answer:
     Attributes:
         value: what it printed, as JSON; None where the time limit ended it.
         log: its lines on stderr.
-        seconds: of a processor, for the pass, or as far as it came; None where it did not begin.
+        seconds: of processors, for the pass, or as far as it came; None where it did not begin.
     """
 
     value: Any
@@ -70,7 +70,7 @@ def ask(words: Sequence[str], seconds: float) -> Answer:
 
     Args:
         words: its arguments.
-        seconds: of a processor, after which the pass is ended; see `answer_of`.
+        seconds: of processors, after which the pass is ended; see `answer_of`.
 
     Raises:
         CalledProcessError: it failed by itself; see `answer_of`.
@@ -85,7 +85,7 @@ def answer_of(command: Sequence[str], variables: Mapping[str, str], seconds: flo
     Args:
         command: what is run.
         variables: its environment variables.
-        seconds: of a processor, after which the pass is ended; what is before and after it may take as much again.
+        seconds: of processors, after which the pass is ended; what is before and after it may take as much again.
 
     Raises:
         CalledProcessError: it failed by itself; `stderr` has its last lines.

@@ -28,7 +28,7 @@ Axes = dict[str, int]
 
 def shard(name: str, axes: Axes, gibibytes: int | None) -> dict[str, Any]:
     """Has XLA shard a program; returns the specs by place, and the compiler's account."""
-    # JAX 0.10.0 is the last that has it.
+    # JAX 0.10.0 still has it; 0.10.2 has not.
     from jax.experimental.pjit import AUTO  # pyright: ignore[reportAttributeAccessIssue]
 
     # With Shardy arguments stay replicated: it does not honour AUTO for them.
