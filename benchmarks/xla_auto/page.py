@@ -162,7 +162,8 @@ def _words(every: Sequence[Row]) -> Iterator[str]:
     compiled = [row.compiled_slower for row in every]
     slower = [each > 1 for each in compiled if each is not None]
     yield from _text(
-        f"XLA's pass took {_range(row.ratio for row in every)} times as long as Auto's proof, and had no answer to"
+        f"XLA's pass took {_range(row.ratio for row in every)} times the processor seconds of Auto's proof,"
+        f" {_range(map(_by_clock, every))} times as long by the clock of two cores where it ended, and had no answer to"
         f" {unanswered} of {len(every)} questions when its time was over. By `plan.time` its layout takes"
         f" {_range(once)} times as long as Auto's as it answers, which may leave a gather to the next step, and"
         f" {_range(repeated)} times where steps are repeated; Auto's is within 1 % of the best that it searches, and"
@@ -175,6 +176,16 @@ def _words(every: Sequence[Row]) -> Iterator[str]:
     )
 
 
+def _clock(xla: Any) -> float:
+    """The seconds by the clock in which XLA solved all stages, from its log."""
+    return sum(stage["seconds"] for stage in xla["stages"])
+
+
+def _by_clock(row: Row) -> float | None:
+    """How many times as long XLA's pass took as Auto's proof, by the clock; None where it was ended."""
+    return _clock(row.xla) / row.auto["seconds"] if row.xla["ended"] else None
+
+
 def _range(ratios: Iterable[float | None]) -> str:
     known = [ratio for ratio in ratios if ratio is not None]
     return " to ".join(f"{each:.2f}" if each < 9.995 else f"{each:.0f}" for each in (min(known), max(known)))
@@ -182,9 +193,9 @@ def _range(ratios: Iterable[float | None]) -> str:
 
 def _searches(every: Sequence[Row]) -> Iterator[str]:
     yield from _text(
-        "Seconds of processors: XLA's pass without compiling, `ml.auto.layout` to a layout within 1 % of its answer, and"
-        " to the proof. XLA's solver runs on several threads: beside, its seconds by the clock of two cores, from its"
-        " log. Auto runs on one."
+        "Seconds of processors: XLA's pass without compiling, `ml.auto.layout` to a layout within 1 % of its answer,"
+        " and to the proof. XLA's solver runs on several threads: beside, its seconds by the clock of two cores, from"
+        " its log. Auto runs on one."
     )
     yield ""
     yield f"{_HEADS} XLA's pass | by the clock | Auto: good | Auto: proved | XLA ÷ Auto |"
@@ -192,7 +203,7 @@ def _searches(every: Sequence[Row]) -> Iterator[str]:
     for row in every:
         xla, auto = row.xla, row.auto
         if xla["ended"]:
-            clock = sum(stage["seconds"] for stage in xla["stages"])
+            clock = _clock(xla)
             told, ratio = f"{xla['seconds']:.2f} s | {clock:.2f} s", f"{row.ratio:.0f}"
         else:
             told, ratio = f"ended after {xla['seconds']:.0f} s | –", f"> {row.ratio:.0f}"
