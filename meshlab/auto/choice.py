@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import html
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -156,11 +155,11 @@ class Choice:
 
         Raises:
             MeshlabError: the arguments are invalid, or the program cannot be traced at a size.
-            NothingFits: nothing fits at some value.
+            HardwareError: there is no slice for a size of a mesh axis.
             Cancelled: the search's `cancel` was set.
         """
         self._search("exact_crossovers")
-        return exact_crossovers(self.asked, varied, time.perf_counter())
+        return exact_crossovers(self.asked, varied)
 
     def rank(self, layout: LayoutLike = None) -> Rank:
         """Tells how many ways to compute are certainly faster than a layout, and how many certainly slower.

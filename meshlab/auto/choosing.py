@@ -50,75 +50,55 @@ def layout(
     progress: Callable[[Found], Any] | None = None,
     cancel: Cancel | None = None,
 ) -> Choice:
-    """Finds the best layout of a program on a mesh, and proves how good it is.
-
-    For "time" and "memory" all that a layout can say is searched: dims on several axes, storage of parameters and
-    optimizer state (along one set of dims, the state alone or parameters too), tags that the model offers, the batch
-    on a serial axis, other rules in scopes that you name. For "traffic" and "live" each dim is on one mesh axis at
-    most, and there are no rules at places.
-
-    Of equally good layouts the one with the fewest rules is taken; of "traffic" and "live" the one with the fewest dims
-    split (with "live" the most, as Mesh TensorFlow does), and of those the one that puts the dims of later arguments,
-    data before parameters, on earlier axes.
+    """Finds the best layout of a program on a mesh, and proves how good it is: docs/auto.md says among which.
 
     Args:
-        program: made by `ml.trace`; of "time" and "memory" also several by name of which one will do, such as a step
-            that recomputes its layers and one that keeps what they make.
-        mesh: made by `ml.mesh`; "traffic" and "live" leave a serial axis out.
-        objective: "time": the least seconds of one run, by the estimate of `plan.time`, of the layouts that fit in
-            memory; "memory": the least peak of `plan.memory.donated`; "traffic": the fewest bytes that one device
-            sends in one run, among the layouts that divide the contractions over the devices as far as possible (at
-            most 1 % more work on a device than the least); "live": the fewest bytes that are live on one device at
-            once, by Mesh TensorFlow's convention. By default "time" where the mesh is on a machine, else "traffic".
+        program: made by `ml.trace`; of "time" and "memory" also several by name, of which one will do.
+        mesh: made by `ml.mesh`; "traffic" and "live" leave a serial axis out, and know no rules at places or in scopes.
+        objective: "time", seconds of a step by `plan.time`; "memory", bytes at the peak of `plan.memory.donated`;
+            "traffic", bytes that a device sends, where work is divided best; "live", as Mesh TensorFlow counts bytes.
+            None is "time" where the mesh is on a machine, else "traffic".
         memory: of "time", the share of a device's memory that the donated peak may take; None: any.
         pin: what must be so, as a layout; a dim that is None stays whole.
         forbid: what must not be so, as a layout.
-        scopes: of "time" and "memory", globs of scopes, as in `["@core"]`: in one of them at a time axes of its dims
-            may be given to others, as Ulysses gives those of the sequence to heads.
-        tolerance: of "time" and "memory", the share by which the answer may cost more than the best: the search ends
-            as soon as that is proved.
+        scopes: of "time" and "memory", globs of scopes, `["@core"]`, in which dims may give their axes to others.
+        tolerance: of "time" and "memory", the share by which the answer may cost more than the best.
         exact: whether the very best is asked for; as `tolerance=0`.
         seconds: of "time" and "memory", the seconds after which the best layout so far is returned, with its gap.
-        options: assumptions about a run under which time and memory are predicted, as of `plan.time.given`:
-            `{"attention": "flash", "prefetch": True}`.
+        options: assumptions about a run, as of `plan.time.given`: `{"attention": "flash", "prefetch": True}`.
         progress: called with a `Found`, the answer so far, whenever there is a better one or the search is further.
         cancel: ends the search soon after it is set, as a `threading.Event` can be from another thread.
 
     Returns:
-        A `Choice`.
+        A `Choice`; of equally good layouts the one with the fewest rules.
 
     Raises:
         LayoutError: `pin`, `forbid` or `scopes` is invalid.
         HardwareError: there is no such option, or its value is invalid.
         NothingFits: no layout was met that fits in memory; it names the one with the least peak.
         Cancelled: `cancel` was set.
-        MeshlabError: an argument is invalid, or the answer could not be proved.
-
-    Example:
-        choice = ml.auto.layout(program, ml.mesh("v5e:4x4", data=4, model=4), pin="batch:data")
+        MeshlabError: another argument is invalid, or the answer could not be proved.
     """
     started = time.perf_counter()
     _check(program, mesh)
     check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
     goal, watch = objective_of(objective, mesh), Watch(cancel)
     watch.check()
-    everything = goal.search is not None
-    mesh = mesh if everything else mesh.devices
-    most = (
-        None
-        if memory is None or not goal.on_machine
-        else memory * machine_of(mesh, "ml.auto.layout").hardware.memory_bytes
-    )
+    mesh = mesh.devices if goal.search is None else mesh
+    most = _most_bytes(goal, mesh, memory)
     limits = Limits(most, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
-    assumed = Options().given(**(options or {}))
-    programs = dict(program) if isinstance(program, Mapping) else {"": program}
-    asks = {
-        name: Asked(
-            each, mesh, read_constraints(each, mesh, pin, forbid, scopes, everything=everything), limits, assumed
-        )
-        for name, each in programs.items()
-    }
-    return _searched(goal, asks, started) if everything else _solved(goal, asks, started)
+    assumed, asks = Options().given(**(options or {})), {}
+    for name, each in (program if isinstance(program, Mapping) else {"": program}).items():
+        constraints = read_constraints(each, mesh, pin, forbid, scopes, everything=goal.search is not None)
+        asks[name] = Asked(each, mesh, constraints, limits, assumed)
+    return _solved(goal, asks, started) if goal.search is None else _searched(goal, asks, started)
+
+
+def _most_bytes(goal: Objective, mesh: Mesh, memory: float | None) -> float | None:
+    """The bytes of a device's memory that may be taken; None: any."""
+    if memory is None or not goal.on_machine:
+        return None
+    return memory * machine_of(mesh, "ml.auto.layout").hardware.memory_bytes
 
 
 def _searched(goal: Objective, asks: Mapping[str, Asked], started: float) -> Choice:

@@ -7,7 +7,7 @@ sequence is whole, by all-to-alls on both sides (`kind="ulysses"`: DeepSpeed, ht
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..engine.errors import LayoutError, closest, listed, shown
@@ -70,9 +70,15 @@ def context_parallel(
         inside = _heads(request, axes, heads, core)
     if not axes or request.problems:
         return request.layout({})
+    return _over(request, axes, inside, seq, core)
+
+
+def _over(request: Request, axes: tuple[str, ...], inside: Mapping[str, Any], seq: Dims | None, core: str) -> Layout:
+    """The layout with the sequence on axes, but in the core where other dims are on them inside."""
+    program = request.program
 
     def rules(names: Sequence[str]) -> dict[str, Any]:
-        scoped = {core: dict.fromkeys(names) | inside} if inside else {}
+        scoped = {core: {**dict.fromkeys(names), **inside}} if inside else {}
         return dict.fromkeys(names, axes) | scoped
 
     there = program.dims_in(core) if inside else program.dims

@@ -60,6 +60,17 @@ def test_what_does_not_fit_is_no_answer() -> None:
     assert all(each.seconds >= 0.99 * choice.proof.value for each in found.points)
 
 
+def test_where_nothing_fits_a_search_goes_on_with_the_next_value() -> None:
+    program, capacity = grown("mlp_adamw"), ml.hardware("v5p").memory_bytes
+    choice = ml.auto.layout(program, MESH, objective="memory", exact=True)
+    tight = ml.auto.layout(program, MESH, memory=1.5 * choice.proof.value / capacity)
+    batch = program.dims["batch"]
+    found = tight.exact_crossovers(batch=[batch, 64 * batch])
+    assert found.points[0].layout is not None
+    assert found.points[1].layout is None
+    assert "nothing fits" in str(found)
+
+
 def test_what_cannot_vary(choice: ml.auto.Choice) -> None:
     with pytest.raises(ml.MeshlabError, match="along `bach`, which is no dim and no mesh axis. Did you mean `batch`"):
         choice.crossovers(bach=[1, 2])

@@ -6,6 +6,7 @@ import jax
 import pytest
 
 import meshlab as ml
+from tests.auto.best_first.programs import grown
 
 Batch, Embed, Ffn, Layers = ml.dims(batch=16_384, embed=4096, ffn=16_384, layers=8)
 MESH = ml.mesh("v5p:2x2x2", data=4, model=2)
@@ -54,6 +55,19 @@ def test_progress_never_gets_worse() -> None:
     values = [found.value for found in heard]
     assert values == sorted(values, reverse=True)
     assert all(found.plan is not None for found in heard)
+    # Nothing is proved of both while one waits.
+    assert heard[0].bound == 0
+    assert 0 < heard[-1].bound <= heard[-1].value
+
+
+def test_of_almost_equal_programs_the_first_will_do_unless_the_very_best_is_asked_for() -> None:
+    program = grown("mlp_adamw").resize(batch=65_536)
+    programs = {"more": program.resize(batch=65_544), "less": program}
+    more, less = (ml.auto.layout(each, MESH, exact=True).proof.value for each in programs.values())
+    assert less < more < 1.005 * less
+    assert ml.auto.layout(programs, MESH).name == "more"
+    best = ml.auto.layout(programs, MESH, exact=True)
+    assert (best.name, best.proof.value, best.proof.gap) == ("less", less, 0)
 
 
 def test_what_is_no_choice_of_programs() -> None:

@@ -19,9 +19,9 @@ from meshlab.auto import choice as choice_module
 from meshlab.cost.machines.units import bytes_text, seconds_text
 from meshlab.widgets.background.reasons import MET, REGRETS, WAY
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state import searches
 from tests.browser.blank import BlankBoard
 from tests.browser.board import Board
+from tests.browser.held_search import Held
 from tests.browser.test_board import AXE
 from tests.widgets.grown import opened, tied
 
@@ -57,34 +57,6 @@ def followed(board: BlankBoard, act: Callable[[], object]) -> None:
     assert there.wait(60)
     stop()
     board.blank.poll()
-
-
-class Held:
-    """A search that tells of two layouts, and goes on until it is let."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch):
-        self.told, self.more, self.further, self.open = (threading.Event() for _ in range(4))
-        monkeypatch.setattr(searches, "best", self.best)
-        monkeypatch.setattr(searches, "OFTEN", 0.0)
-
-    def best(self, search: Any, progress: Any) -> Any:
-        plan = search.program.plan(search.mesh, "batch:a+b")
-        estimate = plan.time.estimate
-        progress(ml.auto.Found(plan, estimate, 0.5 * estimate, 12, 0.25))
-        self.told.set()
-        assert self.more.wait(60)
-        progress(ml.auto.Found(plan, estimate, 0.8 * estimate, 1_234, 0.5))
-        self.further.set()
-        assert self.open.wait(60)
-        return ml.auto.layout(search.program, search.mesh)
-
-    def end(self) -> None:
-        """Lets the search end, and waits for it."""
-        self.more.set()
-        self.open.set()
-        for thread in threading.enumerate():
-            if thread.name.startswith("meshlab-auto"):
-                thread.join(60)
 
 
 def test_auto_is_a_button_beside_the_presets_and_tells_how_far_it_is(

@@ -52,7 +52,7 @@ def answer_of(asked: Asked, search: Search, found: Found, method: str = BY_CLOCK
     if search.best is None:
         _look_for_the_least_peak(asked, search)
     assert search.best is not None, "else nothing fits"
-    best = search.tied(TIED if asked.limits.tolerance else _EQUAL)[0]
+    best = search.tied(tie_share(asked.limits))[0]
     ties = [price for price in search.tied(TIED) if price is not best]
     return Answer(
         layout=best.layout,
@@ -65,6 +65,11 @@ def answer_of(asked: Asked, search: Search, found: Found, method: str = BY_CLOCK
         among=_among(search.roles, asked),
         search=search,
     )
+
+
+def tie_share(limits: Limits) -> float:
+    """Returns the share by which an answer may cost more than another and be taken for its fewer rules, or axes."""
+    return TIED if limits.tolerance else _EQUAL
 
 
 def _as_trusted(search: Search) -> str:

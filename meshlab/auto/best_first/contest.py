@@ -3,7 +3,7 @@
     answer, standings = contest([asked_on_one_axis, asked_on_two_axes], Fastest, started)
 
 The first is searched as a single one would be; each after it only for what costs less than the best before it. Of
-those that are as good as the best the first is taken. What is proved is of all of them.
+those that are as good as the best the first is taken. What is proved is of all of them: while others wait, nothing is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from ...engine.specs.layout import Layout
 from ..request.answer import Answer, Asked, Found
-from .answers import BY_CLOCK, TIED, answer_of, search_of
+from .answers import BY_CLOCK, answer_of, search_of, tie_share
 from .fastest import Fastest
 from .search import Search
 
@@ -57,13 +57,15 @@ def contest(
     """
     searches, standings, plans, leader = [search_of(asked, kind) for asked in asks], [], 0, None
     for asked, search in zip(asks, searches, strict=True):
-        found = _searched(asked, search, leader, started)
+        is_last = search is searches[-1]
+        elsewhere = min((each.bound for each in standings), default=math.inf) if is_last else 0.0
+        found = _searched(asked, search, leader, elsewhere, started)
         leader = found if leader is None or found.value < leader.value else leader
         value = math.inf if search.best is None else search.cost(search.best)
         layout = None if search.best is None else search.best.layout
         standings.append(Standing(len(standings), layout, value, min(found.bound, value)))
         plans += search.pricer.plans
-    least = min(each.value for each in standings) * (1 + (TIED if len(asks) > 1 else 0.0))
+    least = min(each.value for each in standings) * (1 + tie_share(asks[0].limits))
     best = next(each for each in standings if each.value <= least)
     bound, best_search = min(each.bound for each in standings), searches[best.number]
     plan = None if best_search.best is None else best_search.best.plan
@@ -73,8 +75,16 @@ def contest(
     return answer, (best, *others)
 
 
-def _searched(asked: Asked, search: Search, leader: Found | None, started: float) -> Found:
-    """Searches for what costs less than the best so far; where the time is over, only its bounds are worked out."""
+def _searched(asked: Asked, search: Search, leader: Found | None, elsewhere: float, started: float) -> Found:
+    """Searches for what costs less than the best so far; where the time is over, only its bounds are worked out.
+
+    Args:
+        asked: what is asked.
+        search: the search.
+        leader: the best answer of those before it.
+        elsewhere: the bound of all other searches, for progress.
+        started: when the first began.
+    """
     limits = asked.limits
     left = None if limits.seconds is None else limits.seconds - (time.perf_counter() - started)
     best = math.inf if leader is None else leader.value
@@ -83,6 +93,7 @@ def _searched(asked: Asked, search: Search, leader: Found | None, started: float
     for found in search.run() if math.isinf(best) or left is None or left > 0 else search.proceed():
         if limits.progress is not None:
             shown = found if leader is None or found.value < leader.value else leader
-            limits.progress(dataclasses.replace(shown, plans=found.plans, seconds=found.seconds))
+            told = dataclasses.replace(shown, plans=found.plans, seconds=found.seconds)
+            limits.progress(dataclasses.replace(told, bound=min(found.bound, elsewhere, told.value)))
     assert found is not None, "a search ends with an answer"
     return found

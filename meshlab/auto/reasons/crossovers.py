@@ -18,6 +18,7 @@ import contextlib
 import dataclasses
 import functools
 import math
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -36,7 +37,7 @@ from ...engine.errors import MeshlabError, closest, listed, shown
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...engine.tables import html_rows, text_rows
-from ..best_first.answers import TIED
+from ..best_first.answers import TIED, NothingFits
 from ..best_first.contest import contest
 from ..best_first.pricer import Price
 from ..best_first.search import Search
@@ -137,24 +138,27 @@ def crossovers(search: Search, asked: Asked, varied: Mapping[str, Any]) -> Cross
     return Crossovers(name, tuple(points))
 
 
-def exact_crossovers(asked: Asked, varied: Mapping[str, Any], started: float) -> Crossovers:
-    """Searches at each value.
+def exact_crossovers(asked: Asked, varied: Mapping[str, Any]) -> Crossovers:
+    """Searches at each value, for as long as the search might take.
 
     Args:
         asked: what the search was asked.
         varied: the name of what varies with its values.
-        started: when the first search begins, by `time.perf_counter`.
 
     Raises:
         MeshlabError: the arguments are invalid, or the program cannot be traced at a size.
-        NothingFits: nothing fits at some value.
+        HardwareError: there is no slice for a size of a mesh axis.
         Cancelled: the search's `cancel` was set.
     """
     name, values = _read(asked, varied)
     points = []
     for value in values:
-        answer, _ = contest([_at(asked, name, value)], started)
-        points.append(Best(value, answer.layout, answer.value, answer.bound))
+        try:
+            answer, _ = contest([_at(asked, name, value)], time.perf_counter())
+        except NothingFits:
+            points.append(Best(value, None, math.inf, math.inf))
+        else:
+            points.append(Best(value, answer.layout, answer.value, answer.bound))
     return Crossovers(name, tuple(points))
 
 

@@ -42,6 +42,8 @@ class FrontPoint:
         least = f" (at least {seconds_text(self.bound)})" if self.bound < self.seconds else ""
         return f"{bytes_text(self.peak_bytes)}: {seconds_text(self.seconds)}{least}, {self.layout or 'nothing sharded'}"
 
+    __repr__ = __str__
+
 
 def front(prices: Iterable[Price], bound: float) -> tuple[FrontPoint, ...]:
     """Returns the layouts that no other one beats in both time and memory, the fastest first, no two almost the same.

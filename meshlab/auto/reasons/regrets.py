@@ -55,6 +55,8 @@ class Regret:
         least = self.bound / self.best - 1
         return f"{self.change}: {more}" + (f" (at least +{share_text(max(0.0, least))})" if least < self.share else "")
 
+    __repr__ = __str__
+
 
 def regrets(search: Search, chosen: Layout) -> tuple[Regret, ...]:
     """Returns the regret of each decision of the chosen layout, the greatest first, by what was met and left behind.

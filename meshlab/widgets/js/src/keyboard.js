@@ -1,9 +1,9 @@
 // @ts-check
 /**
  * The whole board by keyboard. Space or Enter picks a chip up, arrows go through the zones that take it, Space or Enter
- * drops, Escape lets go; Delete takes a dim off its axis, F2 opens what can be changed of it, P pins it; Ctrl+Z and Ctrl+Shift+Z undo and redo. Without a chip in
- * hand, arrows go from chip to chip; Enter selects a device or
- * a collective. Escape cancels a search, or else releases what is selected.
+ * drops, Escape lets go; Delete takes a dim off its axis, F2 opens what can be changed of it, P pins it; Ctrl+Z and
+ * Ctrl+Shift+Z undo and redo. Without a chip in hand, arrows go from chip to chip; Enter selects a device or a
+ * collective. Escape cancels a search, or else releases what is selected.
  *
  * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell".
  */

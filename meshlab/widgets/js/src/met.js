@@ -7,6 +7,7 @@
 import { h, s } from "./dom.js";
 import { bytes, exact, seconds } from "./format.js";
 import { takeButton } from "./search.js";
+import { SLIDER_KEYS } from "./slider.js";
 
 /**
  * @typedef {import("./board.js").Board} Board
@@ -15,16 +16,6 @@ import { takeButton } from "./search.js";
  */
 
 const NONE = Object.freeze({ layouts: [], count: 0 });
-const KEYS = /** @type {Record<string, number>} */ ({
-  ArrowRight: 1,
-  ArrowUp: 1,
-  ArrowLeft: -1,
-  ArrowDown: -1,
-  PageUp: 10,
-  PageDown: -10,
-  Home: -Infinity,
-  End: Infinity,
-});
 
 /**
  * @param {Board} board
@@ -111,8 +102,9 @@ export function drawMetSlider(board, layouts, best) {
   });
   slider.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && met?.load) board.send(met.load.op, met.load.args);
-    else if (event.key in KEYS) look(board, layouts[Math.max(0, Math.min(layouts.length - 1, at + KEYS[event.key]))]);
-    else return;
+    else if (event.key in SLIDER_KEYS) {
+      look(board, layouts[Math.max(0, Math.min(layouts.length - 1, at + SLIDER_KEYS[event.key]))]);
+    } else return;
     event.preventDefault();
     event.stopPropagation();
   });

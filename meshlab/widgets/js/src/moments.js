@@ -5,6 +5,7 @@
  */
 import { h, prose } from "./dom.js";
 import { bytes, exact } from "./format.js";
+import { SLIDER_KEYS } from "./slider.js";
 
 /**
  * @typedef {import("./types.js").PeakMemory} PeakMemory
@@ -12,16 +13,6 @@ import { bytes, exact } from "./format.js";
  * @typedef {import("./charts.js").Chart} Chart
  */
 
-const KEYS = /** @type {Record<string, number>} */ ({
-  ArrowRight: 1,
-  ArrowUp: 1,
-  ArrowLeft: -1,
-  ArrowDown: -1,
-  PageUp: 10,
-  PageDown: -10,
-  Home: -Infinity,
-  End: Infinity,
-});
 // A chart with one moment marked; the same where it is asked for again, so that nothing is drawn anew.
 /** @type {WeakMap<Chart, {position: number, chart: Chart}>} */
 const MARKED = new WeakMap();
@@ -130,8 +121,8 @@ function drawSlider(drawing, { data: [curve] }, position, steps, choose) {
     "aria-valuetext": `step ${exact(curve.x[position])}, ${name}: ${held}${phase ? `, ${phase}` : ""}`,
   });
   slider.addEventListener("keydown", (event) => {
-    if (!(event.key in KEYS)) return;
-    choose(position + KEYS[event.key]);
+    if (!(event.key in SLIDER_KEYS)) return;
+    choose(position + SLIDER_KEYS[event.key]);
     event.preventDefault();
     event.stopPropagation();
   });
