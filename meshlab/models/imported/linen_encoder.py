@@ -70,11 +70,17 @@ class Encoder(nn.Module):
         return table.attend(x).astype(jnp.float32)
 
 
+@functools.cache
+def static(config: Config) -> tuple[Encoder, optax.GradientTransformation]:
+    """One module and one optimizer for all states, as a script has them: states of others are other trees to JAX."""
+    return Encoder(config), optax.adamw(1e-3)
+
+
 def init(key: jax.Array, config: Config) -> TrainState:
     """Draws the parameters, with AdamW's state beside them."""
-    model = Encoder(config)
+    model, optimizer = static(config)
     variables = model.init(key, jnp.zeros((1, config.seq), jnp.int32))
-    return TrainState.create(apply_fn=model.apply, params=variables["params"], tx=optax.adamw(1e-3))
+    return TrainState.create(apply_fn=model.apply, params=variables["params"], tx=optimizer)
 
 
 def step(state: TrainState, tokens: jax.Array, targets: jax.Array) -> tuple[TrainState, jax.Array]:
