@@ -50,7 +50,7 @@ def test_each_panel_shows_both_with_their_differences(open_board, explorer: Expl
     assert side(panel, "mine").locator("[data-axis]").evaluate_all("e => e.map(x => x.dataset.axis)") == ["model"]
     assert side(panel, "other").locator("[data-axis]").evaluate_all("e => e.map(x => x.dataset.axis)") == ["data"]
     panel = board.show("memory")
-    assert row(panel, "peak")[:2] == [bytes_text(plan.memory.peak_bytes) for plan in (mine, other)]
+    assert row(panel, "peak")[:2] == [bytes_text(plan.memory.donated.peak_bytes) for plan in (mine, other)]
     panel = board.show("devices")
     expect(side(panel, "mine").locator("[data-device]")).to_have_count(8)
     expect(side(panel, "other")).to_contain_text("replicated on every device")

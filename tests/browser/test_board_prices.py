@@ -60,7 +60,7 @@ def lines(explorer: Explorer, price: Price | Refused) -> list[str]:
         return ["✕"]
     assert price.seconds is not None
     assert price.peak_bytes is not None
-    time, memory = price.seconds - explorer.time.estimate, price.peak_bytes - explorer.plan.memory.peak_bytes
+    time, memory = price.seconds - explorer.time.estimate, price.peak_bytes - explorer.plan.memory.donated.peak_bytes
     return [signed(time, seconds_text(abs(time))), signed(memory, bytes_text(abs(memory)))]
 
 

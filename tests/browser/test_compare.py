@@ -97,7 +97,7 @@ def test_one_layout_has_one_peak_and_one_step(open_board, explorer: Explorer) ->
     explorer.view()
     board = open_board()
     peak, step = (
-        bytes_text(explorer.plan.memory.peak_bytes),
+        bytes_text(explorer.plan.memory.donated.peak_bytes),
         total(board, "step").locator(".mlb-total-value").inner_text(),
     )
     now = compared(board).locator(".mlb-card-now")

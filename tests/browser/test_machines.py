@@ -77,7 +77,7 @@ def test_what_a_drop_would_take_is_told_before_it(open_board, explorer: Explorer
     after = {key: board.total(key).locator(".mlb-after").inner_text() for key in ("step", "peak", "sends")}
     with board.next_revision():
         board.mouse.up()
-    step, peak = seconds_text(explorer.time.estimate), bytes_text(explorer.plan.memory.peak_bytes)
+    step, peak = seconds_text(explorer.time.estimate), bytes_text(explorer.plan.memory.donated.peak_bytes)
     assert f", a step of {step} (" in said
     assert f", a peak of {peak} (" in said
     assert after == {"step": f"→ {step}", "peak": f"→ {peak}", "sends": f"→ {bytes_text(explorer.plan.wire_bytes)}"}
@@ -120,7 +120,9 @@ def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
     with board.next_revision():
         choice(board, "machine").select_option(label="mine · 2x4")
     memory = board.show("memory")
-    expect(memory).to_contain_text(f"✕ Does not fit: peak memory is {bytes_text(explorer.plan.memory.peak_bytes)}, ")
+    expect(memory).to_contain_text(
+        f"✕ Does not fit: peak memory is {bytes_text(explorer.plan.memory.donated.peak_bytes)}, "
+    )
     expect(board.total("peak")).to_contain_text("✕ does not fit")
     expect(memory.locator("[data-role='parameters']")).to_be_visible()
     # The parts stand on the scale of the whole, which is said to be estimated.

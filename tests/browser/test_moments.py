@@ -48,7 +48,7 @@ def drag(board: BlankBoard, plot: Locator, begin: int, end: int) -> None:
 def test_a_moment_says_what_is_alive_and_it_adds_up(open_board, explorer: Explorer, by: str) -> None:
     board: BlankBoard = open_board(panel="memory")
     plot, slider, alive = chart_of(board), board.root.get_by_role("slider"), board.root.locator(".mlb-alive-at")
-    memory = explorer.plan.memory
+    memory = explorer.plan.memory.donated
     peak = max(range(len(memory.timeline)), key=lambda step: memory.timeline[step].bytes)
     expect(slider).to_have_attribute("aria-valuenow", str(peak))
     expect(alive).to_have_attribute("data-step", str(peak))
@@ -81,7 +81,9 @@ def test_a_moment_says_what_is_alive_and_it_adds_up(open_board, explorer: Explor
 def test_the_chart_has_axes_phases_and_the_limit(open_board, explorer: Explorer, theme: str) -> None:
     board: BlankBoard = open_board(panel="memory", theme=theme)
     plot = chart_of(board)
-    assert plot.evaluate("plot => plot.data[0].y") == [int(point.bytes) for point in explorer.plan.memory.timeline]
+    assert plot.evaluate("plot => plot.data[0].y") == [
+        int(point.bytes) for point in explorer.plan.memory.donated.timeline
+    ]
     expect(plot.locator(".ytick text").first).to_have_text("0B")
     assert plot.locator(".ytick text").count() > 1
     assert plot.locator(".annotation-text").all_text_contents() == ["forward", "backward", "update"]
@@ -138,11 +140,11 @@ def test_a_zoom_stays_while_the_data_do(open_board, explorer: Explorer) -> None:
     # Other data are shown whole.
     explorer.load("hidden:model")
     board.blank.poll()
-    first = [int(explorer.plan.memory.timeline[0].bytes)]
+    first = [int(explorer.plan.memory.donated.timeline[0].bytes)]
     board.blank.view.wait_for_function(
         "first => document.querySelector('[data-chart-of=moments] .mlb-plot').data[0].y[0] === first[0]", arg=first
     )
-    assert plot.evaluate(RANGE) == [0, len(explorer.plan.memory.timeline) - 1]
+    assert plot.evaluate(RANGE) == [0, len(explorer.plan.memory.donated.timeline) - 1]
 
 
 def test_the_page_scrolls_over_a_chart(open_board) -> None:
@@ -180,7 +182,9 @@ def test_while_costs_are_worked_out_the_last_charts_stay(
         expect(each).to_have_attribute("data-fresh", "true")
     expect(board.panel("memory")).to_have_attribute("aria-busy", "false")
     plot = chart_of(board)
-    assert plot.evaluate("plot => plot.data[0].y") == [int(point.bytes) for point in explorer.plan.memory.timeline]
+    assert plot.evaluate("plot => plot.data[0].y") == [
+        int(point.bytes) for point in explorer.plan.memory.donated.timeline
+    ]
 
 
 def test_the_layout_beside_has_the_curve_that_is_its_own(open_board, explorer: Explorer) -> None:
@@ -189,7 +193,9 @@ def test_the_layout_beside_has_the_curve_that_is_its_own(open_board, explorer: E
     for layout in ("hidden:model", "batch:data"):
         explorer.beside(layout)
         board.blank.poll()
-        bytes_ = [int(point.bytes) for point in explorer.plan.program.plan(explorer.plan.mesh, layout).memory.timeline]
+        bytes_ = [
+            int(point.bytes) for point in explorer.plan.program.plan(explorer.plan.mesh, layout).memory.donated.timeline
+        ]
         board.blank.view.wait_for_function(
             "([drawn, bytes]) => String(document.querySelector(drawn)?.data?.[0].y) === String(bytes)",
             arg=[drawn, bytes_],

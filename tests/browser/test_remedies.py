@@ -45,7 +45,7 @@ def expected(explorer: Explorer) -> list[str]:
     assert isinstance(price, Price)
     assert price.seconds is not None
     assert price.peak_bytes is not None
-    time, peak = price.seconds - explorer.time.estimate, price.peak_bytes - explorer.plan.memory.peak_bytes
+    time, peak = price.seconds - explorer.time.estimate, price.peak_bytes - explorer.plan.memory.donated.peak_bytes
     sent = price.wire_bytes - round(explorer.plan.wire_bytes)
     texts = [signed(time, seconds_text(abs(time))), *(signed(n, bytes_text(abs(n))) for n in (peak, sent))]
     return [f"{name} {text}" for name, text in zip(("step", "peak", "sends"), texts, strict=True)]

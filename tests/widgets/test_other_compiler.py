@@ -42,7 +42,7 @@ def test_another_compiler_is_told_wherever_a_peak_is(
 ) -> None:
     explorer.on(machine)
     memory = memory_of(explorer.plan, compiler=compiler)
-    view = peak_memory_view(explorer.plan, memory)
+    view = peak_memory_view(explorer.plan, memory, memory.peak_bytes)
     for text in (memory.other_compiler, str(memory), view["note"], peak_memory_html({"peak_memory": view})):
         assert (note in text) if note else ("follow the passes" not in text)
     assert memory.donated.other_compiler == memory.other_compiler
@@ -52,8 +52,8 @@ def test_another_compiler_is_told_wherever_a_peak_is(
 def test_attention_and_another_compiler_are_told_beside_each_other(explorer: Explorer) -> None:
     explorer.on("v5e")
     memory = memory_of(explorer.plan, compiler="0.0.1").given(attention="flash")
-    assert peak_memory_view(explorer.plan, memory)["note"].startswith("Without attention scores")
-    assert memory.other_compiler in peak_memory_view(explorer.plan, memory)["note"]
+    assert peak_memory_view(explorer.plan, memory, memory.peak_bytes)["note"].startswith("Without attention scores")
+    assert memory.other_compiler in peak_memory_view(explorer.plan, memory, memory.peak_bytes)["note"]
 
 
 def test_without_a_machine_it_is_the_compiler_for_cpus(monkeypatch: pytest.MonkeyPatch) -> None:

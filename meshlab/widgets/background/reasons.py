@@ -5,9 +5,8 @@
     reasons.of(WAY, explorer.layout)        waits
 
 A search asks for the peaks of few of the layouts that it has met, and plans none of those that lie between the board's
-and its own: for Llama 3 8B that takes two seconds more. Peaks are those of the board, which donates nothing, so that a
-layout has one wherever it is shown. What is worked out is of one choice, the one that holds for the board as it is, and
-is forgotten with the next.
+and its own: for Llama 3 8B that takes two seconds more. What is worked out is of one choice, the one that holds for the
+board as it is, and is forgotten with the next.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from ...auto.reasons.binding import Binding
 from ...auto.reasons.rank import Rank
 from ...auto.reasons.regrets import Regret
 from ...auto.reasons.waterfall import Step
-from ...engine.api.stages import Plan
 from ...engine.errors import LayoutError
 from ...engine.specs.layout import Layout
 from .one_by_one import Background
@@ -42,7 +40,7 @@ class MetLayout:
     Attributes:
         layout: the layout.
         seconds: of a step under it.
-        peak_bytes: as the board predicts it: without donation.
+        peak_bytes: at the donated peak.
     """
 
     layout: Layout
@@ -69,13 +67,11 @@ class Way:
 
     Attributes:
         steps: one change at a time; empty where the search could not plan the layout.
-        peaks: the peak after each, as the board predicts it: without donation.
         rank: of the layout among all ways to compute.
         refused: why it could not be planned.
     """
 
     steps: tuple[Step, ...] = ()
-    peaks: tuple[int, ...] = ()
     rank: Rank | None = None
     refused: str = ""
 
@@ -92,17 +88,13 @@ def _met(choice: Choice, pause: Callable[[], Any]) -> Met:
     met = []
     for price in choice.alternatives:
         pause()
-        met.append(MetLayout(price.layout, price.seconds, _peak(choice, price.plan)))
+        met.append(MetLayout(price.layout, price.seconds, price.peak_bytes))
     shown, lowest = [], math.inf
     for i, each in enumerate(sorted(met, key=lambda each: (each.seconds, each.peak_bytes))):
         if i < MOST or each.peak_bytes < lowest:
             shown.append(each)
         lowest = min(lowest, each.peak_bytes)
     return Met(tuple(shown), len(met))
-
-
-def _peak(choice: Choice, plan: Plan) -> int:
-    return plan.memory.given(choice.asked.options.attention).peak_bytes
 
 
 def _decided(choice: Choice, pause: Callable[[], Any]) -> Decided:
@@ -116,11 +108,7 @@ def _way(choice: Choice, pause: Callable[[], Any], layout: Layout) -> Way:
         steps, rank = choice.waterfall(layout).steps, choice.rank(layout)
     except LayoutError as error:
         return Way(refused=str(error))
-    peaks = []
-    for step in steps:
-        pause()
-        peaks.append(_peak(choice, choice.plan.program.plan(choice.plan.mesh, step.layout)))
-    return Way(steps, tuple(peaks), rank)
+    return Way(steps, rank)
 
 
 _WORK: Mapping[str, Callable[..., Any]] = {MET: _met, REGRETS: _decided, WAY: _way}

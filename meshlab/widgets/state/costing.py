@@ -46,12 +46,14 @@ class Costs:
     Attributes:
         time: predicted seconds; None where a figure of the machine is missing.
         missing: which figure.
-        memory: predicted bytes.
+        memory: predicted bytes, where carried arguments are overwritten, as training runs and Auto counts.
+        undonated_bytes: the peak where none are.
     """
 
     time: Time | None
     missing: str
     memory: Memory
+    undonated_bytes: int
 
 
 def costs_of(plan: Any, document: Document) -> Costs:
@@ -62,12 +64,13 @@ def costs_of(plan: Any, document: Document) -> Costs:
         document: the plan's document, which has the assumptions.
     """
     with no_collection():
-        memory: Memory = plan.memory.given(document.options.attention)
-        _ = memory.peak_bytes, memory.donated.peak_bytes, memory.parts, memory.timeline
+        undonated: Memory = plan.memory.given(document.options.attention)
+        memory, most = undonated.donated, undonated.peak_bytes
+        _ = memory.peak_bytes, memory.parts, memory.timeline
         try:
-            return Costs(time_of(at_plan_sizes(plan, document.options)), "", memory)
+            return Costs(time_of(at_plan_sizes(plan, document.options)), "", memory, most)
         except HardwareError as error:
-            return Costs(None, str(error), memory)
+            return Costs(None, str(error), memory, most)
 
 
 class Costing(Generic[T]):

@@ -32,7 +32,7 @@ class Price:
     Attributes:
         wire_bytes: sent by each device in a step.
         seconds: the estimate of a step; None without a machine, or where a figure of it is missing.
-        peak_bytes: the peak memory of a device; None where it was not asked for, or there is no machine.
+        peak_bytes: the donated peak of a device; None where it was not asked for, or there is no machine.
         fits: whether that fits a device; None where the peak is None.
         work: the share of a step's matmuls that each device computes.
     """
@@ -60,7 +60,7 @@ def price_of(explorer: ExplorerState, document: Document, peak: bool) -> Price:
         seconds = None
     if not peak:
         return Price(sent, seconds, work=work)
-    memory = plan.memory.given(options.attention)
+    memory = plan.memory.given(options.attention).donated
     return Price(sent, seconds, memory.peak_bytes, memory.fits, work)
 
 

@@ -52,7 +52,7 @@ class Totals:
         work: the share of a step's matmuls that one device computes.
         collectives: how many one step executes.
         seconds: the predicted step; None without a machine, or where a figure of it is missing.
-        peak_bytes: the predicted peak memory of a device; None without a machine.
+        peak_bytes: the predicted peak memory of a device, with arguments donated; None without a machine.
         fits: whether that fits a device.
     """
 

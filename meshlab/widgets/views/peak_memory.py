@@ -1,12 +1,13 @@
 """Peak memory of one device against its capacity, as the page shows it.
 
-    peak_memory_view(plan, memory)      {"bytes": 70e9, "limit": 16e9, "fits": False, "text": "Does not fit: …", …}
+    peak_memory_view(plan, memory, 80e9)    {"bytes": 70e9, "limit": 16e9, "fits": False, "text": "Does not fit: …", …}
 
+The peak is the donated one everywhere on the board: training runs so, and Auto, its front and the commands count so.
 Beside the verdict it has the bytes at the peak by role, and the largest values then. What only the Memory panel shows
 it asks for itself (`views/reads.py`):
 
-    moments_view(explorer)              the memory over all steps, as a chart
-    alive_view(explorer, step=12)       what is in memory at any of these steps: the list adds up to the bytes there
+    moments_view(explorer)                  the memory over all steps, as a chart
+    alive_view(explorer, step=12)           what is in memory at any of these steps: the list adds up to the bytes there
 """
 
 from __future__ import annotations
@@ -25,26 +26,27 @@ MOST_LISTED = 40
 _NO_SCORES = "Without attention scores, which are computed block by block."
 
 
-def peak_memory_view(plan: Any, memory: Memory) -> dict:
+def peak_memory_view(plan: Any, memory: Memory, undonated_bytes: int) -> dict:
     """Describes the peak memory of a plan, and whether it fits its machine.
 
     Args:
         plan: a plan on a machine.
-        memory: its memory.
+        memory: its memory, where carried arguments are overwritten.
+        undonated_bytes: its peak where none are.
 
     Returns:
         Plain data.
     """
     machine = plan.mesh.on.hardware
-    peak, donated, limit = memory.peak_bytes, memory.donated.peak_bytes, memory.limit_bytes
+    peak, limit = memory.peak_bytes, memory.limit_bytes
     alive = memory.at_peak
     return {
         "bytes": peak,
-        "donated": donated,
+        "undonated": undonated_bytes,
         "limit": limit,
         "fits": memory.fits,
         "note": " ".join(filter(None, (_NO_SCORES * (memory.attention != STORED), memory.other_compiler))),
-        "text": verdict(peak, donated, limit, str(machine)),
+        "text": verdict(peak, undonated_bytes, limit, str(machine)),
         "parts": [{"name": role, "bytes": int(size)} for role, size in memory.parts.items()],
         "alive": [_alive(each) for each in alive[:MOST_ALIVE]],
         "left_out": max(0, len(alive) - MOST_ALIVE),
@@ -142,14 +144,14 @@ def phases_view(memory: Memory) -> list[dict]:
     ]
 
 
-def verdict(peak: int, donated: int, limit: int, machine: str) -> str:
-    """Says whether the peak fits, and whether it does where carried arguments are overwritten (`donate=True`)."""
-    of = f"{bytes_text(limit)} of one device of {machine}"
+def verdict(peak: int, undonated: int, limit: int, machine: str) -> str:
+    """Says whether the peak fits where carried arguments are overwritten (`donate=True`), and where they are not."""
+    of, how = f"{bytes_text(limit)} of one device of {machine}", " with donate=True" if undonated > peak else ""
     if peak <= limit:
         share = share_text(peak / limit) if peak >= limit / 1000 else "less than 0.1%"
-        less = f" With donate=True it is {bytes_text(donated)}." if donated < peak else ""
-        return f"Fits: peak memory is {bytes_text(peak)}, {share} of the {of}.{less}"
-    over = f"Does not fit: peak memory is {bytes_text(peak)}, {bytes_text(peak - limit)} more than the {of}."
-    if donated <= limit:
-        return f"{over} With donate=True it fits: {bytes_text(donated)}."
-    return f"{over} With donate=True it is {bytes_text(donated)}, still {bytes_text(donated - limit)} more."
+        said = f"Fits: peak memory is {bytes_text(peak)}{how}, {share} of the {of}."
+    else:
+        over = bytes_text(peak - limit)
+        said = f"Does not fit: peak memory is {bytes_text(peak)}{how}, {over} more than the {of}."
+    but = " and does not fit" if peak <= limit < undonated else ""
+    return f"{said} Without it, it is {bytes_text(undonated)}{but}." if how else said

@@ -48,23 +48,23 @@ def way_view(explorer: ExplorerState) -> dict:
         return {"steps": [], "rank": "", "refused": ""}
     if way is None:
         return PENDING
-    pairs = zip((way.steps[:1] + way.steps), way.steps, way.peaks, strict=False)
+    pairs = zip((way.steps[:1] + way.steps), way.steps, strict=False)
     return {
-        "steps": [step_view(explorer, before, step, peak) for before, step, peak in pairs],
+        "steps": [step_view(explorer, before, step) for before, step in pairs],
         "rank": "" if way.rank is None else str(way.rank),
         "refused": way.refused,
     }
 
 
-def step_view(explorer: ExplorerState, before: Step, step: Step, peak: int) -> dict:
+def step_view(explorer: ExplorerState, before: Step, step: Step) -> dict:
     """Describes one change of the way, and what it changes."""
     return {
         "change": step.change,
         "seconds": step.seconds,
         "by": step.seconds - before.seconds,
         "bytes": step.wire_bytes,
-        "peak": peak,
-        "fits": _fits(explorer, peak),
+        "peak": step.peak_bytes,
+        "fits": _fits(explorer, step.peak_bytes),
     } | taken_view(step.layout)
 
 

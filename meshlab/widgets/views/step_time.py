@@ -44,7 +44,8 @@ def prediction_view(plan: Any, document: Document, costs: Costs | None) -> dict:
     """Describes the costs of a plan on the machine of its document; while they are None they are pending."""
     if costs is None:
         return {"time": None, "peak_memory": None, "pending": document.machine is not None}
-    return {"time": time_view(costs, document), "peak_memory": peak_memory_view(plan, costs.memory), "pending": False}
+    peak = peak_memory_view(plan, costs.memory, costs.undonated_bytes)
+    return {"time": time_view(costs, document), "peak_memory": peak, "pending": False}
 
 
 def time_view(costs: Costs, document: Document) -> dict:

@@ -60,7 +60,7 @@ def test_the_figures_of_a_machine(explorer: Explorer) -> None:
     memory = explorer.figure("memory")
     assert memory.layout.shapes[0].x0 == 16e9
     parts = dict(zip(memory.data[0].y, memory.data[0].x, strict=True))
-    assert parts.pop("all") == sum(parts.values()) == explorer.plan.memory.peak_bytes
+    assert parts.pop("all") == sum(parts.values()) == explorer.plan.memory.donated.peak_bytes
     assert explorer.view()["peak_memory"]["text"] in memory.layout.title.text
 
 

@@ -16,7 +16,9 @@ def test_the_price_of_a_drop_is_what_it_then_costs(explorer: Explorer) -> None:
     assert isinstance(quick, Price)
     assert (quick.peak_bytes, quick.fits) == (None, None)
     explorer.place("hidden", "model")
-    assert price == Price(explorer.plan.wire_bytes, explorer.time.estimate, explorer.plan.memory.peak_bytes, True)
+    assert price == Price(
+        explorer.plan.wire_bytes, explorer.time.estimate, explorer.plan.memory.donated.peak_bytes, True
+    )
     assert (quick.wire_bytes, quick.seconds) == (explorer.plan.wire_bytes, explorer.time.estimate)
 
 

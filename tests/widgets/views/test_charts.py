@@ -30,7 +30,7 @@ def test_the_curve_is_the_memory_of_the_plan_and_names_its_phases(explorer: Expl
     assert moments_view(explorer) == {"chart": None}
     explorer.load("batch:data hidden:model")
     explorer.on("v5e")
-    memory = explorer.plan.memory
+    memory = explorer.plan.memory.donated
     chart = moments_view(explorer)["chart"]
     curve, moment = chart["data"]
     assert curve["x"] == list(range(len(memory.timeline)))

@@ -21,45 +21,38 @@ from tests.widgets.state.test_machines import own
 def test_the_view_shows_the_memory_of_the_plan(explorer: Explorer) -> None:
     explorer.load("hidden:model")
     explorer.on("v5e")
-    peak, memory = explorer.view()["peak_memory"], explorer.plan.memory
-    assert (peak["bytes"], peak["donated"]) == (memory.peak_bytes, memory.donated.peak_bytes)
+    peak, memory = explorer.view()["peak_memory"], explorer.plan.memory.donated
+    assert (peak["bytes"], peak["undonated"]) == (memory.peak_bytes, explorer.plan.memory.peak_bytes)
     assert {part["name"]: part["bytes"] for part in peak["parts"]} == memory.parts
     assert sum(part["bytes"] for part in peak["parts"]) == peak["bytes"]
     assert [each["name"] for each in peak["alive"]] == [alive.name for alive in memory.at_peak]
     assert memory.timeline[peak["at"]].bytes == max(point.bytes for point in memory.timeline)
     assert explorer.view()["change"]["peak"] is None
     explorer.load("")
-    assert explorer.view()["change"]["peak"] == explorer.plan.memory.peak_bytes - memory.peak_bytes
+    assert explorer.view()["change"]["peak"] == explorer.plan.memory.donated.peak_bytes - memory.peak_bytes
+
+
+LIMIT = "16.0 GB of one device of X"
+NO_FIT = f"Does not fit: peak memory is 20.0 GB with donate=True, 4.00 GB more than the {LIMIT}."
 
 
 @pytest.mark.parametrize(
-    ("peak", "donated", "limit", "text"),
+    ("peak", "undonated", "text"),
     [
-        (5e9, 5e9, 16e9, "Fits: peak memory is 5.00 GB, 31.3% of the 16.0 GB of one device of X."),
+        (5e9, 5e9, f"Fits: peak memory is 5.00 GB, 31.3% of the {LIMIT}."),
+        (4e9, 5e9, f"Fits: peak memory is 4.00 GB with donate=True, 25% of the {LIMIT}. Without it, it is 5.00 GB."),
         (
-            5e9,
-            4e9,
-            16e9,
-            "Fits: peak memory is 5.00 GB, 31.3% of the 16.0 GB of one device of X. With donate=True it is 4.00 GB.",
-        ),
-        (
-            20e9,
             12e9,
-            16e9,
-            "Does not fit: peak memory is 20.0 GB, 4.00 GB more than the 16.0 GB of one device of X."
-            " With donate=True it fits: 12.0 GB.",
-        ),
-        (
             20e9,
-            18e9,
-            16e9,
-            "Does not fit: peak memory is 20.0 GB, 4.00 GB more than the 16.0 GB of one device of X."
-            " With donate=True it is 18.0 GB, still 2.00 GB more.",
+            f"Fits: peak memory is 12.0 GB with donate=True, 75% of the {LIMIT}."
+            " Without it, it is 20.0 GB and does not fit.",
         ),
+        (20e9, 20e9, f"Does not fit: peak memory is 20.0 GB, 4.00 GB more than the {LIMIT}."),
+        (20e9, 22e9, f"{NO_FIT} Without it, it is 22.0 GB."),
     ],
 )
-def test_whether_it_fits_is_said_in_words(peak: float, donated: float, limit: float, text: str) -> None:
-    assert verdict(int(peak), int(donated), int(limit), "X") == text
+def test_whether_it_fits_is_said_in_words(peak: float, undonated: float, text: str) -> None:
+    assert verdict(int(peak), int(undonated), int(16e9), "X") == text
 
 
 def test_what_does_not_fit(explorer: Explorer) -> None:
@@ -76,7 +69,7 @@ def test_what_does_not_fit(explorer: Explorer) -> None:
 def test_what_is_alive_at_a_moment_adds_up(explorer: Explorer) -> None:
     explorer.load("batch:data hidden:model")
     explorer.on("v5e")
-    view, memory = explorer.view()["peak_memory"], explorer.plan.memory
+    view, memory = explorer.view()["peak_memory"], explorer.plan.memory.donated
     assert view["steps"] == len(memory.timeline)
     assert view["gaps"] == memory.gap_bytes
     curve = moments_view(explorer)["chart"]["data"][0]
@@ -110,15 +103,15 @@ def test_long_lists_of_what_is_alive_are_cut_and_add_up(explorer: Explorer, monk
     monkeypatch.setattr(peak_memory_module, "MOST_LISTED", 2)
     alive = alive_view(explorer, 1)
     assert len(alive["values"]) == 2
-    assert alive["left_out"] == len(explorer.plan.memory.alive_at(1)) - 2
+    assert alive["left_out"] == len(explorer.plan.memory.donated.alive_at(1)) - 2
     sums = sum(each["bytes"] for each in alive["values"]) + alive["left_bytes"] + alive["padding"]
     assert sums == alive["bytes"]
 
 
 def test_the_phases_cover_the_steps_of_the_timeline(explorer: Explorer) -> None:
     explorer.on("v5e")
-    phases = phases_view(explorer.plan.memory)
+    phases = phases_view(explorer.plan.memory.donated)
     assert [phase["name"] for phase in phases] == ["forward", "backward", "update"]
     edges = [edge for phase in phases for edge in (phase["begin"], phase["end"])]
     assert edges == sorted(edges)
-    assert (edges[0], edges[-1]) == (0, len(explorer.plan.memory.timeline))
+    assert (edges[0], edges[-1]) == (0, len(explorer.plan.memory.donated.timeline))

@@ -117,7 +117,7 @@
  *   name: string, role: string, bytes: number, dims: string[], shape: number[], dtype: string, source: string
  * }} Alive
  * @typedef {{
- *   bytes: number, donated: number, limit: number, fits: boolean, note: string, text: string, source: string, recalled: boolean,
+ *   bytes: number, undonated: number, limit: number, fits: boolean, note: string, text: string, source: string, recalled: boolean,
  *   parts: {name: string, bytes: number}[], alive: Alive[], left_out: number,
  *   gaps: number, steps: number, at: number, accuracy: Accuracy
  * }} PeakMemory
