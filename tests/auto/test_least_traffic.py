@@ -7,11 +7,11 @@ import random
 import pytest
 
 import meshlab as ml
-from meshlab.auto.additive.influences import influences
 from meshlab.auto.additive.sent_bytes import sent_by_value
 from meshlab.auto.additive.space import Space, space_of
 from meshlab.auto.additive.tables import Table, covering, images, parts_of, total, traffic_tables
 from meshlab.auto.brute_force import planned_layouts
+from meshlab.engine.planning.provenance import provenance
 from tests.auto import awkward
 from tests.auto.programs import MODELS, SMALL, traced
 
@@ -20,9 +20,9 @@ MESHES = [{"a": 2}, {"a": 4}, {"a": 8}, {"a": 2, "b": 2}, {"a": 4, "b": 2}, {"a"
 
 def tables_of(program: ml.Program, mesh: ml.Mesh) -> tuple[Space, tuple[Table, ...]]:
     space = space_of(program, mesh.axes)
-    sites = influences(program)
-    parts = parts_of(space, (space.free(dims) for dims in sites.values()))
-    return space, traffic_tables(space, parts, sites, lambda splits: sent_by_value(program.plan(mesh, dict(splits))))
+    follows = provenance(program)
+    parts = parts_of(space, (space.free(dims) for dims in follows.values()))
+    return space, traffic_tables(space, parts, follows, lambda splits: sent_by_value(program.plan(mesh, dict(splits))))
 
 
 @pytest.mark.parametrize("name", SMALL)

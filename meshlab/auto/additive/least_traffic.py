@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...engine.api.stages import Program
+from ...engine.planning.provenance import provenance
 from ...engine.specs.mesh import Mesh
 from ..request.stopping import NEVER, Watch
 from .ilp import Model
-from .influences import influences
 from .pulp_compat import method
 from .sent_bytes import sent_by_value
 from .solution import Solution, best_of
@@ -41,8 +41,8 @@ def least_traffic(program: Program, mesh: Mesh, space: Space, watch: Watch = NEV
     most_divided, _ = first.minimise(first.cost(work))
     most = total(work, most_divided) * (1 + SLACK)
 
-    sites = influences(program)
-    sets += [space.free(dims) for dims in sites.values()]
+    follows = provenance(program)
+    sets += [space.free(dims) for dims in follows.values()]
 
     def divides(part: Splits, decided: Dims) -> bool:
         watch.check()
@@ -53,7 +53,7 @@ def least_traffic(program: Program, mesh: Mesh, space: Space, watch: Watch = NEV
         return sent_by_value(program.plan(mesh, dict(splits)))
 
     parts = parts_of(space, sets, divides)
-    tables = traffic_tables(space, parts, sites, sent)
+    tables = traffic_tables(space, parts, follows, sent)
     model = Model(space, parts, watch)
     model.limit(model.cost(work), most)
     least, bound = model.minimise(model.cost(tables))

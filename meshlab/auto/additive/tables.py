@@ -58,17 +58,17 @@ def parts_of(space: Space, sets: Iterable[Dims], keep: Test | None = None) -> Pa
 
 
 def traffic_tables(
-    space: Space, parts: Parts, sites: Mapping[int, Dims], sent: Callable[[Splits], Mapping[int, float]]
+    space: Space, parts: Parts, follows: Mapping[int, Dims], sent: Callable[[Splits], Mapping[int, float]]
 ) -> tuple[Table, ...]:
     """Fills the tables of traffic.
 
     Args:
         space: the legal layouts.
         parts: the sets that get a table, with the parts of each.
-        sites: for each value the dims that decide what is sent for it, each within one of the sets.
+        follows: for each value the dims that decide what is sent for it, each within one of the sets.
         sent: what a layout sends, by value.
     """
-    table_of = {value: next(s for s in parts if space.free(dims) <= s) for value, dims in sites.items()}
+    table_of = {value: next(s for s in parts if space.free(dims) <= s) for value, dims in follows.items()}
     costs: dict[Dims, dict[Splits, float]] = {dims: {} for dims in parts}
     for layout in covering(space, parts):
         amounts: dict[Dims, float] = defaultdict(float)

@@ -51,8 +51,14 @@ def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outlin
         outline: the program's, or an empty one, to plan every operation for itself; the plan is the same.
     """
     planner = Planner(program, rules, sizes, outline)
+    scope, outputs = plan_program(planner)
+    return Planned(prune(scope.steps, outputs, program.original_of), planner.specs, planner.inside)
+
+
+def plan_program(planner: Planner) -> tuple[Scope, list[tuple[Input, Spec | None]]]:
+    """Plans a whole program; returns its scope, and its outputs in the specs in which they are stored."""
+    program, rules, scope = planner.program, planner.rules, Scope()
     block = program.code.block
-    scope = Scope()
     place_of = {a.value: a.place for a in program.arguments}
     for value in block.inputs:
         names = program.names[value]
@@ -64,4 +70,4 @@ def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outlin
         stored = rules.spec(program.names[value], place) if isinstance(value, int) else replicated(0)
         planner.obtain(value, stored, Cause("stored", place=place))
         outputs.append((value, stored))
-    return Planned(prune(scope.steps, outputs, program.original_of), planner.specs, planner.inside)
+    return scope, outputs

@@ -116,6 +116,12 @@ class Planner:
         if deferred is not None:
             self.materialise(scope, deferred, target, cause)
             return
+        self.move(scope, value, target, cause)
+
+    def move(self, scope: Scope, value: int, target: Spec, cause: Cause):
+        """Moves a value to a spec from the cheapest of those at hand."""
+        original = self.original_of.get(value, value)
+        available = scope.available.get(original, ())
         if self.rules.serial:
             available = self.stopped(value, available, target, cause)
         candidate = min(

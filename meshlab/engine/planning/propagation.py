@@ -1,7 +1,6 @@
 """Says what passes operations before any layout is known: partial sums forward, target specs backward.
 
-The planner asks these questions of one layout; `auto.influences` asks them of all layouts at once, to know which dims
-can decide about a value. Both ask here, so that they cannot disagree.
+Target specs are found in one pass before a program is planned, partial sums in planning it; both ask here.
 
     linear operations       let a partial sum through, where their other linear operands are zero or partial as well
     a second reader         ends a partial sum: it is reduced, once
