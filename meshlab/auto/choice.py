@@ -17,6 +17,7 @@ from typing import Any
 
 from ..engine.api.stages import Plan
 from ..engine.errors import MeshlabError, shown
+from ..engine.gc_pause import no_collection
 from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import Layout, LayoutLike
 from .best_first.fastest import Fastest
@@ -81,7 +82,8 @@ class Choice:
     @functools.cached_property
     def pareto(self) -> tuple[FrontPoint, ...]:
         """The front of step time and peak memory over the layouts met, the fastest first, each with its bound."""
-        return front(self._search("pareto").met.values(), self.proof.bound)
+        with no_collection():
+            return front(self._search("pareto").met.values(), self.proof.bound)
 
     def exact_pareto(self, points: int = 8) -> tuple[FrontPoint, ...]:
         """Searches for the front of step time and peak memory: each point takes 10 % less memory than the one before.
@@ -97,7 +99,8 @@ class Choice:
     @functools.cached_property
     def regrets(self) -> tuple[Regret, ...]:
         """What each decision otherwise costs, between bounds: by what the search has met and left behind."""
-        return regrets(self._search("regrets"), self.layout)
+        with no_collection():
+            return regrets(self._search("regrets"), self.layout)
 
     def exact_regrets(
         self, *, progress: Callable[[tuple[Regret, ...]], Any] | None = None, cancel: Cancel | None = None

@@ -11,6 +11,9 @@ import contextlib
 import gc
 import threading
 from collections.abc import Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Pauses:
@@ -46,3 +49,14 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         PAUSES.end()
+
+
+def paused(items: Iterator[T]) -> Iterator[T]:
+    """Yields what an iterator yields; garbage collection is put off while it works on the next."""
+    while True:
+        with no_collection():
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+        yield item

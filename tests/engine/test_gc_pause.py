@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from meshlab.engine.gc_pause import PAUSES, no_collection
+from meshlab.engine.gc_pause import PAUSES, no_collection, paused
 
 
 @pytest.fixture(autouse=True)
@@ -47,4 +47,18 @@ def test_an_error_ends_a_pause() -> None:
     gc.enable()
     with pytest.raises(KeyError), no_collection():
         raise KeyError
+    assert gc.isenabled()
+
+
+def test_an_iterator_works_in_pauses_and_collection_is_on_where_its_items_are_used() -> None:
+    gc.enable()
+    within = []
+
+    def items() -> Iterator[int]:
+        for item in range(3):
+            within.append(gc.isenabled())
+            yield item
+
+    assert [(item, gc.isenabled()) for item in paused(items())] == [(0, True), (1, True), (2, True)]
+    assert within == [False] * 3
     assert gc.isenabled()

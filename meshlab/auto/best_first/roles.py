@@ -163,22 +163,42 @@ class Roles:
             return {}
         arguments = (*(self.parameters if stored.what == ALL else ()), *self.state)
         rules = self.rules(computed)
-        wanted = {a.place: self._wanted(a, rules, stored) for a in arguments}
-        return {place: axes for place, axes in wanted.items() if axes is not None}
+        places = {}
+        for place, dims in ((a.place, self._dims[a.place]) for a in arguments):
+            own = tuple([rules.get(dim, ()) for dim in dims])
+            key = (dims, own, stored.over, stored.along)
+            if key not in self._known:
+                self._known[key] = self._in_shards(dims, own, stored)
+            if (axes := self._known[key]) is not None:
+                places[place] = dict(zip(dims, axes, strict=True))
+        return places
 
-    def _wanted(self, argument: Argument, rules: Rules, stored: Stored) -> dict[str, Axes] | None:
-        """The axes of each dim of an argument, with the storing ones on one of them; None where none can have them."""
-        sizes = self.program.dims
-        dims = [dim for dim in self.program.dims_of(argument.value) if dim]
-        there = {axis for dim in dims for axis in rules.get(dim, ())}
+    def _in_shards(self, dims: tuple[str, ...], own: tuple[Axes, ...], stored: Stored) -> tuple[Axes, ...] | None:
+        """The axes of each dim of an argument, with the storing ones on one of them; None where none can have them.
+
+        Args:
+            dims: of the argument.
+            own: the axes that each has anyway.
+            stored: how arguments are stored.
+        """
+        there = {axis for axes in own for axis in axes}
         over = tuple(axis for axis in stored.over if axis not in there)
-        after = {dim: (*rules.get(dim, ()), *over) for dim in dims if dim not in self._scanned}
+        after = {dim: (*axes, *over) for dim, axes in zip(dims, own, strict=True) if dim not in self._scanned}
         dividing = [dim for dim, axes in after.items() if self.extras.divide(dim, axes)]
         possible = [dim for dim in dividing if not stored.along or dim in stored.along]
         if not over or not possible:
             return None
-        first = min(possible, key=lambda dim: (-sizes[dim], dim))
-        return {dim: after[dim] if dim == first else rules.get(dim, ()) for dim in dims}
+        first = min(possible, key=lambda dim: (-self.program.dims[dim], dim))
+        return tuple(after[dim] if dim == first else axes for dim, axes in zip(dims, own, strict=True))
+
+    @functools.cached_property
+    def _known(self) -> dict[tuple, tuple[Axes, ...] | None]:
+        return {}
+
+    @functools.cached_property
+    def _dims(self) -> Mapping[str, tuple[str, ...]]:
+        """The dims of each argument, by its place."""
+        return {a.place: tuple(d for d in self.program.dims_of(a.value) if d) for a in self.program.arguments}
 
     @functools.cached_property
     def _scanned(self) -> Dims:
@@ -199,10 +219,7 @@ class Roles:
     @functools.cached_property
     def _arguments(self) -> list[tuple[str, tuple[str, ...], int]]:
         program = self.program
-        return [
-            (a.place, tuple(d for d in program.dims_of(a.value) if d), program.value(a.value).nbytes)
-            for a in program.arguments
-        ]
+        return [(a.place, self._dims[a.place], program.value(a.value).nbytes) for a in program.arguments]
 
     def beside(self, computed: Parts) -> tuple[Extra, ...]:
         """Returns all that may be said beside what is computed, nothing first."""

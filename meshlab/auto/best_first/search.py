@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ...engine.gc_pause import paused
 from ...engine.specs.layout import Layout
 from ..request.answer import Found, Limits
 from .bounds import memory_bounds
@@ -152,8 +153,7 @@ class Search:
         Raises:
             Cancelled: the search was cancelled.
         """
-        yield from self.begin()
-        yield from self.proceed()
+        yield from paused(itertools.chain(self.begin(), self.proceed()))
 
     def begin(self) -> Iterator[Found]:
         """Prices the recipes, the best one with its axes in other orders too."""

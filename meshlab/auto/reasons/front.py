@@ -7,6 +7,7 @@ takes at least. With `exact` every point is searched for by itself, under a cap 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 
 from ...cost.machines.units import bytes_text, seconds_text
@@ -53,8 +54,12 @@ def front(prices: Iterable[Price], bound: float) -> tuple[FrontPoint, ...]:
         bound: seconds that every layout takes at least.
     """
     points: list[FrontPoint] = []
-    for price in sorted(prices, key=lambda price: (price.seconds, price.peak_bytes, price.rules)):
-        if not points or price.peak_bytes < points[-1].peak_bytes * (1 - _SAME):
+    for price in sorted(prices, key=lambda price: (price.seconds, price.rules)):
+        most = points[-1].peak_bytes * (1 - _SAME) if points else math.inf
+        # Arguments are known exactly, and are part of every peak: most layouts are beaten by theirs alone.
+        if price.plan.stored.argument_bytes < most and price.peak_bytes < most:
+            if points and points[-1].seconds == price.seconds:
+                points.pop()
             points.append(FrontPoint(price.layout, price.seconds, price.peak_bytes, min(bound, price.seconds)))
     return tuple(points)
 

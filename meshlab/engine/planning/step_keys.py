@@ -41,7 +41,7 @@ def reads(step: Step, original_of: Originals) -> tuple[Key, ...]:
         original_of: the originals of renames and tags, by number (`Program.original_of`).
     """
     if isinstance(step, Compute):
-        return keys(step.operation.inputs, step.operands, original_of)
+        return _of_compute(step, original_of)[0]
     if isinstance(step, Move):
         return ((original_of.get(step.value, step.value), step.start),)
     if isinstance(step, Materialise):
@@ -61,8 +61,20 @@ def makes(step: Step, original_of: Originals) -> tuple[Key, ...]:
         return ((step.operation.outputs[0], step.spec),)
     if isinstance(step, Iterated):
         return tuple([(result.value, result.outside) for result in step.results])
+    if isinstance(step, Compute):
+        return _of_compute(step, original_of)[1]
     assert not isinstance(step, Repeated), "repetitions are read written out: plan.steps"
     return keys(step.operation.outputs, step.results, original_of)
+
+
+def _of_compute(step: Compute, original_of: Originals) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """Returns the keys that a step reads and makes; kept with the step, which all plans of its program share."""
+    known = step.__dict__.get("_keys")
+    if known is None:
+        operation = step.operation
+        known = keys(operation.inputs, step.operands, original_of), keys(operation.outputs, step.results, original_of)
+        object.__setattr__(step, "_keys", known)
+    return known
 
 
 def entering(block: Block, inside: Inside, original_of: Originals) -> tuple[Key, ...]:
