@@ -16,9 +16,10 @@ from collections.abc import Iterator
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import meshlab as ml
-from meshlab.auto.best_first.pricer import Price
+from meshlab.auto.best_first.pricer import Price, Pricer
 from meshlab.auto.best_first.space import roles_of
 from meshlab.auto.brute_force import priced_layouts
+from meshlab.auto.request.answer import USUAL
 from meshlab.models.zoo import imported_models, models
 
 MOST_DIMS, FACTORS = 4, (64, 16, 4)
@@ -47,7 +48,7 @@ def programs(names: list[str]) -> Iterator[tuple[str, ml.Program]]:
     """Yields the programs with few dims, grown as far as they can be."""
     for model in (*models(), *imported_models()):
         program = model.trace()
-        free = len(program.dims) - len(roles_of(program, MESHES[1]).left_out)
+        free = len(program.dims) - len(roles_of(Pricer(program, MESHES[1], USUAL)).left_out)
         if (not names and free <= MOST_DIMS) or model.name in names:
             yield model.name, grown(program)
 

@@ -61,8 +61,8 @@ def priced_layouts(
     program: Program, mesh: Mesh, pin: LayoutLike = None, forbid: LayoutLike = None, scopes: Iterable[str] = ()
 ) -> Iterator[Price]:
     """Yields what every layout costs that a search for time or peak memory compares, recipes first."""
-    roles = roles_of(program, mesh, read_constraints(program, mesh, pin, forbid, scopes, everything=True))
-    pricer = Pricer(program, mesh, USUAL, roles.parameter_dims)
+    pricer = Pricer(program, mesh, USUAL)
+    roles = roles_of(pricer, read_constraints(program, mesh, pin, forbid, scopes, everything=True))
     layouts = [layout for _, recipe in recipes(program, mesh) if (layout := roles.constrained(recipe)) is not None]
     for layout in dict.fromkeys((*layouts, *map(roles.layout, roles.points()))):
         price = pricer.price(layout)

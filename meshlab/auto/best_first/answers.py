@@ -39,8 +39,8 @@ class NothingFits(MeshlabError):
 
 def search_of(asked: Asked, kind: Callable[..., Search] = Fastest) -> Search:
     """Returns a search that has not begun."""
-    roles = roles_of(asked.program, asked.mesh, asked.constraints)
-    return kind(roles, Pricer(asked.program, asked.mesh, asked.options, roles.parameter_dims), asked.limits)
+    pricer = Pricer(asked.program, asked.mesh, asked.options)
+    return kind(roles_of(pricer, asked.constraints), pricer, asked.limits)
 
 
 def answer_of(asked: Asked, search: Search, found: Found, method: str = BY_CLOCK) -> Answer:

@@ -1,6 +1,6 @@
 """What a layout costs: seconds by the plan's own clock, and the bytes of its donated peak.
 
-    pricer = Pricer(program, mesh, Options(), parameter_dims)
+    pricer = Pricer(program, mesh, Options())
     price = pricer.price(layout)        None where the layout is refused
     price.seconds                       `plan.time.estimate`
     price.peak_bytes                    `plan.memory.donated.peak_bytes`
@@ -21,9 +21,10 @@ from ...cost.workload.scenario import Options, Scenario, at_plan_sizes
 from ...engine.api.stages import Plan, Program
 from ...engine.errors import LayoutError
 from ...engine.planning.steps import Move
+from ...engine.programs.trained import trained
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
-from .roles import Dims
+from .extras import Dims
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,9 +94,11 @@ class Pricer:
         plans: the number of layouts that were planned.
     """
 
-    def __init__(self, program: Program, mesh: Mesh, options: Options, parameter_dims: Dims):
+    def __init__(self, program: Program, mesh: Mesh, options: Options):
         self.program, self.mesh, self.options, self.plans = program, mesh, options, 0
-        self._parameter_dims = parameter_dims
+        kinds = trained(program)
+        held = [program.arguments[position] for position in (*kinds.parameters, *kinds.state)]
+        self._parameter_dims = frozenset(d for a in held for d in program.dims_of(a.value) if d)
         self._known: dict[Layout, Price | None] = {}
 
     def price(self, layout: Layout) -> Price | None:

@@ -1,8 +1,9 @@
 """Makes the space of a search: which dims may be on which axes, and what of the rest may be stored otherwise.
 
 Left out, and named with the reason, are dims that no axis divides, that are scanned, that neither a matmul nor a
-parameter has; and, where there would be too many points, those with the least work. On a serial axis is what
-`ml.layouts.accumulate` puts there for a dim that no parameter has, where it can be planned alone.
+parameter has, nor much of the rest of the step (`importance`); and, where there would be too many points, those with
+the least work. On a serial axis is what `ml.layouts.accumulate` puts there for a dim that no parameter has, where it
+can be planned alone.
 """
 
 from __future__ import annotations
@@ -16,34 +17,39 @@ from ...engine.errors import LayoutError
 from ...engine.programs.axis_conflicts import axis_conflicts, scanned_dims
 from ...engine.programs.trained import trained
 from ...engine.programs.values import Argument
+from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...layouts.accumulation import accumulate
 from ..additive.work import amounts_of, matmuls
 from ..request.constraints import NONE, Constraints
 from .extras import Dims, Extras, Scope
+from .importance import shares
+from .pricer import Pricer
 from .roles import Roles
 
 # Points of what is computed, at most: bounds of so many are worked out in a second.
 _POINTS = 4_000_000
 # Sets of dims that one axis may split, at most, and sets of dims of parameters along which they are stored.
 _SETS, _ALONG = 2_000, 8
+# The share of a step that makes a dim worth a try which neither a matmul nor a parameter has.
+_LITTLE = 0.1
 # Sets of dims of a scope that may be given axes there, at most.
 _ONTO = 64
 
 
-def roles_of(program: Program, mesh: Mesh, constraints: Constraints = NONE) -> Roles:
+def roles_of(pricer: Pricer, constraints: Constraints = NONE) -> Roles:
     """Returns the space of a program on a mesh.
 
     Args:
-        program: the program.
-        mesh: the mesh; one serial axis is in the space.
+        pricer: of the program on the mesh; one serial axis is in the space.
         constraints: what every layout must satisfy.
     """
+    program, mesh = pricer.program, pricer.mesh
     axes = {axis: size for axis, size in mesh.devices.axes.items() if size > 1}
     kinds, arguments = trained(program), list(enumerate(program.arguments))
     parameters = tuple(a for position, a in arguments if position in kinds.parameters)
     state = tuple(a for position, a in arguments if position in kinds.state and any(program.dims_of(a.value)))
-    left_out = _left_out(program, axes, parameters, constraints)
+    left_out = _left_out(pricer, axes, parameters, constraints)
     most = min(_SETS, int(_POINTS ** (1 / max(1, len(axes)))))
     _, little = _sets(program, axes, left_out, constraints, most)
     left_out |= dict.fromkeys(little, "too little work, beside so many other dims")
@@ -62,10 +68,10 @@ def roles_of(program: Program, mesh: Mesh, constraints: Constraints = NONE) -> R
 
 
 def _left_out(
-    program: Program, axes: Mapping[str, int], parameters: Sequence[Argument], constraints: Constraints
+    pricer: Pricer, axes: Mapping[str, int], parameters: Sequence[Argument], constraints: Constraints
 ) -> dict[str, str]:
     """The dims that are never split, with the reason."""
-    reasons: dict[str, str] = {}
+    program, reasons = pricer.program, dict[str, str]()
     used = _worked_on(program).keys() | {d for a in parameters for d in program.dims_of(a.value)}
     pinned = frozenset(d for d, _ in constraints.splits)
     for dim, size in program.dims.items():
@@ -77,9 +83,11 @@ def _left_out(
             reasons[dim] = "scanned"
         elif not any(size % n == 0 for n in axes.values()):
             reasons[dim] = "no axis divides it"
-        elif dim not in used:
-            reasons[dim] = "no matmul and no parameter has it"
-    return reasons
+    others = [dim for dim in program.dims if dim not in used and dim not in pinned and dim not in reasons]
+    unsplit = pricer.price(Layout()) if others else None
+    share = {} if unsplit is None else shares(unsplit)
+    little = f"no matmul, no parameter, and less than {_LITTLE:.0%} of the rest has it"
+    return reasons | {dim: little for dim in others if share.get(dim, 0.0) < _LITTLE}
 
 
 def _worked_on(program: Program) -> Counter[str]:

@@ -98,7 +98,7 @@ def _decisions(search: Search, chosen: Layout) -> Iterator[tuple[str, Roles, Tes
         for axis in axes:
             if (dim, axis) not in constraints.splits and axis in roles.axes:
                 never = dataclasses.replace(constraints, forbidden=constraints.forbidden | {(dim, axis)})
-                without = roles_of(search.pricer.program, search.pricer.mesh, never)
+                without = roles_of(search.pricer, never)
                 yield f"`{dim}` off `{axis}`", without, lambda layout, d=dim, a=axis: a not in layout.rules.get(d, ())
     yield from _extras(roles, chosen)
     if len(chosen.places) > len(roles.extras.tags.keys() & chosen.places.keys()):

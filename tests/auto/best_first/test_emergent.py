@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
@@ -106,3 +107,28 @@ def test_expert_parallelism_for_experts() -> None:
     assert rules["experts"] == ("model",)
     assert set(rules["batch"]) == {"data", "model"}
     assert any(c.kind == "all-to-all" and c.axes == ("model",) for c in choice.plan.collectives)
+
+
+@pytest.mark.parametrize(("edges", "found"), [(2**12, "nodes"), (2**20, "edges")])
+def test_edges_of_a_graph_are_split_where_there_are_many(edges: int, found: str) -> None:
+    """No matmul and no parameter has them: messages are gathered along them, and added up, of each device's edges."""
+    nodes, width = 2**16, 60  # an odd width, which no axis divides
+
+    def loss(w, x, senders, receivers):
+        messages = jnp.take(jnp.tanh(x @ w), senders, axis=0)
+        return jnp.square(jax.ops.segment_sum(messages, receivers, num_segments=nodes)).mean()
+
+    def step(w, x, senders, receivers):
+        value, gradient = jax.value_and_grad(loss)(w, x, senders, receivers)
+        return value, w - 1e-3 * gradient
+
+    shapes = ((width, width), (nodes, width), (edges,), (edges,))
+    dtypes, names = ("float32", "float32", "int32", "int32"), ("hidden out", "nodes hidden", "edges", "edges")
+    arguments = (jax.ShapeDtypeStruct(*each) for each in zip(shapes, dtypes, strict=True))
+    program = ml.trace(step, *map(ml.named, arguments, names))
+    mesh = ml.mesh("v5e:2x4", data=8)
+    choice = ml.auto.layout(program, mesh)
+    assert choice.layout.rules == {found: ("data",)}
+    assert ("`edges` whole" in choice.proof.among) == (found == "nodes")
+    by_edges, by_nodes = (program.plan(mesh, f"{dim}:data").time.estimate for dim in ("edges", "nodes"))
+    assert (by_edges < by_nodes) == (found == "edges")

@@ -6,9 +6,11 @@ import pytest
 
 import meshlab as ml
 from benchmarks.techniques.steps import TWO_TOWERS
+from meshlab.auto.best_first.pricer import Pricer
 from meshlab.auto.best_first.roles import Point
 from meshlab.auto.best_first.space import roles_of
 from meshlab.auto.brute_force import priced_layouts
+from meshlab.auto.request.answer import USUAL
 from tests.auto.best_first.programs import grown, llama3, mixtral
 
 IN_TIME = ml.mesh("v5p:2x2x2", a=4, b=2, micro=ml.serial(4))
@@ -55,7 +57,7 @@ def test_micro_batches_where_memory_binds() -> None:
 
 def test_groups_go_with_the_batch() -> None:
     mesh = ml.mesh("v5p:2x2x2", data=8, micro=ml.serial(4))
-    roles = roles_of(mixtral(32), mesh)
+    roles = roles_of(Pricer(mixtral(32), mesh, USUAL))
     assert roles.extras.in_time == (frozenset({"batch", "groups"}),)
     computed = (frozenset({"batch", "groups"}),)
     for extra in roles.beside(computed):
