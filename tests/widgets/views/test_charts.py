@@ -16,7 +16,7 @@ from meshlab.widgets.render.palette import SOLID, TINT, VARIABLES
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.views.charts.kernels import decades, kernels_chart
 from meshlab.widgets.views.charts.losses import Losses, drawn_runs, drawn_steps, losses_chart
-from meshlab.widgets.views.charts.moments import highest, moments_chart
+from meshlab.widgets.views.charts.moments import NARROW, highest, moments_chart
 from meshlab.widgets.views.peak_memory import moments_view, phases_view
 from meshlab.widgets.views.roofline import roofline_view
 from meshlab.widgets.views.runs import job_view
@@ -55,6 +55,18 @@ def test_a_limit_that_is_near_is_a_line_with_its_name(explorer: Explorer) -> Non
     near = moments_chart(cast(Memory, smaller), [])["layout"]
     assert near["shapes"][-1]["y0"] < near["yaxis"]["range"][1]
     assert near["annotations"][-1]["text"].startswith("a device holds ")
+
+
+def test_names_of_narrow_phases_beside_each_other_stand_on_two_lines(explorer: Explorer) -> None:
+    explorer.on("v5e")
+    memory = explorer.plan.memory
+    steps = len(memory.timeline)
+    edges = (0, steps - 2, steps - 1, steps)
+    names = ("forward", "backward", "update")
+    phases = [{"name": n, "begin": a, "end": b} for n, a, b in zip(names, edges, edges[1:], strict=False)]
+    assert 1 / steps < NARROW
+    shifts = {each["text"]: each["yshift"] for each in moments_chart(memory, phases)["layout"]["annotations"]}
+    assert (shifts["forward"], shifts["backward"] > 0, shifts["update"]) == (0, True, 0)
 
 
 def test_of_many_steps_the_peak_is_drawn() -> None:

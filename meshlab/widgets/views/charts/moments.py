@@ -55,7 +55,7 @@ def moments_chart(memory: Memory, phases: Sequence[dict]) -> dict:
         "hovermode": "x",
         "shapes": [*(_border(phase) for phase in phases if phase["begin"]), *_limit_line(limit, top)],
         "annotations": [
-            *(_named(phase, len(points)) for phase in phases),
+            *_names(phases, len(points)),
             *_limit_name(limit, top, 2 * at < len(points)),
         ],
         "margin": {"l": 10, "r": 16, "t": 40, "b": 10},
@@ -103,12 +103,16 @@ def _border(phase: dict) -> dict:
     }
 
 
-def _named(phase: dict, steps: int) -> dict:
-    narrow = (phase["end"] - phase["begin"]) / steps < NARROW
-    last = phase["end"] == steps
-    place = {"x": phase["end"] - 1, "xanchor": "right"} if last else {"x": phase["begin"], "xanchor": "left"}
-    text = {"text": phase["name"], "showarrow": False, "font": {"color": SOFT}}
-    return place | text | {"yref": "paper", "y": 1, "yanchor": "bottom", "yshift": 15 if narrow else 0}
+def _names(phases: Sequence[dict], steps: int) -> list[dict]:
+    names, second = [], False
+    for phase in phases:
+        # Of two narrow ones beside each other one is on each line.
+        second = (phase["end"] - phase["begin"]) / steps < NARROW and not second
+        last = phase["end"] == steps
+        place = {"x": phase["end"] - 1, "xanchor": "right"} if last else {"x": phase["begin"], "xanchor": "left"}
+        text = {"text": phase["name"], "showarrow": False, "font": {"color": SOFT}}
+        names.append(place | text | {"yref": "paper", "y": 1, "yanchor": "bottom", "yshift": 15 if second else 0})
+    return names
 
 
 def _limit_line(limit: int, top: float) -> list[dict]:
