@@ -1,6 +1,6 @@
 """Holds what auto chooses for every model: no recipe is faster, and the plan is what the compiler makes of it.
 
-    python -m benchmarks.chosen [NAME …]            every model on four machines, beside every recipe
+    python -m benchmarks.chosen [NAME …]            every model, grown, on four machines, beside every recipe that fits
     python -m benchmarks.chosen --check [NAME …]    every model on 8 devices, the chosen plan checked: compiled and run
 
 A line each; the exit status is the number of failures. Samples run in the tests (`tests/auto/best_first/`).
@@ -9,6 +9,7 @@ A line each; the exit status is the number of failures. Samples run in the tests
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 
 import meshlab as ml
+from benchmarks.optima import grown
 from meshlab.auto.best_first.answers import TIED
 from meshlab.auto.best_first.recipes import recipes
 from meshlab.models.zoo import Model, imported_models, models
@@ -49,17 +51,29 @@ def main(arguments: list[str]) -> int:
 
 def beside_recipes(model: Model) -> Iterator[tuple[bool, str]]:
     """Searches on each machine, and prices every recipe."""
-    program = model.trace()
+    program = grown(model.trace())
     for on in MACHINES:
         mesh = ml.mesh(on, **AXES)
-        choice = ml.auto.layout(program, mesh, seconds=SECONDS)
-        best, name = min((program.plan(mesh, layout).time.estimate, name) for name, layout in recipes(program, mesh))
+        priced = ((name, program.plan(mesh, layout)) for name, layout in recipes(program, mesh))
+        fitting = [(plan.time.estimate, name) for name, plan in priced if plan.memory.donated.peak_bytes <= _most(mesh)]
+        best, name = min(fitting, default=(math.inf, "none fits"))
+        try:
+            choice = ml.auto.layout(program, mesh, seconds=SECONDS)
+        except ml.auto.NothingFits:
+            yield not fitting, f"{on:10} nothing fits, best recipe {best:.4g} s ({name})"
+            continue
         value = choice.proof.value
         proved = f"gap {choice.proof.gap:.1%}, {choice.proof.plans} plans, {choice.proof.seconds:.1f} s"
         yield (
             value <= best * (1 + TIED) * (1 + 1e-9),
             f"{on:10} {value:.4g} s, best recipe {best:.4g} s ({name}); {proved}",
         )
+
+
+def _most(mesh: ml.Mesh) -> float:
+    """The bytes that a peak may have in a search, as it is unless it is asked for otherwise."""
+    assert mesh.on is not None
+    return 0.9 * mesh.on.hardware.memory_bytes
 
 
 def checked(model: Model) -> Iterator[tuple[bool, str]]:
