@@ -120,9 +120,8 @@ def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
     with board.next_revision():
         choice(board, "machine").select_option(label="mine · 2x4")
     memory = board.show("memory")
-    expect(memory).to_contain_text(
-        f"✕ Does not fit: peak memory is {bytes_text(explorer.plan.memory.donated.peak_bytes)}, "
-    )
+    peak = bytes_text(explorer.plan.memory.donated.peak_bytes)
+    expect(memory).to_contain_text(f"✕ Does not fit: peak memory is {peak} with donate=True, ")
     expect(board.total("peak")).to_contain_text("✕ does not fit")
     expect(memory.locator("[data-role='parameters']")).to_be_visible()
     # The parts stand on the scale of the whole, which is said to be estimated.
