@@ -13,7 +13,8 @@ export const TERMS = {
   "all-gather": "Each device of a group has a slice; afterwards each has all of them.",
   "all-to-all": "Devices swap slices: a tensor that was sharded along one dim is sharded along another.",
   "collective-permute": "Each device sends its slice to one other device.",
-  "peak memory": "The most bytes that a device holds at any moment of a step.",
+  "peak memory":
+    "The most bytes that a device holds at any moment of a step; what is updated is written over (donate=True).",
   exposed: "Communication during which no kernel runs: the step waits for it.",
   overlapped: "Communication during which kernels run: it takes no time of its own.",
   sharded: "Split over a mesh axis: each device along it has another slice.",
