@@ -64,7 +64,8 @@ def layout(
         scopes: of "time" and "memory", globs of scopes, `["@core"]`, in which dims may give their axes to others.
         tolerance: of "time" and "memory", the share by which the answer may cost more than the best.
         exact: whether the very best is asked for; as `tolerance=0`.
-        seconds: of "time" and "memory", the seconds after which the best layout so far is returned, with its gap.
+        seconds: of "time" and "memory", the seconds after which the best layout so far is returned, with its gap; the
+            recipes of practice are priced in any case.
         options: assumptions about a run, as of `plan.time.given`: `{"attention": "flash", "prefetch": True}`.
         progress: called with a `Found`, the answer so far, whenever there is a better one or the search is further.
         cancel: ends the search soon after it is set, as a `threading.Event` can be from another thread.
