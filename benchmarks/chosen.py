@@ -28,6 +28,8 @@ MACHINES = ("v5e:2x4", "v5p:2x2x2", "h100:8", "a100:8")
 AXES = {"data": 2, "model": 4}
 # Seconds of a search: of small models most end before.
 SECONDS = 5.0
+# The share of a device's memory that recipes and layouts may take.
+MEMORY = 0.9
 
 
 def main(arguments: list[str]) -> int:
@@ -55,10 +57,11 @@ def beside_recipes(model: Model) -> Iterator[tuple[bool, str]]:
     for on in MACHINES:
         mesh = ml.mesh(on, **AXES)
         priced = ((name, program.plan(mesh, layout)) for name, layout in recipes(program, mesh))
-        fitting = [(plan.time.estimate, name) for name, plan in priced if plan.memory.donated.peak_bytes <= _most(mesh)]
+        most = MEMORY * mesh.on.hardware.memory_bytes if mesh.on else 0.0
+        fitting = [(plan.time.estimate, name) for name, plan in priced if plan.memory.donated.peak_bytes <= most]
         best, name = min(fitting, default=(math.inf, "none fits"))
         try:
-            choice = ml.auto.layout(program, mesh, seconds=SECONDS)
+            choice = ml.auto.layout(program, mesh, memory=MEMORY, seconds=SECONDS)
         except ml.auto.NothingFits:
             yield not fitting, f"{on:10} nothing fits, best recipe {best:.4g} s ({name})"
             continue
@@ -68,12 +71,6 @@ def beside_recipes(model: Model) -> Iterator[tuple[bool, str]]:
             value <= best * (1 + TIED) * (1 + 1e-9),
             f"{on:10} {value:.4g} s, best recipe {best:.4g} s ({name}); {proved}",
         )
-
-
-def _most(mesh: ml.Mesh) -> float:
-    """The bytes that a peak may have in a search, as it is unless it is asked for otherwise."""
-    assert mesh.on is not None
-    return 0.9 * mesh.on.hardware.memory_bytes
 
 
 def checked(model: Model) -> Iterator[tuple[bool, str]]:

@@ -1,7 +1,7 @@
 """How much of a step has a dim: in seconds of kernels, and in bytes at the peak, of the plan that splits nothing.
 
-    edges [of a graph network: gathers and sums]      0.69
-    half [of rotary positions, in Llama 3 8B]         0.003
+    edges [of a graph network: gathers and sums]      most of the step
+    half [of rotary positions, in Llama 3 8B]         less than a hundredth
 
 What has a small share gains a small share at most where it is split, so that a search may leave it whole.
 """

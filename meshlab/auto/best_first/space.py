@@ -1,7 +1,7 @@
 """Makes the space of a search: which dims may be on which axes, and what of the rest may be stored otherwise.
 
 Left out, and named with the reason, are dims that no axis divides, that are scanned, that neither a matmul nor a
-parameter has, nor much of the rest of the step (`importance`); and, where there would be too many points, those with
+parameter has, nor much of the step (`importance`); and, where there would be too many points, those with
 the least work. On a serial axis is what `ml.layouts.accumulate` puts there for a dim that no parameter has, where it
 can be planned alone.
 """
@@ -86,7 +86,7 @@ def _left_out(
     others = [dim for dim in program.dims if dim not in used and dim not in pinned and dim not in reasons]
     unsplit = pricer.price(Layout()) if others else None
     share = {} if unsplit is None else shares(unsplit)
-    little = f"no matmul, no parameter, and less than {_LITTLE:.0%} of the rest has it"
+    little = f"neither a matmul nor a parameter has it, and less than {_LITTLE:.0%} of the step does"
     return reasons | {dim: little for dim in others if share.get(dim, 0.0) < _LITTLE}
 
 

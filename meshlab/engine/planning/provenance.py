@@ -17,8 +17,8 @@ That one plan stands for those of all layouts because whatever may be split, or 
 of sums over different dims that are added up the result is one over all of them, since two dims may be on one axis; and
 an axis that propagates under one layout, and is in use under another, splits what it may split.
 
-A set that is too large costs time; one that is too small would make the tables wrong, which `ml.auto.layout` notices,
-since it plans what it returns.
+A set that is too large costs time. One that is too small would make the tables wrong: `ml.auto.layout` notices that in
+the layout that it returns, which it plans, and of all others the tests hold the sets against plans.
 """
 
 from __future__ import annotations

@@ -7,6 +7,10 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
+from meshlab.auto.best_first.importance import shares
+from meshlab.auto.best_first.pricer import Pricer
+from meshlab.auto.best_first.space import roles_of
+from meshlab.auto.request.answer import USUAL
 from meshlab.models.language import moe
 from meshlab.models.parts import training
 from meshlab.models.parts.initial import shapes
@@ -112,7 +116,7 @@ def test_expert_parallelism_for_experts() -> None:
 @pytest.mark.parametrize(("edges", "found"), [(2**12, "nodes"), (2**20, "edges")])
 def test_edges_of_a_graph_are_split_where_there_are_many(edges: int, found: str) -> None:
     """No matmul and no parameter has them: messages are gathered along them, and added up, of each device's edges."""
-    nodes, width = 2**16, 60  # an odd width, which no axis divides
+    nodes, width = 2**16, 60  # a width that the axis does not divide
 
     def loss(w, x, senders, receivers):
         messages = jnp.take(jnp.tanh(x @ w), senders, axis=0)
@@ -127,8 +131,23 @@ def test_edges_of_a_graph_are_split_where_there_are_many(edges: int, found: str)
     arguments = (jax.ShapeDtypeStruct(*each) for each in zip(shapes, dtypes, strict=True))
     program = ml.trace(step, *map(ml.named, arguments, names))
     mesh = ml.mesh("v5e:2x4", data=8)
+    assert (share(program, mesh, "edges") > 0.5) == (found == "edges")
     choice = ml.auto.layout(program, mesh)
     assert choice.layout.rules == {found: ("data",)}
     assert ("`edges` whole" in choice.proof.among) == (found == "nodes")
     by_edges, by_nodes = (program.plan(mesh, f"{dim}:data").time.estimate for dim in ("edges", "nodes"))
     assert (by_edges < by_nodes) == (found == "edges")
+
+
+def share(program: ml.Program, mesh: ml.Mesh, dim: str) -> float:
+    """How much of the step that splits nothing has a dim."""
+    unsplit = Pricer(program, mesh, USUAL).price(ml.Layout.of(""))
+    assert unsplit is not None
+    return shares(unsplit)[dim]
+
+
+def test_what_little_of_a_step_has_is_left_whole() -> None:
+    mesh = ml.mesh("v5p:4x4x4", data=16, model=4)
+    assert share(llama3(), mesh, "half") < 0.01
+    assert "half" in roles_of(Pricer(llama3(), mesh, USUAL)).left_out
+    assert share(llama3(), mesh, "seq") > 0.5

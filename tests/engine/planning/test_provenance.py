@@ -73,13 +73,15 @@ def test_no_other_dim_changes_what_is_sent_in_awkward_programs(name):
     assert sum(checked(awkward.program(name), axes, seed=2, layouts=6) for axes in MESHES)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_no_other_dim_changes_what_is_sent_in_random_programs(seed):
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_no_other_dim_changes_what_is_sent_in_random_programs(first):
     """Of renames, merged dims, scans, branches, checkpoints, shifts and what else the grammar has."""
-    numbers = [random.Random(8 * seed + i).randrange(100_000) for i in range(8)]
-    program = ml.trace(grammar.with_gradients(numbers), grammar.ARGS)
-    for axes in MESHES:
-        checked(program, axes, seed)
+    count = 0
+    for seed in range(first, first + 10):
+        numbers = [random.Random(8 * seed + i).randrange(100_000) for i in range(8)]
+        program = ml.trace(grammar.with_gradients(numbers), grammar.ARGS)
+        count += sum(checked(program, axes, seed) for axes in MESHES)
+    assert count > 50
 
 
 def test_a_sum_follows_from_what_it_is_over_and_sums_of_sums_from_all_of_them():
