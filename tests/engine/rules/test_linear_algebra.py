@@ -29,6 +29,12 @@ def unsigned(*parts):
     return [jnp.abs(part) for part in parts]
 
 
+def schur(x):
+    """The eigenvalues come in an order that a rounding can change, and with them the columns of the form's basis."""
+    form, basis = lax.linalg.schur(symmetric(x))
+    return jnp.sort(jnp.diagonal(form, axis1=-2, axis2=-1), -1), basis @ form @ jnp.swapaxes(basis, -1, -2)
+
+
 ALONE = {
     "cholesky": lambda x: jnp.linalg.cholesky(symmetric(x)),
     "lu": lax.linalg.lu,
@@ -37,7 +43,7 @@ ALONE = {
     "eigh": lambda x: unsigned(*jnp.linalg.eigh(symmetric(x))),
     "svd": lambda x: unsigned(*jnp.linalg.svd(x)),
     "eigenvalues": lambda x: jnp.sort(jnp.linalg.eigvals(x).real, -1),
-    "schur": lambda x: unsigned(*lax.linalg.schur(symmetric(x))),
+    "schur": schur,
     "hessenberg": lax.linalg.hessenberg,
     "tridiagonal": lambda x: lax.linalg.tridiagonal(symmetric(x), lower=True)[1:3],
     "product": lambda x: lax.linalg.symmetric_product(x, symmetric(x), symmetrize_output=True),
