@@ -73,7 +73,7 @@ notebooks: $(VENV)/.dev ## Execute every notebook
 	@$(PYTEST) -m notebook
 
 browser: system ## Browser tests: JupyterLab in a real Chromium
-	@$(PYTEST) -m browser
+	@MESHLAB_PICTURES=1 $(PYTEST) -m browser
 
 compilers: $(VENV)/.dev $(VENV)/.compilers ## What TPU and GPU compilers make of plans, into docs/accuracy.md and techniques.md (resumable, three hours)
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.compilers --write docs/accuracy.md

@@ -6,6 +6,7 @@ never touch an accelerator, so that they mean the same on every machine.
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import sys
@@ -24,6 +25,9 @@ from meshlab.engine.devices import QUICK_COMPILES
 os.environ.setdefault("XLA_FLAGS", QUICK_COMPILES)
 
 jax.config.update("jax_num_cpu_devices", 8)
+
+# A process of tests holds thousands of programs: they are looked through for garbage less often.
+gc.set_threshold(50_000)
 
 # Nothing here is timed by hypothesis: on two shared cores a deadline would only measure the neighbours.
 hypothesis.settings.register_profile("local", deadline=None, print_blob=True)

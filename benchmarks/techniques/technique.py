@@ -146,7 +146,11 @@ class Technique:
             size: one of the step's.
             mesh: another than the row's, of the same axes.
         """
-        program, on = self.step.program(size), mesh or self.mesh
+        return self.planned(self.step.program(size), mesh)
+
+    def planned(self, program: ml.Program, mesh: ml.Mesh | None = None) -> ml.Plan:
+        """Plans a step that was traced under the layout: the row's of any size or width."""
+        on = mesh or self.mesh
         layout = eval(self.written, {"ml": ml, "program": program, "mesh": on})
         return program.plan(on, layout)
 

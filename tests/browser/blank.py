@@ -19,7 +19,7 @@ from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.library import library_answer
 from meshlab.widgets.notebook.protocol import answer, shared_state
 from tests.browser.board import Board
-from tests.browser.page import ARTIFACTS, DEADLINE
+from tests.browser.page import ARTIFACTS, DEADLINE, PICTURES
 
 MODEL = """
 const traits = INITIAL, listeners = {};
@@ -134,12 +134,11 @@ class BlankPage:
         for content in unread:
             self.view.evaluate("answer => window.hear(answer)", self._to_python(content))
 
-    def shot(self, name: str, full: bool = False) -> Path:
-        """Keeps a picture of the page among the artefacts of the test run."""
-        ARTIFACTS.mkdir(exist_ok=True)
-        path = ARTIFACTS / f"board-{name}.png"
-        self.view.screenshot(path=str(path), full_page=full)
-        return path
+    def shot(self, name: str, full: bool = False) -> None:
+        """Keeps a picture of the page among the artefacts of the test run, if pictures are asked for."""
+        if PICTURES:
+            ARTIFACTS.mkdir(exist_ok=True)
+            self.view.screenshot(path=str(ARTIFACTS / f"board-{name}.png"), full_page=full)
 
     def assert_clean(self) -> None:
         """Raises if the page logged an error."""

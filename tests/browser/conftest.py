@@ -92,5 +92,5 @@ def notebook_page(
     yield open_page
     for page in pages:
         if request.node.stash.get(FAILED, False):
-            page.shot(f"failed-{request.node.name}")
+            page.picture(f"failed-{request.node.name}")
         page.close()

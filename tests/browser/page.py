@@ -11,6 +11,7 @@ before the session is ready would leave a dialog open for good, and `evaluate` o
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ from tests.browser.server import Server
 # Milliseconds after which what is waited for is taken never to come: long, for a machine may have other work.
 DEADLINE = 60_000
 ARTIFACTS = Path(__file__).parent / "artifacts"
+# Pictures are for people: each takes a moment, and is taken where somebody wants to look.
+PICTURES = bool(os.environ.get("MESHLAB_PICTURES"))
 
 READY = """() => {
     const panel = window.jupyterapp?.shell?.currentWidget;
@@ -141,8 +144,13 @@ class NotebookPage:
         assert answer.get("status") == "ok", f"the kernel, asked for `{expression}`, answered:\n{_traceback(answer)}"
         return ast.literal_eval(answer["data"]["text/plain"])
 
-    def shot(self, name: str, locator: Any = None) -> Path:
-        """Keeps a picture of the page, or of one part of it, among the artefacts of the test run."""
+    def shot(self, name: str, locator: Any = None) -> None:
+        """Keeps a picture of the page, or of one part of it, among the artefacts, if pictures are asked for."""
+        if PICTURES:
+            self.picture(name, locator)
+
+    def picture(self, name: str, locator: Any = None) -> Path:
+        """Takes a picture of the page, or of one part of it, in any case."""
         path = ARTIFACTS / f"{self.name}-{name}.png"
         (locator or self.view).screenshot(path=str(path))
         return path

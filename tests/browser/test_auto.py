@@ -313,8 +313,7 @@ def test_pins_are_said_before_and_after_the_search(open_board, explorer: Explore
     expect(panel.locator(".mlb-sought-head")).to_contain_text("with batch:a pinned")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [600, 1112])
+@pytest.mark.parametrize(("width", "theme"), [(600, "light"), (1112, "dark")])
 def test_it_reads_well_and_is_accessible(open_board, theme: str, width: int) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")

@@ -120,8 +120,7 @@ def test_what_is_unfolded_on_one_side_is_on_the_other(open_board, explorer: Expl
     expect(side(panel, "mine").locator('[data-disclosure="stored"]')).to_have_attribute("open", "")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [600, 1000, 1112])
+@pytest.mark.parametrize(("width", "theme"), [(600, "light"), (1000, "dark"), (1112, "light")])
 def test_it_reads_well_and_is_accessible(open_board, explorer: Explorer, theme: str, width: int) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")

@@ -139,8 +139,7 @@ def test_a_card_whose_costs_are_not_known_follows(
     expect(panel.locator("[data-dot]")).to_have_count(2)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [600, 1112])
+@pytest.mark.parametrize(("width", "theme"), [(600, "light"), (1112, "dark")])
 def test_it_reads_well_and_is_accessible(open_board, explorer: Explorer, theme: str, width: int) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")

@@ -53,20 +53,20 @@ def inside(one: list[float], other: list[float], by: float = 0.5) -> bool:
     return all(one[i] >= other[i] - by and one[i + 2] <= other[i + 2] + by for i in (0, 1))
 
 
-@pytest.mark.parametrize("pair", [False, True], ids=["alone", "beside"])
 @pytest.mark.parametrize(
-    "axes",
+    ("axes", "pair"),
     [
-        {"data": 2},
-        {"data": 2, "model": 4},
-        {"data": 2, "fsdp": 2, "expert": 2, "model": 2},
-        {"data": 8, "model": 8},
-        {"data": 4, "model": 16},
-        {"data": 8, "fsdp": 8, "model": 8},
-        {"data": 64, "model": 64},
-        {"data": 256, "model": 256},
+        ({"data": 2}, True),
+        ({"data": 2, "model": 4}, False),
+        ({"data": 2, "model": 4}, True),
+        ({"data": 2, "fsdp": 2, "expert": 2, "model": 2}, False),
+        ({"data": 8, "model": 8}, True),
+        ({"data": 4, "model": 16}, False),
+        ({"data": 8, "fsdp": 8, "model": 8}, True),
+        ({"data": 64, "model": 64}, False),
+        ({"data": 256, "model": 256}, True),
     ],
-    ids=lambda axes: "x".join(map(str, axes.values())),
+    ids=lambda each: "x".join(map(str, each.values())) if isinstance(each, dict) else "beside" if each else "alone",
 )
 def test_nothing_overlaps_and_nothing_is_cut(open_board, explorer: Explorer, axes: dict[str, int], pair: bool) -> None:
     if pair:

@@ -16,7 +16,7 @@ def test_runs_a_notebook_and_asks_its_kernel(notebook_page):
     expect(page.view.locator("#seen-by-the-browser")).to_have_text("drawn")
     assert page.python("answer") == {"six times seven": 42}
     assert [output["text"] for output in page.outputs("stream")] == ["printed\n"]
-    assert page.shot("seen").stat().st_size > 10_000
+    assert page.picture("seen").stat().st_size > 10_000
     page.assert_clean()
 
 

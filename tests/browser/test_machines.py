@@ -233,8 +233,7 @@ def test_a_recalled_figure_is_not_said_to_come_from_its_source(open_board, explo
     assert "recalled, not looked up in its source: " in (part.get_attribute("title") or "")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("machine", ["v5p", "h100"])
+@pytest.mark.parametrize(("machine", "theme"), [("v5p", "light"), ("h100", "dark")])
 def test_it_is_accessible(open_board, explorer: Explorer, theme: str, machine: str) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")

@@ -31,8 +31,7 @@ def explorer() -> Explorer:
     return shown
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [600, 1000, 1128])
+@pytest.mark.parametrize(("width", "theme"), [(600, "light"), (1000, "dark"), (1128, "light")])
 def test_a_layout_with_other_losses_is_flagged(open_board, width: int, theme: str) -> None:
     board: BlankBoard = open_board(width=width, theme=theme)
     panel = board.show("run")

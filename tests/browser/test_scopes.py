@@ -9,7 +9,6 @@ import meshlab as ml
 from meshlab.models import zoo
 from meshlab.widgets.explorer import Explorer, explore
 from tests.browser.board import TRAY
-from tests.browser.page import ARTIFACTS
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def test_a_scope_has_a_column_once_it_is_opened(open_board, explorer: Explorer) 
     }
     expect(board.zone("model", "@core").locator("[data-inherited='seq']")).to_have_count(0)
     expect(board.blank.view.get_by_role("button", name="@core: seq unsharded × (remove this rule)")).to_be_visible()
-    board.blank.view.screenshot(path=str(ARTIFACTS / "scopes.png"))
+    board.blank.shot("scopes")
 
 
 def test_a_scope_is_opened_by_keyboard(open_board, explorer: Explorer) -> None:

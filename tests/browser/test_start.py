@@ -1,15 +1,25 @@
-"""The start notebook as its reader meets it: opened, run, a chip dragged by mouse and another by keyboard, trained."""
+"""The start notebook as its reader meets it: opened, run, a chip dragged by mouse and another by keyboard, trained.
+
+It is run once. What is refused changes nothing, and the last section has a board of its own.
+"""
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.board import TRAY, Board
+from tests.browser.page import NotebookPage, new_context
+
+
+@pytest.fixture(scope="module")
+def page(chromium, lab):
+    page = NotebookPage(new_context(chromium), lab, "00_start.ipynb")
+    page.run_all()
+    yield page
+    page.close()
 
 
 @pytest.fixture
-def board(notebook_page):
-    page = notebook_page("00_start")
-    page.run_all()
+def board(page):
     return Board(page)
 
 
@@ -17,8 +27,22 @@ def layout(page):
     return page.python("explorer.layout.to_dict()")
 
 
-def test_dragging_replans_and_running_trains(board):
-    page = board.page
+def test_an_illegal_drop_is_refused_before_it_happens(board, page):
+    before = board.revision
+    board.press("classes")
+    board.move_to("data")
+    expect(board.zone("data")).to_have_attribute("data-state", "refused")
+    expect(board.note("data")).to_have_text("✕")
+    expect(board.status).to_contain_text("10")
+    page.shot("refused", board.root)
+    board.mouse.up()
+    assert layout(page) == {}
+    assert board.revision == before
+    assert board.zone(TRAY).locator('[data-dim="classes"]').count() == 1
+    page.assert_clean()
+
+
+def test_dragging_replans_and_running_trains(board, page):
     assert layout(page) == {}
     assert board.collectives == []
     board.root.scroll_into_view_if_needed()
@@ -68,25 +92,7 @@ def test_dragging_replans_and_running_trains(board):
     page.assert_clean()
 
 
-def test_an_illegal_drop_is_refused_before_it_happens(board):
-    page = board.page
-    before = board.revision
-    board.press("classes")
-    board.move_to("data")
-    expect(board.zone("data")).to_have_attribute("data-state", "refused")
-    expect(board.note("data")).to_have_text("✕")
-    expect(board.status).to_contain_text("10")
-    page.shot("refused", board.root)
-    board.mouse.up()
-    assert layout(page) == {}
-    assert board.revision == before
-    assert board.zone(TRAY).locator('[data-dim="classes"]').count() == 1
-    page.assert_clean()
-
-
-def test_gradients_are_accumulated_by_one_drag(notebook_page):
-    page = notebook_page("00_start")
-    page.run_all()
+def test_gradients_are_accumulated_by_one_drag(page):
     board = Board(page, number=1)
     board.root.scroll_into_view_if_needed()
     expect(board.root.locator("[data-axis-row='micro']")).to_contain_text("×4 in time")

@@ -1,5 +1,6 @@
 """Every technique of docs/techniques.md sends what its formulas say, planned and compiled, and changes no result."""
 
+import functools
 from pathlib import Path
 
 import jax
@@ -13,11 +14,13 @@ from benchmarks.techniques.table import ROWS, page, steps
 from benchmarks.techniques.technique import found
 from meshlab.cost.machines.installed_compilers import CompilerError, check_installed
 from meshlab.engine.verifying.check import compare
+from tests.widened import widened
 
 PAGE = Path(__file__).parents[2] / "docs" / "techniques.md"
 EACH = pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 # Meshes of other sizes: how many devices a first axis of 8, 4 and 2 has instead, and a later one.
 OTHERS = {8: 4, 4: 2, 2: 4}, {4: 2, 2: 2}
+STEPS = 3
 
 
 def test_the_page_has_what_the_command_writes():
@@ -54,21 +57,35 @@ def test_formulas_are_the_plan(row, size, other):
 
 
 @EACH
-def test_the_compiled_program_is_the_plan_and_three_steps_are_those_of_one_device(row):
-    plan = row.plan()
-    report = plan.check()
+def test_the_compiled_program_is_the_plan(row):
+    report = row.plan().check()
     assert report.ok, report
     assert not report.merged
-    data = row.step.model(row.step.sizes["small"]).data(0)
-    expected, result = (after(step, plan.program, data) for step in (jax.jit(plan.program.fn), plan.run))
-    for place, error, tolerance in compare(plan.program, expected, result):
-        assert error <= tolerance, place
 
 
-def after(step, program, data, steps=3):
+@EACH
+def test_three_steps_are_those_of_one_device(row):
+    """In float64: in float32 AdamW multiplies what is rounded otherwise, on some processors beyond any tolerance."""
+    with jax.enable_x64(True):
+        program, data, expected = wide(row.step)
+        result = after(row.planned(program).run, program, data)
+    for place, error, _ in compare(program, expected, result):
+        assert error < 1e-11, place
+
+
+@functools.cache
+def wide(step):
+    """A step in float64, its arguments, and what it gives on one device."""
+    model = step.model(step.sizes["small"])
+    program = ml.trace(model.step, *widened(model.shapes), carry=model.carry)
+    data = widened(model.data(0))
+    return program, data, after(jax.jit(program.fn), program, data)
+
+
+def after(step, program, data):
     """The outputs of the last of several steps, each of which begins with what the one before carries."""
     arguments, outputs = list(data), ()
-    for _ in range(steps):
+    for _ in range(STEPS):
         outputs = jax.tree.map(np.asarray, step(*arguments))
         for number, parameter in enumerate(program.parameters):
             if parameter in program.carry:

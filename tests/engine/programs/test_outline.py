@@ -89,7 +89,7 @@ PROGRAMS = {
     "llama": llama_step,
 }
 # So many layouts are planned; the first few of them are compiled as well.
-COUNTS = {"net": (60, 4), "accumulated": (40, 2), "edges": (20, 3), "recomputed": (40, 2), "llama": (20, 2)}
+COUNTS = {"net": (60, 4), "accumulated": (40, 2), "edges": (20, 3), "recomputed": (40, 2), "llama": (8, 1)}
 
 
 def both(program, mesh, layout):
