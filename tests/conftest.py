@@ -10,6 +10,7 @@ import gc
 import os
 import pathlib
 import sys
+from collections.abc import Iterator
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 # `make test` installs the TPU and GPU compilers where only compile_for's own process finds them.
@@ -18,6 +19,7 @@ if (_compilers := pathlib.Path(sys.prefix, "compilers")).is_dir():
 
 import hypothesis
 import jax
+import pytest
 
 from meshlab.engine.devices import QUICK_COMPILES
 
@@ -33,3 +35,11 @@ gc.set_threshold(50_000)
 hypothesis.settings.register_profile("local", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True, max_examples=50)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture(scope="module")
+def own_heap() -> Iterator[None]:
+    """What other tests have left is not looked through where garbage is collected before each measurement."""
+    gc.freeze()
+    yield
+    gc.unfreeze()

@@ -12,6 +12,8 @@ from benchmarks.beside import measure as drops_beside
 from benchmarks.planning import subjects as subjects_of_planning
 from benchmarks.timing import Sample, table, timed
 
+pytestmark = pytest.mark.usefixtures("own_heap")
+
 PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
 
 

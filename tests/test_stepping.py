@@ -11,6 +11,8 @@ from benchmarks import stepping
 from benchmarks.stepping import Race, geometric_mean, median_interval
 from meshlab.models import zoo
 
+pytestmark = pytest.mark.usefixtures("own_heap")
+
 MODELS = {model.name: model for model in zoo.models()}
 
 

@@ -8,7 +8,7 @@ import { Asking } from "./asking.js";
 import { Channel } from "./channel.js";
 import { Charts } from "./charts.js";
 import { nothingChosen } from "./chosen.js";
-import { h, prose, redraw } from "./dom.js";
+import { h, redraw } from "./dom.js";
 import { followTracing } from "./edit.js";
 import { drawSave } from "./export.js";
 import { nextLegal, verdict, zoneName } from "./hand.js";
@@ -28,6 +28,7 @@ import { deviceText, paintSelection, select } from "./selection.js";
 import { doneText, grabbedText, HOW, priceText, totalsText } from "./sentences.js";
 import { freeze, isUnderWay, rememberStop, showSilence } from "./silence.js";
 import { Stage } from "./stage.js";
+import { speak } from "./status.js";
 import { explain } from "./terms.js";
 import { drawDetail, drawTimeline } from "./timeline.js";
 import { findDims } from "./tray.js";
@@ -269,16 +270,7 @@ export class Board {
    * @param {Node[]} [more] what stands behind it, such as a button
    */
   say(text, mood = "plain", more = []) {
-    const { status } = this.panels;
-    status.setAttribute("data-mood", mood);
-    // What is there already is not read out again.
-    const same = status.textContent === text.replaceAll("`", "");
-    if (!same || more.length) redraw(status, prose(text), more);
-    // A sentence that is longer than its place is scrolled, by keyboard too; asked in the frame, it lays out nothing anew.
-    requestAnimationFrame(() => {
-      if (status.scrollHeight > status.clientHeight) status.setAttribute("tabindex", "0");
-      else status.removeAttribute("tabindex");
-    });
+    speak(this.panels.status, text, mood, more);
   }
 
   /**

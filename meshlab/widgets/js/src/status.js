@@ -1,0 +1,22 @@
+// @ts-check
+/** The status line, which screen readers read out. */
+import { prose, redraw } from "./dom.js";
+
+/**
+ * Says something.
+ * @param {HTMLElement} line
+ * @param {string} text
+ * @param {"plain" | "done" | "refused"} mood
+ * @param {Node[]} more what stands behind it, such as a button
+ */
+export function speak(line, text, mood, more) {
+  line.setAttribute("data-mood", mood);
+  // What is there already is not read out again.
+  const same = line.textContent === text.replaceAll("`", "");
+  if (!same || more.length) redraw(line, prose(text), more);
+  // A sentence that is longer than its place is scrolled, by keyboard too; asked in the frame, it lays out nothing anew.
+  requestAnimationFrame(() => {
+    if (line.scrollHeight > line.clientHeight) line.setAttribute("tabindex", "0");
+    else line.removeAttribute("tabindex");
+  });
+}
