@@ -25,6 +25,7 @@ FAILED = pytest.StashKey[bool]()
 expect.set_options(timeout=DEADLINE)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what is in this folder, and keeps it in one process: two JupyterLabs would only slow each other."""
     for item in items:

@@ -20,6 +20,11 @@ def test_runs_a_notebook_and_asks_its_kernel(notebook_page):
     page.assert_clean()
 
 
+def test_all_that_drives_a_browser_runs_in_one_process(request):
+    """Where tests are shared out among processes."""
+    assert request.node.nodeid.endswith("@browser") == request.config.getoption("loadgroup", False)
+
+
 def test_notices_failures(notebook_page):
     page = notebook_page(HERE / "notebooks" / "failing.py")
     with pytest.raises(AssertionError, match=r"cell 0:\n(.*\n)*.*ZeroDivisionError"):
