@@ -149,7 +149,7 @@ class Technique:
         return self.planned(self.step.program(size), mesh)
 
     def planned(self, program: ml.Program, mesh: ml.Mesh | None = None) -> ml.Plan:
-        """Plans a step that was traced under the layout: the row's of any size or width."""
+        """Plans the row's step, traced at any size or width, under its layout."""
         on = mesh or self.mesh
         layout = eval(self.written, {"ml": ml, "program": program, "mesh": on})
         return program.plan(on, layout)

@@ -68,8 +68,7 @@ def test_a_batch_norm_is_refused_with_both_lines(name):
         assert problem.fix.startswith("Take `batch` off `micro`")
 
 
-# The page has all of them.
-@pytest.mark.parametrize("name", SHRINKING[::2])
+@pytest.mark.parametrize("name", SHRINKING)
 def test_temporary_memory_falls(name):
     row = serial.row(MODELS[name])
     assert row.temporaries[0] > row.temporaries[1] > row.temporaries[2]
