@@ -11,10 +11,12 @@ TESTS    :=
 SEED       := 0
 ENDS_TESTS := tests/engine/test_jax_compat.py tests/test_tested.py tests/auto/test_choice.py tests/test_notebooks.py
 PYTEST   := $(BIN)/python -m pytest
+# A file stays in one process, which makes its fixtures once.
+SUITE    := $(PYTEST) -n $(WORKERS) --dist loadgroup
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test check lint format types js unit notebooks browser pictures bench busy compilers presets techniques serial newest oldest sweep constraints clean system
+.PHONY: help lab test nightly check lint format types js unit notebooks browser pictures bench busy compilers presets techniques serial newest oldest sweep constraints clean system
 
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -47,8 +49,15 @@ system: $(VENV)/.dev
 lab: $(VENV)/.notebook ## Open the notebooks in JupyterLab (LAB_ARGS="--no-browser --port 8888")
 	@$(BIN)/meshlab lab $(LAB_ARGS)
 
-test: check system $(VENV)/.compilers ## Everything: lint, types, JavaScript, unit tests, notebooks, browser
-	@$(PYTEST) -n $(WORKERS) --dist loadgroup $(TESTS)
+test: ## Lint, types, JavaScript, unit tests, notebooks, browser; of the largest a share (tests/share.py)
+	@$(MAKE) --no-print-directory -j2 system $(VENV)/.compilers
+	@sh scripts/beside.sh "$(MAKE) --no-print-directory check" $(SUITE) $(TESTS)
+
+nightly: ## Everything: all cases of all tests, both ends of the versions, and many layouts of each model (hours)
+	@MESHLAB_SHARE=all $(MAKE) test
+	@$(MAKE) newest oldest
+	@$(BIN)/python -m meshlab.verify --each 12 --seed $$(date +%Y%m%d) --journal sweep.jsonl
+	@$(BIN)/python -m meshlab.verify --serial --each 4 --seed $$(date +%Y%m%d) --journal sweep.jsonl
 
 check: lint types js ## Everything that runs no code: lint, format, types, JavaScript
 
@@ -67,7 +76,7 @@ js: $(VENV)/.dev ## The page's JavaScript: its tests; where npm is there types, 
 	@sh scripts/check_js.sh meshlab/widgets/js "$(CURDIR)/$(BIN)/python"
 
 unit: $(VENV)/.dev $(VENV)/.compilers ## Unit tests: no notebook, no browser
-	@$(PYTEST) -n $(WORKERS) -m "not browser and not notebook" $(TESTS)
+	@$(SUITE) -m "not browser and not notebook" $(TESTS)
 
 notebooks: $(VENV)/.dev ## Execute every notebook
 	@$(PYTEST) -m notebook
@@ -91,7 +100,7 @@ techniques: $(VENV)/.dev ## What each technique of the literature sends, into do
 	@$(BIN)/python -m benchmarks.techniques docs/techniques.md
 
 busy: js system $(VENV)/.compilers ## All tests beside eight busy processes, which take most of the time
-	@sh scripts/busy.sh 8 $(PYTEST) -n $(WORKERS) --dist loadgroup $(TESTS)
+	@sh scripts/busy.sh 8 $(SUITE) $(TESTS)
 
 pictures: system ## Pictures of the workbench in all sizes and themes, with contact sheets
 	@$(BIN)/python -m tests.browser.pictures

@@ -16,12 +16,17 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 # `make test` installs the TPU and GPU compilers where only compile_for's own process finds them.
 if (_compilers := pathlib.Path(sys.prefix, "compilers")).is_dir():
     os.environ.setdefault("MESHLAB_COMPILERS", str(_compilers))
+# What was compiled before, here or by another process of tests, is not compiled again.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(pathlib.Path.home() / ".cache" / "meshlab" / "compiled"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import hypothesis
 import jax
 import pytest
 
 from meshlab.engine.devices import QUICK_COMPILES
+from tests.share import ALL, left_out, seed
 
 # JAX reads them when it is first used, which importing is not.
 os.environ.setdefault("XLA_FLAGS", QUICK_COMPILES)
@@ -43,3 +48,21 @@ def own_heap() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+def pytest_report_header() -> str:
+    """Says how to draw the same share of tests again."""
+    return (
+        "all cases of all tests" if (drawn := seed()) == ALL else f"a share of the large tests: MESHLAB_SHARE={drawn}"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what this run does not draw, and keeps a file's tests in one process: its fixtures are made once."""
+    out = left_out(items, seed())
+    config.hook.pytest_deselected(items=list(out))
+    items[:] = [item for item in items if item not in out]
+    for item in items:
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))

@@ -94,6 +94,7 @@ def results():
     return peaks.peaks(compilers.read(peaks.JOURNAL))
 
 
+@pytest.mark.nightly
 def test_the_page_shows_the_peaks_that_are_predicted_today(results):
     """If not: python -m benchmarks.peaks --write docs/accuracy.md, then python -m benchmarks.accuracy."""
     assert peaks.SECTION.read(PAGE) == peaks.page(results)

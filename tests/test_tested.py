@@ -137,41 +137,37 @@ def test_where_there_is_none_it_says_what_to_do(tmp_path):
 CLOSING = "============ 1457 passed in 690.00s (0:11:30) ============"
 
 
-def ci(tmp_path, newest, used):
-    """Runs .ci/run beside a `make` that says what it was asked for, and makes environments of these Pythons."""
+def ci(tmp_path, status):
+    """Runs .ci/run beside a `make` that says what it was asked for, and ends so."""
     shells = tmp_path / "bin"
-    for file in (".ci/run", "scripts/pythons.sh"):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / file, tmp_path / file)
-    program(tmp_path / ".venv" / "bin" / "python", "echo 311")
-    program(tmp_path / "used", f"echo {used}")
-    program(shells / "python3", f"echo {newest}")
-    environment = "mkdir -p .newest/bin; cp used .newest/bin/python; echo '9 passed in 1.00s'"
-    program(shells / "make", f'echo "make $*"; if [ "$1" = test ]; then echo "{CLOSING}"; else {environment}; fi')
-    for tool in ("sh", "bash", "tr", "dirname", "basename", "mktemp", "rm", "tee", "grep", "tail", "mkdir", "cp"):
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
+    program(shells / "make", f'echo "make $*"; echo "{CLOSING}"; echo "No errors."; exit {status}')
+    for tool in ("bash", "dirname", "mktemp", "rm", "tee", "grep", "tail"):
         (shells / tool).symlink_to(str(shutil.which(tool)))
-    environment = {"PATH": str(shells), "HOME": str(tmp_path), "PYENV_ROOT": str(tmp_path / "none")}
     command = [str(shells / "bash"), str(tmp_path / ".ci" / "run")]
+    environment = {"PATH": str(shells), "HOME": str(tmp_path)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_ci_samples_the_newest_where_there_is_a_newer_python(tmp_path):
-    done = ci(tmp_path, newest=313, used=313)
+def test_ci_runs_the_readmes_own_command_and_ends_with_what_it_says(tmp_path):
+    done = ci(tmp_path, 0)
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert [line for line in lines if line.startswith("make")] == ["make test", "make newest SAMPLE=1"]
-    assert lines[-1] == CLOSING
+    assert done.stdout.splitlines() == ["make test", CLOSING, "No errors.", CLOSING]
+    assert "    make test " in (ROOT / "README.md").read_text()
 
 
-def test_ci_says_where_there_is_no_newer_python(tmp_path):
-    done = ci(tmp_path, newest=311, used=311)
-    assert done.returncode == 0, done.stderr
-    assert "the newest JAX was not tested" in done.stdout
-    assert "newest SAMPLE" not in done.stdout
-    assert done.stdout.splitlines()[-1] == CLOSING
+def test_ci_fails_where_the_command_does(tmp_path):
+    assert ci(tmp_path, 2).returncode == 2
 
 
-def test_ci_fails_where_a_newer_python_was_not_used(tmp_path):
-    done = ci(tmp_path, newest=313, used=312)
-    assert done.returncode == 1
-    assert "The newest JAX was not tested on" in done.stderr
+# What runs beside the tests
+
+
+@pytest.mark.parametrize(("first", "second", "status"), [(0, 0, 0), (3, 0, 3), (0, 4, 4), (3, 4, 4)])
+def test_both_commands_must_end_well_and_both_are_seen(first, second, status):
+    ends = [f"echo first; exit {first}", "sh", "-c", f"echo second; exit {second}"]
+    done = subprocess.run(["sh", str(ROOT / "scripts/beside.sh"), *ends], capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert done.stdout.split() == ["second", "first"]
+    assert ("failed: see above" in done.stderr) == bool(first)

@@ -106,6 +106,7 @@ def test_each_question_has_its_answers():
         assert set(lines) == {"xla", "auto", "said"}
 
 
+@pytest.mark.nightly
 def test_the_page_shows_what_is_predicted_today():
     """If not: python -m benchmarks.xla_auto --only-write --write docs/auto.md."""
     assert page.SECTION.read(DOCS) == page.page(LINES)

@@ -32,6 +32,7 @@ def rows():
     return {row.model.name: row for row in presets.rows()}
 
 
+@pytest.mark.nightly
 def test_the_page_has_what_the_command_writes():
     assert presets.SECTION.read(PAGE) == presets.table()
 

@@ -23,6 +23,7 @@ OTHERS = {8: 4, 4: 2, 2: 4}, {4: 2, 2: 2}
 STEPS = 3
 
 
+@pytest.mark.nightly
 def test_the_page_has_what_the_command_writes():
     assert SECTION.read(PAGE) == page()
 
@@ -56,6 +57,7 @@ def test_formulas_are_the_plan(row, size, other):
     assert plan.wire_bytes == pytest.approx(law + beside, rel=1e-12)
 
 
+@pytest.mark.share(5)
 @EACH
 def test_the_compiled_program_is_the_plan(row):
     report = row.plan().check()
@@ -63,6 +65,7 @@ def test_the_compiled_program_is_the_plan(row):
     assert not report.merged
 
 
+@pytest.mark.share(5)
 @EACH
 def test_three_steps_are_those_of_one_device(row):
     """In float64: in float32 AdamW multiplies what is rounded otherwise, on some processors beyond any tolerance."""
@@ -111,6 +114,7 @@ def test_momentum_is_never_sent():
     assert shards < whole / 7
 
 
+@pytest.mark.nightly
 @EACH
 @pytest.mark.parametrize("machine", compiled.MACHINES)
 def test_the_compilers_were_asked_for_todays_plan_and_accept_it(row, machine):

@@ -24,6 +24,7 @@ def close(actual, wanted, tolerance=1e-5):
     np.testing.assert_allclose(getattr(actual, "array", actual), wanted, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_shapes_are_those_of_the_data_and_steps_are_finite(model):
     data = model.data(0)

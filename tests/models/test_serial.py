@@ -76,6 +76,7 @@ def test_temporary_memory_falls(name):
     jax.clear_caches()
 
 
+@pytest.mark.nightly
 def test_the_page_tells_of_every_model():
     table, *reasons = serial.SECTION.read(PAGE).split("\n\n")
     lines = table.splitlines()[2:]

@@ -48,6 +48,7 @@ def test_larger_matmuls_take_longer_and_none_is_faster_than_its_figures(name: st
             assert np.all(seconds >= 2 * np.prod(others) * sizes / rate)
 
 
+@pytest.mark.nightly
 def test_the_page_shows_what_is_predicted_today():
     """If not: python -m benchmarks.matmuls docs/accuracy.md."""
     page = Path(__file__).parents[2] / "docs" / "accuracy.md"

@@ -76,6 +76,7 @@ def test_between_nodes_and_in_textbooks_bandwidth_alone_counts_as_before():
     assert rate("all-reduce", node, ("x",), book=True).others == ()
 
 
+@pytest.mark.nightly
 def test_the_page_shows_what_is_predicted_today():
     """If not: python -m benchmarks.nccl docs/accuracy.md."""
     page, off = Path(__file__).parents[2] / "docs" / "accuracy.md", errors()

@@ -36,12 +36,12 @@ def test_there_are_many_runs_on_several_machines():
     assert len([run for run in RUNS if run.aside]) <= len(unsaid) + 2
 
 
-@pytest.mark.parametrize("run", RUNS, ids=name)
-def test_a_run_fills_its_slice(run):
-    placed = published.placement(run)
-    chips = placed.count * math.prod(placed.shape)
-    assert run.devices == chips * placed.hardware.devices_per_chip
-    assert "https://" in run.source
+def test_each_run_fills_its_slice_and_has_a_source():
+    for run in RUNS:
+        placed = published.placement(run)
+        chips = placed.count * math.prod(placed.shape)
+        assert run.devices == chips * placed.hardware.devices_per_chip, name(run)
+        assert "https://" in run.source, name(run)
 
 
 @pytest.mark.parametrize("model", published.models())
@@ -78,7 +78,7 @@ def test_steps_are_ranked_right(errors):
     assert len(wrong) < 0.04 * pairs
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_page_shows_what_is_predicted_today():
     """If not: python -m benchmarks.published docs/accuracy.md."""
     assert published.SECTION.read(PAGE) == published.table(RUNS).strip("\n")

@@ -43,6 +43,7 @@ def test_the_journal_has_slices_of_all_machines_and_both_answers():
         assert {name in line["all-reduces"] for line in LINES} == {True, False}
 
 
+@pytest.mark.nightly
 def test_the_page_shows_what_was_compiled():
     """If not: python -m benchmarks.substitutes --write docs/accuracy.md."""
     page = JOURNAL.parents[1] / "docs" / "accuracy.md"
