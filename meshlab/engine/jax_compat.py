@@ -6,14 +6,13 @@
 A jaxpr's equations, variables and primitives are documented (`jax.make_jaxpr`, `jax.extend.core`). How a call keeps the
 jaxpr inside it, how a scan says what it carries, what a traceback or a name stack looks like, is not, and changes from
 version to version. Each function here reads one such thing in all versions that are tested (`meshlab.tested`), and has
-a test of its own: what the next JAX changes breaks that test, and is mended in this file.
+a test of its own: what the next JAX changes breaks that test, and is mended in this file, or `name_stacks` for scopes.
 
 No function here changes a jaxpr: equations keep the parameters that JAX gave them, and are bound with them.
 """
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -25,6 +24,8 @@ from jax.experimental.layout import Layout, with_layout_constraint
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters.partial_eval import dce_jaxpr
+
+from .name_stacks import RECOMPUTED, scopes_in
 
 # --- jaxprs -----------------------------------------------------------------------------------------------------------
 
@@ -292,37 +293,12 @@ def is_backward(equation: Any) -> bool:
 
 def is_rematerialised(equation: Any) -> bool:
     """Says whether an equation computes again, under `jax.checkpoint`, what the forward pass did not keep."""
-    return _CHECKPOINTS[1] in str(equation.source_info.name_stack)
-
-
-# A transformation around the scopes of an equation: `transpose(jvp(Block))`.
-_TRANSFORMED = re.compile(r"^[a-z_]+\((?P<inside>.*)\)$")
-# Scopes that `jax.checkpoint` opens itself.
-_CHECKPOINTS = ("checkpoint", "rematted_computation")
+    return RECOMPUTED in str(equation.source_info.name_stack)
 
 
 def scopes(equation: Any) -> tuple[str, ...]:
     """Returns the user's named scopes that an equation was made in, outermost first; Flax opens one for each module."""
-    return _scopes_in(str(equation.source_info.name_stack))
-
-
-@functools.lru_cache(maxsize=4096)
-def _scopes_in(stack: str) -> tuple[str, ...]:
-    parts = map(_without_transformations, stack.split("/"))
-    return _once(tuple(part for part in parts if part and part not in _CHECKPOINTS))
-
-
-def _once(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns a path without its repetition: what `jax.checkpoint` recomputes has `transpose(jvp(a))/b/jvp(a)/b`."""
-    for count in range(len(path) // 2, 0, -1):
-        if path[-count:] == path[-2 * count : -count]:
-            return _once(path[:-count])
-    return path
-
-
-def _without_transformations(scope: str) -> str:
-    transformed = _TRANSFORMED.match(scope)
-    return scope if transformed is None else _without_transformations(transformed["inside"])
+    return scopes_in(str(equation.source_info.name_stack))
 
 
 def defined_at(jaxpr: Any) -> tuple[str, int] | None:

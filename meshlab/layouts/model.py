@@ -10,11 +10,11 @@ et al. 2022 (https://arxiv.org/abs/2205.05198); expert parallelism, Lepikhin et 
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine.errors import listed
+from ..engine.globs import matches
 from ..engine.programs.data import Program
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
@@ -91,7 +91,7 @@ def sequence_parallel(
     request = Request("sequence_parallel", program, mesh)
     axes = request.axes("model", model, "model")
     rules = _plain(request, axes, dims, TENSOR)
-    places = [tag for tag in program.tags if fnmatch.fnmatchcase(tag, RESIDUAL)]
+    places = [tag for tag in program.tags if matches(tag, RESIDUAL)]
     if not places:
         tags = f"its tags are {listed(program.tags)}" if program.tags else "it has no tags"
         text = f"No value is tagged `residual`: {tags}."
@@ -160,7 +160,7 @@ def _plain(request: Request, axes: Axes, given: Dims | None, names: Sequence[str
 
 def dims_named(dims: Any, names: Sequence[str]) -> list[str]:
     """Returns the dims that names match, in their order."""
-    return list(dict.fromkeys(dim for name in names for dim in dims if fnmatch.fnmatchcase(dim, name)))
+    return list(dict.fromkeys(dim for name in names for dim in dims if matches(dim, name)))
 
 
 def fitting(request: Request, dims: Sequence[str], rules: Callable[[Sequence[str]], Any]) -> tuple[str, ...]:

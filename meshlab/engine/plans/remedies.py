@@ -12,11 +12,11 @@ so that it is never told to move one.
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 import json
 import re
 from collections.abc import Sequence
 
+from ..globs import matches
 from ..specs.layout import DimRules, Layout
 from ..specs.spec import Axes
 
@@ -90,7 +90,7 @@ def _changed(layout: Layout, change: Change) -> Layout:
     dim, compute = change.dim, _axes(layout.dim_rules, change.dim)
     if change.how == STORED:
         # Of several globs the last one that matches counts, alone: what it says of other dims goes on.
-        glob, rules = next((p for p in reversed(layout.place_rules) if fnmatch.fnmatchcase(change.at, p[0])), ("", ()))
+        glob, rules = next((p for p in reversed(layout.place_rules) if matches(change.at, p[0])), ("", ()))
         others = [place for place in layout.place_rules if place[0] != change.at]
         stored = change.at, _with_axes(rules, dim, change.axes)
         places = [stored if p[0] == glob else p for p in layout.place_rules] if glob == change.at else [*others, stored]

@@ -8,11 +8,11 @@ of layout re-plans in milliseconds. Users hold an `api.Program`, which adds the 
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 import functools
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
+from .. import globs
 from ..argument_checks import is_whole
 from ..code.operations import Code, Operation, Scope, use_counts, walk
 from ..errors import MeshlabError, closest, shown, some
@@ -136,7 +136,7 @@ class Program:
         if not isinstance(glob, str):
             raise MeshlabError(f"{shown(glob)} is no glob over places; write program.matching('params/*').")
         if glob not in self._matching:
-            self._matching[glob] = tuple(place for place in self.places if fnmatch.fnmatchcase(place, glob))
+            self._matching[glob] = tuple(place for place in self.places if globs.matches(place, glob))
         return self._matching[glob]
 
     @functools.cached_property

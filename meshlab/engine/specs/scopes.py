@@ -12,10 +12,10 @@ A sum of cotangents is in no scope (`code.operations`), and follows its operands
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 from collections.abc import Iterable, Mapping
 
+from .. import globs
 from ..code.operations import Scope
 from .spec import Axes
 
@@ -32,7 +32,7 @@ def matches(glob: str, scope: Scope) -> bool:
     """
     pattern = glob.removeprefix("@").strip("/")
     ends = range(1, len(scope) + 1)
-    return any(fnmatch.fnmatchcase("/".join(scope[start:end]), pattern) for end in ends for start in range(end))
+    return any(globs.matches("/".join(scope[start:end]), pattern) for end in ends for start in range(end))
 
 
 def rules_in(scope: Scope, compute: AxesByDim, scoped: Iterable[tuple[str, AxesByDim]]) -> dict[str, Axes]:

@@ -12,7 +12,6 @@ known from elsewhere it is written with it, `(heads=8 head)`.
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Any
 import jax
 
 from ..errors import DimError, closest, shown, some
+from ..globs import matches
 from .dim_lists import names as names_of
 from .dims import NAME_RULE, Dim, is_name
 from .tensor import Tensor
@@ -193,7 +193,7 @@ def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: l
             if not isinstance(glob, str):
                 problems.append(f"{shown(glob)} is no path; names are given by globs over paths, as texts")
                 continue
-            matching = [i for i, place in enumerate(places) if fnmatch.fnmatchcase(place, glob)]
+            matching = [i for i, place in enumerate(places) if matches(place, glob)]
             if not matching:
                 near = _closest_glob(glob, places) or closest(glob, places) or f" The paths are {some(places)}"
                 problems.append(f"`{glob}` matches no path.{near}".rstrip("."))
@@ -215,7 +215,7 @@ def _closest_glob(glob: str, places: Sequence[str]) -> str:
     """Suggests the glob that was probably meant: the same one, with an end or a beginning of paths added."""
     ends = dict.fromkeys("/" + place.rpartition("/")[2] for place in places)
     tried = (*(glob + end for end in ends), f"{glob}/*", f"*/{glob}", *(f"*/{glob}{end}" for end in ends))
-    match = next((t for t in tried if any(fnmatch.fnmatchcase(place, t) for place in places)), None)
+    match = next((t for t in tried if any(matches(place, t) for place in places)), None)
     return f" Did you mean `{match}`?" if match else ""
 
 

@@ -122,6 +122,23 @@ def test_scopes_reach_through_grad_scan_checkpoint_and_jit():
     assert ("outer", "inner") in scopes(ml.trace(outside, jax.ShapeDtypeStruct((4, 4), jnp.float32)))
 
 
+@pytest.mark.parametrize("rematerialised", [False, True])
+def test_a_scope_whose_name_is_a_path_is_that_path_forward_and_backward(rematerialised):
+    def net(w, x):
+        with jax.named_scope("block/core"):
+            x = jnp.tanh(x @ w)
+            with jax.named_scope("inner"):
+                return jnp.square(x @ w).sum()
+
+    net = jax.checkpoint(net) if rematerialised else net
+    array = ml.named(jax.ShapeDtypeStruct((8, 8), jnp.float32), "batch embed")
+    program = ml.trace(jax.grad(net), ml.named(jax.ShapeDtypeStruct((8, 8), jnp.float32), "embed _"), array)
+    assert set(program.scopes) == {"@block/core", "@block/core/inner"}
+    backward = {op.scope for op in program.makers.values() if op.backward and op.name == "dot_general"}
+    assert backward == {("block", "core"), ("block", "core", "inner")}
+    assert program.plan(ml.mesh(data=2), {"@block/core": {"batch": "data"}}).check().ok
+
+
 def test_what_rematerialisation_repeats_counts_once():
     def net(x, w):
         with jax.named_scope("net"), jax.named_scope("layer_0"):
