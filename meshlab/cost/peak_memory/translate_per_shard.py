@@ -101,7 +101,8 @@ class _Walk:
     def plain(self, equation: Any, reads: Sequence[int], aval: Any) -> int:
         """Adds an equation as one node."""
         name, nodes = equation.primitive.name, self.scope.graph.nodes
-        if name in _PARTS and reads and nodes[reads[0]].shape == aval.shape:
+        whole = name in _PARTS and bool(reads) and nodes[reads[0]].shape == aval.shape
+        if whole or name == "optimization_barrier":
             return reads[0]
         kind = self.scope.context.backend.matmul if name == "dot_general" else KINDS.get(name, "opaque")
         if kind == "elementwise" and not reads:

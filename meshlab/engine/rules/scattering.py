@@ -101,6 +101,10 @@ def _write(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -
         "mode": sharded.params["mode"] if not local.block else lax.GatherScatterMode.FILL_OR_DROP,
     }
     start = _once(device, sharded, array)
+    if local.block and local.mine.size == 1:
+        # XLA makes a slice and an update of a scatter of one window, clamped into the array. Where that is a slice
+        # itself, its simplifier joins the two without the clamp, and a window that is dropped is filled from outside.
+        start = lax.optimization_barrier(start)
     return bind(sharded.operation, [start, local.indices, updates], sharded.params | changed)
 
 

@@ -223,3 +223,32 @@ def test_every_kind_of_index_is_understood(dtype):
         ]
 
     checked(fn, (TABLE, ids, ml.f32[C, B]), "a:x", data=(numbers(8, 16), ids, numbers(8, 16)))
+
+
+CACHE_WRITES = {
+    "dynamic_update_slice": lambda cache, new, at: lax.dynamic_update_slice(cache, new[None], (at, 0)),
+    **{
+        how: lambda cache, new, at, how=how: getattr(cache.at[at], how)(new)
+        for how in ("set", "add", "multiply", "max", "min")
+    },
+    "apply": lambda cache, new, at: cache.at[at].apply(jnp.sin),
+    "clip": lambda cache, new, at: cache.at[at].set(new, mode="clip"),
+}
+ONE_ROW_EACH = {
+    "in time": (ml.mesh(data=4, micro=ml.serial(2)), {"batch": "data", "window": "micro"}),
+    "stored whole": (ml.mesh(data=4, model=2), {"batch": "data", "window": "model", "cache": {"window": None}}),
+}
+
+
+@pytest.mark.parametrize("where", ONE_ROW_EACH)
+@pytest.mark.parametrize("how", CACHE_WRITES)
+def test_one_row_a_device_is_written_into_a_slice_of_a_cache(how, where):
+    """XLA joins the slice with that of the scatter, and forgets that the row is not in it."""
+    arrays = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((4, 8, 2), (4, 2)))
+    at = jax.ShapeDtypeStruct((4,), jnp.int32)
+    names = ("batch window head", "batch head", "batch")
+    program = ml.trace(jax.vmap(CACHE_WRITES[how]), *map(ml.named, (*arrays, at), names))
+    plan = program.plan(*ONE_ROW_EACH[where])
+    for first in (2, 5):  # one in each of the slices
+        given = np.arange(64, dtype=np.float32).reshape(4, 8, 2), -numbers(4, 2), (np.arange(4) + first) % 8
+        assert plan.check(*given[:2], given[2].astype(np.int32)).ok
