@@ -53,13 +53,29 @@ def _before(planner: Planner, value: Input, keep_partial: bool = False) -> Spec:
     return spec
 
 
-def _start(planner: Planner, value: Input, inner: int) -> Spec:
-    """Returns the spec from which a carry starts: zeros, which can be made in any spec, in its target spec."""
+def _start(planner: Planner, operation: Operation, value: Input, inner: int) -> Spec:
+    """Returns the spec from which a carry starts: zeros, which can be made in any spec, in its target spec.
+
+    An argument is stored without its serial axis; what is carried on from it is an iteration's block of it.
+    """
     spec = _before(planner, value)
+    if planner.rules.serial:
+        spec = _in_time(planner, spec, operation, inner)
     target = planner.targets.get(inner)
     if planner.spec_of(value) is not None or not isinstance(value, int) or target is None:
         return spec
     return target.reduced() if split_count(target, planner.sizes) > split_count(spec, planner.sizes) else spec
+
+
+def _in_time(planner: Planner, spec: Spec, operation: Operation, inner: int) -> Spec:
+    """Returns a carry's spec with the serial axis behind those that split its dims, where the loop's rules have it."""
+    rules = planner.rules.within(operation.scope)
+    free = planner.rules.serial.keys() - {*spec.axes, *spec.partial}
+    splits = []
+    for have, name in zip(spec.splits, planner.names[inner], strict=True):
+        wanted = rules.get(name or "", ())
+        splits.append(wanted if wanted[: len(have)] == have and free.issuperset(wanted[len(have) :]) else have)
+    return Spec(tuple(splits), spec.partial)
 
 
 def _read(planner: Planner, values: tuple[Input, ...], specs: list[Spec], cause: Cause) -> tuple[Spec | None, ...]:
@@ -196,7 +212,7 @@ def _most_split(specs: list[Spec], partial: Axes) -> Spec:
 def _loop(planner: Planner, operation: Operation) -> Nested:
     """Plans a loop: looks for the carry's fixpoint, then plans the body for good."""
     body, count = operation.blocks[0], carried(operation)
-    starts = [_start(planner, v, inner) for v, inner in zip(operation.inputs[:count], body.inputs, strict=False)]
+    starts = [_start(planner, operation, v, i) for v, i in zip(operation.inputs[:count], body.inputs, strict=False)]
     stacked = [_before(planner, v) for v in operation.inputs[count:]]
     stacked = [Spec(((), *s.splits[1:]), s.partial) for s in stacked]
     zero = [carry_may_be_partial(planner.uses, v, i, planner.is_zero) for v, i, _ in entering(operation, body)]

@@ -317,3 +317,50 @@ def test_two_steps_in_one_function_are_two_loops(returned):
     front, loop = loops(plan)
     # Each computes one forward and one backward product, and nothing again.
     assert [sum(str(step).startswith("dot_general") for step in each.steps) for each in (front, loop)] == [2, 2]
+
+
+def half(x):
+    return jnp.tanh(x) * 0.5
+
+
+def integrated(x, w):
+    """A loop in a loop, the weights a carry that no iteration splits."""
+
+    def outer(carry, _):
+        x, w = carry
+        return (jax.lax.fori_loop(0, 2, lambda _, c: half(c @ w), x), w), x.sum(1)
+
+    return jax.lax.scan(outer, (x, w), None, length=3)
+
+
+def scoped(x, w):
+    with jax.named_scope("chain"):
+        return jax.lax.fori_loop(0, 3, lambda _, c: half(c @ w), x)
+
+
+CARRIED = {
+    "scan": lambda x, _: jax.lax.scan(lambda c, _: (half(c), c.sum(1)), x, None, length=3),
+    "fori_loop": lambda x, _: jax.lax.fori_loop(0, 3, lambda _, c: half(c), x),
+    "while_loop": lambda x, _: jax.lax.while_loop(lambda s: s[1] < 3, lambda s: (half(s[0]), s[1] + 1), (x, 0))[0],
+    "its loss": lambda x, _: jax.lax.scan(lambda c, _: (half(c), None), x, None, length=3)[0].sum(),
+    "its gradient": jax.grad(lambda x, w: jnp.square(jax.lax.fori_loop(0, 3, lambda _, c: half(c @ w), x)).sum()),
+    "two loops": integrated,
+}
+
+
+@pytest.mark.parametrize("name", CARRIED)
+@pytest.mark.parametrize(("mesh", "layout"), [(MICRO, "batch:micro"), (DATA, "batch:data+micro")])
+def test_a_loop_may_begin_from_blocks_of_an_argument(name, mesh, layout):
+    arrays = jax.ShapeDtypeStruct((8, 4), jnp.float32), jax.ShapeDtypeStruct((4, 4), jnp.float32)
+    program = ml.trace(CARRIED[name], ml.named(arrays[0], "batch embed"), ml.named(arrays[1], "embed _"))
+    plan = ok(program.plan(mesh, layout))
+    assert len(loops(plan)) == 1
+    spatial = {axis: size for axis, size in mesh.axes.items() if axis not in mesh.serial}
+    assert moved(plan) == moved(program.plan(ml.mesh(**spatial), "batch:data" if spatial else {}))
+
+
+def test_a_loop_begins_from_blocks_where_its_scope_says_so():
+    arrays = jax.ShapeDtypeStruct((8, 4), jnp.float32), jax.ShapeDtypeStruct((4, 4), jnp.float32)
+    program = ml.trace(scoped, ml.named(arrays[0], "batch embed"), ml.named(arrays[1], "embed _"))
+    assert len(loops(ok(program.plan(MICRO, {"@chain": {"batch": "micro"}})))) == 1
+    assert not loops(ok(program.plan(DATA, {"batch": "data+micro", "@chain": {"batch": "data"}})))
