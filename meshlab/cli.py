@@ -17,6 +17,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from meshlab.version import __version__
 
@@ -53,8 +54,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WORSE
 
 
+class _Once(argparse.Action):
+    """Stores the value of an option, which may stand once: the last of two would count in silence."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None):
+        if option_string is not None and getattr(namespace, self.dest, None) is not self.default:
+            raise argparse.ArgumentError(self, "it stands twice; give one of them")
+        setattr(namespace, self.dest, values)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser, as those of its verbs, of options that may stand once."""
+
+    def __init__(self, **given: Any):
+        super().__init__(**given)
+        self.register("action", None, _Once)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="meshlab", description="Plan how a JAX model is sharded over devices.")
+    parser = _Parser(prog="meshlab", description="Plan how a JAX model is sharded over devices.")
     parser.add_argument("--version", action="version", version=f"meshlab {__version__}")
     parser.set_defaults(hands_on=False)
     verbs = parser.add_subparsers(metavar="VERB")

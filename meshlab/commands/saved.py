@@ -19,11 +19,13 @@ from typing import Any
 
 from ..auto.proof import Proof
 from ..engine.api.stages import Plan
-from ..engine.errors import first_of
+from ..engine.errors import first_of, shown
 from ..engine.plans.collectives import wire_bytes_by_axis
 from ..engine.plans.explain import warnings
+from ..engine.specs.serial import Serial, read_serial
 from ..version import __version__
 from .exits import UsageError
+from .fields import Fields
 
 FORMAT, VERSION = "meshlab plan", 1
 
@@ -159,46 +161,52 @@ def saved_of(data: Any, where: str) -> Saved:
         raise UsageError(
             f"{where} is no saved plan, but a {type(data).__name__}{names}; `meshlab plan … --save {where}` writes one."
         )
-    if data.get("version") != VERSION:
+    version = data.get("version")
+    if version != VERSION or isinstance(version, bool):
         raise UsageError(
-            f"{where} was saved as version {data.get('version')!r}, by meshlab {data.get('meshlab')}; this one reads"
-            f" version {VERSION}. Save it again: meshlab plan … --save {where}."
+            f"{where} was saved as version {shown(version)}, by meshlab {data.get('meshlab')}; this one reads version"
+            f" {VERSION}. Save it again: meshlab plan … --save {where}."
         )
     try:
-        return _read(data)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return _read(Fields(data))
+    except (KeyError, ValueError) as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(f"{where} is damaged: {what}. Save it again: meshlab plan … --save {where}.") from None
 
 
-def _read(data: Mapping[str, Any]) -> Saved:
-    plan, donated, program = data["plan"], data["donated"], data["program"]
-    time = plan.get("time")
+def _read(data: Fields) -> Saved:
+    plan, donated, program = data.fields("plan"), data.fields("donated"), data.fields("program")
     return Saved(
-        name=str(program["name"]),
-        dims={str(name): int(size) for name, size in program["dims"].items()},
-        mesh=dict(plan["mesh"]),
-        machine=data["machine"] or "",
-        layout=dict(plan["layout"]),
-        seconds=None if time is None else float(time["estimate"]),
-        no_time=plan.get("no_time", ""),
-        peak_bytes=int(donated["peak_bytes"]),
-        fits=donated.get("fits"),
-        limit_bytes=donated.get("limit_bytes"),
-        wire_bytes=float(plan["wire_bytes"]),
-        by_axes={str(axes): float(count) for axes, count in data["wire_bytes_by_axes"].items()},
-        collectives=tuple(_sent(each) for each in plan["collectives"]),
+        name=program.text("name"),
+        dims=program.fields("dims").all(Fields.whole),
+        mesh=plan.fields("mesh").all(_axis_size),
+        machine=data.text("machine") if data.has("machine") else "",
+        layout=dict(plan.fields("layout").data),
+        seconds=plan.fields("time").number("estimate") if plan.has("time") else None,
+        no_time=plan.text("no_time") if plan.has("no_time") else "",
+        peak_bytes=donated.whole("peak_bytes"),
+        fits=donated.truth("fits") if donated.has("fits") else None,
+        limit_bytes=int(donated.number("limit_bytes")) if donated.has("limit_bytes") else None,
+        wire_bytes=plan.number("wire_bytes"),
+        by_axes=data.fields("wire_bytes_by_axes").all(Fields.number),
+        collectives=tuple(_sent(each) for each in plan.each("collectives")),
     )
 
 
-def _sent(data: Mapping[str, Any]) -> Sent:
+def _axis_size(mesh: Fields, name: str) -> Any:
+    """Returns the size of a mesh axis as it is saved: a number, or what makes a serial axis."""
+    given = mesh.data[name]
+    return given if isinstance(read_serial(given), Serial) else mesh.whole(name)
+
+
+def _sent(data: Fields) -> Sent:
     return Sent(
-        kind=str(data["kind"]),
-        axes=tuple(data["axes"]),
-        value=str(data["value"]),
-        dims=tuple(data["dims"]),
-        source=data["source"] or "",
-        payload_bytes=int(data["payload_bytes"]),
-        wire_bytes=float(data["wire_bytes"]),
-        times=int(data["times"]),
+        kind=data.text("kind"),
+        axes=data.texts("axes"),
+        value=data.text("value"),
+        dims=data.texts("dims"),
+        source=data.text("source") if data.has("source") else "",
+        payload_bytes=data.whole("payload_bytes"),
+        wire_bytes=data.number("wire_bytes"),
+        times=data.whole("times"),
     )

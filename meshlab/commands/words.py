@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from ..cost.machines.meshes import mesh
-from ..engine.errors import closest, shown
+from ..engine.errors import closest, listed, shown
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.serial import Serial
 from .exits import UsageError
-from .saved import FORMAT
+from .saved import FORMAT, saved_of
 
-_SERIAL = re.compile(r"serial\(([0-9]{1,9})\)\Z")
+_SERIAL = re.compile(r"serial\((?P<inside>[^()]*)\)\Z")
 _WHOLE = re.compile(r"-?[0-9]{1,18}\Z")
+# Commas and spaces, but for those inside of parentheses.
+_APART = re.compile(r"[,\s]+(?![^()]*\))")
 # The first parameter of `ml.mesh`: an axis of this name could be written nowhere.
 _NO_AXIS = "on"
 
@@ -31,7 +33,7 @@ def mesh_of(text: str, on: str | None) -> Mesh:
     """Reads a mesh.
 
     Args:
-        text: `data=8,model=4`; a size may be `serial(8)`; "" is one device.
+        text: `data=8,model=4`; a size may be `serial(8)` or `serial(8,reduce=once,gather=each)`; "" is one device.
         on: the machine, as `ml.mesh` takes it; None: none.
 
     Raises:
@@ -39,7 +41,7 @@ def mesh_of(text: str, on: str | None) -> Mesh:
         MeshError: an axis or size is invalid.
         HardwareError: there is no such machine or slice, or the mesh does not fit it.
     """
-    axes = _pairs("--mesh", [text], _axis_size, "data=8,model=4")
+    axes = _pairs("--mesh", [text], _axis_size, "data=8,model=4", "whole number or serial(8,reduce=once)")
     if _NO_AXIS in axes:
         raise UsageError(f"--mesh was given an axis `{_NO_AXIS}`, which can be no axis's name; call it otherwise.")
     return mesh(on, **axes)
@@ -74,7 +76,7 @@ def layout_of(given: str) -> Layout:
         return Layout.of(given)
     read = read_json(Path(given), "--layout")
     if isinstance(read, dict) and read.get("format") == FORMAT:
-        read = read.get("plan", {}).get("layout")
+        read = saved_of(read, given).layout
     return Layout.of(read)
 
 
@@ -114,22 +116,32 @@ def _closest_file(path: Path) -> str:
 
 def _json(where: str, text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{where} was read as JSON, and is none: {error}.") from None
 
 
-def _pairs(option: str, texts: Sequence[str], read: Callable[[str], Any], example: str) -> dict[str, Any]:
+def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns a JSON object, in which no name stands twice."""
+    names = [name for name, _ in pairs]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ValueError(f"{listed(twice)} {'stands' if len(twice) == 1 else 'stand'} twice in an object")
+    return dict(pairs)
+
+
+def _pairs(
+    option: str, texts: Sequence[str], read: Callable[[str], Any], example: str, called: str = "whole number"
+) -> dict[str, Any]:
     """Reads `name=value` pairs with commas or spaces between them."""
     pairs: dict[str, Any] = {}
     problems = []
-    for word in (word for text in texts for word in re.split(r"[,\s]+", text) if word):
+    for word in (word for text in texts for word in _APART.split(text) if word):
         name, equals, value = word.partition("=")
         size = read(value)
         if not (name and equals):
             problems.append(f"`{word}` is no NAME=SIZE")
         elif size is None:
-            problems.append(f"`{name}` has the size {shown(value)}, which is no whole number")
+            problems.append(f"`{name}` has the size {shown(value)}, which is no {called}")
         elif name in pairs:
             problems.append(f"`{name}` stands twice")
         else:
@@ -144,5 +156,13 @@ def _whole(text: str) -> int | None:
 
 
 def _axis_size(text: str) -> int | Serial | None:
+    """Reads a number, or `serial(8)` with its options, as `serial(8,reduce=once,gather=each)`."""
     found = _SERIAL.match(text)
-    return Serial(int(found[1])) if found else _whole(text)
+    if not found:
+        return _whole(text)
+    size, *options = (word.strip() for word in found["inside"].split(","))
+    given = {name: value.strip('"') for name, _, value in (option.partition("=") for option in options)}
+    count = _whole(size)
+    if count is None or len(given) < len(options) or not {"reduce", "gather"} >= given.keys():
+        return None
+    return Serial(count, **given)

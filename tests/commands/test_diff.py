@@ -133,11 +133,57 @@ def _bent(data):
     data["program"]["dims"] = {"batch": "many"}
 
 
+def _put(*path, value):
+    """Returns a function that puts a value in a saved plan's place."""
+
+    def put(data):
+        *way, last = path
+        for name in way:
+            data = data[name]
+        assert last in data if isinstance(data, dict) else len(data) > last
+        data[last] = value
+
+    return put
+
+
+FIRST = ("plan", "collectives", 0)
+BENT = {
+    "dims": (_put(*FIRST, "dims", value=[[]]), "`plan/collectives/0/dims/0` is [], which must be a text"),
+    "axis": (_put(*FIRST, "axes", value=[3]), "`plan/collectives/0/axes/0` is 3, which must be a text"),
+    "axes": (_put(*FIRST, "axes", value="data"), "`plan/collectives/0/axes` is 'data', which must be a list"),
+    "times": (_put(*FIRST, "times", value=float("inf")), "`plan/collectives/0/times` is inf, which must be a whole"),
+    "no collective": (_put(*FIRST, value=None), "`plan/collectives/0` is None, which must be an object"),
+    "mesh": (_put("plan", "mesh", value={"data": {}}), "`plan/mesh/data` is {}, which must be a whole number"),
+    "fits": (_put("donated", "fits", value="x"), "`donated/fits` is 'x', which must be true or false"),
+    "peak": (_put("donated", "peak_bytes", value=True), "`donated/peak_bytes` is True, which must be a whole number"),
+    "huge": (_put("donated", "peak_bytes", value=10**400), "`donated/peak_bytes` is 1000"),
+    "seconds": (_put("plan", "time", "estimate", value=10**400), "`plan/time/estimate` is 1000"),
+    "no number": (_put("plan", "wire_bytes", value=float("nan")), "`plan/wire_bytes` is nan, which must be a number"),
+    "no plan": (_put("plan", value=[]), "`plan` is [], which must be an object"),
+    "no layout": (lambda data: data["plan"].pop("layout"), "is damaged: it has no 'layout'."),
+    "true": (_put("version", value=True), "was saved as version True"),
+    "99": (_put("version", value=99), "was saved as version 99, by meshlab"),
+    "none": (lambda data: data.pop("version"), "was saved as version None, by meshlab"),
+}
+
+
+@pytest.mark.parametrize(("change", "text"), BENT.values(), ids=BENT)
+def test_a_plan_that_is_bent_is_2_where_it_is_compared_and_where_it_is_a_layout(change, text, plans, capsys):
+    path, bent = plans(*ON, "--layout", "batch:data"), plans(*ON, "--layout", "batch:data")
+    data = json.loads(bent.read_text(encoding="utf-8"))
+    change(data)
+    bent.write_text(json.dumps(data), encoding="utf-8")
+    for words in (("diff", path, bent), ("plan", "mlp_adamw", *ON, "--layout", bent)):
+        status, out, err = called(capsys, *words)
+        assert (status, out) == (2, "")
+        assert text in err
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
         (_damaged, "is damaged: it has no 'collectives'. Save it again: meshlab plan … --save"),
-        (_bent, "is damaged: invalid literal for int() with base 10: 'many'"),
+        (_bent, "is damaged: `program/dims/batch` is 'many', which must be a whole number"),
         (_renamed, "is no saved plan, but a dict with 'format', 'version', 'meshlab', 'program', 'machine'"),
         (_newer, "was saved as version 2, by meshlab 0.1.0; this one reads version 1."),
     ],

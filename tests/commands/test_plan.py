@@ -130,6 +130,14 @@ def test_micro_batches_are_an_axis_in_time(file, capsys):
     assert (status, data["devices"], data["plan"]["mesh"]) == (0, 2, {"data": 2, "micro": {"serial": 4}})
 
 
+def test_an_axis_in_time_has_its_options(file, capsys):
+    words = ("--mesh", "data=2, micro=serial(4, reduce=each)", "--layout", "batch:data+micro", "--json")
+    _, out, _ = called(capsys, "plan", file, *words)
+    plan = json.loads(out)["plan"]
+    assert plan["mesh"] == {"data": 2, "micro": {"serial": 4, "reduce": "each"}}
+    assert {c["times"] for c in plan["collectives"] if c["value"].startswith("gradient")} == {4}
+
+
 def test_auto_finds_the_fastest_with_its_proof(file, capsys):
     words = ("plan", file, *ON, "--size", "batch=65536,embed=1024,ffn=4096", "--auto", "time")
     status, out, err = called(capsys, *words, "--json")
@@ -169,9 +177,15 @@ WRONG = {
     "no mesh": (
         ("gpt2", "--mesh", "data=2,data=4,8,model=x"),
         "--mesh cannot be read: `data` stands twice; `8` is no NAME=SIZE; `model` has the size 'x', which is no whole"
-        " number. Write --mesh data=8,model=4.\n",
+        " number or serial(8,reduce=once). Write --mesh data=8,model=4.\n",
     ),
     "no axis": (("gpt2", "--mesh", "on=2"), "--mesh was given an axis `on`, which can be no axis's name"),
+    "no options in time": (
+        ("gpt2", "--mesh", "micro=serial(2,reduce=once,reduce=each),data=serial(2,fold=once),x=serial(a)"),
+        "`micro` has the size 'serial(2,reduce=once,reduce=each)', which is no whole number or"
+        " serial(8,reduce=once); `data` has the size 'serial(2,fold=once)', which",
+    ),
+    "no time to reduce": (("gpt2", "--mesh", "micro=serial(2,reduce=never)"), "given reduce='never', which must be"),
     "no devices": (("gpt2", "--mesh", "data=0"), "axis `data` was given the size 0; it must be an integer of at least"),
     "no machine": (
         ("gpt2", "--mesh", "data=4", "--on", "v5z"),
@@ -181,6 +195,11 @@ WRONG = {
     "no layout": (("gpt2", "--layout", "batch"), "The layout 'batch' has parts that are no `dim:axis` pair"),
     "no rule": (("gpt2", "--mesh", "data=2", "--layout", "batch:dat"), "has no axis `dat`. Did you mean `data`?"),
     "no JSON": (("gpt2", "--layout", "{batch"), "--layout was read as JSON, and is none: "),
+    "a dim twice": (("gpt2", "--layout", '{"batch": "data", "batch": "model"}'), "`batch` stands twice in an object."),
+    "a place's dim twice": (
+        ("gpt2", "--layout", '{"p/*": {"seq": "x", "seq": "y"}, "a": null}'),
+        "`seq` stands twice in an object.",
+    ),
     "no layout's file": (("gpt2", "--layout", "none.json"), "--layout: there is no file `none.json`."),
     "no folder": (("gpt2", "--layout", "none/a.json"), "There is no folder `none` either."),
     "no objective": (("gpt2", "--auto", "tim"), "has `time`, `memory`, `traffic`, `live`. Did you mean `time`?"),
@@ -210,6 +229,22 @@ def test_invalid_arguments_are_2(words, text, capsys, tmp_path, monkeypatch):
     assert text in err
     assert (status, out) == (2, "")
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("option", ["--layout", "--mesh", "--batch"])
+def test_options_stand_once(option, capsys):
+    value = {"--layout": "batch:data", "--mesh": "data=2", "--batch": "8"}[option]
+    with pytest.raises(SystemExit, match="2"):
+        called(capsys, "plan", "gpt2", option, value, f"{option}={value}")
+    assert f"argument {option}: it stands twice; give one of them" in capsys.readouterr().err
+
+
+def test_more_bytes_than_64_bits_count_do_not_fit(capsys):
+    words = ("--batch", 10**12, "--mesh", "data=2", "--layout", "batch:data")
+    status, out, _ = called(capsys, "plan", "gpt2-small", *words, "--on", "v5e:2x1", "--json")
+    donated = json.loads(out)["donated"]
+    assert (status, donated["fits"]) == (1, False)
+    assert donated["peak_bytes"] > 2**63
 
 
 def test_layout_and_auto_exclude_each_other(capsys):

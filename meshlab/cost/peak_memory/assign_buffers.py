@@ -48,13 +48,16 @@ class Assignment:
     aliases: np.ndarray
 
     def heap_size(self, nbytes: Callable[[LiveBuffer], int], alignment: int) -> int:
-        """Returns the bytes of the heap, gaps included.
+        """Returns the bytes of the heap, gaps included; where they are more than 64 bits count, without gaps.
 
         Args:
             nbytes: the bytes of a buffer.
             alignment: offsets are multiples of as many bytes.
         """
-        sizes = np.array([nbytes(buffer) for buffer in self.heap], np.int64)
+        given = [nbytes(buffer) for buffer in self.heap]
+        if sum(given) > np.iinfo(np.int64).max // 2:
+            return int(np.max(self.heap_bytes(nbytes)))
+        sizes = np.array(given, np.int64)
         starts = np.array([buffer.start for buffer in self.heap], int)
         ends = np.array([buffer.end + 1 for buffer in self.heap], int)
         ranks = np.empty(len(self.heap), int)

@@ -90,6 +90,8 @@ def tiled_bytes(shape: Sequence[Numbers], each: float) -> Numbers:
     if len(shape) < 2:
         return np.maximum(1, np.ceil(math.prod(shape) * each / _LEAST)) * _LEAST
     elements, rows = math.prod(shape), _ROWS.get(int(each), 8)
+    if isinstance(elements, int) and elements > np.iinfo(np.int64).max:
+        elements, shape = float(elements), tuple(map(float, shape))
     tiles = (
         elements // np.maximum(a * b, 1) * _height(a, rows) * np.ceil(b / _COLUMNS) * _COLUMNS
         for a, b in itertools.permutations(shape, 2)
