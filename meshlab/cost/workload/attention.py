@@ -83,7 +83,7 @@ def attentions(program: Program) -> frozenset[Scores]:
     for block in _blocks(program.code.block):
         makers = {out: operation for operation in block.operations for out in operation.outputs}
         for operation in block.operations:
-            if operation.name == "dot_general" and not operation.backward:
+            if operation.name == "dot_general" and (operation.rematerialised or not operation.backward):
                 for value, summed in zip(operation.inputs, operation.params["dimension_numbers"][0], strict=True):
                     if isinstance(value, int):
                         summed_names = frozenset(program.names[value][axis] for axis in summed)

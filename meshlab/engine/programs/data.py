@@ -22,7 +22,8 @@ from ..passes.small_slices import small_slices
 from ..rules import Factors, factors_of
 from ..specs.scopes import matches
 from ..tensors.named_arrays import AxisName
-from .naming import Cuts, Names, facts_of
+from .naming import Cuts, facts_of
+from .spread_names import Names
 from .values import Argument, Carry, Value
 
 

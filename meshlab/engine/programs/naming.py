@@ -10,8 +10,8 @@ the values that JAX's own functions make in between.
     reshape [batch, embed] → [batch, 8, 64]            the parts are called embed.0 and embed.1
 
 Two user-given names in one class are an error, unless a `rename` stands between them. Where a class would stand twice
-in one value it is cut: one side keeps the name, the other gets a made-up one. In a made-up name `~` shows that it is
-not the user's: `~seq` was cut off `seq`, `~1` is a dim that nobody named.
+in one value it is cut: one side keeps the name, the other gets a made-up one (`spread_names`). What the backward pass
+computes again has the names of the first run, made-up ones too (`recomputed`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import operator
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..code.loops import carried
@@ -29,8 +28,9 @@ from ..rules import Factors, Facts, factors_of
 from ..rules.shaping import aligned
 from ..tensors.named_arrays import AxisName, Merged, Sizes
 from .axis_classes import Classes, Seed
+from .recomputed import recomputed
+from .spread_names import Names, spread
 
-Names = tuple[str | None, ...]
 # For an operation, the (operand, axis) pairs whose names are cut there: they are moved to the names of the factors.
 Cuts = dict[int, frozenset[tuple[int, int]]]
 
@@ -103,6 +103,7 @@ class _Namer:
         self.seeds = [Seed(v, axis, name, where) for v, axis, name, where in given if isinstance(name, str)]
         self.seeds += _marked(code)
         self.cuts: dict[int, set[tuple[int, int]]] = {}
+        self.recomputed = recomputed(code)
         # The tables that were looked up, by their indices and shape.
         self.looked_up: dict[tuple[Input, tuple[int, ...]], int] = {}
 
@@ -116,7 +117,7 @@ class _Namer:
                 + ". Use one name for both; or tell them apart: in ml.named `_` for the axis that goes without a name,"
                 ' or of tensors x.rename(old="new") where one becomes the other.'
             )
-        names, majors = _spread(self.classes, self.nodes, self.code)
+        names, majors = spread(self.classes, self.nodes, self.code)
         cuts = {operation: frozenset(axes) for operation, axes in self.cuts.items()}
         return Naming(names, dims, majors, cuts)
 
@@ -156,6 +157,7 @@ class _Namer:
 
     def block(self, block: Block):
         for operation in block.operations:
+            self.again(operation)
             if not operation.blocks:
                 self.operation(operation)
                 continue
@@ -171,6 +173,14 @@ class _Namer:
                 body, test = operation.blocks
                 for a, b in zip((*body.outputs, *body.inputs), test.inputs * 2, strict=True):
                     self.join_values(a, b)
+
+    def again(self, operation: Operation):
+        """Joins what the backward pass computes again with the first run, unless the user calls them differently."""
+        given = self.classes.given.keys()
+        for value in self.recomputed.keys() & operation.outputs:
+            for a, b in zip(self.nodes[self.recomputed[value]], self.nodes[value], strict=True):
+                if self.classes.sizes[a] != 1 and not {self.classes.find(a), self.classes.find(b)} <= given:
+                    self.classes.join(a, b)
 
     def around(self, operation: Operation, body: Block):
         """Joins the values that come into a block and go out of it with those inside."""
@@ -340,58 +350,3 @@ def _marked(code: Code) -> Iterator[Seed]:
         where = str(operation.source or "an unknown line") if given else ""
         for value, names in given:
             yield from (Seed(value, i, name, where) for i, name in enumerate(names) if name is not None)
-
-
-def _spread(
-    classes: Classes, nodes: list[tuple[int, ...]], code: Code
-) -> tuple[tuple[Names, ...], dict[str, tuple[str, int]]]:
-    """Returns the name of every axis, and which dim's sharding each derived name bears."""
-    called: dict[int, str] = {root: seed.name for root, seed in classes.given.items() if classes.find(root) == root}
-    majors: dict[str, tuple[str, int]] = {}
-    for root, name in list(called.items()):
-        for position, leaf in enumerate(leaves if len(leaves := classes.leaves(root)) > 1 else ()):
-            part = called.setdefault(leaf, f"{name}.{position}")
-            if position == 0 and part == f"{name}.0":
-                majors[part] = (name, classes.sizes[leaf])
-    # By name, what it is called after: itself, or for a made-up one the name that it was cut off.
-    stems, numbers = {name: name for name in called.values()}, itertools.count(1)
-
-    def name_of(root: int) -> str:
-        known = called.get(root)
-        if known is None:
-            leaves = classes.leaves(root)
-            if len(leaves) > 1:
-                named = [name_of(leaf) for leaf in leaves]
-                known = "*".join(named)
-                first = majors.get(named[0]) or (named[0], classes.sizes[leaves[0]])
-                if "~" not in first[0] and "." not in first[0]:
-                    majors[known] = first
-            else:
-                known = _made_up(root, classes, called, stems) or f"~{next(numbers)}"
-            called[root] = known
-        return known
-
-    names = []
-    for value, shape in enumerate(code.shapes):
-        row = zip(shape, nodes[value], strict=True)
-        names.append(tuple([None if size == 1 else name_of(classes.find(node)) for size, node in row]))
-    return tuple(names), majors
-
-
-def _made_up(root: int, classes: Classes, called: Mapping[int, str], stems: dict[str, str]) -> str | None:
-    """Makes up a name after the nearest class that has one, of those that this was cut off or is a slice of."""
-    waiting, seen = deque([root]), {root}
-    while waiting:
-        node = waiting.popleft()
-        stem = stems.get(called.get(node, ""))
-        if stem:
-            break
-        neighbours = dict.fromkeys(classes.find(other) for other in classes.hints.get(node, ()))
-        waiting.extend(other for other in neighbours if other not in seen)
-        seen.update(neighbours)
-    else:
-        return None
-    names = itertools.chain([f"~{stem}"], (f"~{stem}_{number}" for number in itertools.count(2)))
-    name = next(name for name in names if name not in stems)
-    stems[name] = stem
-    return name

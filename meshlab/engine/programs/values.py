@@ -8,7 +8,7 @@ from typing import Any
 
 from ..code.operations import nbytes
 from ..code.source import Source
-from .naming import Names
+from .spread_names import Names
 
 
 @dataclasses.dataclass(frozen=True)
