@@ -17,8 +17,8 @@ from flax import nnx
 import meshlab as ml
 
 BATCH, SEQ, EMBED, HEADS, HEAD, LAYERS = 4, 64, 32, 4, 8, 2
-WEIGHTS = {"[qkv]": "embed heads head", "o": "heads head embed"}
-STACKED = {"[qkv]": "layers embed heads head", "o": "layers heads head embed"}
+WEIGHTS = {"?": "embed heads head", "o": "heads head embed"}
+STACKED = {"?": "layers embed heads head", "o": "layers heads head embed"}
 LINEN = {"*/query/kernel": "embed heads head", "*/out/kernel": "heads head embed", "*/up/kernel": "embed ffn"}
 X = ml.named(jax.ShapeDtypeStruct((BATCH, SEQ, EMBED), jnp.float32), "batch seq embed")
 Layer = Callable[[Any, Any], Any]

@@ -17,7 +17,6 @@ from ..engine.api.stages import Program
 from ..engine.specs.layout import LayoutLike
 from ..engine.specs.mesh import Mesh
 from .additive.space import Splits, space_of
-from .additive.work import work_of
 from .best_first.pricer import Price, Pricer
 from .best_first.recipes import recipes
 from .best_first.space import roles_of
@@ -50,7 +49,7 @@ def planned_layouts(
     goal, layouts = objective_of(objective, mesh), []
     for splits in space_of(program, mesh.axes, read_constraints(program, mesh, pin, forbid)).splits():
         plan = program.plan(mesh, dict(splits))
-        layouts.append(Planned(splits, goal.of_plan(plan, USUAL), work_of(plan)))
+        layouts.append(Planned(splits, goal.of_plan(plan, USUAL), plan.work.amount))
     if goal.slack is not None:
         most = min(p.work for p in layouts) * (1 + goal.slack)
         layouts = [p for p in layouts if p.work <= most]

@@ -21,7 +21,6 @@ from ..engine.errors import MeshlabError, shown
 from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import LayoutLike
 from ..engine.specs.mesh import Mesh
-from .additive.work import work_of
 from .best_first.contest import contest
 from .choice import Choice
 from .objective import Objective, objective_of
@@ -202,7 +201,7 @@ def _confirmed(plan: Plan, objective: Objective, asked: Asked, answer: Answer) -
         MeshlabError: the plan has another cost, or more work, than the search says.
     """
     if answer.most_work is not None:
-        work = work_of(plan)
+        work = plan.work.amount
         if work > answer.most_work * (1 + _AGREE):
             raise MeshlabError(
                 f"ml.auto.layout() chose {str(plan.layout)!r} for its work of at most {answer.most_work:,.0f}"

@@ -24,7 +24,6 @@ from ..cost.workload.scenario import Options
 from ..engine.api.stages import Plan
 from ..engine.plans.collectives import wire_bytes_by_axis
 from ..engine.tables import html_rows, text_rows
-from .additive.work import share_of
 from .objective import LIVE, OBJECTIVES, TRAFFIC, Objective, offered
 from .proof import Proof
 from .request.answer import USUAL
@@ -54,7 +53,7 @@ class Row:
     @functools.cached_property
     def work(self) -> float:
         """The part of all contractions that one device computes."""
-        return share_of(self.plan)
+        return self.plan.work.share
 
     @functools.cached_property
     def costs(self) -> Mapping[str, float]:

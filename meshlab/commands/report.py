@@ -3,6 +3,7 @@
 program              llama3-8b
 mesh                 data=8 × model=4, 32 devices
 layout               batch:data ffn:model
+work of a device     3.12% of the FLOPs
 estimate of a step   …
 peak of a device     20.1 GB of 95.0 GB: it fits
 sent by a device     1.2 GB a step
@@ -27,6 +28,7 @@ from ..auto.proof import Proof
 from ..cost.machines.units import bytes_text
 from ..engine.api.stages import Plan
 from ..engine.errors import MeshlabError
+from ..engine.plans import work
 from ..engine.plans.collectives import Collective
 from ..engine.tables import named, text_rows
 
@@ -53,6 +55,7 @@ def _rows(plan: Plan, known: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("mesh", devices if not plan.mesh.shape else f"{mesh}, {devices}"),
         ("layout", str(plan.layout) or "nothing is sharded"),
+        *work.rows(plan),
         *_time(plan),
         ("peak of a device", _peak(known["donated"])),
         ("sent by a device", f"{bytes_text(plan.wire_bytes)} a step"),

@@ -9,7 +9,7 @@ import pytest
 import meshlab as ml
 from meshlab.auto.additive.space import restricted, space_of
 from meshlab.auto.additive.tables import total
-from meshlab.auto.additive.work import amounts_of, work_bound, work_of, work_tables
+from meshlab.auto.additive.work import amounts_of, work_bound, work_tables
 from tests.auto.programs import MODELS, recorded, traced
 
 
@@ -21,7 +21,7 @@ def test_tables_and_plans_agree_on_the_work(name):
     tables = work_tables(amounts, space)
     for splits in list(space.splits())[::17]:
         work = total(tables, splits)
-        assert work_of(program.plan(mesh, dict(splits))) == work
+        assert program.plan(mesh, dict(splits)).work.amount == work
         # The bound of any part of a layout lies below the work of the layout.
         assert work_bound(amounts, space, frozenset(), frozenset()) <= work
         for dim in program.dims:
@@ -33,9 +33,9 @@ def test_work_counts_the_multiply_adds_of_contractions():
     # Forward, and the gradients of both weights and of the hidden units: 100 x 784 x 1024 and 100 x 1024 x 10.
     program = recorded("mlp_train")
     total = 2 * 100 * 784 * 1024 + 3 * 100 * 1024 * 10
-    assert work_of(program.plan(ml.mesh(a=2))) == total
-    assert work_of(program.plan(ml.mesh(a=2), "hidden:a")) == total / 2
-    assert work_of(program.plan(ml.mesh(a=2), "rows:a")) == total - 100 * 784 * 1024
+    assert program.plan(ml.mesh(a=2)).work.amount == total
+    assert program.plan(ml.mesh(a=2), "hidden:a").work.amount == total / 2
+    assert program.plan(ml.mesh(a=2), "rows:a").work.amount == total - 100 * 784 * 1024
 
 
 def test_a_loop_counts_each_of_its_steps():
@@ -45,7 +45,7 @@ def test_a_loop_counts_each_of_its_steps():
         return ml.scan(lambda x, w: (ml.dot(x, w, Embed).rename(out="embed"), None), x, w, Layers)[0]
 
     program = ml.trace(fn, ml.f32[Layers, Embed, ml.Dim("out", 4)], ml.f32[Embed])
-    assert work_of(program.plan(ml.mesh(a=2))) == 3 * 16
+    assert program.plan(ml.mesh(a=2)).work.amount == 3 * 16
 
 
 def test_ragged_matmuls_and_factorizations_are_work():
@@ -59,8 +59,8 @@ def test_ragged_matmuls_and_factorizations_are_work():
     square = ml.named(jax.ShapeDtypeStruct((6, 30, 30), jnp.float32), "batch _ _")
     program = ml.trace(fn, ml.f32[M, K], ml.f32[G, K, N], ml.i32[G], square)
     dense, ragged, factors = 64 * 32 * 32, 64 * 32 * 16, 6 * 30**3 / 6
-    assert work_of(program.plan(ml.mesh(a=2), {})) == pytest.approx(dense + ragged + factors)
-    assert work_of(program.plan(ml.mesh(a=2), "batch:a")) == pytest.approx(dense + ragged + factors / 2)
+    assert program.plan(ml.mesh(a=2), {}).work.amount == pytest.approx(dense + ragged + factors)
+    assert program.plan(ml.mesh(a=2), "batch:a").work.amount == pytest.approx(dense + ragged + factors / 2)
     assert sum(amounts_of(program).values()) == pytest.approx(dense + ragged + factors)
 
 
@@ -70,7 +70,7 @@ def test_without_contractions_every_result_is_divided():
     choice = ml.auto.layout(program, ml.mesh(a=4, b=2))
     assert choice.proof.value == 0
     assert len(choice.layout.rules) == 2
-    assert work_of(choice.plan) == work_of(program.plan(ml.mesh(a=4, b=2))) / 8
+    assert choice.plan.work.amount == program.plan(ml.mesh(a=4, b=2)).work.amount / 8
 
 
 def test_dims_that_must_be_whole_divide_nothing():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from ..code.operations import Literal, nbytes
+from ..code.operations import Literal, Operation, nbytes
 from ..gc_pause import no_collection
 from ..planning.legality import LegalRules
 from ..planning.planned import Planned
@@ -25,6 +25,7 @@ from ..specs.mesh import Mesh
 from ..specs.serial import without
 from ..specs.spec import Grid, Spec, local_shape, replicated
 from .collectives import Collective, collectives_by_step
+from .work import Work, whole_from, work
 
 if TYPE_CHECKING:
     from ..programs.data import Program, Value
@@ -112,6 +113,16 @@ class Plan:
     def wire_bytes(self) -> float:
         """Bytes that one device sends in one run of the plan."""
         return sum(c.wire_bytes * c.times for c in self.collectives)
+
+    @functools.cached_property
+    def work(self) -> Work:
+        """The part of a step's work that each device does."""
+        return work(self)
+
+    @functools.cached_property
+    def whole_from(self) -> Operation | None:
+        """The operation from which on work is whole that was divided before; None where no parallelism is lost."""
+        return whole_from(self)
 
     @functools.cached_property
     def memory(self) -> Any:

@@ -19,6 +19,7 @@ from ..errors import MeshlabError, first_of
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute
 from ..tables import html_rows, text_rows
+from . import work
 from .collectives import Collective, wire_bytes_by_axis
 from .data import Plan
 
@@ -29,23 +30,24 @@ class Explanation:
 
     Attributes:
         rows: the collectives, in the order of the steps.
+        work: what part of the work each device does and, where parallelism is lost, from which line on it is whole.
         warnings: operations that run unsharded because no rule knows them, dims that the layout does not reach, dims
             that are padded, and shardings in the function itself, which are ignored.
     """
 
     rows: tuple[Collective, ...]
+    work: str
     warnings: tuple[str, ...]
 
     def __str__(self):
-        if not self.rows:
-            return "\n".join(["No device sends anything: the plan has no collectives.", *self.warnings])
-        return "\n".join([*map(_text, self.rows), *self.warnings])
+        sent = [*map(_text, self.rows)] or ["No device sends anything: the plan has no collectives."]
+        return "\n".join([*sent, self.work, *self.warnings])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         body = "".join(map(_html, self.rows)) or "<p>No device sends anything: the plan has no collectives.</p>"
-        return body + "".join(f"<p>{html.escape(w)}</p>" for w in self.warnings)
+        return body + "".join(f"<p>{html.escape(text)}</p>" for text in (self.work, *self.warnings))
 
 
 def _html(c: Collective) -> str:
@@ -133,7 +135,7 @@ def _not_reached(plan: Plan) -> Iterator[str]:
 
 def explain(plan: Plan) -> Explanation:
     """Explains every collective of a plan by its cause."""
-    return Explanation(plan.collectives, warnings(plan))
+    return Explanation(plan.collectives, work.sentence(plan), warnings(plan))
 
 
 def rows(plan: Plan) -> list[tuple[str, str]]:
@@ -142,6 +144,7 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     lines = [
         ("mesh", str(dataclasses.replace(plan.mesh, on=None))),  # its machine stands with the times
         ("layout", str(plan.layout) or "nothing is sharded"),
+        *work.rows(plan),
         ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
         ("sent by a device", f"{plan.wire_bytes:,.0f} B a step"),
     ]
@@ -192,6 +195,7 @@ def to_json(plan: Plan) -> str:
                 for c in plan.collectives
             ],
             "wire_bytes": plan.wire_bytes,
+            "work": work.to_dict(plan),
             "memory": dict(plan.stored.parts),
             "padded": padded_sizes(plan),
         }

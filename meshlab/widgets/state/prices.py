@@ -13,7 +13,6 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from ...auto.additive.work import share_of
 from ...cost.machines.hardware import HardwareError
 from ...cost.step_time.time import time_of
 from ...cost.workload.scenario import at_plan_sizes
@@ -50,7 +49,7 @@ def price_of(explorer: ExplorerState, document: Document, peak: bool) -> Price:
     Where costs take long (`explorer.slow`), only what follows from the plan: a drop would have to wait for the rest.
     """
     plan, options = explorer.plan_at(document), document.options
-    sent, work = round(plan.wire_bytes), share_of(plan)
+    sent, work = round(plan.wire_bytes), plan.work.share
     if document.machine is None or explorer.slow:
         return Price(sent, work=work)
     try:

@@ -13,11 +13,9 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time as clock
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...auto.additive.work import share_of
 from ..background.one_by_one import Background
 from ..background.quiet import QUIET
 from .costing import Costing, Costs
@@ -26,15 +24,6 @@ from .document import Document
 KEPT = 256
 # Seconds of work after which the background shows what it has, and lets others in.
 STRETCH = 0.15
-# Shares of work of the plans on the board: each is asked for at every change, as the present plan and as the last one.
-_shares: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
-
-
-def work_share(plan: Any) -> float:
-    """Returns the share of a step's matmuls that one device computes."""
-    if plan not in _shares:
-        _shares[plan] = share_of(plan)
-    return _shares[plan]
 
 
 def executed(plan: Any) -> int:
@@ -67,7 +56,7 @@ class Totals:
 
 def totals_of(plan: Any, costs: Costs | None) -> Totals:
     """Returns the totals of a plan, with those that depend on its machine where its costs are given."""
-    totals = Totals(round(plan.wire_bytes), int(plan.stored.argument_bytes), work_share(plan), executed(plan))
+    totals = Totals(round(plan.wire_bytes), int(plan.stored.argument_bytes), plan.work.share, executed(plan))
     if costs is None:
         return totals
     seconds = None if costs.time is None else float(costs.time.estimate)

@@ -12,7 +12,7 @@ from ...engine.gc_pause import no_collection
 from ..state.columns import Column, columns_of, rules_at, scope_columns
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Accepted, Refused
-from ..state.totals import executed, work_share
+from ..state.totals import executed
 from .advice import advice_part
 from .beside import beside_part, devices_beside
 from .comparison import comparison_part
@@ -182,7 +182,7 @@ def change_view(explorer: ExplorerState) -> dict | None:
         return None
     plan = explorer.plan
     return {
-        "work": work_share(plan) - work_share(before),
+        "work": plan.work.share - before.work.share,
         "bytes": int(plan.wire_bytes - before.wire_bytes),
         "arguments": int(plan.stored.argument_bytes - before.stored.argument_bytes),
         "collectives": executed(plan) - executed(before),

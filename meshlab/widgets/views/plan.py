@@ -25,7 +25,7 @@ from ...engine.plans.remedies import Remedy
 from ...engine.specs.layout import Layout
 from ..state.intents import TakeRemedy
 from ..state.selection import identities, places_of
-from ..state.totals import executed, work_share
+from ..state.totals import executed
 from .advice import message_of
 
 MOST_COLLECTIVES = 120
@@ -49,7 +49,7 @@ def plan_view(plan: Any, pad: bool = False) -> dict:
         "chips": chips_view(plan),
         "layout": layout_view(plan.layout),
         "groups": groups,
-        "work": work_share(plan),
+        "work": plan.work.share,
         "collectives": collectives_view(plan, pad),
         "communication": communication_view(plan, groups),
         "memory": memory_view(plan),

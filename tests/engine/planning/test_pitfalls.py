@@ -18,7 +18,6 @@ import pytest
 from jax import lax
 
 import meshlab as ml
-from meshlab.auto.additive.work import share_of, work_of
 from meshlab.auto.brute_force import planned_layouts
 from meshlab.engine.plans.explain import warnings
 from meshlab.models.basic import mesh_tf, mlp
@@ -57,9 +56,9 @@ def test_2_a_misspelt_rule_is_an_error_and_an_optional_one_says_that_it_is():
         program.plan(mesh, "hidden:all")
     with pytest.raises(ml.LayoutError, match=r"no axis `everything`"):
         program.plan(mesh, "hidden_odd:everything")
-    assert share_of(program.plan(mesh, "hidden?:all")) == 1
+    assert program.plan(mesh, "hidden?:all").work.share == 1
     plan = program.plan(mesh, "hidden_odd:all")
-    assert share_of(plan) < 0.5
+    assert plan.work.share < 0.5
     # 4,096 elements over 8 devices, as Mesh TensorFlow counts for the name that exists.
     assert sent(plan, "payload_bytes") == {"all-reduce": 4_096 * 4 // 8}
 
@@ -99,7 +98,7 @@ def test_4_what_is_counted_is_what_happens():
         return ml.square(ml.tanh(ml.dot(x, w, Embed))).sum()
 
     functions = (lambda w, x: loss(w, x * x * x)), jax.grad(loss), (lambda w, x: jax.grad(loss, (0, 1))(w, x)[0])
-    forward, backward, half_used = (work_of(ml.trace(function, w, x).plan(ml.mesh())) for function in functions)
+    forward, backward, half_used = (ml.trace(function, w, x).plan(ml.mesh()).work.amount for function in functions)
     assert (forward, backward, half_used) == (8 * 32 * 64, 2 * 8 * 32 * 64, 2 * 8 * 32 * 64)
 
 
@@ -135,7 +134,7 @@ def test_6_auto_weighs_what_is_sent_and_proves_it():
     program = ml.trace(mesh_tf.train(mesh_tf.two_layer_loss), initial.shapes(mesh_tf.init_two_layer, config), x, x)
     traffic, memory = (ml.auto.layout(program, mesh, objective=objective) for objective in ("traffic", "live"))
     assert (str(traffic.layout), str(memory.layout)) == ("batch:r hidden:c", "batch:r io:c")
-    assert share_of(traffic.plan) == share_of(memory.plan) == 0.25
+    assert traffic.plan.work.share == memory.plan.work.share == 0.25
     assert traffic.plan.wire_bytes < 0.7 * memory.plan.wire_bytes
     assert traffic.proof.value == pytest.approx(planned_layouts(program, mesh)[0].value)
     assert (traffic.proof.gap, memory.proof.gap) == (0, 0)

@@ -109,7 +109,8 @@ def test_an_explanation_has_the_line_the_cause_and_the_remedy():
     assert row.because == "`b` is summed while split over `x`."
     assert row.remedy.startswith("Take `b` off `x`")
     assert "all-reduce over x · logits [a c] · 256 B payload, 384 B sent · test_plan.py:" in str(simple().explain())
-    assert str(simple(None).explain()) == "No device sends anything: the plan has no collectives."
+    nothing = "No device sends anything: the plan has no collectives."
+    assert str(simple(None).explain()) == f"{nothing}\nEach device does 100% of the FLOPs; 4 devices would do 25%."
 
 
 def test_what_is_stored_otherwise_is_explained_by_its_place():

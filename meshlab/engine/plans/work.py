@@ -1,0 +1,230 @@
+"""The work of one device: how far a plan divides the contractions of a step, and where that is lost.
+
+    plan.work           50% of the FLOPs: 8 devices would do 12.5%
+    plan.whole_from     model.py:41 (reshape)
+
+Work is counted in multiply-adds of contractions, of a program without any in elements of all results. Parallelism is
+lost where an operation, a reshape say, needs a dim whole that was split: what follows from its result is whole too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..code.loops import LOOPS, trip_count
+from ..code.operations import Block, Operation
+from ..planning.shared_steps import counted
+from ..planning.steps import Compute, Iterated, Move, Nested, Step
+from ..programs.data import Program, analysis
+from ..rules import TRAITS
+from ..rules.matmuls import Multiplies
+from ..specs.spec import Spec, local_shape
+
+if TYPE_CHECKING:
+    from .data import Plan
+
+# Less than this part of a device's work is not looked into.
+_LITTLE = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """The part of a step's work that each device does.
+
+    Attributes:
+        amount: the multiply-adds of its contractions; of a program without contractions the elements of its results.
+        share: the part of all work that this is; 1 where nothing divides it.
+        devices: how many there are: if they divided all work, each would do 1/devices.
+        unit: "FLOPs", or "elements" of a program without contractions.
+    """
+
+    amount: float
+    share: float
+    devices: int
+    unit: str
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether the devices divide all work, but for little."""
+        return self.share * self.devices <= 1 + _LITTLE
+
+    def __str__(self):
+        head = f"{_percent(self.share)} of the {self.unit}"
+        return head if self.is_divided else f"{head}; {self.devices:,} devices would do {_percent(1 / self.devices)}"
+
+
+def work(plan: Plan) -> Work:
+    """Returns the part of a step's work that each device of a plan does; see `Plan.work`."""
+    program = plan.program
+    of_program, total = measured(program), _total(program)
+    amount = float(
+        sum(
+            times * multiply_adds(program, step.operation, (*step.operands, *step.results), plan.grid)
+            for step, times in counted(plan.planned.steps)
+            if isinstance(step, Compute) and step.operation in of_program
+        )
+    )
+    unit = "FLOPs" if any(map(multiplies, of_program)) else "elements"
+    return Work(amount, amount / total if total else 1.0, plan.mesh.size, unit)
+
+
+def whole_from(plan: Plan) -> Operation | None:
+    """Returns the operation from which on work is whole that was divided before; see `Plan.whole_from`."""
+    return None if plan.work.is_divided else _Lost(plan).first()
+
+
+def sentence(plan: Plan) -> str:
+    """Says what part of the work each device does and, where parallelism is lost, from which line on work is whole."""
+    lost = f"; whole from {line_of(plan.whole_from)} on" if plan.whole_from else ""
+    return f"Each device does {plan.work}{lost}."
+
+
+def rows(plan: Plan) -> list[tuple[str, str]]:
+    """Lists the same for the table of a plan."""
+    lost = [("  whole from", line_of(plan.whole_from))] if plan.whole_from else []
+    return [("work of a device", str(plan.work)), *lost]
+
+
+def to_dict(plan: Plan) -> dict[str, Any]:
+    """Returns the same as plain data."""
+    made, lost = plan.work, plan.whole_from
+    return {"share": made.share, "devices": made.devices, "unit": made.unit, "whole_from": lost and line_of(lost)}
+
+
+def line_of(operation: Operation) -> str:
+    """Returns the line of an operation, with what stands there: `model.py:41 (reshape)`."""
+    return f"{operation.source or 'an unknown line'} ({operation.name})"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"
+
+
+@analysis
+def _total(program: Program) -> float:
+    """The work of one run on one device alone."""
+    return float(sum(times * multiply_adds(program, operation) for operation, times in measured(program).items()))
+
+
+@analysis
+def measured(program: Program) -> dict[Operation, int]:
+    """Returns the contractions or, where there are none, all operations, with how often they run."""
+    every = dict(_operations(program.code.block, 1))
+    return {op: times for op, times in every.items() if multiplies(op)} or every
+
+
+def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:
+    """Every operation that is no block, with how often it runs."""
+    for operation in block.operations:
+        if not operation.blocks:
+            yield operation, times
+        for inside in operation.blocks:
+            more = (trip_count(operation) or 1) if operation.name in LOOPS else 1
+            yield from _operations(inside, times * more)
+
+
+def multiplies(operation: Operation) -> Multiplies | None:
+    """Returns the function that counts an operation's multiply-adds; None where it multiplies no matrices."""
+    traits = TRAITS.get(operation.name)
+    return traits.multiplies if traits is not None else None
+
+
+def multiply_adds(
+    program: Program, operation: Operation, specs: Sequence[Spec | None] = (), sizes: Mapping[str, int] | None = None
+) -> float:
+    """Returns the multiply-adds of an operation, or else the elements of its first result.
+
+    Args:
+        program: its program.
+        operation: of the program.
+        specs: of its inputs, then of its results: then those of one device count.
+        sizes: of the mesh axes.
+    """
+    values = (*operation.inputs, *operation.outputs[:1])
+    whole = map(program.code.shape_of, values)
+    shapes = [
+        shape if spec is None else local_shape(shape, spec, sizes or {})
+        for shape, spec in itertools.zip_longest(whole, specs[: len(values)])
+    ]
+    count, reads = multiplies(operation), len(operation.inputs)
+    if count is None:
+        return math.prod(size for shape in shapes[reads:] for size in shape)
+    return float(count(operation, shapes[:reads], shapes[reads]).products)
+
+
+class _Lost:
+    """One walk over the steps of a plan: which values are whole over an axis because an operation needed them whole."""
+
+    def __init__(self, plan: Plan):
+        self.plan, self.measured = plan, measured(plan.program)
+        self.axes = [axis for axis, size in plan.mesh.axes.items() if size > 1 and axis not in plan.mesh.serial]
+        self.arguments = {argument.value for argument in plan.program.arguments}
+        # By axis: the values that are whole since an operation; the gathers of what an operation reads; the work since.
+        self.since: dict[str, dict[int, Operation]] = {axis: {} for axis in self.axes}
+        self.gathered: dict[str, set[Operation]] = {axis: set() for axis in self.axes}
+        self.work: dict[Operation, float] = defaultdict(float)
+        self.order: dict[Operation, int] = {}
+
+    def first(self) -> Operation | None:
+        """The first operation since which more than a little work is whole."""
+        self.steps(self.plan.steps, 1)
+        least = _LITTLE * self.plan.work.amount
+        return next((operation for operation in self.order if self.work[operation] > least), None)
+
+    def steps(self, steps: Iterable[Step], times: int):
+        for step in steps:
+            if isinstance(step, Move):
+                self.move(step)
+            elif isinstance(step, Compute):
+                self.compute(step, times)
+            elif isinstance(step, Iterated):
+                self.steps(step.steps, times * step.times)
+            elif isinstance(step, Nested):
+                self.nested(step, times)
+
+    def move(self, step: Move):
+        """Notes what is gathered for an operation, but for what is merely stored split, as parameters are."""
+        operation, program = step.cause.operation, self.plan.program
+        if step.via.kind == "all-gather" and step.cause.kind == "operand" and operation is not None:
+            is_stored = program.outermost(step.value) in self.arguments
+            computed = self.plan.rules.spec(program.names[step.value]) if is_stored else step.start
+            for axis in itertools.chain.from_iterable(computed.splits):
+                if axis in step.via.axes and axis in self.gathered:
+                    self.gathered[axis].add(operation)
+
+    def compute(self, step: Compute, times: int):
+        operation = step.operation
+        split = {axis for spec in (*step.operands, *step.results) if spec for axes in spec.splits for axis in axes}
+        whole: set[Operation] = set()
+        for axis in self.axes:
+            if axis in split:
+                continue
+            since = self.since[axis]
+            found = [since[value] for value in operation.reads if value in since]
+            if operation in self.gathered[axis]:
+                found.append(operation)
+            if found:
+                first = min(found, key=lambda one: self.order.setdefault(one, len(self.order)))
+                whole.add(first)
+                since.update(dict.fromkeys(operation.outputs, first))
+        if whole and operation in self.measured:
+            amount = multiply_adds(self.plan.program, operation, (*step.operands, *step.results), self.plan.grid)
+            for first in whole:
+                self.work[first] += times * amount
+
+    def nested(self, step: Nested, times: int):
+        operation = step.operation
+        for block, inside in zip(operation.blocks, step.blocks, strict=True):
+            self.pass_on(operation.inputs if operation.name != "cond" else (), block.inputs)
+            self.steps(inside.steps, times * step.times)
+            self.pass_on(block.outputs, operation.outputs)
+
+    def pass_on(self, values: Sequence, others: Sequence):
+        """What goes into a block, or out of it, is whole there too."""
+        for since in self.since.values():
+            since.update({other: since[value] for value, other in zip(values, others, strict=False) if value in since})

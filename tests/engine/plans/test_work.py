@@ -1,0 +1,167 @@
+"""The part of the work that each device does stands for every plan, and where parallelism is lost, with the line."""
+
+import json
+import math
+import random
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.extend.core import jaxprs_in_params
+
+import meshlab as ml
+from meshlab.commands.report import report
+from meshlab.commands.saved import record
+from meshlab.engine.plans.explain import explain
+from meshlab.engine.running.lower import lowered
+from meshlab.engine.running.run import abstract_mesh
+from meshlab.engine.verifying.random_layouts import MESHES, SERIAL_MESHES, draw
+from meshlab.models import zoo
+from tests import checkpointed
+
+MODELS = {model.name: model.trace for model in (*zoo.models(), *zoo.imported_models())}
+NAMES = ["mlp_adamw", "digits", "gpt2_adamw", "llama_unrolled_adamw", "moe_sgd", "t5", "state_space", "plain_gpt"]
+PROGRAMS = {name: MODELS[name] for name in NAMES} | {n: checkpointed.PROGRAMS[n] for n in ("grouped", "scanned")}
+
+
+def flops(plan):
+    """The FLOPs of the matmuls in the function that each device runs, counted in its jaxpr."""
+    code = plan.program.code
+    arrays = [jax.ShapeDtypeStruct(_stored(plan, a.value), code.dtypes[a.value]) for a in plan.program.arguments]
+    return _counted(jax.make_jaxpr(lowered(plan, abstract_mesh(plan)))(*arrays).jaxpr)
+
+
+def _stored(plan, value):
+    padded, splits = plan.grid.padded, plan.argument_specs[value].splits
+    return tuple(padded.get(n, n) if s else n for n, s in zip(plan.program.code.shapes[value], splits, strict=True))
+
+
+def _counted(jaxpr):
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            ((summed, _), _), left = equation.params["dimension_numbers"], equation.invars[0].aval.shape
+            total += 2 * equation.outvars[0].aval.size * math.prod(left[axis] for axis in summed)
+        inside = [_counted(getattr(inner, "jaxpr", inner)) for inner in jaxprs_in_params(equation.params)]
+        total += sum(inside) * (equation.params["length"] if equation.primitive.name == "scan" else 1)
+    return total
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_share_is_the_flops_of_a_device_of_those_of_the_program(name):
+    program, seed = PROGRAMS[name](), random.Random().randrange(2**32)
+    whole = flops(program.plan(ml.mesh()))
+    assert whole > 0
+    split = 0
+    for mesh, layout in (*draw(program, seed, 4, MESHES), *draw(program, seed, 2, SERIAL_MESHES)):
+        plan = program.plan(mesh, layout)
+        assert plan.work.share == pytest.approx(flops(plan) / whole, rel=1e-9), (seed, str(mesh), str(layout))
+        assert plan.work.devices == mesh.size
+        assert plan.work.share >= 1 / mesh.size * (1 - 1e-9)
+        split += plan.work.share < 1
+    assert split
+
+
+def test_padding_is_work():
+    (rows, cols, out) = ml.dims(rows=6, cols=8, out=4)
+    program = ml.trace(lambda x, w: ml.dot(x, w, cols), ml.f32[rows, cols], ml.f32[cols, out])
+    plan = program.plan(ml.mesh(x=4), "rows:x", pad=True)
+    assert plan.work.share == 2 / 6
+    assert flops(plan) == 2 * 2 * 8 * 4
+
+
+def grouped(w, x):
+    """Attention with two heads of keys, whose queries have eight."""
+    q = jnp.einsum("bse,ehd->bshd", x, w["q"])
+    k, v = (jnp.einsum("bse,ehd->bshd", x, w[name]) for name in "kv")
+    q = q.reshape(4, 32, 2, 4, 8)  # whole from here
+    shares = jax.nn.softmax(jnp.einsum("bskgd,btkd->bkgst", q, k))
+    mixed = jnp.einsum("bkgst,btkd->bskgd", shares, v).reshape(4, 32, 8, 8)
+    return x + jnp.einsum("bshd,hde->bse", mixed, w["o"])
+
+
+def in_micro_batches(w, x):
+    """Gradients of four micro-batches, added up in a scan."""
+
+    def turn(total, x):
+        return total + jax.grad(lambda w: jnp.square(jnp.tanh(x @ w)).mean())(w), None
+
+    parts = x.reshape(4, 4, *x.shape[1:]).swapaxes(0, 1)  # whole from here
+    return w - 0.1 * jax.lax.scan(turn, jnp.zeros_like(w), parts)[0]
+
+
+def in_order(w, x):
+    """Rows of which those come first that have the most in front; what has no rule is gathered as well."""
+    rows = jnp.tanh(x @ w["a"])
+    rows = jnp.sort(rows, axis=1)  # whole from here
+    return jnp.tanh(rows @ w["b"]) @ w["b"]
+
+
+def _shaped(names, *shape):
+    return ml.named(jax.ShapeDtypeStruct(shape, jnp.float32), names)
+
+
+def _of_heads(devices):
+    w = {"q": _shaped("embed heads head", 64, 8, 8), "o": _shaped("heads head embed", 8, 8, 64)}
+    w |= {name: _shaped("embed kv head", 64, 2, 8) for name in "kv"}
+    return ml.trace(grouped, w, _shaped("batch seq embed", 4, 32, 64)).plan(ml.mesh(model=devices), "heads:model")
+
+
+def _of_micro_batches(devices):
+    arguments = _shaped("embed ffn", 32, 32), _shaped("batch seq embed", 16, 64, 32)
+    return ml.trace(in_micro_batches, *arguments).plan(ml.mesh(data=devices), "batch:data")
+
+
+def _of_rows(devices):
+    w = {"a": _shaped("embed ffn", 32, 64), "b": _shaped("seq _", 64, 64)}
+    return ml.trace(in_order, w, _shaped("batch seq embed", 4, 64, 32)).plan(ml.mesh(data=devices), "seq:data")
+
+
+LOST = {
+    "heads of keys": (_of_heads, 8, "reshape", "Each device does 50% of the FLOPs; 8 devices would do 12.5%"),
+    "micro-batches": (_of_micro_batches, 8, "reshape", "Each device does 100% of the FLOPs; 8 devices would do 12.5%"),
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_parallelism_that_is_lost_is_said_with_the_line(case):
+    make, devices, name, head = LOST[case]
+    plan = make(devices)
+    assert plan.whole_from.name == name
+    assert "whole from here" in plan.whole_from.source.code
+    where = f"{plan.whole_from.source} ({name})"
+    text = f"{head}; whole from {where} on."
+    assert text in str(plan.explain()).splitlines()
+    assert f"<p>{text}</p>" in explain(plan)._repr_html_()
+    for table in (repr(plan), report(record("it", plan), plan)):
+        assert head.removeprefix("Each device does ") in table
+        assert where in table
+    assert where in plan._repr_html_()
+    share = pytest.approx(flops(plan) / flops(plan.program.plan(ml.mesh())))
+    told = json.loads(plan.to_json())["work"]
+    assert told == {"share": share, "devices": devices, "unit": "FLOPs", "whole_from": where}
+
+
+@pytest.mark.parametrize("make", [_of_micro_batches, _of_heads])
+def test_where_all_devices_share_the_work_nothing_is_lost(make):
+    plan = make(4) if make is _of_micro_batches else make(1)
+    assert plan.work.is_divided
+    assert plan.whole_from is None
+    assert f"Each device does {100 // plan.mesh.size}% of the FLOPs." in str(plan.explain()).splitlines()
+    assert json.loads(plan.to_json())["work"]["whole_from"] is None
+
+
+@pytest.mark.parametrize("name", ["gpt2_adamw", "llama_adamw", "plain_gpt", "linen_encoder"])
+def test_weights_that_are_gathered_for_use_lose_no_parallelism(name):
+    program, mesh = MODELS[name](), ml.mesh(data=4)
+    plan = program.plan(mesh, ml.layouts.fsdp(program, mesh))
+    assert any(c.kind == "all-gather" for c in plan.collectives)
+    assert plan.work.share == pytest.approx(1 / 4)
+    assert plan.whole_from is None
+
+
+def test_what_was_never_split_is_not_lost():
+    plan = MODELS["gpt2_adamw"]().plan(ml.mesh(data=2, model=2), "batch:data")
+    assert plan.work.share == pytest.approx(1 / 2)
+    assert plan.whole_from is None
+    assert "Each device does 50% of the FLOPs; 4 devices would do 25%." in str(plan.explain()).splitlines()
