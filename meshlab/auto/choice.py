@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..engine.api.stages import Plan
+from ..engine.argument_checks import whole_number
 from ..engine.errors import MeshlabError, shown
 from ..engine.gc_pause import no_collection
 from ..engine.running.compiler_process import Cancel
@@ -93,8 +94,10 @@ class Choice:
 
         Raises:
             Cancelled: the search's `cancel` was set.
+            MeshlabError: it is no integer of at least 1.
         """
-        return searched_front(self._search("exact_pareto"), self.asked.limits, _LESS, points)
+        most = whole_number("exact_pareto()", "number of points", points, least=1)
+        return searched_front(self._search("exact_pareto"), self.asked.limits, _LESS, most)
 
     @functools.cached_property
     def regrets(self) -> tuple[Regret, ...]:

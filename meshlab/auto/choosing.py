@@ -87,7 +87,7 @@ def layout(
     mesh = mesh.devices if goal.search is None else mesh
     most = _most_bytes(goal, mesh, memory)
     limits = Limits(most, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
-    assumed, asks = Options().given(**(options or {})), {}
+    assumed, asks = Options.read("ml.auto.layout", options), {}
     for name, each in (program if isinstance(program, Mapping) else {"": program}).items():
         constraints = read_constraints(each, mesh, pin, forbid, scopes, everything=goal.search is not None)
         asks[name] = Asked(each, mesh, constraints, limits, assumed)

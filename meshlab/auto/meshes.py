@@ -114,7 +114,7 @@ def mesh(
     program: Program,
     devices: int | None = None,
     *,
-    on: Any,
+    on: Any = None,
     memory: float | None = 0.9,
     tolerance: float = 0.01,
     exact: bool = False,
@@ -157,11 +157,11 @@ def mesh(
         )
     check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
     limits = Limits(None, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
-    asks = []
+    asks, assumed = [], Options.read("ml.auto.mesh", options)
     for each in meshes(on, devices):
         most = None if memory is None else memory * machine_of(each, "ml.auto.mesh").hardware.memory_bytes
         within = dataclasses.replace(limits, most_bytes=most)
-        asks.append(Asked(program, each, limits=within, options=Options().given(**(options or {}))))
+        asks.append(Asked(program, each, limits=within, options=assumed))
     answer, standings = contest(asks, started)
     tried = tuple(Tried(asks[each.number].mesh, each.layout, each.value, each.bound) for each in standings)
     return MeshChoice(chosen(TIME, asks[standings[0].number], answer, started), tried)

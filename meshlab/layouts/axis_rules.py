@@ -37,7 +37,7 @@ from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes
 from ..engine.tensors.dims import Dim
 from .globs import agreed, layout_of
-from .request import Request
+from .request import WITHOUT_TIME, Request
 
 Names = Mapping[Any, Any]
 Called = Callable[[str], str | None]
@@ -100,14 +100,17 @@ class _Names:
                 self.plain |= self._read(request, {key: value})
 
     def _read(self, request: Request, given: Mapping[Any, Any]) -> dict[str, str | None]:
-        read = {dim.name if isinstance(dim, Dim) else dim: name for dim, name in given.items()}
-        for dim, name in read.items():
+        read: dict[str, str | None] = {}
+        for key, name in given.items():
+            dim = key.name if isinstance(key, Dim) else key
             if dim not in self._program.dims:
                 near = closest(dim, self._program.dims).strip() or f"Its dims are {listed(self._program.dims)}."
                 request.refuse("unknown_dim", f"names: {shown(dim)} is no dim of this program.", near)
             if not isinstance(name, str | None):
                 fix = "Write the name that rules have for it, or None for no name."
                 request.refuse("unknown_dim", f"names: {shown(dim)} is called {shown(name)}.", fix)
+            else:
+                read[dim] = name
         return read
 
     def computed(self, dim: str) -> str | None:
@@ -141,6 +144,8 @@ def _refuse_misspelt(request: Request, table: AxisRules, called: _Names):
     program, sizes = request.program, request.mesh.axes
     known = {axis for _, axes in table for axis in axes}
     idle = [axis for axis, size in sizes.items() if size > 1 and axis not in known]
+    for axis in (axis for axis in sorted(known) if axis in request.mesh.serial):
+        request.refuse("unknown_axis", f"The rules name `{axis}`, which is in time.", WITHOUT_TIME)
     for axis in sorted(known - set(sizes)):
         if near := closest(axis, idle).strip():
             request.refuse("unknown_axis", f"The rules name `{axis}`, which is no axis of the mesh.", near)

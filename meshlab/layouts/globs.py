@@ -142,8 +142,13 @@ class _Tree:
         return rules
 
     def _no_dim(self, glob: str) -> str:
-        """Returns a glob that is not called like a dim, whose rule it would be in a dict: "[b]atch" for "batch"."""
-        return f"[{glob[0]}]{glob[1:]}" if glob in self.program.dims else glob
+        """Returns a glob that is not called like a dim, whose rule it would be in a dict: "batch*" for "batch"."""
+        if glob not in self.program.dims:
+            return glob
+        places = self.program.matching(glob)
+        tried = (f"{glob}*", *(f"{glob[:i]}?{glob[i + 1 :]}" for i in range(len(glob))), f"*{glob}")
+        # Where all of these match another place too, the `?` behind a name that makes its rule optional.
+        return next((each for each in tried if self.program.matching(each) == places), f"{glob}?")
 
 
 def _agrees(wanted: Stored, rules: Stored) -> bool:
@@ -168,5 +173,5 @@ def globs(root: str, place: str) -> Iterator[str]:
 
 
 def exact(place: str) -> str:
-    """Returns the glob of one place alone."""
-    return re.sub(r"([*?[])", r"[\1]", place)
+    """Returns the glob of one place: a `?` where its name has a star."""
+    return place.replace("*", "?")

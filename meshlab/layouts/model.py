@@ -10,6 +10,7 @@ et al. 2022 (https://arxiv.org/abs/2205.05198); expert parallelism, Lepikhin et 
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -160,7 +161,7 @@ def _plain(request: Request, axes: Axes, given: Dims | None, names: Sequence[str
 
 def dims_named(dims: Any, names: Sequence[str]) -> list[str]:
     """Returns the dims that names match, in their order."""
-    return list(dict.fromkeys(dim for name in names for dim in dims if matches(dim, name)))
+    return list(dict.fromkeys(dim for name in names for dim in dims if fnmatch.fnmatchcase(dim, name)))
 
 
 def fitting(request: Request, dims: Sequence[str], rules: Callable[[Sequence[str]], Any]) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes
 from ..engine.tensors.trees import placed_leaves
 from .globs import layout_of, source
-from .request import Request
+from .request import WITHOUT_TIME, Request
 
 Stored = Mapping[str, Axes]
 
@@ -182,10 +182,13 @@ def _axes(request: Request, where: str, entry: Any) -> Axes:
         fix = "A layout leaves no axis open: say which mesh axes shard it, or None; or give None for the whole spec."
         request.refuse("no_spec", f"{where}an axis is UNCONSTRAINED.", fix)
         return ()
-    axes = (entry,) if isinstance(entry, str) else tuple(entry or ())
+    axes = () if entry is None else (entry,) if not isinstance(entry, tuple | list) else tuple(entry)
+    if wrong := [axis for axis in axes if not isinstance(axis, str)]:
+        request.refuse("unknown_axis", f"{where}{shown(wrong[0])} is no name of a mesh axis.", 'Write P("data", None).')
+        return ()
     for axis in (axis for axis in axes if axis in request.mesh.serial):
-        fix = "Leave it out, and combine what comes out with ml.layouts.accumulate(program, mesh)."
-        request.refuse("unknown_axis", f"{where}`{axis}` is in time: nothing is stored split over it.", fix)
+        text = f"{where}`{axis}` is in time: nothing is stored split over it."
+        request.refuse("unknown_axis", text, WITHOUT_TIME)
     for axis in (axis for axis in axes if axis not in sizes):
         near = closest(axis, sizes).strip() or f"Its axes are {listed(sizes)}."
         request.refuse("unknown_axis", f"{where}the mesh has no axis `{axis}`.", near)

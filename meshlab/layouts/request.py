@@ -16,6 +16,9 @@ from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes
 from ..engine.tensors.dims import Dim
 
+# What to do where a dialect names an axis in time, which its meshes have not got.
+WITHOUT_TIME = "Leave it out, and combine what comes out with ml.layouts.accumulate(program, mesh)."
+
 
 class Request:
     """Collects what a preset found out, and the problems that it met.
@@ -82,12 +85,13 @@ class Request:
             if isinstance(dim, Dim) and self.program.dims.get(dim.name, dim.size) != dim.size:
                 text = f"{keyword}={dim} has size {dim.size:,}; in this program it has {self.program.dims[dim.name]:,}."
                 self.refuse("another_size", text, f'Name it "{dim.name}", or trace the program at that size.')
-        wrong = [name for name in names if name not in self.program.dims] if names else [given]
+        known = [name for name in names if isinstance(name, str) and name in self.program.dims]
+        wrong = [name for name in names if not any(name is each for each in known)] if names else [given]
         for name in wrong:
             text = f"{keyword}={shown(given)}: {shown(name)} is no dim of this program."
             near = closest(name, self.program.dims).strip() or f"Its dims are {listed(self.program.dims)}."
             self.refuse("unknown_dim", text, near)
-        return tuple(name for name in names if name in self.program.dims)
+        return tuple(known)
 
     def fits(self, layout: LayoutLike) -> bool:
         """Says whether a layout is legal."""

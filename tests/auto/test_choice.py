@@ -164,6 +164,12 @@ def test_pins_that_no_legal_layout_has(pin, reason):
         ml.auto.layout(traced("block"), ml.mesh(data=2, eight=8), pin=pin)
 
 
+@pytest.mark.parametrize("options", [3, "attention", {3: 4}, ["prefetch"]])
+def test_options_are_a_dict(options):
+    with pytest.raises(ml.HardwareError, match=r"ml.auto.layout\(\) was given options=.*; they are a dict: options="):
+        ml.auto.layout(traced("block"), MESH, options=options)
+
+
 def test_what_is_no_layout_is_refused_in_both():
     with pytest.raises(ml.LayoutError, match=r"1. pin: A layout was given as set: .*\n  2. forbid: .* given as list"):
         ml.auto.layout(traced("block"), MESH, pin={"batch"}, forbid=["batch"])  # type: ignore[arg-type]

@@ -52,5 +52,9 @@ def test_what_is_no_mesh() -> None:
         ml.auto.mesh(program, 0, on="v5e")
     with pytest.raises(ml.MeshlabError, match=r"ml.auto.mesh\(\) was given 7 for its program; write"):
         ml.auto.mesh(7, 8, on="v5e")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ml.HardwareError, match="must be placed on a machine's name, .* not None"):
+        ml.auto.mesh(program)
+    with pytest.raises(ml.HardwareError, match=r"ml.auto.mesh\(\) was given options=3; they are a dict"):
+        ml.auto.mesh(program, on="v5e:2x1", options=3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ml.auto.NothingFits, match="met no layout that fits 95.0 kB"):
         ml.auto.mesh(program, 2, on="v5p", memory=95e3 / ml.hardware("v5p").memory_bytes)

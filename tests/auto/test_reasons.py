@@ -80,6 +80,9 @@ def test_the_front_is_that_of_brute_force() -> None:
         cap = before.peak_bytes * 0.9
         assert point.seconds == pytest.approx(min(p.seconds for p in prices if p.peak_bytes <= cap), rel=1e-12)
         assert point.peak_bytes <= cap
+    for wrong in (-1, 0, 2.5, True):
+        with pytest.raises(ml.MeshlabError, match=r"the number of points .*; it must be an integer of at least 1"):
+            chosen().exact_pareto(wrong)  # pyright: ignore[reportArgumentType]
     front = chosen().pareto
     assert front[0].seconds == points[0].seconds
     assert [p.seconds for p in front] == sorted(p.seconds for p in front)

@@ -53,6 +53,28 @@ def test_a_sweep_varies_the_number_of_micro_batches():
     assert (np.diff(swept.peak_bytes, axis=0) <= 0).all()
 
 
+@pytest.mark.parametrize("counts", [(1, 2, 4), (4, 1, 2), (1,)])
+def test_at_one_micro_batch_a_sweep_has_the_plan_without_a_loop(counts):
+    two, one = (planned("transformer_adamw", n, "batch:data+micro", data=2, model=2) for n in (2, 1))
+    swept = ml.sweep(two, micro=counts, batch=[8, 12])
+    assert swept.varied["micro"] == counts
+    assert len(swept.columns()["estimate"]) == 2 * len(counts)
+    assert swept.estimate[counts.index(1), 0] == one.time.estimate
+    assert swept.peak_bytes[counts.index(1), 0] == one.memory.peak_bytes
+    for i, count in enumerate(counts):
+        alone = ml.sweep(one, batch=[8, 12]) if count == 1 else ml.sweep(two, micro=[count], batch=[8, 12])
+        for mine, its in (
+            *((swept.figures[name], alone.figures[name]) for name in swept.figures),
+            (swept.communication["data"], alone.communication["data"]),
+            (swept.peak_bytes, alone.peak_bytes),
+            (swept.limit_bytes, alone.limit_bytes),
+        ):
+            np.testing.assert_array_equal(mine[i], its.reshape(2))
+        assert {at[1]: why for at, why in swept.reasons.items() if at[0] == i} == {
+            at[-1]: why for at, why in alone.reasons.items()
+        }
+
+
 def test_sizes_that_micro_batches_do_not_divide_are_left_out():
     plan = planned("transformer_adamw", 2, "batch:data+micro", data=4)
     swept = ml.sweep(plan, batch=[8, 12])

@@ -167,8 +167,14 @@ def test_a_tag_whose_values_disagree_is_left_as_it_is_computed() -> None:
 def test_an_argument_that_is_called_like_a_dim_keeps_its_rules_in_a_dict() -> None:
     traced = ml.trace(lambda width, x: ml.dot(x, width, "width"), ml.f32[Width, Out], ml.f32[Batch, Width])
     layout = read([("batch", "data"), ("out", "model"), ("width", "data")], traced, MESH)
-    assert layout.to_dict() == {"batch": "data", "out": "model", "[w]idth": {"width": "data"}}
+    assert layout.to_dict() == {"batch": "data", "out": "model", "width*": {"width": "data"}}
     assert traced.plan(MESH, layout.to_dict()).partition_specs[0][0] == P("data", "model")
+    # A star may be of another argument's name.
+    inner = ml.Dim("a", 8)
+    traced = ml.trace(lambda a, a_1: ml.dot(a_1, a, "a"), ml.f32[inner, Out], ml.f32[Batch, inner])
+    layout = read([("batch", "data"), ("out", "model"), ("a", "data")], traced, MESH)
+    assert layout.to_dict() == {"batch": "data", "out": "model", "?": {"a": "data"}}
+    assert traced.plan(MESH, layout.to_dict()).partition_specs[0] == (P("data", "model"), P("data", None))
 
 
 # What is refused
@@ -187,19 +193,28 @@ def test_misspelt_axes_are_refused_where_they_leave_one_without_a_rule() -> None
     assert str(read([("out", ("modell", "model"))], program(), MESH)) == "out:model"
 
 
+def test_an_axis_in_time_is_no_axis_of_rules() -> None:
+    mesh = ml.mesh(data=2, model=2, micro=ml.serial(2))
+    (problem,) = refused(
+        r"The rules name `micro`, which is in time", [("batch", ("data", "micro")), ("out", "model")], mesh
+    )
+    assert problem.fix == "Leave it out, and combine what comes out with ml.layouts.accumulate(program, mesh)."
+    assert str(read([("batch", "data"), ("out", "model")], program(), mesh)) == "batch:data out:model"
+
+
 def test_rules_that_are_for_no_dim_are_refused() -> None:
     match = r"for `embed`, `mlp`, and none for a dim .* Its dims are `width`, `out`, `batch`; .*\"width\": \"embed\""
     refused(match, [("embed", "data"), ("mlp", "model"), ("kv", None)])
 
 
 def test_names_that_cannot_be_read_are_listed() -> None:
-    names = {"widht": "embed", "out": 3, "params/*": {"out": "mlp"}, "w": {"bach": "batch"}}
+    names = {"widht": "embed", "out": ["x"], "params/*": {"out": "mlp"}, "w": {"bach": "batch"}}
     problems = refused(
         r"(?s)from_axis_rules\(\) of `step` on the mesh .* has 4 problems", [("batch", "data")], names=names
     )
     texts = [
         "names: 'widht' is no dim of this program. Did you mean `width`?",
-        "names: 'out' is called 3. Write the name that rules have for it, or None for no name.",
+        "names: 'out' is called ['x']. Write the name that rules have for it, or None for no name.",
         "names: 'params/*' matches no place of this program. Its places are those of program.places.",
         "names: 'bach' is no dim of this program. Did you mean `batch`?",
     ]

@@ -153,6 +153,12 @@ def test_all_that_is_wrong_with_specs_is_listed() -> None:
     ]
 
 
+@pytest.mark.parametrize(("entry", "wrong"), [(3, "3"), (True, "True"), (("data", 3), "3")])
+def test_what_is_no_name_is_no_axis(entry: Any, wrong: str) -> None:
+    (problem,) = refused("one problem", (P(), P(entry)))
+    assert problem == f'At `x`: {wrong} is no name of a mesh axis. Write P("data", None).'
+
+
 def test_a_size_that_does_not_divide_is_refused() -> None:
     problems = refused("one problem", (P(), P("data")), ml.mesh(data=3, model=2))
     assert problems == ["At `x`: `batch` has size 8, which 3 (`data`) does not divide. Sizes that fit: 6 or 9."]

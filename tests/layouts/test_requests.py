@@ -1,5 +1,7 @@
 """Presets find axes, parameters, state and the batch; where they cannot, they say what to write."""
 
+import re
+
 import jax
 import pytest
 
@@ -246,6 +248,19 @@ def test_dims_that_are_said_must_all_fit(adamw):
         layouts.tensor_parallel(adamw, X4, dims=())
     with pytest.raises(ml.LayoutError, match=r"dims=3: 3 is no dim of this program"):
         layouts.tensor_parallel(adamw, X4, dims=3)  # pyright: ignore
+
+
+@pytest.mark.parametrize(("given", "wrong"), [({"ffn"}, "{'ffn'}"), ([["ffn"]], "['ffn']"), ({"a": 1}, "{'a': 1}")])
+def test_what_cannot_be_a_name_is_no_dim(adamw, given, wrong):
+    calls = {
+        "dims": lambda: layouts.tensor_parallel(adamw, X4, dims=given),
+        "batch": lambda: layouts.fsdp(adamw, X4, batch=given),
+        "seq": lambda: layouts.sequence_parallel(adamw, X4, seq=given),
+        "heads": lambda: layouts.context_parallel(adamw, X4, kind="ulysses", heads=given),
+    }
+    for keyword, call in calls.items():
+        with pytest.raises(ml.LayoutError, match=f"{keyword}=.*{re.escape(wrong)} is no dim of this program"):
+            call()
 
 
 def test_of_the_zoos_names_those_are_taken_that_fit_the_earlier_first(adamw):

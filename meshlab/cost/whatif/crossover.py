@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.api.stages import Plan
 from ...engine.errors import closest, listed, shown
-from ...engine.plans.data import Plan
 from ..machines.accuracy import time_factor
 from ..machines.hardware import HardwareError
 from ..machines.meshes import check_plan, machine_of
@@ -32,7 +32,14 @@ _ONE_SIZE = 1e-9
 
 
 def crossover(
-    one: Plan, other: Plan, name: str, low: float, high: float, *, of: str = "estimate", **options: Any
+    one: Plan,
+    other: Plan,
+    name: str = "",
+    low: float = 0,
+    high: float = 0,
+    *,
+    of: str = "estimate",
+    **options: Any,
 ) -> tuple[float, ...]:
     """Returns the sizes at which two plans take equally long, smallest first; sizes between integers too.
 

@@ -5,8 +5,8 @@
     swept.fits                          whether each fits in the memory of a device
     swept.columns()                     the same as columns of a table, one row for each point, ready to plot
 
-The steps of a plan stay as they are; only sizes and machines change. (Planned anew at another size, a plan may choose
-another chain of collectives for a reshard; all else stays.)
+The steps of a plan stay as they are; only sizes and machines change, and where a serial axis has one iteration there is
+no loop. (Planned anew at another size, a plan may choose another chain of collectives for a reshard; all else stays.)
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.api.stages import Plan
 from ...engine.errors import numbered
 from ...engine.planning.shared_steps import counted
 from ...engine.planning.steps import Compute
-from ...engine.plans.data import Plan
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
 from ...engine.specs.mesh import Mesh
 from ...engine.tables import html_rows, text_rows
@@ -37,6 +37,7 @@ from ..workload.per_shard_payloads import follows
 from ..workload.scenario import Options, Scenario, together
 from .variations import ON, values_of
 
+Values = Mapping[str, tuple[Any, ...]]
 # The most reasons that are listed.
 _SHOWN = 4
 _UNEVEN = "is not divided by"
@@ -126,6 +127,61 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
     known = [field.name for field in dataclasses.fields(Options)]
     options = Options(**{name: varied.pop(name) for name in known if name in varied})
     axes = values_of(plan, on, varied)
+    in_loops, without = _by_loops(plan, axes)
+    swept = _swept(plan, in_loops, options) if math.prod(map(len, in_loops.values())) else None
+    if without is not None:
+        swept = _together(plan, axes, without[0], _swept(*without[1:], options), swept)
+    assert swept is not None
+    if len(swept.reasons) == swept.estimate.size:
+        raise HardwareError(f"The plan is not possible at any of these points:{_reasons_text(swept.reasons.values())}")
+    return swept
+
+
+def _by_loops(plan: Plan, axes: Values) -> tuple[Values, tuple[str, Plan, Values] | None]:
+    """Takes the points at which a serial axis has one iteration: there is no loop there, and the plan is another.
+
+    Returns:
+        The values of the other points; and the axis, the plan without its loop, and the values of these points.
+    """
+    axis = next((axis for axis in plan.mesh.serial if 1 in axes.get(axis, ())), None)
+    if axis is None:
+        return axes, None
+    mesh = dataclasses.replace(plan.mesh.resized({axis: 1}), on=plan.mesh.on)
+    alone = plan.program.plan(mesh, plan.layout, pad=bool(plan.grid.padded))
+    others = tuple(size for size in axes[axis] if size != 1)
+    return {**axes, axis: others}, (axis, alone, {**axes, axis: (1,)})
+
+
+def _together(plan: Plan, axes: Values, axis: str, one: Sweep, others: Sweep | None) -> Sweep:
+    """Puts the points of one iteration of a serial axis among the others, in the order of its values."""
+    along, at = list(axes).index(axis), axes[axis].index(1)
+
+    def joined(mine: np.ndarray, theirs: np.ndarray | None) -> np.ndarray:
+        return mine if theirs is None else np.insert(theirs, at, mine.take(0, along), along)
+
+    def each(mine: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        nothing = np.full(one.shape, np.nan), None if others is None else np.full(others.shape, np.nan)
+        return {name: joined(mine.get(name, nothing[0]), theirs.get(name, nothing[1])) for name in {**theirs, **mine}}
+
+    def there(position: tuple[int, ...], is_one: bool) -> tuple[int, ...]:
+        moved = at if is_one else position[along] + (position[along] >= at)
+        return (*position[:along], moved, *position[along + 1 :])
+
+    reasons = {there(position, True): reason for position, reason in one.reasons.items()}
+    reasons |= {there(position, False): reason for position, reason in (others.reasons if others else {}).items()}
+    return Sweep(
+        plan,
+        axes,
+        each(one.figures, others.figures if others else {}),
+        each(one.communication, others.communication if others else {}),
+        joined(one.peak_bytes, others and others.peak_bytes),
+        joined(one.limit_bytes, others and others.limit_bytes),
+        dict(sorted(reasons.items())),
+    )
+
+
+def _swept(plan: Plan, axes: Values, options: Options) -> Sweep:
+    """Costs the steps of a plan at all points."""
     check_payloads(plan, [name for name in axes if name != ON])
     points = list(itertools.product(*axes.values()))
     shape = tuple(map(len, axes.values()))
@@ -152,8 +208,6 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
             memories[scenario.platform] = memory_of(plan, scenario.platform).given(options.attention)
         peak[group] = memories[scenario.platform].at(scenario)
         limit[group] = scenario.of_machine(lambda placed: placed.hardware.memory_bytes)
-    if len(reasons) == len(points):
-        raise HardwareError(f"The plan is not possible at any of these points:{_reasons_text(reasons.values())}")
     return Sweep(
         plan,
         axes,

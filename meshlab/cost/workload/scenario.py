@@ -72,6 +72,19 @@ class Options:
         if unclear:
             raise HardwareError(f"{listed(unclear)} must be True or False, not {shown(getattr(self, unclear[0]))}.")
 
+    @classmethod
+    def read(cls, what: str, given: Any) -> Options:
+        """Returns the options of a dict, or of None.
+
+        Raises:
+            HardwareError: it is no dict of options, or as of `given`.
+        """
+        if not isinstance(given, Mapping | None) or not all(isinstance(name, str) for name in given or ()):
+            raise HardwareError(
+                f'{what}() was given options={shown(given)}; they are a dict: options={{"attention": "flash"}}.'
+            )
+        return cls().given(**(given or {}))
+
     def given(self, **options: Any) -> Options:
         """Returns the same options with some changed.
 

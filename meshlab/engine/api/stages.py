@@ -85,12 +85,13 @@ class Program(programs.Program):
         """
         return renamed(self, names, keywords)
 
-    def resize(self, **sizes: int) -> Program:
+    def resize(self, *given: Any, **sizes: int) -> Program:
         """Traces the function again, with other sizes of its arguments.
 
         Axes that merge a dim, and those that were cut off it and are as long, follow; so do renames.
 
         Args:
+            given: nothing: sizes are given by name.
             sizes: new sizes by dim: `program.resize(batch=128)`.
 
         Raises:
@@ -101,7 +102,7 @@ class Program(programs.Program):
             >>> program.resize(batch=128).dims["batch"]
             128
         """
-        return resized(self, sizes)
+        return resized(self, sizes, given)
 
     @property
     def scopes(self) -> tuple[str, ...]:

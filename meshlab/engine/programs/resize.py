@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -28,8 +28,10 @@ from .rename import made_up, renamed
 Resized = TypeVar("Resized", bound=Program)
 
 
-def resized(program: Resized, sizes: Mapping[str, Any]) -> Resized:
+def resized(program: Resized, sizes: Mapping[str, Any], others: Sequence[Any] = ()) -> Resized:
     """Returns the program with dims of other sizes; see `Program.resize`."""
+    if others:
+        raise DimError(f"resize() was given {shown(others[0])}; sizes go by name: program.resize(batch=128).")
     axes = [_names(program, number) for number in range(len(program.arguments))]
     known = check_sizes(program, sizes)
     changed = {name: size for name, size in sizes.items() if size != known[name]}

@@ -51,8 +51,6 @@ def overlap(one: str, other: str) -> bool:
         >>> overlap("params/*", "*/embedding"), overlap("params/*", "opt_state/*")
         (True, False)
     """
-    if "[" in one + other:  # a set of characters: it may match any
-        return True
     rows, columns = len(one), len(other)
     meets = [[False] * (columns + 1) for _ in range(rows + 1)]
     for i in range(rows, -1, -1):

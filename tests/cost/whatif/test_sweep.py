@@ -348,6 +348,7 @@ def test_a_crossover_is_looked_for_up_to_any_number(high):
             lambda: ml.crossover(PLAN, PLAN, "batch", 4, 8, prefech=True),
             r"no option `prefech`. Did you mean `prefetch`",
         ),
+        (lambda: ml.crossover(PLAN, PLAN), r"0 < low < high, not 0 and 0"),
         (lambda: ml.crossover(PLAN, 3, "batch", 4, 8), r"ml.crossover was given 3, and needs a plan"),  # type: ignore[arg-type]
         (lambda: ml.crossover(PLAN, PLAN, 3, 4, 8), r"A dim must be given by its name, .* not 3"),  # type: ignore[arg-type]
         (lambda: ml.crossover(NOTHING, NOTHING, "nothing", 4, 8), r"`nothing` has size 0 in this program"),

@@ -81,6 +81,11 @@ def test_a_size_that_is_closed_over_is_refused_with_its_line():
         ml.trace(lambda x: x.array.reshape(8), ml.f32[ml.Dim("a", 8)]).resize(a=16)
 
 
+def test_sizes_go_by_name():
+    with pytest.raises(ml.DimError, match=r"given {'rows': 8}; sizes go by name: program.resize\(batch=128\)"):
+        small.program().resize({"rows": 8})
+
+
 @pytest.mark.parametrize(
     ("sizes", "match"),
     [
