@@ -4,6 +4,8 @@
     @pytest.mark.parametrize("model", MODELS)
     def test_…(model): …
 
+    pytestmark = pytest.mark.share(3, of="file")     # one test in three of the file
+
     @pytest.mark.nightly                         # in `make nightly` alone
 
 The commit's hash says which cases: each commit looks somewhere else, and a failure comes back when its commit is run
@@ -40,7 +42,7 @@ def number() -> int:
 
 
 def left_out(items: Iterable[pytest.Item], drawn_from: str) -> set[pytest.Item]:
-    """Returns the items that do not run: those of `nightly`, and of each test with a share all cases but that share."""
+    """Returns the items that do not run: those of `nightly`, and of each test or file with a share the rest."""
     if drawn_from == ALL:
         return set()
     cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
@@ -49,7 +51,8 @@ def left_out(items: Iterable[pytest.Item], drawn_from: str) -> set[pytest.Item]:
         if item.get_closest_marker("nightly"):
             out.add(item)
         elif mark := item.get_closest_marker("share"):
-            cases[item.nodeid.partition("[")[0], mark.args[0]].append(item)
+            shared = "::" if mark.kwargs.get("of") == "file" else "["
+            cases[item.nodeid.partition(shared)[0], mark.args[0]].append(item)
     for (_, of), each in cases.items():
         each.sort(key=lambda item: hashlib.sha256(f"{drawn_from}{item.nodeid}".encode()).digest())
         out.update(each[math.ceil(len(each) / of) :])

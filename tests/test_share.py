@@ -27,6 +27,13 @@ def test_a_share_of_each_test_runs_and_never_none():
         assert [name[:12] for name in kept] == ["a.py::test_a", "a.py::test_a", "a.py::test_b"]
 
 
+def test_a_share_may_be_of_a_files_tests():
+    mark = pytest.mark.share(3, of="file").mark
+    items = [Item(nodeid=f"a.py::test_{name}", marker=mark) for name in "abcdef"]
+    for commit in ("abc", "def", ""):
+        assert len(left_out(items, commit)) == 4
+
+
 def test_a_commit_draws_the_same_again_and_another_commit_others():
     items = cases("a.py::test_a", 40, pytest.mark.share(4).mark)
 

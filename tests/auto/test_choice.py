@@ -18,6 +18,7 @@ from tests.auto.programs import MODELS, traced
 MESH = ml.mesh(data=2, model=2)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("objective", ["traffic", "live"])
 def test_the_proof_is_about_the_plan(name, objective):

@@ -41,6 +41,7 @@ def test_what_is_priced_at_other_sizes_is_what_is_planned_there(choice: ml.auto.
         assert choice.plan.program.plan(mesh, each.layout).time.estimate == pytest.approx(each.seconds, rel=1e-9)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("on", ["v5p:2x2x2", "h100:8"])
 def test_a_faster_network_never_makes_the_best_slower(on: str) -> None:
     choice = ml.auto.layout(grown("mlp_adamw"), ml.mesh(on, a=4, b=2), memory=None)

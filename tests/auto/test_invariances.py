@@ -58,6 +58,7 @@ def torus(faster: float) -> ml.Hardware:
     )
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", ["mlp_adamw", "autoencoder"])
 @pytest.mark.parametrize("made", [machine, torus])
 def test_a_machine_that_is_faster_in_all_has_the_same_layout(name, made):
@@ -171,6 +172,7 @@ def test_a_budget_below_every_peak_is_told_as_that_by_search_and_by_brute_force(
     assert choice.plan.memory.donated.peak_bytes == least
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_mixture_of_experts_does_not_fit_where_its_parameters_alone_do_not():
     """Mixtral 8x7B with AdamW: 12 bytes a parameter, which four devices share; too many layouts to go through."""

@@ -22,6 +22,7 @@ def test_every_arrangement_is_there_once() -> None:
     assert len([mesh for mesh in meshes("h100:2x8", 16) if sorted(mesh.axes.values()) == [2, 8]]) == 2
 
 
+@pytest.mark.nightly
 def test_the_best_of_all_meshes() -> None:
     program = grown("mlp_adamw")
     found = ml.auto.mesh(program, on="v5p:2x2x2", exact=True)

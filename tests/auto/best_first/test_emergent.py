@@ -16,6 +16,8 @@ from meshlab.models.parts import training
 from meshlab.models.parts.initial import shapes
 from tests.auto.best_first.programs import MODELS, llama3, mixtral
 
+pytestmark = pytest.mark.share(3, of="file")
+
 TRAINED = ("params/*", "opt_state/*")
 
 

@@ -13,6 +13,8 @@ from meshlab.auto.brute_force import priced_layouts
 from meshlab.auto.request.answer import USUAL
 from tests.auto.best_first.programs import grown, llama3, mixtral
 
+pytestmark = pytest.mark.share(3, of="file")
+
 IN_TIME = ml.mesh("v5p:2x2x2", a=4, b=2, micro=ml.serial(4))
 LOOKUP = ["@lookup"]
 
@@ -41,6 +43,7 @@ def test_in_a_scope_it_is_that_of_brute_force() -> None:
         assert found.proof.value == pytest.approx(wanted, rel=1e-12)
 
 
+@pytest.mark.nightly
 def test_micro_batches_where_memory_binds() -> None:
     sizes = {"data": 4, "model": 4}
     with pytest.raises(ml.auto.NothingFits):

@@ -62,6 +62,7 @@ def checked(program: ml.Program, axes: dict[str, int], seed: int, layouts: int =
     return count
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", NAMES.split())
 def test_no_other_dim_changes_what_is_sent_in_models(name):
     program = MODELS[name].trace()
@@ -73,6 +74,7 @@ def test_no_other_dim_changes_what_is_sent_in_awkward_programs(name):
     assert sum(checked(awkward.program(name), axes, seed=2, layouts=6) for axes in MESHES)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_no_other_dim_changes_what_is_sent_in_random_programs(first):
     """Of renames, merged dims, scans, branches, checkpoints, shifts and what else the grammar has."""

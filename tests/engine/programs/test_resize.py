@@ -23,6 +23,7 @@ def doubled(program, *dims):
     return again, changed
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_the_batch_of_each_model_is_resized(model):
     program = model.trace()

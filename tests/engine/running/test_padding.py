@@ -87,6 +87,7 @@ def test_a_training_step_of_awkward_sizes():
     holds(mlp.step, arguments, [{"batch": "x", "params/*": {"hidden": "x"}}], MESHES[1])
 
 
+@pytest.mark.nightly
 def test_a_scanned_transformer_of_awkward_sizes():
     config = transformer.Config(batch=3, seq=6, vocab=21, embed=10, heads=3, group=1, head=4, ffn=14, layers=2)
     optimizer = training.adamw()

@@ -49,6 +49,7 @@ def test_the_cache_is_carried():
     assert program.places[-3:] == ("out/0", "out/1/key", "out/1/value")
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("config", [ONE, SMALL], ids=["one", "prefill"])
 @pytest.mark.parametrize(
     "layout", ["batch:data", "batch:data heads:model ffn:model vocab:model", "batch:data kv:model"]
