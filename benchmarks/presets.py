@@ -25,7 +25,7 @@ PRESETS = (*DATA, "tensor_parallel", "sequence_parallel", "expert_parallel", "co
 # What an error says is missing, in a word.
 MISSING = {
     "and no optimizer state": "state",
-    "No value is tagged `grads`": "`grads`",
+    "It takes no gradient": "gradients",
     "No value is tagged `residual`": "`residual`",
     "`residual` has no dim": "sequence",
     "No dim is called `experts`": "experts",

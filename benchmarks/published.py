@@ -173,10 +173,10 @@ def layout(run: Run) -> dict[str, Any]:
     rules: dict[str, Any] = {}
     if "fsdp" in run.mesh:
         rules["batch"] = ("data", "fsdp") if "data" in run.mesh else "fsdp"
-        rules |= {place: {"embed": "fsdp"} for place in ("params/*", "opt_state/*", "grads")}
+        rules |= {place: {"embed": "fsdp"} for place in ("params/*", "opt_state/*", "grads/*")}
     if "context" in run.mesh:
         rules["seq"] = "context"
-        rules |= {place: {"embed": "context"} for place in ("params/*", "opt_state/*", "grads")}
+        rules |= {place: {"embed": "context"} for place in ("params/*", "opt_state/*", "grads/*")}
     if "tensor" in run.mesh:
         rules |= dict.fromkeys(("heads", "ffn", "vocab"), "tensor")
         if run.residual:

@@ -54,7 +54,7 @@ ROWS = (
         written="ml.layouts.zero2(program, mesh)",
         sources=(ZERO, "https://github.com/deepspeedai/DeepSpeed/blob/master/deepspeed/runtime/zero/stage_1_and_2.py"),
         there="The same optimizer, with hooks on every gradient.",
-        here="One rule more, at the tag `grads`.",
+        here="One rule more, at `grads/*`.",
         terms=(SCATTERED, Term("new parameters", "all-gather", "data", "11", bytes="4 * P / n"), loss()),
         law="2 * (n - 1) / n * 4 * P",
     ),
@@ -136,12 +136,12 @@ ROWS = (
         step=MUON,
         mesh=DATA,
         written=(
-            '{"batch": "data", "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}, "grads": {"embed":'
+            '{"batch": "data", "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}, "grads/*": {"embed":'
             ' "data"}, "momentum/mu/*": {"layers": "data"}, "@muon": {"layers": "data"}}'
         ),
         sources=MUON_SOURCES,
         there="The same, where parameters and gradients are stored in shards: an exchange in, and one back.",
-        here="One rule more, at the tag `grads`.",
+        here="One rule more, at `grads/*`.",
         terms=(
             *GATHERED,
             SCATTERED,

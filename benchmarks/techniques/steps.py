@@ -121,7 +121,7 @@ def _muon_step(params: Any, opt_state: Any, momentum: Any, tokens: Any, targets:
     """A step of Muon for the matrices of all layers, which are stacked, and of AdamW for all else."""
     value, grads = jax.value_and_grad(_kept(transformer.loss))(params, tokens, targets)
     matrices, others = _parted(params)
-    matrix_grads, other_grads = _parted(ml.tag(grads, "grads"))
+    matrix_grads, other_grads = _parted(grads)
     updates: Any
     with jax.named_scope("muon"):
         updates, momentum = _muon().update(_arrays(matrix_grads), momentum, _arrays(matrices))

@@ -27,7 +27,6 @@ from . import storage
 from .recognise import Recognised, batch_dim, recognised
 from .request import Request
 
-GRADS = "grads"
 # Mesh axes of devices that are far from each other, by convention.
 REPLICA = ("replica", "pod", "slice", "node")
 
@@ -73,9 +72,18 @@ class _DataParallel(Request):
             self.refuse("unknown_place", text, fix)
         return self.arguments.state
 
-    def gradients(self) -> tuple[int, ...]:
-        """Returns the gradients that are tagged."""
-        return tuple(operation.outputs[0] for operation in self.program.tags.get(GRADS, ()))
+    def gradients(self) -> tuple[Argument, ...]:
+        """Returns the places of the parameters' gradients; that there are none is a problem."""
+        program, parameters = self.program, {a.place for a in self.arguments.parameters}
+        found = tuple(
+            Argument(place, program.places_values[place], place.split("/")[0])
+            for place, parameter in program.gradients.items()
+            if parameter in parameters and place in program.marks
+        )
+        if parameters and not found:
+            fix = "Trace the whole step, with jax.value_and_grad(loss) and the update in it."
+            self.refuse("unknown_place", "It takes no gradient of a parameter.", fix)
+        return found
 
     def done(self, rules: Any) -> Layout:
         """Returns the layout, or refuses it with the dims that the batch could be."""
@@ -162,9 +170,8 @@ def zero2(
 ) -> Layout:
     """Stores the optimizer's state and the gradients in shards, beside data parallelism: ZeRO stage 2.
 
-    The gradients must be tagged, `grads = ml.tag(grads, "grads")`. They are one place, whose rules are the same for all
-    of them: dims are taken of which no gradient has two, those that most gradients have first. What has none of them
-    stays whole. Source: https://arxiv.org/abs/1910.02054.
+    Each gradient is stored over its largest dim that divides, as the state of its parameter is. Gradients are
+    reduce-scattered, and updated parameters all-gathered. Source: https://arxiv.org/abs/1910.02054.
 
     Args:
         program: made by `ml.trace`.
@@ -176,26 +183,14 @@ def zero2(
         beside: a layout that this one is combined with, as of `zero1`.
 
     Returns:
-        `{"batch": "data", "opt_state/*": {"embed": "data"}, "grads": {"embed": "data"}}`, say.
+        `{"batch": "data", "opt_state/*": {"embed": "data"}, "grads/*": {"embed": "data"}}`, say.
 
     Raises:
-        LayoutError: there is no state, no tag, or nothing that divides; all problems are listed.
+        LayoutError: there is no state, no gradient, or nothing that divides; all problems are listed.
     """
     request = _DataParallel("zero2", program, mesh, (data, batch, params, state), beside)
-    arrays, gradients = request.state(), request.gradients()
-    if not gradients:
-        text = f"No value is tagged `{GRADS}`."
-        request.refuse("unknown_place", text, f'Tag the gradients in the step: grads = ml.tag(grads, "{GRADS}").')
-    if not (gradients and arrays and request.data):
-        return request.done({})
-    dims = storage.apart(request, (*gradients, *(a.value for a in arrays)), request.data)
-    wanted = {
-        a.place: next((d for d in storage.choices(request, a.value, request.data) if d in dims), None) for a in arrays
-    }
-    tagged = {d for value in gradients for d in program.dims_of(value)}
-    rules = storage.rules(request, wanted, request.data)
-    request.need(rules, "array of the optimizer's state", arrays)
-    return request.done(request.rules | rules | {GRADS: {dim: request.data for dim in dims if dim in tagged}})
+    state_rules = request.store(request.state(), "array of the optimizer's state")
+    return request.done(request.rules | state_rules | request.store(request.gradients(), "gradient"))
 
 
 def fsdp(
@@ -225,8 +220,7 @@ def fsdp(
 
     Returns:
         `{"batch": "data", "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}}`, say: each array over its
-        largest dim that divides; tagged gradients too, where one set of rules says so for all of them. Others follow
-        from what they update.
+        largest dim that divides. Gradients follow from what they update.
 
     Raises:
         LayoutError: no parameter has a dim that divides, or something is not known; all problems are listed.
@@ -310,11 +304,6 @@ def hsdp(
 def _fully_sharded(request: _DataParallel) -> Layout:
     rules = request.store(request.arguments.parameters, "parameter")
     rules |= _only(request, request.arguments.state)
-    dims = sorted({dim for own in rules.values() for dim in own})
-    gradients = request.gradients()
-    if len(storage.most(request, gradients, dims)) == 1:
-        tagged = {d for value in gradients for d in request.program.dims_of(value)}
-        rules[GRADS] = {dim: request.data for dim in dims if dim in tagged}
     return request.done(request.rules | rules)
 
 

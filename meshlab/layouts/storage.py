@@ -49,24 +49,6 @@ def largest(request: Request, arguments: Sequence[Argument], axes: Axes) -> dict
     return {place: min(dims, key=rank, default=None) for place, dims in possible.items()}
 
 
-def apart(request: Request, values: Sequence[int], axes: Axes) -> list[str]:
-    """Returns dims of which no value has two, those of most values first: one place may name them all."""
-    possible = [choices(request, value, axes) for value in values]
-    common = Counter(dim for dims in possible for dim in dims)
-    sizes = request.program.dims
-    taken: list[str] = []
-    for dim in sorted(common, key=lambda d: (-common[d], -sizes[d], d)):
-        if len(most(request, values, (*taken, dim))) <= 1:
-            taken.append(dim)
-    return taken
-
-
-def most(request: Request, values: Iterable[int], dims: Iterable[str]) -> frozenset[str]:
-    """Returns of all values the most of some dims that one has."""
-    shared = (frozenset(dims).intersection(d for d in request.program.dims_of(value) if d) for value in values)
-    return max(shared, key=len, default=frozenset[str]())
-
-
 def rules(request: Request, wanted: Mapping[str, str | None], axes: Axes) -> Rules:
     """Returns rules that store each place over the dim wanted there, and no other argument over anything."""
     written: Rules = {}

@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "presets.md"
 NAMES = [model.name for model in (*models(), *imported_models())]
 # What a model must have. Each is read off the traced program, not by what the presets find.
 STATE = {name for name in NAMES if name.endswith(("adamw", "adafactor", "bfloat16"))} | set(NAMES[-4:])
-TAGS = {"zero2": "grads", "sequence_parallel": "residual"}
+TAGS = {"sequence_parallel": "residual"}
 SEQUENCES = {"seq", "blocks", "rows", "source"}
 CONTEXTS = SEQUENCES | {"length"}
 

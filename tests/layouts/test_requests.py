@@ -189,18 +189,18 @@ def test_what_is_named_goes_before_what_is_found(adamw):
     assert all("mu" in glob for glob in moments.places)
 
 
-def test_without_state_or_tag_all_is_said_at_once(program):
+def test_without_state_or_gradient_all_is_said_at_once(program):
     match = (
-        r"(?s)has 2 problems:\n  1\. It carries `w` to the next call, and no optimizer state\."
+        r"(?s)has 2 problems:\n  1\. It carries nothing to the next call, and no optimizer state\."
         r' Name it, as in state="opt_state/\*"; .*'
-        r'\n  2\. No value is tagged `grads`\. .*grads = ml\.tag\(grads, "grads"\)'
+        r"\n  2\. It takes no gradient of a parameter\. Trace the whole step"
     )
-    with pytest.raises(ml.LayoutError, match=match) as raised:
-        layouts.zero2(program, X4)
-    assert [problem.code for problem in raised.value.problems] == ["unknown_place", "unknown_place"]
     traced = ml.trace(lambda w, x: loss(w, x), WEIGHT, X)
-    with pytest.raises(ml.LayoutError, match="It carries nothing to the next call"):
-        layouts.zero1(traced, X4, params="w")
+    with pytest.raises(ml.LayoutError, match=match) as raised:
+        layouts.zero2(traced, X4, params="w")
+    assert [problem.code for problem in raised.value.problems] == ["unknown_place", "unknown_place"]
+    with pytest.raises(ml.LayoutError, match="It carries `w` to the next call, and no optimizer state"):
+        layouts.zero1(program, X4)
 
 
 def test_what_nothing_divides_is_refused_with_its_dims(program, adamw):
@@ -214,12 +214,16 @@ def test_what_nothing_divides_is_refused_with_its_dims(program, adamw):
             preset(adamw, ml.mesh(x=64))
 
 
-def test_gradients_are_one_place_of_which_none_has_two_dims(adamw):
-    layout = layouts.zero2(adamw, X4)
-    assert layout == ml.Layout.of({"batch": "x", "opt_state/*": {"embed": "x"}, "grads": {"embed": "x"}})
-    # Of an MLP one dim says it for all gradients: then it is said beside the parameters, too.
-    assert layouts.fsdp(MODELS["mlp_adamw"].trace(), X4).places["grads"] == {"ffn": ("x",)}
-    assert "grads" not in layouts.fsdp(adamw, X4).places
+def test_gradients_are_stored_as_the_state_of_their_parameters(adamw):
+    plan = adamw.plan(X4, layouts.zero2(adamw, X4))
+    seen = 0
+    for place, parameter in adamw.gradients.items():
+        moments = [a.place for a in adamw.arguments if a.place.endswith(parameter.removeprefix("params"))]
+        assert len(moments) == 3  # the parameter and its two moments
+        assert {plan.spec(moment) for moment in moments[1:]} == {plan.spec(place)}
+        seen += any(plan.spec(place).splits)
+    assert seen == len(adamw.gradients) == 11
+    assert not any(glob.startswith("grads") for glob in layouts.fsdp(adamw, X4).places)
 
 
 def test_the_layout_beside_decides_what_is_left_to_divide(program):
@@ -287,8 +291,8 @@ def test_where_no_name_fits_the_candidates_are_listed(program, adamw):
 def test_sequence_parallelism_needs_its_tag_and_a_sequence(adamw):
     with pytest.raises(ml.LayoutError, match=r'it has no tags\. Tag the residual .* x = ml\.tag\(x, "residual"\)'):
         layouts.sequence_parallel(MODELS["mlp"].trace(), X4)
-    with pytest.raises(ml.LayoutError, match=r"its tags are `grads`"):
-        layouts.sequence_parallel(MODELS["mlp_adamw"].trace(), X4)
+    with pytest.raises(ml.LayoutError, match=r"its tags are `hidden`"):
+        layouts.sequence_parallel(ml.trace(lambda w, x: ml.tag(loss(w, x), "hidden"), WEIGHT, X), X4)
     images = MODELS["resnet_adamw"].trace()
     with pytest.raises(
         ml.LayoutError, match=r'no dim called `seq`.* as in seq="length": .*`height` \(16\).* would fit'

@@ -138,5 +138,5 @@ def test_what_t5x_makes_is_what_the_literature_has() -> None:
     called = {**CALLED, **CALLED_THERE}
     assert ml.layouts.from_axis_rules(T5X[1, 1], program, mesh, names=called) == both
     sharded = ml.layouts.from_axis_rules(T5X[1, 2], program, mesh, names=called)
-    stored = {glob: {"embed": "data"} for glob in ("params/*", "opt_state/*", "grads")}
+    stored = {glob: {"embed": "data"} for glob in ("params/*", "opt_state/*")}
     assert sharded == ml.Layout.of(both.to_dict() | stored)

@@ -93,6 +93,6 @@ def stored(plan):
 
 def gradients(plan):
     """Bytes of the gradients of both weights, which are as large, where they are stored."""
-    value = plan.program.place("grads")
-    elements = math.prod(stop - start for start, stop in plan.shard("grads", 0))
+    value = plan.program.place("grads/params/up")
+    elements = math.prod(stop - start for start, stop in plan.shard("grads/params/up", 0))
     return 2 * elements * value.nbytes // math.prod(value.shape)

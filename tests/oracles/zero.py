@@ -47,7 +47,7 @@ def step(params, state, x, targets):
 
     With `main` among its state gradients are added up there, in 32 bits.
     """
-    grads = ml.tag(jax.grad(loss)(params, x, targets), "grads")
+    grads = jax.grad(loss)(params, x, targets)
     main = {name: state["main"][name] + g.astype(ml.f32) for name, g in grads.items()} if "main" in state else grads
 
     def updated(name):
@@ -66,8 +66,8 @@ STATE = ("master", "first", "second")
 SPLIT = {"embed": "x"}
 BASELINE = {"batch": "x"}
 OPTIMIZER = BASELINE | {"state/*": SPLIT}
-WHOLE_GRADIENTS = OPTIMIZER | {"grads": {"embed": None}}
-GRADIENTS = OPTIMIZER | {"grads": SPLIT}
+WHOLE_GRADIENTS = OPTIMIZER | {"grads/*": {"embed": None}}
+GRADIENTS = OPTIMIZER | {"grads/*": SPLIT}
 PARAMETERS = GRADIENTS | {"params/*": SPLIT}
 
 

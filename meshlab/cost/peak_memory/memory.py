@@ -46,7 +46,7 @@ from .backends import BACKENDS, Backend, tiled_bytes
 from .build import build_graph
 from .graph import Buffer
 from .liveness import LiveBuffer, Liveness, liveness_of
-from .roles import ACTIVATIONS, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
+from .roles import ACTIVATIONS, GATHERED, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
 
 _SHOWN = 8
 
@@ -315,16 +315,19 @@ class Memory:
 
     def _role(self, buffer: LiveBuffer) -> str:
         """The role of a buffer."""
-        roles, program, value = roles_of(self.plan.program), self.plan.program, buffer.size.key[0]
+        roles, program, (value, spec) = roles_of(self.plan.program), self.plan.program, buffer.size.key
         if buffer.argument >= 0:
             return roles.arguments[buffer.argument]
         if buffer.output >= 0:
             is_gradient = value in roles.backward and program.code.shapes[value] in roles.shapes
             return roles.outputs.get(buffer.output, GRADIENTS if is_gradient else OUTPUTS)
+        weight = roles.weights.get(value)
+        if weight is not None and not set(self.plan.argument_specs[weight].axes) <= set(spec.axes):
+            return GATHERED
         if value in roles.parameters:
             return PARAMETERS
         if program.outermost(value) != value:
-            return TEMPORARIES  # an iteration's slice of a loop's input, as it is, gathered or transposed for a matmul
+            return TEMPORARIES  # an iteration's slice of a loop's input, as it is or transposed for a matmul
         if value in roles.backward:
             return GRADIENTS if program.code.shapes[value] in roles.shapes else TEMPORARIES
         points = self.liveness.points

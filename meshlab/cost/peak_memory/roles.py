@@ -6,6 +6,7 @@ Roles follow from the program's dataflow, not from names:
         and which the forward pass casts to fewer bits before anything else       master copies
     a carried argument, which the backward pass does not read                     optimizer state
         and whose new value is cast to fewer bits for a new parameter             master copies
+    a parameter in any form, on a device that does not store all of it            gathered weights
     a result of the backward pass, in the shape of a parameter                    gradients
     a result of the forward pass, which the backward pass reads last              activations
 
@@ -16,7 +17,7 @@ Without a backward pass every carried argument (a KV cache, say) is an input.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 
 import jax.numpy as jnp
 
@@ -24,11 +25,15 @@ from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.planning.steps import Iterated, Move, Repeated, Step
 from ...engine.programs.data import Program, analysis
 from ...engine.programs.trained import backward_operations, donors, needed
+from ...engine.rules import names_where
 
 PARAMETERS, GRADIENTS, STATE, MASTERS = "parameters", "gradients", "optimizer state", "master copies"
+GATHERED = "gathered weights"
 INPUTS, ACTIVATIONS, TEMPORARIES, OUTPUTS = "inputs", "activations", "temporaries", "outputs"
-ROLES = (PARAMETERS, GRADIENTS, STATE, MASTERS, INPUTS, ACTIVATIONS, TEMPORARIES, OUTPUTS)
+ROLES = (PARAMETERS, GATHERED, GRADIENTS, STATE, MASTERS, INPUTS, ACTIVATIONS, TEMPORARIES, OUTPUTS)
 _CAST = "convert_element_type"
+# Operations whose result has the elements of their operand.
+_FORMS = names_where(lambda traits: traits.keeps and traits.kind != "broadcast") | {"rename", "tag", _CAST}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +47,7 @@ class Roles:
         shapes: the shapes of parameters.
         backward: the values of the backward pass.
         parameters: the values that are parameters cast to fewer bits.
+        weights: for each value that is a parameter in some form, or an iteration's slice of one, the argument's.
     """
 
     arguments: tuple[str, ...]
@@ -50,6 +56,7 @@ class Roles:
     shapes: frozenset[tuple[int, ...]]
     backward: frozenset[int]
     parameters: frozenset[int]
+    weights: Mapping[int, int]
 
     def is_backward(self, step: Step | None) -> bool:
         """Returns whether a step belongs to the backward pass."""
@@ -79,15 +86,28 @@ def roles_of(program: Program) -> Roles:
         else:
             argument_roles.append(MASTERS if position in masters else STATE)
     kinds = zip(program.arguments, argument_roles, strict=True)
-    weights = (program.code.shapes[a.value] for a, role in kinds if role in (PARAMETERS, MASTERS))
+    weights = [a.value for a, role in kinds if role in (PARAMETERS, MASTERS)]
     return Roles(
         tuple(argument_roles),
         {output: argument_roles[position] for output, position in donated.items()},
         donated,
-        frozenset(weights),
+        frozenset(program.code.shapes[value] for value in weights),
         frozenset(v for operation in backward for v in operation.outputs),
         frozenset(narrow),
+        _forms(program, weights),
     )
+
+
+def _forms(program: Program, weights: Sequence[int]) -> dict[int, int]:
+    """Returns the values that some are in another form: cast, transposed, reshaped, or sliced by a loop."""
+    found = {value: value for value in weights}
+    for operation in walk(program.code.block):
+        for block in operation.blocks:
+            found |= {v: found[outer] for v in block.inputs if (outer := program.outermost(v)) in found}
+        read = operation.inputs[0] if operation.inputs else None
+        if operation.name in _FORMS and isinstance(read, int) and read in found:
+            found |= dict.fromkeys(operation.outputs, found[read])
+    return found
 
 
 def _casts(program: Program, needed: Container[int]) -> dict[int, set[int]]:

@@ -8,6 +8,7 @@ memory is taken, and a model of 405 billion parameters is traced on a laptop.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 from collections import Counter
@@ -26,6 +27,7 @@ from ..passes.flatten import flatten
 from ..passes.fold import fold
 from ..passes.normalize import normalize
 from ..passes.split_constants import split_constants
+from ..programs.gradients import with_gradients
 from ..programs.naming import Naming, name_axes
 from ..programs.values import Argument, Carry
 from ..tensors.abstract import AbstractDtype
@@ -85,9 +87,9 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
     _refuse_shared_places(code, names, [place for place, _, _ in leaves], outputs)
     owners = [name for name, group in by_parameter.items() for _ in group]
     dims = _named_places(naming, code, leaves, outputs)
-    return Program(
+    traced = Program(
         fn=fn,
-        code=normalize(code, [tuple(n if n in naming.dims else None for n in axes) for axes in naming.names]),
+        code=code,
         names=naming.names,
         dims=naming.dims,
         majors=naming.majors,
@@ -103,6 +105,8 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
         again=functools.partial(trace, fn),
         unmerged=code,
     )
+    program = with_gradients(traced)
+    return dataclasses.replace(program, code=normalize(program.unmerged, program.merge_names))
 
 
 def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -> tuple[Any, Any]:

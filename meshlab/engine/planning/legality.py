@@ -350,7 +350,7 @@ def _conflict(a: str, b: str, axis: str, first: Operation | str) -> Refusal:
 def _storage_problems(program: Program, compute: AxesByDim, place: str, place_rules: AxesByDim) -> list[Refusal]:
     problems = []
     rules = dict(compute) | dict(place_rules)
-    values = [op.outputs[0] for op in program.tags.get(place, ())] or [program.places_values.get(place)]
+    values = [op.outputs[0] for op in program.marks.get(place, ())] or [program.places_values.get(place)]
     for value in values:
         names = [n for n in (program.dims_of(value) if value is not None else ()) if n in rules]
         for i, a in enumerate(names):

@@ -151,7 +151,7 @@ def serial_storage(
     storage: dict[str, AxesByDim] = {}
     for place in program.places:
         own = own_rules.get(place)
-        if place in program.tags:
+        if place in program.marks:
             if own is not None:
                 last = {
                     d: (*minus(own[d], serial), *(a for a in in_time[d] if a in serial)) for d in own if d in in_time

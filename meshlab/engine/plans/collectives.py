@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..code.operations import nbytes
@@ -18,7 +18,8 @@ from ..planning.legality import LegalRules
 from ..planning.shared_steps import each_once, stand_ins
 from ..planning.steps import Cause, Compute, Move, Step
 from ..programs.axis_conflicts import scanned_dims
-from ..programs.data import Program, analysis
+from ..programs.data import Program
+from ..programs.gradients import gradient_values
 from ..programs.outline import Repetition
 from ..rules import PER_SHARD
 from ..specs.reshard import ReshardStep, gather_then_slice, price, sent_shape, wire_bytes
@@ -119,6 +120,7 @@ class _Story:
 
     def __init__(self, program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]):
         self.program, self.rules, self.grid = program, rules, grid
+        self.gradients = gradient_values(program)
         self.steps, self.iterations = tuple(each_once(steps)), IterationCauses(steps, rules)
         any_per_shard = any(isinstance(step, Compute) and step.per_shard for step, *_ in self.steps)
         self.per_shard = per_shard_collectives_of(steps, program, grid) if any_per_shard else {}
@@ -146,26 +148,30 @@ class _Story:
     def of_each(self) -> Iterator[tuple[Collective, ...]]:
         for step, times, repetitions in self.steps:
             if isinstance(step, Move) and step.via.kind != "slice":
-                row = self.move(step, times)
-                yield (self.for_all(row, step, repetitions) if len(repetitions) > 1 else row,)
+                row, gradient = self.move(step, times)
+                yield (self.for_all(row, step, gradient, repetitions) if len(repetitions) > 1 else row,)
             else:
                 yield tuple(self.inside(step)) if isinstance(step, Compute) and step.per_shard else ()
 
-    def move(self, step: Move, times: int) -> Collective:
+    def move(self, step: Move, times: int) -> tuple[Collective, int | None]:
+        """Returns the row of a move, and the value that tells whose gradient it adds up, if it is one."""
+        gradient = None
         if step.via.kind in ("all-reduce", "reduce-scatter"):
-            story = self.summed(step)
+            story, gradient = self.summed(step)
         else:
             story = self.resharded(step)
-        return self.record(step.via, step.name, step.start, times, **story)
+        return self.record(step.via, step.name, step.start, times, **story), gradient
 
-    def for_all(self, row: Collective, step: Move, repetitions: Sequence[Repetition]) -> Collective:
+    def for_all(
+        self, row: Collective, step: Move, gradient: int | None, repetitions: Sequence[Repetition]
+    ) -> Collective:
         """Returns a row that stands for several repetitions: where their places differ there is a `*`."""
-        stored = self.origins.stored(step.value)
-        for value in dict.fromkeys((step.name, self.program.outermost(step.value), stored)):
+        stored, places_of = self.origins.stored(step.value), self.gradients | self.program.stored_at
+        for value in dict.fromkeys((step.name, self.program.outermost(step.value), stored, gradient)):
             if value is None:
                 continue
             first = repetitions[0].to_representative.get(value, -1)
-            alike = [self.program.stored_at.get(each.from_representative.get(first, -1)) for each in repetitions]
+            alike = [places_of.get(each.from_representative.get(first, -1)) for each in repetitions]
             places = [place for place in alike if place is not None]
             if len(places) == len(repetitions):
                 all_places = joined(places)
@@ -174,12 +180,13 @@ class _Story:
                 row = dataclasses.replace(row, **texts, remedies=remedies)
         return row
 
-    def summed(self, step: Move) -> dict[str, Any]:
+    def summed(self, step: Move) -> tuple[dict[str, Any], int | None]:
         """Finds the cause of a partial sum: the operation that made it, and the dims that it adds up."""
-        origins, maker = self.origins.of_sum(step.value, step.via.axes)
+        origins, maker, way_back = self.origins.of_sum(step.value, step.via.axes)
+        gradient = next((v for v in (step.name, *way_back) if v in self.gradients), None)
         if not origins:
             because = f"A partial sum over {quoted(step.via.axes)} is added up."
-            return {"source": maker.source if maker else None, "because": because, "remedies": ()}
+            return {"source": maker.source if maker else None, "because": because, "remedies": ()}, gradient
         operation, way = origins[0].operation, origins[0].way
         source, pairs = operation.source, [pair for origin in reversed(origins) for pair in origin.dims]
         ruled = (*(dim for dim, _ in pairs), *filter(None, self.program.dims_of(operation.outputs[0])))
@@ -196,27 +203,14 @@ class _Story:
             because += "; the result is stored split, so each device keeps its part"
         label = self.program.value(step.name)
         value = label.place or (source and source.target) or self.program.value(operation.outputs[0]).label
-        if operation.backward and not label.place:
-            parameter = self.parameter(label.dims)
-            value = f"gradient of {parameter}" if parameter else value
+        if gradient is not None and not label.place:
+            value = f"gradient of {self.gradients[gradient]}"
         return {
             "source": source,
             "because": because + self.iterations.of_sum(step, operation) + ".",
             "remedies": (self.off(pairs, "then every device adds up the whole sum itself"),),
             "value": value,
-        }
-
-    def parameter(self, dims: tuple[str | None, ...]) -> str | None:
-        """Returns the one value that a step carries with these dims (best in this order), but for the dim of a scan.
-
-        Optimizers keep more of the same dims; the first argument that is carried counts.
-        """
-        wanted = tuple(d for d in dims if d not in scanned_dims(self.program))
-        for places in _carried_places(self.program):
-            alike = places.get(wanted) or places.get(frozenset(wanted))
-            if alike:
-                return alike[0] if len(alike) == 1 else None
-        return None
+        }, gradient
 
     def resharded(self, step: Move) -> dict[str, Any]:
         """Finds the cause of a reshard: the operation or place that needs the value in another spec."""
@@ -369,18 +363,3 @@ class _Story:
             )
             rows.append(row)
         return rows
-
-
-@analysis
-def _carried_places(program: Program) -> tuple[dict[Collection[str | None], list[str]], ...]:
-    """Lists for each carried parameter its places by their dims, in order and as a set, but for the dims of scans."""
-    listed = []
-    for parameter in program.carry:
-        places: dict[Collection[str | None], list[str]] = {}
-        for argument in program.arguments:
-            if argument.parameter == parameter:
-                names = tuple(n for n in program.names[argument.value] if n not in scanned_dims(program))
-                places.setdefault(names, []).append(argument.place)
-                places.setdefault(frozenset(names), []).append(argument.place)
-        listed.append(places)
-    return tuple(listed)

@@ -68,17 +68,20 @@ class Origins:
         self.program, self.stand_ins = program, stand_ins
         self.results = {v: step for step in steps if isinstance(step, Compute) for v in step.operation.outputs}
 
-    def of_sum(self, value: int, axes: Axes) -> tuple[list[Origin], Operation | None]:
+    def of_sum(self, value: int, axes: Axes) -> tuple[list[Origin], Operation | None, list[int]]:
         """Follows a partial sum over mesh axes back.
 
         Returns:
-            The operations that sum dims split over these axes, the last one first, each axis once; and the operation
-            that made the value.
+            The operations that sum dims split over these axes, the last one first, each axis once; the operation that
+            made the value; and the values on the way, the last one first.
         """
         origins: list[Origin] = []
+        way_back: list[int] = []
         waiting, seen, left, maker = [(value, Way())], set(), set(axes), None
         while waiting and left:
-            value, way = self.inward(*waiting.pop())
+            value, way = waiting.pop()
+            way_back.append(value)
+            value, way = self.inward(value, way)
             if value in seen:
                 continue
             seen.add(value)
@@ -98,7 +101,7 @@ class Origins:
             operands = zip(step.operation.inputs, step.operands, strict=True)
             partial = [v for v, s in operands if isinstance(v, int) and s is not None and left & set(s.partial)]
             waiting += [(v, way) for v in reversed(partial)]
-        return origins, maker
+        return origins, maker, way_back
 
     @functools.cached_property
     def carried_from(self) -> dict[int, tuple[Operation, int]]:

@@ -68,6 +68,7 @@ class Program:
         renames: the present names of dims that were renamed since, by those in the function.
         unmerged: the operations before equal ones were merged: what layouts with rules by scope start from.
         scoping: of the program that such a layout has, where its rules differ (`scoped.py`).
+        gradients: for the place of each gradient that of its parameter (`gradients.py`).
     """
 
     fn: Callable
@@ -88,15 +89,21 @@ class Program:
     unmerged: Code
     renames: Mapping[str, str] = dataclasses.field(default_factory=dict)
     scoping: Scoping = dataclasses.field(default_factory=Scoping)
+    gradients: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def carry(self) -> dict[str, int]:
         """The output that is the next call's argument, by parameter."""
         return {c.parameter: c.output for c in self.carries}
 
-    @functools.cached_property
+    @property
     def tags(self) -> dict[str, tuple[Operation, ...]]:
-        """The tag operations, by tag."""
+        """The operations that mark the function's own tags, by tag."""
+        return {tag: operations for tag, operations in self.marks.items() if tag not in self.gradients}
+
+    @functools.cached_property
+    def marks(self) -> dict[str, tuple[Operation, ...]]:
+        """The operations that mark a place inside the function, by place: its tags, and gradients."""
         by_tag: dict[str, list[Operation]] = {}
         for operation in walk(self.code.block):
             if operation.name == "tag":
@@ -105,14 +112,14 @@ class Program:
 
     @functools.cached_property
     def places(self) -> tuple[str, ...]:
-        """Where values are stored: arguments, outputs (`out/...`) and tags."""
-        return (*(a.place for a in self.arguments), *self.outputs, *self.tags)
+        """Where values are stored: arguments, outputs (`out/...`), tags and gradients (`grads/...`)."""
+        return (*(a.place for a in self.arguments), *self.outputs, *self.marks)
 
     @functools.cached_property
     def place_dims(self) -> dict[str, frozenset[str]]:
         """The user's dims that the axes of what is stored at each place bear."""
         stored = {place: [value] for place, value in self.places_values.items()}
-        stored |= {tag: [op.outputs[0] for op in operations] for tag, operations in self.tags.items()}
+        stored |= {place: [op.outputs[0] for op in operations] for place, operations in self.marks.items()}
         return {p: frozenset(d for v in stored.get(p, ()) for d in self.dims_of(v) if d) for p in self.places}
 
     @functools.cached_property
@@ -168,7 +175,8 @@ class Program:
         named = self.stored_at.get(outer)
         source = maker.source if maker else None
         text = f"{maker.name} in {source.function}" if maker and source else maker.name if maker else "constant"
-        label = named or (source and source.target) or text
+        gradient = self.gradients.get(maker.params["tag"]) if maker and maker.name == "tag" else None
+        label = named or (f"gradient of {gradient}" if gradient else source and source.target) or text
         code = self.code
         return Value(
             number, self.names[number], code.shapes[number], code.dtypes[number], maker and maker.source, label, place
@@ -253,7 +261,7 @@ class Program:
         """The value that is stored at each place."""
         outputs = zip(self.code.block.outputs, self.outputs, strict=True)
         values = {place: v for v, place in outputs if isinstance(v, int)}
-        values |= {tag: operations[0].outputs[0] for tag, operations in self.tags.items()}
+        values |= {place: operations[0].outputs[0] for place, operations in self.marks.items()}
         return values | {a.place: a.value for a in self.arguments}
 
     @functools.cached_property

@@ -5,8 +5,8 @@
 
 Both follow from dataflow, not from names. A carried argument that the backward pass depends on is a parameter; one that
 it does not depend on is the optimizer's state. An argument that is not carried is a parameter where besides the
-backward pass ends in a value of its dims and sizes: its gradient. Without a backward pass nothing is trained, and a
-carried argument (a KV cache, say) is neither.
+backward pass ends in its gradient (`gradients.py`), or in a value of its dims and sizes. Without a backward pass
+nothing is trained, and a carried argument (a KV cache, say) is neither.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def trained(program: Program) -> Trained:
     if not backward:
         return Trained()
     read = needed(program, (value for operation in backward for value in operation.reads))
-    carried = set(donors(program).values())
+    carried, with_gradient = set(donors(program).values()), set(program.gradients.values())
     ends = _ends(program, backward)
     parameters = set()
     for position, argument in enumerate(program.arguments):
         differentiable = jnp.issubdtype(program.code.dtypes[argument.value], jnp.inexact)
-        updated = position in carried or _kind(program, argument.value) in ends
+        updated = position in carried or argument.place in with_gradient or _kind(program, argument.value) in ends
         if differentiable and updated and argument.value in read:
             parameters.add(position)
     return Trained(frozenset(parameters), frozenset(carried - parameters))

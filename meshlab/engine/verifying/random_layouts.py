@@ -158,5 +158,7 @@ def _globs(program: Program) -> list[str]:
     parameters = dict.fromkeys(a.parameter for a in program.arguments)
     globs = [f"{p}/*" if p not in program.places else p for p in parameters]
     single = [p for p in program.places if p.startswith("out/")][:3]
+    roots = dict.fromkeys(f"{place.split('/')[0]}/*" for place in program.gradients)
+    gradients = (*roots, *list(program.gradients)[:1])
     # In a dict of rules a place that is called like a dim would take its place.
-    return [g for g in (*globs, *single, *program.tags) if g not in program.dims]
+    return [g for g in (*globs, *single, *program.tags, *gradients) if g not in program.dims]

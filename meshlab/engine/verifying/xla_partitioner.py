@@ -282,8 +282,8 @@ def _constrained(plan: Plan, constraints: str) -> Mapping[int, Spec]:
     """Returns the specs of the values that are constrained."""
     if constraints == "all":
         return plan.producer_specs
-    tags = plan.program.tags
-    stored = (o for tag in plan.rules.storage for operation in tags.get(tag, ()) for o in operation.outputs)
+    marks = plan.program.marks
+    stored = (o for place in plan.rules.storage for operation in marks.get(place, ()) for o in operation.outputs)
     return {o: plan.producer_specs[o] for o in stored if o in plan.producer_specs}
 
 

@@ -5,9 +5,9 @@
     opt_state = optimizer.init(params)
     value, params, opt_state = step(params, opt_state, tokens, targets)
 
-The whole step, gradients and optimizer and all, is one function to be traced, since a layout is for all of it. The
-gradients are tagged `grads`: sharding the optimizer's state alone (ZeRO-1) names `opt_state/*` in a layout, sharding
-gradients as well (ZeRO-2) names `grads`, sharding parameters (FSDP, ZeRO-3) names `params/*`.
+The whole step, gradients and optimizer and all, is one function to be traced, since a layout is for all of it. Sharding
+the optimizer's state alone (ZeRO-1) names `opt_state/*` in a layout, sharding gradients as well (ZeRO-2) names
+`grads/*`, sharding parameters (FSDP, ZeRO-3) names `params/*`.
 
 Mixed precision is a loss of its own: `mixed(transformer.loss)` takes parameters of 32 bits, computes with them in 16,
 and has gradients of 32 bits, so that any of the steps serves it.
@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-
-import meshlab as ml
 
 if TYPE_CHECKING:
     import optax
@@ -44,7 +42,6 @@ def sgd_step(loss: Loss, learning_rate: float = 1e-3) -> Callable[..., tuple[jax
 
     def step(params, inputs, targets):
         value, grads = jax.value_and_grad(loss)(params, inputs, targets)
-        grads = ml.tag(grads, "grads")
         return value, jax.tree.map(lambda w, g: w - learning_rate * g, params, grads)
 
     return step
@@ -127,7 +124,6 @@ def adamw_step(
 
     def step(params, opt_state, inputs, targets):
         value, grads = jax.value_and_grad(loss)(params, inputs, targets)
-        grads = ml.tag(grads, "grads")
         with jax.named_scope("optimizer"):
             updates, opt_state = optimizer.update(grads, opt_state, params)
             params = optax.apply_updates(params, updates)

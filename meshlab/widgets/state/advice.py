@@ -84,8 +84,6 @@ def changes(explorer: ExplorerState) -> Iterator[tuple[Intent, str]]:
     """Yields every single change of the layout, with what it is in words."""
     layout, axes = explorer.layout, tuple(explorer.mesh.axes)
     for column in columns_of(explorer.program, layout):
-        if column.missing:
-            continue
         rules = rules_at(layout, column)
         at, where = (column.at or None), f", for {column.label}" if column.at != COMPUTE else ""
         for dim in explorer.program.dims:

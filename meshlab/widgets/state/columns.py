@@ -2,6 +2,7 @@
 
     compute       compute rules: how values are computed
     params        rules at `params/*`: how parameters are stored, and their gradients and new values with them
+    grads         rules at `grads/*`: how gradients are stored
     opt_state     rules at `opt_state/*`: how the optimizer's state is stored
     residual      rules at a tag
     …             every other glob that the layout has rules at
@@ -24,13 +25,7 @@ from ...engine.specs.layout import Layout
 from ...engine.specs.spec import Axes
 
 COMPUTE = ""
-# The tag that ZeRO-2 shards.
-GRADIENTS = "grads"
 _NUMBER = re.compile(r"\d+")
-_NO_GRADIENTS = (
-    'This program has no place for its gradients. Name them in the step, `grads = ml.tag(grads, "grads")`, and trace'
-    " it again: rules here then say how they are stored."
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,14 +36,12 @@ class Column:
         at: the glob of its rules; "" for compute rules.
         label: its name on the board.
         kind: "compute", "parameters", "gradients", "state", "tag", "glob" or "scope".
-        missing: why it takes no rules, and what to do; empty where it takes some.
         within: other globs of the layout that match some of its places alone; their rules are listed at its head.
     """
 
     at: str
     label: str
     kind: str
-    missing: str = ""
     within: tuple[str, ...] = ()
 
 
@@ -96,16 +89,12 @@ def _program_columns(program: Program) -> tuple[Column, ...]:
     kinds = dict.fromkeys(learned.parameters, "parameters") | dict.fromkeys(learned.state, "state")
     arguments = [(i, a) for i, a in enumerate(program.arguments) if program.code.shapes[a.value]]
     kind_at = {argument.place: kinds.get(i, "") for i, argument in arguments}
-    parameters = _globs(kind_at, "parameters")
-    tags = [tag for tag in program.tags if tag != GRADIENTS]
+    gradients = dict.fromkeys(f"{place.split('/')[0]}/*" for place in program.gradients)
     columns = [Column(COMPUTE, "compute", "compute")]
-    columns += [Column(glob, _label(glob), "parameters") for glob in parameters]
-    if GRADIENTS in program.tags:
-        columns.append(Column(GRADIENTS, GRADIENTS, "gradients"))
-    elif parameters:
-        columns.append(Column(GRADIENTS, GRADIENTS, "gradients", _NO_GRADIENTS))
+    columns += [Column(glob, _label(glob), "parameters") for glob in _globs(kind_at, "parameters")]
+    columns += [Column(glob, _label(glob), "gradients") for glob in gradients]
     columns += [Column(glob, _label(glob), "state") for glob in _globs(kind_at, "state")]
-    return (*columns, *(Column(tag, tag, "tag") for tag in tags))
+    return (*columns, *(Column(tag, tag, "tag") for tag in program.tags))
 
 
 def _label(glob: str) -> str:

@@ -73,7 +73,7 @@ def other_columns(explorer: ExplorerState, intent: Any) -> list[Column]:
     """Returns the columns that take the rule of a placement that is refused among the compute rules."""
     if not isinstance(intent, Place) or (intent.at or COMPUTE) != COMPUTE:
         return []
-    columns = [column for column in columns_of(explorer.program, explorer.layout) if column.at and not column.missing]
+    columns = [column for column in columns_of(explorer.program, explorer.layout) if column.at]
     placed = [(column, dataclasses.replace(intent, at=column.at, source=None)) for column in columns]
     return [column for column, place in placed if _is_legal(explorer, place)]
 

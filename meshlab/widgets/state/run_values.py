@@ -2,7 +2,7 @@
 
     run.values.at("params/w1")      Numbers(array, "after step 5")
     run.values.at("images")         Numbers(array, "in the batch of step 5")
-    run.values.at("grads")          None: a tag, made inside the step and not kept
+    run.values.at("grads/params/w") None: made inside the step and not kept
 
 An argument that is carried has what the last step gave, by which the next one would begin.
 """

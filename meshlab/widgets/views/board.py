@@ -128,7 +128,7 @@ def columns_view(explorer: ExplorerState) -> list[dict]:
     """
     layout, closed = explorer.layout, scope_columns(explorer.program, explorer.layout)
     return [
-        {"at": column.at, "label": column.label, "kind": column.kind, "missing": column.missing}
+        {"at": column.at, "label": column.label, "kind": column.kind}
         | {"rules": rules_view(rules_at(layout, column), explorer.mesh.axes), "open": column not in closed}
         | {"inherited": rules_view(_inherited(explorer, column), explorer.mesh.axes)}
         | {"within": [{"at": at, "rules": rules_view(layout.places[at], explorer.mesh.axes)} for at in column.within]}
@@ -138,7 +138,7 @@ def columns_view(explorer: ExplorerState) -> list[dict]:
 
 def _inherited(explorer: ExplorerState, column: Column) -> dict[str, Sequence[str]]:
     """Returns the compute rules that hold in a column: of the dims there, those without a rule of its own."""
-    if not column.at or column.missing:
+    if not column.at:
         return {}
     program, layout = explorer.program, explorer.layout
     own = {dim.removesuffix("?") for dim in rules_at(layout, column)}

@@ -6,6 +6,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.peak_memory.roles import INPUTS, MASTERS, PARAMETERS, STATE, roles_of
+from meshlab.models.zoo import models
 
 Batch, Inner, Out = ml.dims(batch=8, inner=16, out=4)
 WIDE, NARROW = ml.f32[Inner, Out], ml.bf16[Inner, Out]
@@ -72,3 +73,32 @@ def test_what_is_not_handed_on_is_a_parameter_if_it_is_a_tree_of_floats():
 def test_without_a_backward_pass_what_is_handed_on_is_an_input():
     by_place = roles(lambda w, cache, x: (loss(w["w"], x), cache), {"w": WIDE}, {"k": X}, X, carry={"cache": 1})
     assert by_place == {"w/w": PARAMETERS, "cache/k": INPUTS, "x": INPUTS}
+
+
+def test_weights_that_are_gathered_are_a_role_of_their_own():
+    """Fully sharded, six square layers: all but the shards of what is gathered were called activations."""
+    square = {f"w{i}": jax.ShapeDtypeStruct((64, 64), jnp.float32) for i in range(6)}
+
+    def of(params, x):
+        for i in range(6):
+            x = jnp.tanh(x @ params[f"w{i}"])
+        return jnp.square(x).mean()
+
+    x = ml.named(jax.ShapeDtypeStruct((8, 64), jnp.float32), "batch width")
+    program = ml.trace(trained(of), ml.named(square, "width _"), x, carry={"params": 0})
+    mesh = ml.mesh(data=4)
+    whole = program.plan(mesh, "batch:data").memory
+    sharded = program.plan(mesh, {"batch": "data", "params/*": {"width": "data"}}).memory
+    gathered = [alive for alive in sharded.at_peak if alive.role == "gathered weights"]
+    assert {alive.name for alive in gathered} <= set(program.places)
+    assert sum(alive.bytes for alive in gathered) == sharded.parts["gathered weights"] >= 64 * 64 * 4
+    assert not [alive for alive in sharded.at_peak if alive.role == "activations" and alive.name.startswith("params")]
+    assert "gathered weights" not in whole.parts
+
+
+def test_what_a_loop_gathers_slice_by_slice_is_gathered_weights_too():
+    program = next(model for model in models() if model.name == "transformer_adamw").trace()
+    mesh = ml.mesh(data=4)
+    parts = program.plan(mesh, ml.layouts.fsdp(program, mesh)).memory.parts
+    assert parts["gathered weights"] > 0
+    assert "gathered weights" not in program.plan(mesh, ml.layouts.data_parallel(program, mesh)).memory.parts

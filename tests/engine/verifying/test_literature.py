@@ -20,7 +20,7 @@ MESH = ml.mesh(x=8)
 LAYERS = 2
 TEXT = transformer.Config(batch=8, seq=16, vocab=64, embed=32, heads=8, group=1, head=8, ffn=64, layers=LAYERS)
 ZERO1 = {"batch": "x", "opt_state/*": {"embed": "x"}}
-ZERO2 = ZERO1 | {"grads": {"embed": "x"}}
+ZERO2 = ZERO1 | {"grads/*": {"embed": "x"}}
 FSDP = ZERO1 | {"params/*": {"embed": "x"}}
 TENSOR = {"heads": "x", "ffn": "x"}
 SEQUENCE = TENSOR | {"residual": {"seq": "x"}}

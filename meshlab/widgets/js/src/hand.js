@@ -44,8 +44,7 @@ export function partsOf(zone) {
  * @returns {string[]} all zones, in the order of the keyboard: column by column, and then the tray
  */
 export function zonesOf(view) {
-  const open = view.columns.filter((column) => !column.missing);
-  return [...open.flatMap(({ at }) => view.mesh.axes.map((axis) => zoneOf(axis.name, at))), TRAY];
+  return [...view.columns.flatMap(({ at }) => view.mesh.axes.map((axis) => zoneOf(axis.name, at))), TRAY];
 }
 
 /**

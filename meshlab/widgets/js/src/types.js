@@ -9,7 +9,7 @@
  * @typedef {{key: string, axes: string[]}} Group
  * @typedef {{code: string, text: string, fix: string, source?: string, columns?: {at: string, label: string}[]}} Refusal
  * @typedef {{
- *   at: string, label: string, kind: string, missing: string, rules: Record<string, string[]>,
+ *   at: string, label: string, kind: string, rules: Record<string, string[]>,
  *   inherited: Record<string, string[]>, open?: boolean,
  *   within: {at: string, rules: Record<string, string[]>}[]
  * }} Column

@@ -147,7 +147,7 @@ function drawHead(board, column) {
   const rules = column.within.flatMap(({ at, rules }) =>
     Object.entries(rules).map(([dim, axes]) => ({ at, dim, axes: axes.join("+") || "unsharded" })),
   );
-  const name = h("span", { class: "mlb-column-name", title: column.missing || titleOf(column) }, column.label);
+  const name = h("span", { class: "mlb-column-name", title: titleOf(column) }, column.label);
   if (rules.length === 0) return h("div", { class: "mlb-column", "data-column": column.at }, name);
   const buttons = rules.map(({ at, dim, axes }) =>
     h(
@@ -184,7 +184,6 @@ function drawHead(board, column) {
  * @returns {HTMLElement}
  */
 function drawCell(view, column, axis, help) {
-  if (column.missing) return h("div", { class: "mlb-no-zone", title: column.missing }, "–");
   const zone = zoneOf(axis.name, column.at);
   const chips = view.chips.filter((chip) => column.rules[chip.name]?.includes(axis.name));
   const label = `mesh axis ${axis.name}, ${axis.size} devices${column.at ? `, for ${column.label}` : ""}`;

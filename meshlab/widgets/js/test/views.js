@@ -8,8 +8,8 @@
 export const refusal = { code: "size", text: "10 is not divided by 4.", fix: "use `data`", source: "" };
 export const classes = { ...refusal, columns: [{ at: "params/*", label: "params" }] };
 
-/** @type {(at: string, label: string, rules: Record<string, string[]>, missing?: string) => object} */
-const column = (at, label, rules, missing = "") => ({ at, label, kind: "glob", missing, rules, inherited: {} });
+/** @type {(at: string, label: string, rules: Record<string, string[]>) => object} */
+const column = (at, label, rules) => ({ at, label, kind: "glob", rules, inherited: {} });
 
 export const view = /** @type {View} */ (
   /** @type {unknown} */ ({
@@ -23,7 +23,6 @@ export const view = /** @type {View} */ (
     columns: [
       column("", "compute", { hidden: ["data"], rows: ["data", "model"] }),
       column("params/*", "params", { cols: ["data"] }),
-      column("grads", "grads", {}, "It has no place for them."),
     ],
     chips: [
       { name: "hidden", size: 16, axes: ["data"], local: 8 },
