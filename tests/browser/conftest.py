@@ -27,12 +27,12 @@ expect.set_options(timeout=DEADLINE)
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what is in this folder. One process has all that needs JupyterLab: two of them would slow each other."""
+    """Marks what is in this folder, for two processes: two JupyterLabs would slow each other, and so would pages."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.browser)
-            if "lab" in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group("JupyterLab"))
+            needs_lab = "lab" in getattr(item, "fixturenames", ())
+            item.add_marker(pytest.mark.xdist_group("JupyterLab" if needs_lab else "blank pages"))
             if os.environ.get("MESHLAB_NO_BROWSER"):
                 item.add_marker(pytest.mark.skip(reason="MESHLAB_NO_BROWSER is set"))
 
