@@ -1,6 +1,9 @@
 """meshlab: lay a named model out on a mesh of devices, see what it costs and why, and run it."""
 
+from .engine import absent_hardware as _absent_hardware
 from .engine.gc_pause import no_collection as _no_collection
+
+_absent_hardware.hide()  # before JAX is imported
 
 with _no_collection():  # The import makes what stays: looking for garbage among it would be a quarter of the time.
     from . import auto as auto
@@ -27,6 +30,7 @@ with _no_collection():  # The import makes what stays: looking for garbage among
     from .engine.api.stages import Plan as Plan
     from .engine.api.stages import Program as Program
     from .engine.api.trace import trace as trace
+    from .engine.devices import leave_absent_hardware_alone as _leave_absent_hardware_alone
     from .engine.devices import simulate as simulate
     from .engine.errors import CompilerError as CompilerError
     from .engine.errors import DimError as DimError
@@ -119,6 +123,8 @@ with _no_collection():  # The import makes what stays: looking for garbage among
     from .widgets.explorer import Explorer as Explorer
     from .widgets.explorer import explore as explore
     from .widgets.state.training import Training as Training
+
+_leave_absent_hardware_alone()
 
 # Names of other libraries or spellings, and the names that they have here.
 _ALIKE = {

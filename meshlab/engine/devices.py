@@ -10,7 +10,8 @@ JAX fixes the number of CPU devices when it is first used. If there are too few 
 and start anew; arrays made before stay readable, but meshes and compiled programs over the old devices do not fit
 the new ones. `simulate` selects the CPU platform by JAX's own setting `jax_platforms`, since JAX starts the back ends
 of all platforms at once otherwise: a GPU or TPU is never started for a simulation. `devices` asks JAX for what is
-attached, as any first use of JAX does; call `simulate` before it to leave accelerators alone.
+attached, as any first use of JAX does; call `simulate` before it to leave accelerators alone. Where the only plugins
+beside JAX are compilers of absent hardware, JAX is kept from trying them (`leave_absent_hardware_alone`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 import jax
 from jax.extend import backend
 
+from .absent_hardware import only_absent
 from .argument_checks import is_whole
 from .errors import MeshError, shown
 from .jax_compat import PLAIN_GENERATOR, setting
@@ -39,6 +41,20 @@ LIMIT = 64
 QUICK_COMPILES = " ".join(("--xla_backend_optimization_level=0", *PLAIN_GENERATOR))
 
 _LOG = logging.getLogger("meshlab")
+
+# The platforms in JAX's settings that were chosen here, and not by the user.
+_UNASKED: set[str] = set()
+
+
+def leave_absent_hardware_alone() -> None:
+    """Selects the CPU platform where JAX would try nothing else but compilers of absent hardware.
+
+    JAX would come to the CPU as well, after it has logged what they say. `absent_hardware.hide` does this where JAX is
+    not imported yet; where it is, its plugins stay, for its user may compile with them.
+    """
+    if not setting("jax_platforms") and only_absent() and not _started():
+        jax.config.update("jax_platforms", "cpu")
+        _UNASKED.add("cpu")
 
 
 def simulate(n: int = 8) -> None:
@@ -59,6 +75,7 @@ def simulate(n: int = 8) -> None:
     """
     count = _check_limit(_check_count(n, "ml.simulate"), "ml.simulate")
     jax.config.update("jax_platforms", "cpu")
+    _UNASKED.clear()
     if _started():
         if len(_cpu_devices()) >= count:
             return
@@ -86,7 +103,7 @@ def devices(n: int) -> list[Any]:
     if not _started() and count <= LIMIT:
         # Whatever else is attached, the CPU back end that starts now will have enough devices.
         jax.config.update("jax_num_cpu_devices", max(count, _configured()))
-    asked_for_cpu = setting("jax_platforms") == "cpu"
+    asked_for_cpu = setting("jax_platforms") == "cpu" and not _UNASKED
     if not asked_for_cpu:
         attached = jax.devices()
         if attached[0].platform != "cpu" and len(attached) >= count:

@@ -30,6 +30,7 @@ from ..machines.meshes import check_plan
 from .compiled import Compiled, compiled_from
 from .export import exported
 from .targets import device_order, target
+from .worker import COMMAND
 
 # The option that names a topology, for each platform.
 _NAMED = {"tpu": "topology_name", "cuda": "topology"}
@@ -90,7 +91,7 @@ def compile_for(
         "order": device_order(chosen, plan.mesh),
         "donated": donated(plan) if donate else (),
     }
-    with Process(("-m", "meshlab.cost.compilers.worker"), _environment()) as process:
+    with Process(("-c", COMMAND), _environment()) as process:
         watch.stage("exporting")
         answer = process.answer(exported(plan, chosen.platform), request, watch)
     if isinstance(answer, str):

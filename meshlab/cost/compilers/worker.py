@@ -1,4 +1,4 @@
-"""Runs a compiler for absent hardware in a process of its own: `python -m meshlab.cost.compilers.worker FOLDER`.
+"""Runs a compiler for absent hardware in a process of its own: `python -c COMMAND FOLDER`, with `COMMAND` below.
 
 libtpu and the CUDA plugin stay out of the notebook's process. The two processes share a folder alone
 (`meshlab.engine.running.compile_worker`); in it are
@@ -10,7 +10,6 @@ libtpu and the CUDA plugin stay out of the notebook's process. The two processes
 from __future__ import annotations
 
 import pathlib
-import sys
 import time
 from importlib import metadata
 from typing import Any
@@ -19,6 +18,14 @@ import jax
 
 from ...engine.jax_compat import absent_devices
 from ...engine.running.compile_worker import main, read, write
+
+# JAX comes first, so that meshlab does not hide its plugins (`meshlab.engine.absent_hardware`).
+COMMAND = "import jax, sys; from meshlab.cost.compilers.worker import run; sys.exit(run(sys.argv[1]))"
+
+
+def run(folder: str) -> int:
+    """Compiles the program in a folder once the request is there; returns the exit status."""
+    return main(pathlib.Path(folder), _compile)
 
 
 def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +84,3 @@ def _memory(analysis: Any) -> dict[str, int]:
 def _versions(platform: str) -> dict[str, str]:
     packages = ["jax", "jaxlib", "libtpu" if platform == "tpu" else "jax-cuda12-pjrt"]
     return {name: metadata.version(name) for name in packages}
-
-
-if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]), _compile))

@@ -10,12 +10,12 @@ A compiler for absent hardware is a package beside JAX, or in a folder of its ow
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import pathlib
 import sys
 from importlib import metadata
 
+from ...engine.absent_hardware import is_installed
 from ...engine.errors import CompilerError
 
 # By platform: the compiler's name, the extra that installs it, and the module by which it is known to be there.
@@ -29,7 +29,8 @@ def folder_of_compilers() -> str | None:
     """Returns the folder of compilers that only the compiling process looks into: the variable MESHLAB_COMPILERS.
 
     JAX tries every plugin installed beside it at its first use in each process, and logs errors where there is no such
-    device. `pip install --target FOLDER libtpu` keeps the compiler away from there.
+    device; in processes that import meshlab first, meshlab keeps it from that (`absent_hardware.py`).
+    `pip install --target FOLDER libtpu` keeps the compiler away from there.
     """
     folder = os.environ.get("MESHLAB_COMPILERS")
     return os.path.abspath(folder) if folder else None
@@ -53,10 +54,7 @@ def _is_installed(module: str) -> bool:
     folder = folder_of_compilers()
     if folder and pathlib.Path(folder, *module.split(".")).exists():
         return True
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of its parent package
-        return False
+    return is_installed(module)
 
 
 @functools.cache

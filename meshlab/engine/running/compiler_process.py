@@ -1,7 +1,7 @@
 """Runs a compiler in a process of its own, which ends when it takes too long, when it is cancelled, and with this one.
 
     watch = Watch("v5e:4x4", 'compile_for(plan, "v5e:4x4", timeout={:g})', timeout, progress, cancel)
-    with Process(["-m", "meshlab.cost.compilers.worker"], environment) as process:
+    with Process(["-c", worker.COMMAND], environment) as process:
         watch.stage("exporting")                # while the process starts
         answer = process.answer(program, request, watch)
 
@@ -122,7 +122,7 @@ class Process:
     """A compiler's process and the folder that it shares with this one; both end with the `with` block.
 
     Args:
-        command: what Python runs: ["-m", "meshlab.cost.compilers.worker"].
+        command: what Python runs: ["-P", "compile_worker.py"].
         environment: all of the process's variables.
     """
 
