@@ -16,7 +16,8 @@ from __future__ import annotations
 from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Operation, walk
 from ..programs.outline import Repetition
-from ..specs.reshard import price, reduced_spec, reshard
+from ..specs.chains import reshard
+from ..specs.reshard import price, reduced_spec
 from ..specs.spec import Axes, Spec, replicated, split_count
 from .planner import Planner
 from .propagation import carry_may_be_partial, entering, may_stay_partial

@@ -22,7 +22,8 @@ from ..code.operations import Input, Operation
 from ..programs.data import Program, analysis
 from ..programs.outline import Outline, Repetition
 from ..rules import PER_SHARD
-from ..specs.reshard import price, reduced_spec, reshard
+from ..specs.chains import reshard
+from ..specs.reshard import price, reduced_spec
 from ..specs.serial import EACH
 from ..specs.spec import Axes, Grid, Spec, replicated
 from .legality import LegalRules

@@ -85,3 +85,14 @@ def local_shape(shape: tuple[int, ...], spec: Spec, sizes: Mapping[str, int]) ->
 def split_count(spec: Spec, sizes: Mapping[str, int]) -> int:
     """Counts the different shards of a value."""
     return math.prod(sizes[a] for a in spec.axes)
+
+
+def common(have: Axes, want: Axes) -> int:
+    """Counts the mesh axes, major first, that two splits begin with alike."""
+    return next((k for k, (a, b) in enumerate(zip(have, want, strict=False)) if a != b), min(len(have), len(want)))
+
+
+def with_splits(spec: Spec, changed: Mapping[int, Axes], partial: Axes | None = None) -> Spec:
+    """Returns a spec with other splits of some axes, by their numbers, and with another partial sum if one is given."""
+    splits = tuple(changed.get(i, split) for i, split in enumerate(spec.splits))
+    return Spec(splits, spec.partial if partial is None else partial)

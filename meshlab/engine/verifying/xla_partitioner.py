@@ -218,7 +218,8 @@ def partitioned(
     if any(axes == ("?",) for _, axes in inserted):
         notes = (*notes, _UNKNOWN_GROUPS)
     sent = sum(n * wire_factor(kind, math.prod(sizes[a] for a in axes)) for (kind, axes), n in planned.items())
-    return Partitioned(planned, inserted, sent, _sent(collectives, text, count), constraints, plan, executable, notes)
+    by_xla = sent_bytes(collectives, text, count)
+    return Partitioned(planned, inserted, sent, by_xla, constraints, plan, executable, notes)
 
 
 def _sizes(plan: Plan) -> str:
@@ -249,7 +250,7 @@ def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
     return answer[1]
 
 
-def _sent(collectives: Iterable[HloCollective], text: str, count: int) -> float:
+def sent_bytes(collectives: Iterable[HloCollective], text: str, count: int) -> float:
     """Adds up the bytes that one device sends for the collectives of a program compiled for `count` devices."""
     sizes = {}
     for computation in parse_module(text).values():

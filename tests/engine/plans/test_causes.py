@@ -98,12 +98,12 @@ def test_a_relayout_is_told_as_a_chain_with_the_price_of_the_alternative():
     assert moved.kind == "collective-permute"
     assert moved.because == "`out` is stored with `a` split over `y`, but it is made split over `x`."
     assert moved.chain == "collective-permute over `x` and `y`: 256 B sent; gathering first would send 256 B"
-    plan = program.plan(ml.mesh(x=2, y=4), {"a": "x+y", "out": {"a": None, "b": "x"}})
+    plan = program.plan(ml.mesh(x=4, y=2), {"a": "x+y", "out": {"a": None, "b": "x"}})
     gather, exchange = plan.explain().rows
     assert gather.chain == exchange.chain
-    # Of 512 bytes: 3 × 1/8 gathered over y, then half of what is left exchanged; or 7 × 1/8 gathered at once.
+    # Of 512 bytes: 1/8 gathered over y, then 3/4 of the quarter that is left exchanged; or 7 × 1/8 gathered at once.
     assert exchange.chain == (
-        "all-gather over `y`, then all-to-all over `x`: 320 B sent; gathering first would send 448 B"
+        "all-gather over `y`, then all-to-all over `x`: 160 B sent; gathering first would send 448 B"
     )
     assert "chain    all-gather over `y`, then" in str(plan.explain())
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec
 
 from meshlab.engine.running.lower import MeshDevice, moved, partition_spec
-from meshlab.engine.specs.reshard import reduced_spec, reshard, wire_bytes, wire_factor
+from meshlab.engine.specs.chains import reshard
+from meshlab.engine.specs.reshard import reduced_spec, wire_bytes, wire_factor
 from meshlab.engine.specs.spec import Spec, local_shape, replicated, split_count
 
 SIZES = {"x": 2, "y": 2, "z": 2}

@@ -1,0 +1,145 @@
+"""The chain of a reshard is the cheapest: against an exhaustive search, by hand, and against XLA's one hop."""
+
+import heapq
+import itertools
+import math
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import meshlab as ml
+from meshlab.engine.specs.chains import reshard
+from meshlab.engine.specs.reshard import price
+from meshlab.engine.specs.spec import Spec
+from tests.engine.specs.one_hop import MESHES, UNEVEN, compared, drawn
+
+ROOT = pathlib.Path(__file__).parents[3]
+SAMPLE, SEED = 24, 0
+EIGHT = {"x": 2, "y": 2, "z": 2}
+
+
+def spec(text, partial=""):
+    """A spec of a text such as "x+y ." (two axes, the second whole)."""
+    return Spec(
+        tuple(tuple(split.strip(".").split("+")) if split != "." else () for split in text.split()), (*partial,)
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "target", "kinds", "shares"),
+    [
+        # What is sliced may lie in the wrong order, where a permute follows.
+        ("x", "y+z+x", ["slice", "collective-permute"], 1 / 8),
+        ("x .", "y+x .", ["slice", "collective-permute"], 1 / 4),
+        # A move across two axes of the value: what an axis of the mesh splits changes altogether.
+        (". x+y+z", "x y+z", ["all-to-all", "collective-permute"], 3 / 16),
+        # The axis that is behind the other can go first.
+        ("x+y", "y", ["collective-permute", "all-gather"], 1 / 2),
+    ],
+)
+def test_chains_known_by_hand(start, target, kinds, shares):
+    found = reshard(spec(start), spec(target), EIGHT)
+    assert [step.kind for step in found.steps] == kinds
+    assert price(found, EIGHT) == pytest.approx(shares)
+
+
+def test_of_two_gathers_that_along_the_first_axis_is_the_last():
+    # Parts of the first axis lie one behind the other as they come; those of another are transposed, when still small.
+    found = reshard(spec("x y z"), spec(". . ."), EIGHT)
+    assert [(step.kind, step.axis) for step in found.steps] == [("all-gather", i) for i in (2, 1, 0)]
+
+
+def test_a_checkpoint_restored_on_another_mesh_moves_what_xla_moves():
+    shape = ml.f32[ml.Dim("embed", 64), ml.Dim("ffn", 256)]
+    program = ml.trace(lambda p: p, {"w": shape})
+    plan = program.plan(ml.mesh(**EIGHT), {"p/*": {"ffn": "x+y+z"}, "out/*": {"embed": "x", "ffn": "y+z"}})
+    assert plan.wire_bytes == 12_288 == plan.xla("stored").inserted_wire_bytes
+    assert plan.check().ok
+
+
+def exhaustive(start, target, sizes):
+    """The least that a chain sends, by going through all specs: in the order of their cost, without any bound."""
+
+    def count(axes):
+        return math.prod(sizes[a] for a in axes)
+
+    named = {*start.axes, *start.partial, *target.axes}
+    parts = [math.lcm(count(a), count(b)) for a, b in zip(start.splits, target.splits, strict=True)]
+    rank = range(len(parts))
+
+    def every(axes):
+        return itertools.chain.from_iterable(itertools.permutations(axes, k) for k in range(len(axes) + 1))
+
+    def put(splits, **changed):
+        return tuple(changed.get(f"_{i}", splits[i]) for i in rank)
+
+    def moves(splits, partial):
+        size, used = 1 / count(itertools.chain(*splits)), {*itertools.chain(*splits), *partial}
+        for more in every(sorted(named - used)):
+            yield from ((0, put(splits, **{f"_{i}": splits[i] + more}), partial) for i in rank)
+        for over in every(sorted(partial - set(target.partial))):
+            n = count(over)
+            yield size * 2 * (n - 1) / n, splits, partial - set(over)
+            for i in rank:
+                yield size * (n - 1) / n, put(splits, **{f"_{i}": splits[i] + over}), partial - set(over)
+        for i in rank:
+            for keep in range(len(splits[i])):
+                kept, rest = splits[i][:keep], splits[i][keep:]
+                yield size * (count(rest) - 1), put(splits, **{f"_{i}": kept}), partial
+                for j in set(rank) - {i}:
+                    n = count(rest)
+                    yield size * (n - 1) / n, put(splits, **{f"_{i}": kept, f"_{j}": splits[j] + rest}), partial
+        for others in itertools.product(
+            *([a for a in every(sorted(named - partial)) if count(a) == count(s)] for s in splits)
+        ):
+            flat = [*itertools.chain(*others)]
+            if len(flat) == len(set(flat)):
+                yield size, others, partial
+
+    waiting, settled = [(0.0, start.splits, tuple(start.partial))], set()
+    while waiting:
+        cost, splits, partial = heapq.heappop(waiting)
+        if Spec(splits, partial) == target:
+            return cost
+        if (splits, partial) in settled:
+            continue
+        settled.add((splits, partial))
+        for more, after, left in moves(splits, frozenset(partial)):
+            key = after, tuple(sorted(left))
+            if key not in settled and all(n % count(split) == 0 for n, split in zip(parts, after, strict=True)):
+                heapq.heappush(waiting, (round(cost + more, 12), *key))
+    raise AssertionError("no chain")
+
+
+@pytest.mark.parametrize("sizes", [EIGHT, {"x": 2, "y": 4}, {"x": 4, "y": 2, "z": 2}], ids=str)
+def test_no_chain_of_any_moves_sends_less(sizes):
+    pairs = list(drawn([sizes], SEED, SAMPLE))
+    least = [exhaustive(start, target, sizes) for _, start, target in pairs]
+    found = [price(reshard(start, target, sizes), sizes) for _, start, target in pairs]
+    assert found == pytest.approx(least)
+    assert sum(map(bool, found)) > SAMPLE / 2
+
+
+def test_no_chain_sends_more_than_xla_in_one_hop():
+    """On 8 devices here; `python -m tests.engine.specs.one_hop` takes more pairs."""
+    seen = [compared(pair) for pair in drawn(MESHES[8], SEED, SAMPLE)]
+    assert len(seen) == SAMPLE
+    for each in seen:
+        assert each.ours <= each.one_hop + 1e-6, each
+        assert each.predicted == each.compiled, each
+        assert each.right, each
+
+
+def test_chains_are_compiled_as_predicted_where_axes_differ_in_size():
+    for each in map(compared, drawn(UNEVEN[8], SEED, SAMPLE // 3)):
+        assert each.predicted == each.compiled, each
+        assert each.right, each
+
+
+def test_nor_on_16_devices():
+    command = [sys.executable, "-m", "tests.engine.specs.one_hop", "--devices", "16", "--pairs", str(SAMPLE // 2)]
+    ended = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout
+    assert f"{SAMPLE // 2} pairs on 16 devices" in ended.stdout
