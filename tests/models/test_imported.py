@@ -102,6 +102,7 @@ def test_what_is_returned_is_stored_as_the_next_steps_argument(name):
         assert plan.spec(carry.place + place[len(carry.parameter) :]) == plan.spec(place)
 
 
+@pytest.mark.share(4)
 @each
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_of_the_literature_are_exact(name, layout):
@@ -112,6 +113,7 @@ def test_layouts_of_the_literature_are_exact(name, layout):
     assert shapes(plan.run(*data(name))) == shapes(jax.eval_shape(MODELS[name, 1].step, *data(name)))
 
 
+@pytest.mark.share(4)
 @each
 def test_random_layouts_are_exact(name):
     program = traced(name)

@@ -33,6 +33,7 @@ def test_shapes_are_those_of_the_data_and_steps_are_finite(model):
         assert np.all(np.isfinite(leaf))
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_nearly_every_axis_has_a_name(model):
     assert plain.named_share(model.trace()) > 0.99
