@@ -49,6 +49,7 @@ def test_every_point_is_drawn_where_its_values_are():
     figure, axes = drawn(), Axes.around(SERIES)
     for kind, of in (("full", "points"), ("aside", "aside")):
         placed = marks(figure, kind)
+        assert placed
         assert len(placed) == sum(bool(getattr(each, of)) for each in SERIES)
         for each in SERIES:
             places = [axes.place(*point) for point in getattr(each, of)]
@@ -71,9 +72,9 @@ def test_all_of_many_points_are_drawn_and_smaller():
 
 @pytest.mark.parametrize("series", [SERIES, [Series("v4", "", [(1.0, 300.0)])], [Series("v4", "", [(2.0, 2.0)])]])
 def test_all_points_are_within_the_axes(series):
-    axes = Axes.around(series)
-    for value in (value for each in series for value in each.values):
-        assert axes.low < value < axes.high
+    axes, values = Axes.around(series), [value for each in series for value in each.values]
+    assert values
+    assert all(axes.low < value < axes.high for value in values)
 
 
 def test_the_band_is_clipped_to_the_axes_and_is_a_share_wide():

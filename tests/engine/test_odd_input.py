@@ -208,9 +208,11 @@ def test_finite_results_stay_finite_under_padding_and_masks(fn):
         for i, shape in enumerate([(10, 7), (7, 7)])
     )
     arguments = (ml.named(x, "a b"), ml.named(w, "b _"))
-    for leaf in jax.tree.leaves(jax.jit(fn)(x, w)):
-        assert np.all(np.isfinite(leaf))
+    plain = jax.tree.leaves(jax.jit(fn)(x, w))
+    assert plain
+    assert all(np.all(np.isfinite(leaf)) for leaf in plain)
     program = ml.trace(fn, *arguments)
+    assert len(program.outputs) == len(plain)
     for layout in ("a:y", "b:y", "a:x b:y", "a:x+y"):
         plan = program.plan(MESH, layout, pad=True)
         for place, leaf in zip(program.outputs, jax.tree.leaves(plan.run(x, w)), strict=True):
