@@ -321,8 +321,7 @@ class Memory:
         if buffer.output >= 0:
             is_gradient = value in roles.backward and program.code.shapes[value] in roles.shapes
             return roles.outputs.get(buffer.output, GRADIENTS if is_gradient else OUTPUTS)
-        weight = roles.weights.get(value)
-        if weight is not None and not set(self.plan.argument_specs[weight].axes) <= set(spec.axes):
+        if value in roles.weights and not set(self.plan.argument_specs[roles.weights[value]].axes) <= set(spec.axes):
             return GATHERED
         if value in roles.parameters:
             return PARAMETERS

@@ -12,6 +12,7 @@ Both are values: making one changes nothing, and a new layout is a new plan. The
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -240,7 +241,8 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
         if verdict.problems or rules is None:
             refuse_all(program, mesh, layout, verdict, pad)
         assert rules is not None
+        under = functools.partial(make_plan, program, mesh, pad=pad)
         program = scoped(program, mesh, layout)
         grid = Grid(mesh.axes, rules.padded)
-        plan = Plan(program, mesh, layout, rules, plan_steps(program, rules, grid, outline(program)))
+        plan = Plan(program, mesh, layout, rules, plan_steps(program, rules, grid, outline(program)), under)
         return divided(plan) if rules.serial else plan

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ..code.operations import nbytes
+from ..code.operations import Operation, nbytes
 from ..code.source import Source
 from ..planning.legality import LegalRules
 from ..planning.shared_steps import each_once, stand_ins
@@ -29,6 +29,7 @@ from .iteration_causes import IterationCauses
 from .partial_sums import Origins, Split
 from .per_shard_collectives import per_shard_collectives_of
 from .remedies import OFF, ON, STORED, Change, Remedy, sentence
+from .trials import Trials
 from .wording import in_scope, joined, quoted, sharded
 
 _WAYS = {
@@ -54,10 +55,11 @@ class Collective:
         dims: the dims of what is moved.
         source: the user's line that causes it.
         because: why it is there.
-        remedies: what would remove it: alternatives, some of which are changes of the layout.
+        proposed: what may remove it: alternatives, some of which are changes of the layout, none of them tried.
         chain: for a move between two specs that takes more than a gather: the whole chain, and what its
             gather-then-slice alternative would send.
         route: of a collective-permute, who sends to whom.
+        trials: tries what is proposed, when that is read.
     """
 
     kind: str
@@ -71,9 +73,15 @@ class Collective:
     dims: tuple[str, ...]
     source: Source | None
     because: str
-    remedies: tuple[Remedy, ...]
+    proposed: tuple[Remedy, ...]
     chain: str = ""
     route: Route | None = None
+    trials: Trials | None = dataclasses.field(default=None, compare=False, repr=False)
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What would remove it: the legal ones of all that may, each planned, with its outcome."""
+        return self.trials.of(self.proposed, self.axes, self.because) if self.trials is not None else ()
 
     @property
     def remedy(self) -> str:
@@ -82,7 +90,7 @@ class Collective:
 
 
 def collectives_by_step(
-    program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]
+    program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...], trials: Trials | None = None
 ) -> tuple[tuple[Collective, ...], ...]:
     """Lists the collectives of each step of a plan.
 
@@ -91,12 +99,13 @@ def collectives_by_step(
         rules: the layout as it applies.
         grid: the mesh axes' sizes.
         steps: of the plan, repetitions of a repeated stretch listed once.
+        trials: of the plan.
 
     Returns:
         For each step that `each_once` yields its collectives, which are none for most.
     """
     story = _Story(program, rules, grid, steps)
-    return tuple(story.of_each())
+    return tuple(tuple(dataclasses.replace(row, trials=trials) for row in rows) for rows in story.of_each())
 
 
 def wire_bytes_by_axis(collectives: Iterable[Collective]) -> dict[str, float]:
@@ -176,8 +185,8 @@ class _Story:
             if len(places) == len(repetitions):
                 all_places = joined(places)
                 texts = {name: getattr(row, name).replace(places[0], all_places) for name in ("value", "because")}
-                remedies = tuple(remedy.at(places[0], all_places) for remedy in row.remedies)
-                row = dataclasses.replace(row, **texts, remedies=remedies)
+                proposed = tuple(remedy.at(places[0], all_places) for remedy in row.proposed)
+                row = dataclasses.replace(row, **texts, proposed=proposed)
         return row
 
     def summed(self, step: Move) -> tuple[dict[str, Any], int | None]:
@@ -186,7 +195,7 @@ class _Story:
         gradient = next((v for v in (step.name, *way_back) if v in self.gradients), None)
         if not origins:
             because = f"A partial sum over {quoted(step.via.axes)} is added up."
-            return {"source": maker.source if maker else None, "because": because, "remedies": ()}, gradient
+            return {"source": maker.source if maker else None, "because": because, "proposed": ()}, gradient
         operation, way = origins[0].operation, origins[0].way
         source, pairs = operation.source, [pair for origin in reversed(origins) for pair in origin.dims]
         ruled = (*(dim for dim, _ in pairs), *filter(None, self.program.dims_of(operation.outputs[0])))
@@ -208,7 +217,7 @@ class _Story:
         return {
             "source": source,
             "because": because + self.iterations.of_sum(step, operation) + ".",
-            "remedies": (self.off(pairs, "then every device adds up the whole sum itself"),),
+            "proposed": (self.off(pairs, "then every device adds up the whole sum itself", operation),),
             "value": value,
         }, gradient
 
@@ -236,7 +245,7 @@ class _Story:
         else:
             because, remedies = self.needed(cause, dim, split, step)
         because += self.iterations.of_move(step)
-        story = {"source": source, "because": because, "remedies": remedies, "chain": self.chain(step)}
+        story = {"source": source, "because": because, "proposed": remedies, "chain": self.chain(step)}
         place = self.stored(step, dim) if cause.kind == "operand" else None
         return story | ({"value": place} if place is not None else {})
 
@@ -274,28 +283,35 @@ class _Story:
             wanted = step.via.result.splits[self.moved_axis(step)]
             return (
                 f"`{name}`{where} needs `{dim}` split over {quoted(wanted)}, but it is split over {axes}{made}.",
-                (Remedy(f"put `{dim}` on {quoted(wanted)} where it is made as well"),),
+                (
+                    self.instead(
+                        f"put `{dim}` on {quoted(wanted)} where it is made as well", (dim, split), (dim, wanted)
+                    ),
+                ),
             )
         if step.via.kind == "all-to-all":
             now = self.origins.dim(self.program.value(step.name).dims[step.via.axis])
             return (
-                f"`{name}`{where} needs `{now}` split over {axes}, but it has `{dim}` split over it{made}.",
-                (Remedy("put the two on the same axes", effect=f"`{dim}` and `{now}` change places here"),),
+                f"`{name}`{where} needs `{now}` split over {axes}, but it has `{dim}` split over it{made}:"
+                " the two change places here.",
+                (self.instead(f"put `{now}` on {axes} instead of `{dim}`", (dim, split), (now, split)),),
             )
         place = self.stored(step, dim)
         if place is not None:
-            whole = self.changes([Change(STORED, dim, (), place)])
+            whole = self.changes([self.stored_at(place, dim, ())])
             if dim in scanned_dims(self.program):
                 return self.iterated(place, dim, split, step)
             along = self.changes([Change(ON, dim, split)])
             return (
                 f"`{place}` is stored with `{dim}` split over {axes}; `{name}`{where} computes with it whole.",
                 (
-                    Remedy(f"store `{place}` whole (more memory)", whole),
+                    Remedy(f"store `{place}` whole", whole),
                     Remedy(f"compute with `{dim}` split over {axes} as well", along),
                 ),
             )
-        return f"`{name}`{where} needs `{dim}` whole, but it is split over {axes}{made}.", (self.off([(dim, split)]),)
+        return f"`{name}`{where} needs `{dim}` whole, but it is split over {axes}{made}.", (
+            self.off([(dim, split)], "", maker),
+        )
 
     def iterated(self, place: str, dim: str, split: Axes, step: Move) -> tuple[str, tuple[Remedy, ...]]:
         """Returns why a loop's stacked input is gathered in front of it, and what gathers it slice by slice."""
@@ -306,26 +322,37 @@ class _Story:
             f"`{place}` is stored with `{dim}` split over {axes}, but each device runs all iterations of the loop over"
             f" `{dim}`: what they read, {held:,.0f} B, is gathered at once in front of it."
         )
-        whole = Remedy(f"store `{place}` whole (more memory)", self.changes([Change(STORED, dim, (), place)]))
+        whole = Remedy(f"store `{place}` whole", self.changes([self.stored_at(place, dim, ())]))
         taken = self.rules.storage.get(place, {})
         named = ((name, size) for name, size in zip(dims, shape, strict=True) if name is not None)
         fits = {name: size for name, size in named if name not in taken and size % ways == 0}
         for other in sorted(fits, key=lambda name: -fits[name])[:1]:
-            changes = self.changes([Change(STORED, dim, (), place), Change(STORED, other, split, place)])
+            changes = self.changes([self.stored_at(place, dim, ()), self.stored_at(place, other, split)])
             text = f"store `{place}` with `{other}` split over {axes} instead of `{dim}`, to gather one slice at a time"
             return because, (Remedy(text, changes), whole) if changes else (whole,)
         return because, (whole,)
 
-    def off(self, pairs: Sequence[Split], effect: str = "") -> Remedy:
-        """Returns the remedy that takes dims off mesh axes."""
-        text = "take " + " and ".join(f"`{dim}` off {quoted(axes)}" for dim, axes in pairs)
-        return Remedy(text, self.changes([Change(OFF, dim, axes) for dim, axes in pairs]), effect)
+    def off(self, pairs: Sequence[Split], effect: str = "", operation: Operation | None = None) -> Remedy:
+        """Returns the remedy that takes dims off mesh axes, in the scope whose rules hold for an operation."""
+        scope = operation.scope if operation is not None and operation.scope in self.rules.scopes else None
+        globs = {dim: "" if scope is None else self.rules.glob(scope, dim) for dim, _ in pairs}
+        where = {dim: f" in `{glob}`" if glob else "" for dim, glob in globs.items()}
+        text = "take " + " and ".join(f"`{dim}` off {quoted(axes)}{where[dim]}" for dim, axes in pairs)
+        return Remedy(text, self.changes([Change(OFF, dim, axes, globs[dim]) for dim, axes in pairs]), effect)
+
+    def instead(self, text: str, off: Split, on: Split) -> Remedy:
+        """Returns the remedy that takes a dim off mesh axes, and puts one on some."""
+        return Remedy(text, self.changes([Change(OFF, *off), Change(ON, *on)]))
+
+    def stored_at(self, place: str, dim: str, axes: Axes) -> Change:
+        """Returns the change of how a place is stored."""
+        return Change(STORED, dim, axes, place, tuple(sorted(self.program.place_dims.get(place, ()))))
 
     def store(self, place: str, dim: str, axes: Axes, elsewhere: bool) -> Remedy:
         """Returns the remedy that stores a value as it is made; `elsewhere` says that it is stored split otherwise."""
         how = "as it is made" if elsewhere else "split"
         text = f'store it {how}: {{"{place}": {{"{dim}": "{"+".join(axes)}"}}}}'
-        return Remedy(text, self.changes([Change(STORED, dim, axes, place)]))
+        return Remedy(text, self.changes([self.stored_at(place, dim, axes)]))
 
     def changes(self, changes: Sequence[Change]) -> tuple[Change, ...]:
         """Returns changes of a layout; none where a layout has no word for a dim: one without a name, or a part."""
@@ -358,7 +385,7 @@ class _Story:
                 dims=tuple(d or "1" for d in shown.dims),
                 source=operation.source,
                 because=f"{text[:1].upper()}{text[1:]} while {be} {sharded(pairs)}.",
-                remedies=(self.off(pairs),),
+                proposed=(self.off(pairs, "", operation),),
                 route=sent.route,
             )
             rows.append(row)

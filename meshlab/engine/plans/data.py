@@ -25,6 +25,7 @@ from ..specs.mesh import Mesh
 from ..specs.serial import without
 from ..specs.spec import Grid, Spec, local_shape, replicated
 from .collectives import Collective, collectives_by_step
+from .trials import Trials
 from .work import Work, whole_from, work
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Plan:
         layout: which dims lie on which mesh axes.
         rules: the layout as it applies to this program and mesh.
         planned: the steps, repetitions of a repeated stretch listed once.
+        under: plans the same program on the same mesh under another layout; None where nobody asks for that.
     """
 
     program: Program
@@ -63,6 +65,7 @@ class Plan:
     layout: Layout
     rules: LegalRules
     planned: Planned
+    under: Callable[[Layout], Plan] | None = None
 
     @functools.cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -102,7 +105,8 @@ class Plan:
     def collectives_by_step(self) -> tuple[tuple[Collective, ...], ...]:
         """The collectives of each step, as `shared_steps.each_once` goes through them."""
         with no_collection():
-            return collectives_by_step(self.program, self.rules, self.grid, self.planned.steps)
+            trials = Trials(self, self.under) if self.under is not None else None
+            return collectives_by_step(self.program, self.rules, self.grid, self.planned.steps, trials)
 
     @functools.cached_property
     def collectives(self) -> tuple[Collective, ...]:

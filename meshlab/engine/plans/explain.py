@@ -4,7 +4,7 @@ plan.explain()
 
 all-reduce over model · logits [batch classes] · 4,000 B payload, 6,000 B sent · readme.py:7
 because  `hidden` is summed while split over `model`.
-remedy   Take `hidden` off `model`: then every device adds up the whole sum itself.
+remedy   Take `hidden` off `model`: then every device adds up the whole sum itself; sends 0 B instead of 6,000 B, …
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..errors import MeshlabError, first_of
@@ -22,6 +22,11 @@ from ..tables import html_rows, text_rows
 from . import work
 from .collectives import Collective, wire_bytes_by_axis
 from .data import Plan
+from .remedies import Change, Remedy, sentence
+
+# So many different remedies are tried for one text: for each the program is planned, and its peak and time predicted.
+_TRIED = 5
+_NOTHING_SENT = "No device sends anything: the plan has no collectives."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,28 +45,54 @@ class Explanation:
     warnings: tuple[str, ...]
 
     def __str__(self):
-        sent = [*map(_text, self.rows)] or ["No device sends anything: the plan has no collectives."]
-        return "\n".join([*sent, self.work, *self.warnings])
+        sent = self._texts() or [_NOTHING_SENT]
+        return "\n".join([*sent, *self._left(), self.work, *self.warnings])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        body = "".join(map(_html, self.rows)) or "<p>No device sends anything: the plan has no collectives.</p>"
-        return body + "".join(f"<p>{html.escape(text)}</p>" for text in (self.work, *self.warnings))
+        body = "".join(map(_html, self._texts())) or f"<p>{_NOTHING_SENT}</p>"
+        return body + "".join(f"<p>{html.escape(text)}</p>" for text in (*self._left(), self.work, *self.warnings))
+
+    def _texts(self) -> list[str]:
+        with_remedies = advised(self.rows)
+        return [_text(row, id(row) in with_remedies) for row in self.rows]
+
+    def _left(self) -> list[str]:
+        """Says how many collectives have remedies that are not tried here."""
+        with_remedies = advised(self.rows)
+        left = sum(bool(row.proposed) and id(row) not in with_remedies for row in self.rows)
+        return (
+            [f"Remedies of {left:,} that send less are tried when they are read, as .rows[0].remedies."] if left else []
+        )
 
 
-def _html(c: Collective) -> str:
-    head, *lines = (html.escape(line.strip()) for line in _text(c).splitlines())
+def advised(rows: Iterable[Collective]) -> frozenset[int]:
+    """Returns the identities of the collectives that send most: as many as have few different remedies to try."""
+    tried: set[tuple[Change, ...]] = set()
+    chosen = []
+    for row in sorted(rows, key=lambda c: -c.wire_bytes * c.times):
+        more = tried | {remedy.changes for remedy in row.proposed if remedy.changes}
+        if len(more) <= _TRIED:
+            chosen.append(id(row))
+            tried = more
+    return frozenset(chosen)
+
+
+def _html(text: str) -> str:
+    head, *lines = (html.escape(line.strip()) for line in text.splitlines())
     return f"<p><b>{head}</b><br>{'<br>'.join(lines)}</p>"
 
 
-def _text(c: Collective) -> str:
+def _text(c: Collective, with_remedies: bool) -> str:
     times = f" × {c.times}" if c.times > 1 else ""
     head = (
         f"{c.kind} over {' and '.join(c.axes)} · {c.value} [{' '.join(c.dims)}] · "
         f"{c.payload_bytes:,} B payload, {c.wire_bytes:,.0f} B sent{times} · {c.source or 'no source line'}"
     )
-    facts = (("because", c.because), ("remedy", c.remedy), ("chain", c.chain))
+    remedies = c.remedies if with_remedies else ()
+    told = [("or" if i else "remedy", remedy.sentence) for i, remedy in enumerate(remedies)]
+    facts = (("because", c.because), *told, ("chain", c.chain))
     return "\n".join([head, *(f"  {word:<7}  {text}" for word, text in facts if text)])
 
 
@@ -178,6 +209,7 @@ def to_json(plan: Plan) -> str:
 
     Where the machine lacks a figure, "time" is null and "no_time" says which.
     """
+    with_remedies = advised(plan.collectives)
     predicted: dict[str, Any] = {"peak_bytes": plan.memory.peak_bytes, "parts": dict(plan.memory.parts)}
     if plan.mesh.on is not None:
         predicted |= {"limit_bytes": plan.memory.limit_bytes, "fits": plan.memory.fits}
@@ -190,10 +222,7 @@ def to_json(plan: Plan) -> str:
             "schema": 1,
             "mesh": plan.mesh.to_dict(),
             "layout": plan.layout.to_dict(),
-            "collectives": [
-                dataclasses.asdict(c) | {"source": str(c.source) if c.source else None, "remedy": c.remedy}
-                for c in plan.collectives
-            ],
+            "collectives": [_collective_json(c, id(c) in with_remedies) for c in plan.collectives],
             "wire_bytes": plan.wire_bytes,
             "work": work.to_dict(plan),
             "memory": dict(plan.stored.parts),
@@ -202,3 +231,19 @@ def to_json(plan: Plan) -> str:
         | predicted,
         indent=2,
     )
+
+
+def _collective_json(c: Collective, with_remedies: bool) -> dict[str, Any]:
+    """Returns a collective as JSON; remedies of those that send most alone, for each is planned."""
+    facts = dataclasses.asdict(dataclasses.replace(c, proposed=(), trials=None))
+    facts = {name: fact for name, fact in facts.items() if name not in ("proposed", "trials")}
+    facts["source"] = str(c.source) if c.source else None
+    remedies = c.remedies if with_remedies else ()
+    return facts | {"remedies": [_remedy_json(remedy) for remedy in remedies], "remedy": sentence(remedies)}
+
+
+def _remedy_json(remedy: Remedy) -> dict[str, Any]:
+    outcome = remedy.outcome
+    told = {"sent": outcome.sent, "peak_bytes": outcome.peak, "seconds": outcome.seconds} if outcome else None
+    changes = [dataclasses.asdict(change) for change in remedy.changes]
+    return {"text": remedy.text, "effect": remedy.effect, "changes": changes, "outcome": told}

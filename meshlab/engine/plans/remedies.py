@@ -4,7 +4,8 @@
     remedy.text                             "take `hidden` off `model`"
     remedy.applied(plan.layout)             the layout without that rule
 
-The words are made of the same facts as the changes, so that a text and a button cannot differ. A remedy without changes
+The words are made of the same facts as the changes, so that a text and a button cannot differ; what a change does is
+what planning it says (`trials.py`). A remedy without changes
 asks for something of the function itself, or for a name: a layout has no word for a dim whose name is made up, `~seq`,
 so that it is never told to move one.
 """
@@ -15,6 +16,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from ..globs import matches
 from ..specs.layout import DimRules, Layout
@@ -34,13 +36,15 @@ class Change:
             axes it is stored at a place; none leave it whole there.
         dim: the dim.
         axes: the mesh axes, major first.
-        at: the place, or the glob of several; only of "stored".
+        at: the place, or the glob of several, of "stored"; of "off" the glob of a scope, where its rule alone changes.
+        there: the dims of what is stored there: of a wider glob's rules those for others are left out; () for all.
     """
 
     how: str
     dim: str
     axes: Axes
     at: str = ""
+    there: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,11 +55,14 @@ class Remedy:
         text: what to do, in words that go on after "to remove it".
         changes: of the layout, all of them together; none where the function itself has to change.
         effect: what is so then; "" where the text says it.
+        outcome: what it does to bytes, peak and time, by a plan of it (`trials.Outcome`); None before it is tried, and
+            where the function itself has to change.
     """
 
     text: str
     changes: tuple[Change, ...] = ()
     effect: str = ""
+    outcome: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     def __post_init__(self):
         if _ASKED.match(self.text) and (unsayable := dict.fromkeys(_MADE_UP.findall(self.text))):
@@ -66,6 +73,12 @@ class Remedy:
             object.__setattr__(self, "text", text)
             object.__setattr__(self, "changes", ())
             object.__setattr__(self, "effect", "")
+
+    @property
+    def sentence(self) -> str:
+        """The remedy in a sentence, with its effect, and its outcome where it is tried."""
+        effect = f": {self.effect}" if self.effect else ""
+        return f"{self.text[:1].upper()}{self.text[1:]}{effect}{f'; {self.outcome}' if self.outcome else ''}."
 
     def applied(self, layout: Layout) -> Layout:
         """Returns a layout with the changes."""
@@ -92,11 +105,16 @@ def _changed(layout: Layout, change: Change) -> Layout:
         # Of several globs the last one that matches counts, alone: what it says of other dims goes on.
         glob, rules = next((p for p in reversed(layout.place_rules) if matches(change.at, p[0])), ("", ()))
         others = [place for place in layout.place_rules if place[0] != change.at]
+        if glob != change.at and change.there:
+            rules = tuple(rule for rule in rules if rule[0].removesuffix("?") in change.there)
         stored = change.at, _with_axes(rules, dim, change.axes)
         places = [stored if p[0] == glob else p for p in layout.place_rules] if glob == change.at else [*others, stored]
         return dataclasses.replace(layout, place_rules=tuple(places))
     if change.how == ON:
         return layout.with_rule(dim, (*compute, *_without(change.axes, compute)))
+    if change.at:
+        scopes = tuple(_taken_off(each, change) if each[0] == change.at else each for each in layout.scope_rules)
+        return dataclasses.replace(layout, scope_rules=scopes)
     if set(compute) & set(change.axes):
         return layout.with_rule(dim, _without(compute, change.axes))
     # No compute rule shards it: then the rules at places or in scopes do.

@@ -160,8 +160,7 @@ def _collectives(view: dict) -> str:
         items.append(
             f'<div style="margin:6px 0;padding-left:10px;border-left:3px solid {colour}">{head}, '
             f"<b>{bytes_text(row['wire'])}</b>{often} <code>{escaped(row['source'])}</code><br>"
-            f"{prose(row['because'])} "
-            f'<span style="color:{SOFT}">To remove it: {prose(row["remedy"])}</span></div>'
+            f"{prose(row['because'])}</div>"
         )
     more = len(rows) + view["collectives"]["left_out"] - len(items)
     rest = f'<div style="color:{SOFT}">and {more:,} smaller ones</div>' if more > 0 else ""

@@ -316,7 +316,7 @@ def _change(args: Mapping[str, Any]) -> Change:
     how = str(args["how"])
     if how not in (OFF, ON, STORED):
         raise ValueError(f"{how!r} is no change of a layout.{closest(how, (OFF, ON, STORED))}")
-    return Change(how, str(args["dim"]), _axes(args["axes"]), str(args.get("at") or ""))
+    return Change(how, str(args["dim"]), _axes(args["axes"]), str(args.get("at") or ""), tuple(args.get("there") or ()))
 
 
 def _axes(value: Any) -> tuple[str, ...]:

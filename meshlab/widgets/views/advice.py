@@ -49,8 +49,7 @@ def message_of(intent: Any) -> dict:
         case Load(layout):
             return {"op": "load", "args": {"layout": layout.to_dict()}}
         case TakeRemedy(changes):
-            return {
-                "op": "remedy",
-                "args": {"changes": [dataclasses.asdict(c) | {"axes": list(c.axes)} for c in changes]},
-            }
+            lists = [{"axes": list(change.axes), "there": list(change.there)} for change in changes]
+            pairs = zip(map(dataclasses.asdict, changes), lists, strict=True)
+            return {"op": "remedy", "args": {"changes": [fields | each for fields, each in pairs]}}
     raise TypeError(f"{intent!r} changes no layout")

@@ -139,29 +139,32 @@ def collectives_view(plan: Any, pad: bool = False) -> dict:
             "source": _line(c.source),
             "code": getattr(c.source, "code", "") or "",
             "because": c.because,
-            "remedy": c.remedy,
-            "remedies": [remedy_view(plan, remedy, refusal) for remedy in c.remedies],
+            "remedies": [view for each in c.proposed if (view := remedy_view(plan, each, refusal)) is not None],
         }
         for c in ordered[:MOST_COLLECTIVES]
     ]
     return {"rows": rows, "count": executed(plan), "left_out": len(ordered) - len(rows)}
 
 
-def remedy_view(plan: Any, remedy: Remedy, refusal: Callable[[Layout], str]) -> dict:
-    """Describes a remedy: its words, and, where it is a change of the layout, the message that makes it or why not.
+def remedy_view(plan: Any, remedy: Remedy, refusal: Callable[[Layout], str]) -> dict | None:
+    """Describes a remedy: its words, and, where it is a change of the layout, the message that makes it.
+
+    What it does is asked for when it is in sight: planning it takes longer than a drop may (`views/prices.py`).
 
     Args:
         plan: the plan.
         remedy: the remedy.
         refusal: says why a layout is refused; "" where it is legal.
+
+    Returns:
+        None where it is refused, or changes nothing: then it is no remedy.
     """
-    view = {"text": remedy.text, "effect": remedy.effect, "refused": ""}
-    after = remedy.applied(plan.layout)
-    if after == plan.layout:
+    view = {"text": remedy.text, "effect": remedy.effect}
+    if not remedy.changes:
         return view
-    if reason := refusal(after):
-        return view | {"refused": reason}
-    return view | message_of(TakeRemedy(remedy.changes))
+    after = remedy.applied(plan.layout)
+    legal = after != plan.layout and not refusal(after)
+    return view | message_of(TakeRemedy(remedy.changes)) if legal else None
 
 
 def refusal_of(plan: Any, layout: Layout, pad: bool) -> str:

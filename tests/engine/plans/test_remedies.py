@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 import meshlab as ml
+from benchmarks import presets
 from meshlab.engine.plans.remedies import OFF, ON, STORED, Change, Remedy, sentence
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.verifying.random_layouts import draw
@@ -30,12 +31,9 @@ def test_each_remedy_is_legal_and_takes_its_cause_away(name: str) -> None:
         for axes, because, remedy in remedies:
             after = remedy.applied(layout)
             assert after != layout, (str(layout), remedy)
-            try:
-                then = program.plan(mesh, after)
-            except ml.LayoutError:
-                # Only what would have to be computed otherwise may be in the way of another dim.
-                assert {change.how for change in remedy.changes} == {ON}, (str(layout), remedy)
-                continue
+            then = program.plan(mesh, after)
+            assert remedy.outcome.sent == (plan.wire_bytes, then.wire_bytes)
+            assert remedy.outcome.peak == (plan.memory.peak_bytes, then.memory.peak_bytes)
             assert sent(then, axes, because) < sent(plan, axes, because), (str(layout), remedy, because)
             followed["+".join(change.how for change in remedy.changes)] += 1
     assert {OFF, STORED} <= followed.keys(), followed
@@ -100,3 +98,31 @@ def test_a_sentence_lists_the_alternatives() -> None:
         sentence([Remedy("do this"), Remedy("do that", effect="then it is so")])
         == "Do this, or do that: then it is so."
     )
+
+
+PRESETS = ("data_parallel", "zero2", "fsdp", "tensor_parallel", "fsdp & tensor_parallel")
+EVERY = {model.name: model for model in (*zoo.models(), *zoo.imported_models())}
+
+
+@pytest.mark.share(25)
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", EVERY)
+def test_no_remedy_of_a_preset_is_refused_and_each_does_what_it_promises(name: str, preset: str) -> None:
+    program, mesh = EVERY[name].trace(), presets.MESH
+    known = {} if presets.tells(program) else {"params": "params/*"}
+    layout = Layout()
+    for each in preset.split(" & "):
+        try:
+            layout &= presets.preset(each)(program, mesh, **(known if each in presets.DATA else {}))
+        except ml.LayoutError:
+            continue  # test_presets holds which models a preset is legal for
+    plan = program.plan(mesh, layout)
+    assert plan.collectives
+    for c in plan.collectives:
+        for remedy in c.remedies:
+            if remedy.changes:
+                then = program.plan(mesh, remedy.applied(plan.layout))
+                assert remedy.outcome.sent == (plan.wire_bytes, then.wire_bytes)
+                assert remedy.outcome.peak == (plan.memory.peak_bytes, then.memory.peak_bytes)
+                assert sent(then, c.axes, c.because) < sent(plan, c.axes, c.because), (c, remedy)
+                assert str(remedy.outcome) in str(remedy.sentence)

@@ -108,7 +108,7 @@ def totals(plan):
     """Bytes and number of the collectives, by all that is told of them but for the name of the value."""
     sums = Counter()
     for c in plan.collectives:
-        bare = dataclasses.replace(c, times=1, value="", because="", remedies=())
+        bare = dataclasses.replace(c, times=1, value="", because="", proposed=())
         sums[bare] += c.times
     return sums
 

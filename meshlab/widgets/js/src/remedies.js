@@ -74,9 +74,9 @@ export function drawRemedies(board, collective, where) {
  * @returns {(Node | string)[]}
  */
 function drawOne(board, remedy, key) {
-  const { text, effect, refused, op, args } = remedy;
+  const { text, effect, op, args } = remedy;
   const then = effect ? `: ${effect}` : "";
-  if (!op || !args) return [h("span", {}, prose(`${text}${then}${refused ? ` (not here: ${refused})` : ""}`))];
+  if (!op || !args) return [h("span", {}, prose(`${text}${then}`))];
   const price = h("span", { class: "mlb-remedy-price" });
   const button = h(
     "button",

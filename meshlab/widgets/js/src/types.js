@@ -19,10 +19,10 @@
  * @typedef {{key: string, bytes: number}} Part
  * @typedef {{bytes: number, payload: number}} Sums wire bytes and payload of one device in a step
  * @typedef {Sums & {line: string, code: string, parts: Part[]}} Line
- * @typedef {{text: string, effect: string, refused: string, op?: string, args?: Record<string, unknown>}} Remedy
+ * @typedef {{text: string, effect: string, op?: string, args?: Record<string, unknown>}} Remedy
  * @typedef {{
  *   kind: string, axes: string[], key: string, payload: number, wire: number, times: number, total: number,
- *   dtype: string, value: string, dims: string[], source: string, code: string, because: string, remedy: string, id: string,
+ *   dtype: string, value: string, dims: string[], source: string, code: string, because: string, id: string,
  *   remedies: Remedy[]
  * }} Collective
  * @typedef {{
