@@ -58,7 +58,13 @@ class _DataParallel(Request):
             text = f"No {what} has a dim that `{on}`={count:,} divides."
             dims = dict.fromkeys(d for a in arguments for d in self.program.dims_of(a.value) if d)
             sizes = ", ".join(f"`{dim}` ({self.program.dims[dim]:,})" for dim in dims)
-            self.refuse("not_divisible", text, f"Their dims are {sizes or 'not named'}; take a smaller axis.")
+            fix = f"Their dims are {sizes or 'not named'}; take a smaller axis"
+            self.refuse("not_divisible", text, f"{fix}{self.padded_instead(arguments)}.")
+
+    def padded_instead(self, arguments: Sequence[Argument]) -> str:
+        """Returns what stores the arguments padded, if that is legal; else ""."""
+        rules = storage.rules(self, storage.largest(self, arguments, self.data, padded=True), self.data)
+        return self.padded(self.rules | rules) if rules else ""
 
     def state(self) -> tuple[Argument, ...]:
         """Returns the arguments that are optimizer state; that there are none is a problem."""

@@ -105,6 +105,15 @@ class Request:
             return error.problems
         return ()
 
+    def padded(self, rules: Any) -> str:
+        """Returns the plan of rules with padding, in words that go on; "" where that is refused as well."""
+        try:
+            layout = self.beside & rules
+            legality.resolve(self.program, self.mesh, layout, True)
+        except LayoutError:
+            return ""
+        return f", or pad: program.plan(mesh, {layout.to_dict()}, pad=True)"
+
     def candidates(self, dims: Iterable[str], axes: Axes) -> str:
         """Returns a text of dims with their sizes: those that may be on axes, and the reason why others may not."""
         fitting, others = [], []
@@ -133,7 +142,9 @@ class Request:
             count = f"{len(problems):,} problems" if len(problems) > 1 else "one problem"
             of = f"{self.name}() of `{getattr(self.program.fn, '__name__', 'fn')}` on the mesh {self.mesh}"
             text = f"{of} has {count}:\n{numbered(problems)}"
-            raise LayoutError(text + (f"\n{candidates}" if candidates else ""), tuple(problems))
+            uneven = not self.problems and all(problem.code == "not_divisible" for problem in problems)
+            pad = f"\nTake other sizes{instead}." if uneven and (instead := self.padded(rules)) else ""
+            raise LayoutError(text + pad + (f"\n{candidates}" if candidates else ""), tuple(problems))
         return on_mesh(layout, self.mesh)
 
 

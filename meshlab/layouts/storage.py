@@ -25,8 +25,10 @@ from .request import Request
 Rules = dict[str, dict[str, Axes]]
 
 
-def choices(request: Request, value: int, axes: Axes) -> list[str]:
+def choices(request: Request, value: int, axes: Axes, padded: bool = False) -> list[str]:
     """Returns the dims that a value may be stored over: axes divide them, and no scan steps through them.
+
+    Padded, axes need not divide them, if there is an element for each part.
 
     Where the layout beside puts one of them on such an axis already, that is the only one.
     """
@@ -34,12 +36,14 @@ def choices(request: Request, value: int, axes: Axes) -> list[str]:
     dims = {dim: request.computed(dim) for dim in program.dims_of(value) if dim}
     there = [dim for dim, computed in dims.items() if set(computed) & set(axes)]
     parts = {dim: request.count((*computed, *axes)) for dim, computed in dims.items()}
-    return there[:1] or [d for d, n in parts.items() if d not in scans and program.dims[d] and program.dims[d] % n == 0]
+    sizes = program.dims
+    fits = [d for d, n in parts.items() if sizes[d] and (sizes[d] >= n if padded else sizes[d] % n == 0)]
+    return there[:1] or [dim for dim in fits if dim not in scans]
 
 
-def largest(request: Request, arguments: Sequence[Argument], axes: Axes) -> dict[str, str | None]:
-    """Returns for each argument, by place, its largest dim that axes divide; None where there is none."""
-    possible = {a.place: choices(request, a.value, axes) for a in arguments}
+def largest(request: Request, arguments: Sequence[Argument], axes: Axes, padded: bool = False) -> dict[str, str | None]:
+    """Returns for each argument, by place, its largest dim that axes divide, or pad; None where there is none."""
+    possible = {a.place: choices(request, a.value, axes, padded) for a in arguments}
     common = Counter(dim for dims in possible.values() for dim in dims)
     sizes = request.program.dims
 

@@ -1,5 +1,6 @@
 """Presets find axes, parameters, state and the batch; where they cannot, they say what to write."""
 
+import ast
 import re
 
 import jax
@@ -205,7 +206,8 @@ def test_without_state_or_gradient_all_is_said_at_once(program):
 
 def test_what_nothing_divides_is_refused_with_its_dims(program, adamw):
     match = (
-        r"No parameter has a dim that `x`=3 divides\. Their dims are `width` \(16\), `out` \(4\); take a smaller axis"
+        r"No parameter has a dim that `x`=3 divides\. Their dims are `width` \(16\), `out` \(4\); take a smaller axis,"
+        r" or pad: program\.plan\(mesh, \{'batch': 'x', 'w': \{'width': 'x'\}\}, pad=True\)\."
     )
     with pytest.raises(ml.LayoutError, match=match):
         layouts.fsdp(program, ml.mesh(x=3))
@@ -306,3 +308,18 @@ def test_sequence_parallelism_needs_its_tag_and_a_sequence(adamw):
         layouts.sequence_parallel(adamw, X4, seq="kv")
     with pytest.raises(ml.LayoutError, match=r"called `model`"):
         layouts.sequence_parallel(adamw, XY)
+
+
+@pytest.mark.parametrize("preset", [layouts.fsdp, layouts.data_parallel])
+def test_padding_that_is_offered_is_legal_as_it_stands(program, preset):
+    """Five devices divide neither the weight nor the batch: what the error says is planned as it says it."""
+    mesh = ml.mesh(x=5)
+    with pytest.raises(ml.LayoutError, match="or pad: program") as raised:
+        preset(program, mesh)
+    text = str(raised.value)
+    written = ast.literal_eval(
+        text[text.index("program.plan(mesh, ") + len("program.plan(mesh, ") : text.rindex(", pad=True")]
+    )
+    plan = program.plan(mesh, written, pad=True)
+    assert plan.grid.padded
+    assert plan.check().ok

@@ -100,7 +100,7 @@ def test_a_sentence_lists_the_alternatives() -> None:
     )
 
 
-PRESETS = ("data_parallel", "zero2", "fsdp", "tensor_parallel", "fsdp & tensor_parallel")
+PRESETS = ("data_parallel", "zero2", "fsdp", "tensor_parallel", "fsdp beside tensor_parallel")
 EVERY = {model.name: model for model in (*zoo.models(), *zoo.imported_models())}
 
 
@@ -110,12 +110,13 @@ EVERY = {model.name: model for model in (*zoo.models(), *zoo.imported_models())}
 def test_no_remedy_of_a_preset_is_refused_and_each_does_what_it_promises(name: str, preset: str) -> None:
     program, mesh = EVERY[name].trace(), presets.MESH
     known = {} if presets.tells(program) else {"params": "params/*"}
-    layout = Layout()
-    for each in preset.split(" & "):
-        try:
-            layout &= presets.preset(each)(program, mesh, **(known if each in presets.DATA else {}))
-        except ml.LayoutError:
-            continue  # test_presets holds which models a preset is legal for
+    first, *rest = reversed(preset.split(" beside "))
+    try:
+        layout = presets.preset(first)(program, mesh, **(known if first in presets.DATA else {}))
+        for each in rest:
+            layout = presets.preset(each)(program, mesh, beside=layout, **known)
+    except ml.LayoutError:
+        return  # test_presets holds which models a preset is legal for
     plan = program.plan(mesh, layout)
     assert plan.collectives
     for c in plan.collectives:
