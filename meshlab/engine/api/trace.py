@@ -18,8 +18,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..argument_checks import function, is_whole, mapping
-from ..code.operations import Code, walk
+from ..argument_checks import function
+from ..code.operations import Code, Input, walk
 from ..errors import MeshlabError, TraceError, closest, listed, shown
 from ..gc_pause import no_collection
 from ..jax_compat import has_effects, needed, opened
@@ -29,13 +29,14 @@ from ..passes.normalize import normalize
 from ..passes.split_constants import split_constants
 from ..programs.gradients import with_gradients
 from ..programs.naming import Naming, name_axes
-from ..programs.values import Argument, Carry
+from ..programs.values import Argument
 from ..tensors.abstract import AbstractDtype
 from ..tensors.dims import Dim
 from ..tensors.named_arrays import AxisName, NamedArray
 from ..tensors.tensor import Tensor
 from ..tensors.trace_errors import Change, admitted, called, is_array, refuse_leaks, refuse_lost, trace_failure
 from ..tensors.trees import is_tensor, placed_leaves
+from .carrying import Dims, found_carried, given_carried, tree_of
 from .stages import Program
 
 Leaf = tuple[str, Any, tuple[AxisName, ...] | None]
@@ -49,7 +50,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None, **ke
         *args: for each parameter of `fn` a tree of tensors, abstract (`ml.f32[Batch, Hidden]`) or concrete.
         carry: which output is the next call's argument: `{"params": 1}` says that output 1 is the next `params`. Such
             outputs are stored as that argument is. By default an argument is carried where exactly one output has its
-            tree, shapes, dtypes and dims.
+            tree, shapes, dtypes and dims, or all of these but for axes that one of the two leaves without a name.
         **keywords: nothing: arguments are positional.
 
     Returns:
@@ -86,7 +87,10 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
         raise TraceError(f"`{called(fn)}` returns nothing: it must end with `return` and its results.")
     _refuse_shared_places(code, names, [place for place, _, _ in leaves], outputs)
     owners = [name for name, group in by_parameter.items() for _ in group]
-    dims = _named_places(naming, code, leaves, outputs)
+    places = [*(place for place, _, _ in leaves), *outputs]
+    stored = _stored(naming, dict(zip(places, (*code.block.inputs[: len(leaves)], *code.block.outputs), strict=True)))
+    trees = _trees(dict(zip(names, args, strict=True)), shapes, stored)
+    carried = found_carried(code, *trees) if carry is None else given_carried(fn, *trees, carry)
     traced = Program(
         fn=fn,
         code=code,
@@ -97,7 +101,8 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
         parameters=tuple(names),
         arguments=tuple(Argument(leaves[i][0], i, owner) for i, owner in enumerate(owners)),
         outputs=tuple(outputs),
-        carries=_carries(fn, dict(zip(names, args, strict=True)), shapes, carry, dims),
+        carries=carried.carries,
+        uncertain=carried.uncertain,
         structure=structure,
         templates=tuple(_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves),
         out_shapes=shapes,
@@ -229,49 +234,20 @@ def _abstract(leaf: Any) -> Any:
     return jax.ShapeDtypeStruct(np.shape(array) if not hasattr(array, "shape") else array.shape, array.dtype)
 
 
-def _named_places(naming: Naming, code: Code, leaves: list[Leaf], outputs: list[str]) -> dict[str, tuple]:
-    """Returns for each argument and output the dims of its axes; None for an axis that no layout can address."""
-    arguments = zip((place for place, _, _ in leaves), code.block.inputs, strict=False)
-    values = (*arguments, *zip(outputs, code.block.outputs, strict=True))
-    known = {*naming.dims, *naming.majors}
+def _stored(naming: Naming, values: Mapping[str, Input]) -> dict[str, tuple[Input, Dims]]:
+    """Returns for each place its value, and the dims of its axes; None for an axis that no layout can address."""
+    known, names = {*naming.dims, *naming.majors}, naming.names
     return {
-        place: tuple(n if n in known else None for n in naming.names[value]) if isinstance(value, int) else ()
-        for place, value in values
+        place: (value, tuple(n if n in known else None for n in names[value]) if isinstance(value, int) else ())
+        for place, value in values.items()
     }
 
 
-def _signature(place: str, tree: Any, dims: Mapping[str, tuple]) -> tuple:
-    """Returns what makes an output the next value of an argument: equal tree, shapes, dtypes and dims."""
-    leaves, structure = jax.tree.flatten(tree)
-    abstract = [_abstract(leaf) for leaf in leaves]
-    return structure, tuple((a.shape, a.dtype) for a in abstract), tuple(dims[p] for p, _ in placed_leaves(place, tree))
-
-
-def _carries(
-    fn: Callable, args: Mapping[str, Any], shapes: Any, carry: Mapping[str, int] | None, dims: Mapping[str, tuple]
-) -> tuple[Carry, ...]:
-    """Decides which outputs are the next call's arguments: as `carry` says, or where exactly one output fits."""
+def _trees(args: Mapping[str, Any], shapes: Any, stored: Mapping[str, tuple[Input, Dims]]) -> tuple[list, list]:
+    """Returns the arguments, and the outputs: the parts of a tuple or list, else the one that there is."""
     single = not (isinstance(shapes, tuple | list) and not hasattr(shapes, "_fields"))
-    outputs = [shapes] if single else list(shapes)
-    places = ["out"] if single else [f"out/{i}" for i in range(len(outputs))]
-    signatures = [_signature(place, output, dims) for place, output in zip(places, outputs, strict=True)]
-    given = {name: _signature(name, arg, dims) for name, arg in args.items()}
-    if carry is None:
-        fitting = {name: [i for i, s in enumerate(signatures) if s == given[name]] for name in args}
-        rivals = Counter(given.values())
-        certain = [n for n in args if len(fitting[n]) == 1 and rivals[given[n]] == 1]
-        return tuple(Carry(name, fitting[name][0], places[fitting[name][0]]) for name in certain)
-    problems = []
-    for name, index in mapping("ml.trace", "carry", carry, 'carry={"params": 1}', TraceError).items():
-        if name not in args:
-            near = closest(name, args) or f" It has {listed(args)}."
-            problems.append(f"`{name}` is no argument of `{called(fn)}`.{near}")
-        elif not is_whole(index):
-            problems.append(f"`{name}` must come from the number of an output, not {shown(index)}.")
-        elif not 0 <= index < len(outputs):
-            problems.append(f"`{name}` must come from one of the outputs 0 to {len(outputs) - 1}, not {index}.")
-        elif signatures[index][:2] != given[name][:2]:
-            problems.append(f"output {index} has another tree, other shapes or dtypes than argument `{name}`.")
-    if problems:
-        raise TraceError("Invalid `carry`: " + " ".join(problems))
-    return tuple(Carry(name, index, places[index]) for name, index in carry.items())
+    outputs = {"out": shapes} if single else {f"out/{i}": each for i, each in enumerate(shapes)}
+    return (
+        [tree_of(name, name, arg, _abstract, stored) for name, arg in args.items()],
+        [tree_of(f"output {i}", place, out, _abstract, stored) for i, (place, out) in enumerate(outputs.items())],
+    )

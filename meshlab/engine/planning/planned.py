@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from ..code.operations import Input
 from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
+from ..programs.trained import output_names
 from ..specs.spec import Grid, Spec, replicated
 from .blocks import run
 from .dead_moves import prune
@@ -66,8 +67,8 @@ def plan_program(planner: Planner) -> tuple[Scope, list[tuple[Input, Spec | None
         planner.arrive(scope, value, spec)
     run(planner, scope, block)
     outputs: list[tuple[Input, Spec | None]] = []
-    for value, place in zip(block.outputs, program.outputs, strict=True):
-        stored = rules.spec(program.names[value], place) if isinstance(value, int) else replicated(0)
+    for value, names, place in zip(block.outputs, output_names(program), program.outputs, strict=True):
+        stored = rules.spec(names, place) if isinstance(value, int) else replicated(0)
         planner.obtain(value, stored, Cause("stored", place=place))
         outputs.append((value, stored))
     return scope, outputs

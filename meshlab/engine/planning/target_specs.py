@@ -15,6 +15,7 @@ from ..code.loops import LOOPS
 from ..code.operations import Block, Input, Operation
 from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
+from ..programs.trained import output_names
 from ..rules import Factors
 from ..specs.spec import Spec, split_count
 from .crossings import leaving_specs
@@ -41,9 +42,10 @@ def target_specs(program: Program, rules: LegalRules, sizes: Mapping[str, int], 
     """Returns the target spec of each value that has one."""
     search = _Search(program, rules, sizes, outline)
     targets = dict(search.leaving)
-    for value, place in zip(program.code.block.outputs, program.outputs, strict=True):
+    stored = zip(program.code.block.outputs, output_names(program), program.outputs, strict=True)
+    for value, names, place in stored:
         if isinstance(value, int):
-            search.note(targets, value, rules.spec(program.names[value], place), stored=True)
+            search.note(targets, value, rules.spec(names, place), stored=True)
     search.through(program.code.block, targets)
     return TargetSpecs(targets, search.inside)
 

@@ -20,6 +20,7 @@ from ..planning.legality import LegalRules
 from ..planning.planned import Planned
 from ..planning.shared_steps import unfolded
 from ..planning.steps import Step
+from ..programs.trained import output_names
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
 from ..specs.serial import without
@@ -96,10 +97,7 @@ class Plan:
     def output_specs(self) -> tuple[Spec, ...]:
         """The spec in which each output is stored."""
         program = self.program
-        return tuple(
-            self.rules.spec(program.names[v], place) if isinstance(v, int) else replicated(0)
-            for v, place in zip(program.code.block.outputs, program.outputs, strict=True)
-        )
+        return tuple(self.rules.spec(*stored) for stored in zip(output_names(program), program.outputs, strict=True))
 
     @functools.cached_property
     def collectives_by_step(self) -> tuple[tuple[Collective, ...], ...]:
@@ -179,7 +177,8 @@ class Plan:
         asked = self.program.find(value)
         place = value if isinstance(value, str) else value.place
         if place is not None and place in self.program.places:
-            return self.rules.spec(asked.dims, place)
+            names = dict(zip(self.program.outputs, output_names(self.program), strict=True)).get(place, asked.dims)
+            return self.rules.spec(names, place)
         return self.producer_specs.get(asked.number) or self.rules.spec(asked.dims)
 
     def device_spec(self, value: Value | str) -> Spec:

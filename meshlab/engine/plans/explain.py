@@ -36,8 +36,9 @@ class Explanation:
     Attributes:
         rows: the collectives, in the order of the steps.
         work: what part of the work each device does and, where parallelism is lost, from which line on it is whole.
-        warnings: operations that run unsharded because no rule knows them, dims that the layout does not reach, dims
-            that are padded, and shardings in the function itself, which are ignored.
+        warnings: arguments that may be carried and are not, operations that run unsharded because no rule knows them,
+            dims that the layout does not reach, dims that are padded, and shardings in the function itself, which are
+            ignored.
     """
 
     rows: tuple[Collective, ...]
@@ -98,7 +99,8 @@ def _text(c: Collective, with_remedies: bool) -> str:
 
 def warnings(plan: Plan) -> tuple[str, ...]:
     """Warns of all that a plan's user should know: see `Explanation.warnings`."""
-    return (*_without_rules(plan), *_not_reached(plan), *_ignored(plan), *_padded(plan))
+    uncertain = (f"⚠ {text}" for text in plan.program.uncertain)
+    return (*uncertain, *_without_rules(plan), *_not_reached(plan), *_ignored(plan), *_padded(plan))
 
 
 def _ignored(plan: Plan) -> Iterator[str]:

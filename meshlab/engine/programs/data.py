@@ -60,6 +60,7 @@ class Program:
         arguments: the arrays among the arguments, in order.
         outputs: the places of the outputs, in order.
         carries: outputs that are the next call's arguments.
+        uncertain: says of arguments that may be carried, and are not, why that is not certain.
         structure: the tree of the arguments, Tensors as leaves.
         templates: the leaves of the arguments as they were traced, without data.
         out_shapes: the outputs' tree, of abstract tensors and arrays.
@@ -87,6 +88,7 @@ class Program:
     named: tuple[tuple[AxisName, ...] | None, ...]
     again: Callable[..., Any]
     unmerged: Code
+    uncertain: tuple[str, ...] = ()
     renames: Mapping[str, str] = dataclasses.field(default_factory=dict)
     scoping: Scoping = dataclasses.field(default_factory=Scoping)
     gradients: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from ..code.operations import Operation, walk
 from .data import Program, analysis
+from .spread_names import Names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +75,16 @@ def needed(program: Program, values: Iterable[int]) -> set[int]:
             reached.add(value)
             waiting += sources.get(value, ())
     return reached
+
+
+@analysis
+def output_names(program: Program) -> tuple[Names, ...]:
+    """Returns the names by which each output is stored: of a carried one its argument's, whatever its own are."""
+    sources, stored = donors(program), []
+    for position, value in enumerate(program.code.block.outputs):
+        source = program.arguments[sources[position]].value if position in sources else value
+        stored.append(program.names[source] if isinstance(source, int) else ())
+    return tuple(stored)
 
 
 def donors(program: Program) -> dict[int, int]:
