@@ -141,10 +141,21 @@ def _stored(request: Request, place: str, spec: Any) -> Stored:
             most = program.majors[name][1] if name in program.majors else program.dims[dim]
             if own and (fitting(own, most, request.mesh.axes) != own or program.dims[dim] % request.count(own)):
                 request.problems.append(uneven(f"{where}`{name}`", most, own, request.mesh))
+        elif own and shape[axis] == 1:
+            called = _given(program, place, axis) or f"axis {axis}"
+            request.problems.append(uneven(f"{where}`{called}`", 1, own, request.mesh))
         elif own:
             text = f"{where}axis {axis} (of size {shape[axis]:,}) is on `{'+'.join(own)}`, and"
             request.refuse("unknown_dim", *_nameless(request, text, name))
     return stored
+
+
+def _given(program: Program, place: str, axis: int) -> str:
+    """Returns the name that the user gave to an axis of an argument; those of size 1 keep none in the program."""
+    named = (named for a, named in zip(program.arguments, program.named, strict=True) if a.place == place)
+    names = next(named, None) or ()
+    name = names[axis] if axis < len(names) else None
+    return program.renames.get(name, name) if isinstance(name, str) else ""
 
 
 def _nameless(request: Request, text: str, name: str | None) -> tuple[str, str]:

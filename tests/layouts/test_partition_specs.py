@@ -228,3 +228,16 @@ def test_the_parts_of_a_dim_are_split_by_the_first() -> None:
 def test_the_specs_come_first() -> None:
     with pytest.raises(ml.MeshlabError, match=r"write ml.layouts.from_partition_specs\(specs, program, ml.mesh"):
         read(program(), P(), MESH)  # type: ignore[arg-type]
+
+
+def test_an_axis_of_size_one_is_called_by_its_name_and_refused_for_its_size() -> None:
+    key, x = (jax.ShapeDtypeStruct(shape, "float32") for shape in ((1, 64, 16), (8, 64)))
+    named = ml.named(key, "kv_heads embed head"), ml.named(x, "batch embed")
+    traced = ml.trace(lambda k, x: x @ k[0], *named)
+    with pytest.raises(ml.LayoutError) as caught:
+        read((P("model"), P()), traced, ml.mesh(model=8))
+    (problem,) = caught.value.problems
+    assert problem.text == "At `k`: `kv_heads` has size 1, which 8 (`model`) does not divide."
+    unnamed = ml.trace(lambda k: k * 2.0, key)
+    with pytest.raises(ml.LayoutError, match=r"At `k`: `axis 0` has size 1, which 8"):
+        read((P("model"),), unnamed, ml.mesh(model=8))

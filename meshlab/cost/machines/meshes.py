@@ -30,6 +30,8 @@ from .collective_time import seconds
 from .hardware import Hardware, HardwareError, hardware
 from .placement import AxisPlacement, Placement, check_shape, devices_of, place_mesh
 
+# Several axes as Mesh TensorFlow writes them: "x:4,y:2".
+_AXES = re.compile(r"\s*\w+:\d+(?:\s*[,;\s]\s*\w+:\d+)+\s*")
 _SHAPE = re.compile(r"(?:([0-9]{1,9})\*)?([0-9]{1,9}(?:x[0-9]{1,9})*)\Z")
 
 
@@ -62,6 +64,9 @@ def mesh(on: Any = None, *unnamed: Any, **axes: int | Serial | Mapping[str, Any]
         raise MeshError(
             f"ml.mesh() was given {shown(on)}; axes must be keywords, not text: ml.mesh({on.replace(' ', ', ')})."
         )
+    if not unnamed and isinstance(on, str) and _AXES.fullmatch(on):
+        pairs = re.sub(r"\s*[,;\s]\s*", ", ", on.strip()).replace(":", "=")
+        raise MeshError(f"ml.mesh() was given the axes {shown(on)} as a text; they must be keywords: ml.mesh({pairs}).")
     refusals: list[MeshlabError] = []
     if unnamed or not (axes or on is None or is_machine):
         refusals.append(MeshError(_unnamed(on, unnamed)))

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..code.operations import Operation, Scope
-from ..errors import MeshlabError, shown
+from ..errors import MeshlabError, shown, some
 from ..programs.axis_conflicts import Conflicts, Scans
 from ..programs.data import Program
 from ..programs.scoped import scoped as as_scoped
@@ -151,8 +151,8 @@ def examine(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
     everywhere = judged(program, compute, scoped)
     for rules, meeting in everywhere:
         problems += [*_conflicts(rules, meeting.conflicts), *_scanned(program, rules, meeting.scans)]
+    problems += _stored_sizes(program, mesh, matched, pad)
     for place, place_rules, _ in _different_storage(program, matched):
-        problems += _size_problems(program, mesh, place_rules, f"At `{place}`: ", pad)
         problems += _storage_problems(program, compute, place, place_rules)
     written = as_written(program, layout, matched) if mesh.serial else {}
     carried = _with_carries(program, matched)
@@ -296,6 +296,19 @@ def _size_problems(
             instead = "" if pad is None else "; or plan with pad=True"
             problems.append(uneven(f"{where}`{dim}`", size, axes, mesh, instead + in_parts(program, dim, axes, mesh)))
     return problems
+
+
+def _stored_sizes(
+    program: Program, mesh: Mesh, matched: Mapping[str, AxesByDim], pad: bool | None
+) -> Iterable[Refusal]:
+    """Yields the problems of the sizes of dims where they are stored: one for all places that store a dim alike."""
+    places: dict[tuple[str, Axes], list[str]] = {}
+    for place, rules in matched.items():
+        for dim, axes in rules.items():
+            if dim in program.place_dims[place]:
+                places.setdefault((dim, axes), []).append(place)
+    for (dim, axes), there in places.items():
+        yield from _size_problems(program, mesh, {dim: axes}, f"At {some(there, 2)}: ", pad)
 
 
 def _scanned(program: Program, rules: AxesByDim, scans: Scans) -> list[Refusal]:

@@ -48,9 +48,11 @@ class Training:
         if not is_whole(self.steps) or self.steps < 1:
             raise ExplorerError(f"Training was given steps={shown(self.steps)}; it must be an integer, at least 1.")
         if self.batches is not None and not callable(self.batches):
+            why = ", which is used up by one run" if isinstance(self.batches, Iterator) else ""
+            write = "batches=lambda: iter(...)" if why else "batches=lambda: those"
             raise ExplorerError(
-                f"Training was given batches of type {type(self.batches).__name__}, which is used up by one run; "
-                "hand in a function that makes them: batches=lambda: iter(...)."
+                f"Training was given batches of type {type(self.batches).__name__}{why}; it must be a function that"
+                f" returns them: {write}."
             )
         if self.batches is not None:
             takes("Training", self.batches, 0, "write batches=lambda: iter(...)", ExplorerError)

@@ -241,3 +241,11 @@ def test_attached_devices_have_to_be_measured(monkeypatch, tmp_path):
     path.write_text("title = 'mine'\n[sources]\n")
     with pytest.raises(ml.HardwareError, match=r"cpu.toml lacks 'switch'. Compare it with"):
         ml.mesh("attached", data=2)
+
+
+@pytest.mark.parametrize("text", ["x:4,y:2", "x:4;y:2", " x:4 y:2", "x:4, y:2"])
+def test_axes_in_mesh_tensorflows_notation_are_answered_with_keywords(text):
+    with pytest.raises(ml.MeshError, match=r"as a text; they must be keywords: ml\.mesh\(x=4, y=2\)"):
+        ml.mesh(text)
+    with pytest.raises(ml.MeshError, match="they must be keywords"):
+        ml.mesh(text, data=8)

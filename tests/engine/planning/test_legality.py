@@ -5,7 +5,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.errors import LayoutError
-from meshlab.engine.planning.legality import refusals, resolve
+from meshlab.engine.planning.legality import examine, refusals, resolve
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.basic import mesh_tf
 from meshlab.models.parts.initial import shapes
@@ -249,3 +249,15 @@ def test_a_dim_of_a_scan_that_is_stored_nowhere_is_told_no_place():
         return ml.scan(lambda c, step: (c + step, None), x, steps, "time")[0]
 
     assert problems("time:data", ml.trace(run, ml.f32[A]))["pipeline"].fix == ""
+
+
+def test_a_size_is_refused_once_for_all_places_that_have_the_dim():
+    def step(params, state, x):
+        grads = jax.grad(lambda p: ml.square(ml.dot(x, p["w"], "embed")).mean())(params)
+        return grads, {"count": state["count"] + 1, "mu": grads, "nu": grads}
+
+    params = {"w": ml.f32[Embed, Ffn]}
+    state = {"count": jax.ShapeDtypeStruct((), "int32"), "mu": params, "nu": params}
+    program = ml.trace(step, params, state, ml.f32[Batch, Embed])
+    (problem,) = [p for p in examine(program, ml.mesh(data=5), {"state/*": {"embed": "data"}}).problems]
+    assert problem.text.startswith("At `state/mu/w`, `state/nu/w`: `embed` has size")

@@ -202,8 +202,10 @@ def test_a_training_that_does_not_fit(program, mesh) -> None:
         explore(program, mesh, run=Training({"params": small.params()}))
     with pytest.raises(ExplorerError, match="given steps=0; it must be an integer, at least 1"):
         Training({}, steps=0)
-    with pytest.raises(ExplorerError, match="given batches of type generator, which is used up by one run"):
+    with pytest.raises(ExplorerError, match="given batches of type generator, which is used up by one run; it must be"):
         Training({}, small.batches())  # type: ignore[arg-type]
+    with pytest.raises(ExplorerError, match="given batches of type list; it must be a function that returns them"):
+        Training({}, list(small.batches()))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
