@@ -141,7 +141,7 @@ EXPERTS = (
         name="GShard",
         step=TWO_CHOICES,
         mesh=DATA,
-        written="ml.layouts.data_parallel(program, mesh) & ml.layouts.expert_parallel(program, mesh)",
+        written="ml.layouts.data_parallel(program, mesh, beside=ml.layouts.expert_parallel(program, mesh))",
         sources=("https://arxiv.org/abs/2006.16668",),
         there="A layer of its own with annotations of its tensors, in TensorFlow, and a partitioner in XLA.",
         here="Two rules: `batch:data experts:data`.",
@@ -152,7 +152,7 @@ EXPERTS = (
         name="Switch Transformer",
         step=ONE_CHOICE,
         mesh=DATA,
-        written="ml.layouts.data_parallel(program, mesh) & ml.layouts.expert_parallel(program, mesh)",
+        written="ml.layouts.data_parallel(program, mesh, beside=ml.layouts.expert_parallel(program, mesh))",
         sources=(
             "https://arxiv.org/abs/2101.03961",
             "https://github.com/tensorflow/mesh/blob/master/mesh_tensorflow/transformer/moe.py",

@@ -9,16 +9,14 @@ micro-batch to the next, and what reads the sum alone, the optimizer, runs behin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from ..engine.code.operations import walk
 from ..engine.errors import closest, listed, shown
 from ..engine.programs.data import Program
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.tensors.dims import Dim
-from .recognise import batch_dim, recognised
+from .recognise import batch_dim, made_of, recognised
 from .request import Request
 
 
@@ -40,8 +38,8 @@ def accumulate(
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`, with a serial axis.
         micro: the serial axis; by default the mesh's only one.
-        batch: the dim, as of `data_parallel`; dims that it is renamed to (groups of tokens, for experts) are on the
-            axis as well.
+        batch: the dim, as of `data_parallel`; dims that are made of it (groups of tokens, for experts) are on the axis
+            as well.
         params: a glob over the parameters.
         state: a glob over the optimizer's state.
 
@@ -56,7 +54,7 @@ def accumulate(
     dim = batch_dim(request, recognised(request, params, state), batch)
     if axis is None or dim is None:
         return request.layout({})
-    return request.layout(dict.fromkeys((dim, *_renamed(program, dim)), axis))
+    return request.layout(dict.fromkeys((dim, *made_of(program, dim)), axis))
 
 
 def _axis(request: Request, given: Any) -> str | None:
@@ -73,18 +71,3 @@ def _axis(request: Request, given: Any) -> str | None:
         text = f"micro={shown(given)} is no serial axis of the mesh."
     request.refuse("unknown_axis", text, its + closest(given, serial))
     return None
-
-
-def _renamed(program: Program, dim: str) -> Sequence[str]:
-    """Returns the dims that a dim is renamed to, and these in turn, as far as they have its size."""
-    pairs = [
-        (before, after)
-        for operation in walk(program.code.block)
-        if operation.name == "rename"
-        for before, after in zip(operation.params["before"], operation.params["after"], strict=True)
-        if before != after and before in program.dims and after in program.dims
-    ]
-    reached = {dim}
-    for _ in pairs:
-        reached |= {after for before, after in pairs if before in reached}
-    return [name for name in program.dims if name in reached - {dim}]

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..engine.code.operations import walk
 from ..engine.errors import LayoutError, closest, listed, shown
 from ..engine.programs.data import Program
+from ..engine.programs.trained import trained
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
-from .core import is_scope, refuse_projections
+from .core import is_scope, is_weight, refuse_projections
 from .keys import with_keys
 from .model import SEQUENCE, Dims, dims_named, fitting
 from .request import Request
@@ -47,7 +49,8 @@ def context_parallel(
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`.
         kind: "gather" or "ulysses".
-        context: the mesh axis; by default the only one, or the one called `context`, `seq` or `model`.
+        context: the mesh axis; by default the only one, or the one called `context`, `cp`, `sp` or `seq`, else as of
+            `tensor_parallel`.
         seq: the dims of the sequence; by default those of `seq`, `source`, `length`, `blocks` and `rows` that fit.
         heads: of "ulysses", the dims that are split in its stead; by default `heads`, `num_heads` or `q_heads`.
         core: of "ulysses", the scope around what relates positions: `with jax.named_scope("core"):` around scores,
@@ -64,7 +67,7 @@ def context_parallel(
         near = closest(kind, KINDS)
         raise LayoutError(f"context_parallel() was given kind={shown(kind)}; it knows {listed(KINDS)}.{near}")
     request = Request("context_parallel", program, mesh)
-    axes = request.axes("context", context, "context", "seq", "model")
+    axes = request.axes("context", context, "context")
     inside: dict[str, Any] = {}
     if kind == "ulysses" and axes and is_scope(request, core):
         inside = _heads(request, axes, heads, core)
@@ -89,13 +92,30 @@ def _over(request: Request, axes: tuple[str, ...], inside: Mapping[str, Any], se
         refuse_projections(request, known, tuple(inside), axes, core)
     if request.problems:
         return request.layout({})
+    known = known if seq is not None else [dim for dim in known if not _contracted(program, dim)]
     names = known if seq is not None else fitting(request, known, rules)
     if names:
         return request.layout(with_keys(request, rules(names), names, axes, core))
+    mixed = {dim: line for dim in dims_named(there, SEQUENCE) if (line := _contracted(program, dim))}
     reasons = "".join(f" {refusal.text}" for refusal in request.refusals(rules(known[:1]))) if known else ""
+    reasons += "".join(f" `{dim}` is no sequence: it is contracted with a parameter at {mixed[dim]}." for dim in mixed)
     text = f"No dim called {listed(SEQUENCE)} fits `{'+'.join(axes)}`.{reasons}"
     request.refuse("unknown_dim", text, 'Name another, as in seq="tokens".')
     return request.layout({}, request.candidates(program.dims, axes))
+
+
+def _contracted(program: Program, dim: str) -> str:
+    """Returns the first line that sums over a dim between a parameter and something else; "" where there is none.
+
+    All positions of a sequence go through the same parameters.
+    """
+    for operation in walk(program.code.block) if trained(program).parameters else ():
+        if operation.name == "dot_general" and not operation.backward:
+            summed = dim not in program.dims_of(operation.outputs[0])
+            both = [value for value in operation.reads if summed and dim in program.dims_of(value)]
+            if len(both) == 2 and any(is_weight(program, value, set()) for value in both):
+                return str(operation.source)
+    return ""
 
 
 def _heads(request: Request, axes: tuple[str, ...], heads: Dims | None, core: str) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def _projections(program: Program, names: Sequence[str], core: str) -> list[Oper
     keys, found = key_names(program, names), []
     for operation in walk(program.code.block):
         if operation.name == "dot_general" and not operation.backward and matches(core, operation.scope):
-            weights = [_is_weight(program, value, {*names, *keys}) for value in operation.reads]
+            weights = [is_weight(program, value, {*names, *keys}) for value in operation.reads]
             dims = [set(program.names[v]) for v, weight in zip(operation.reads, weights, strict=True) if not weight]
             # What has positions of both relates them, as a bias by their distance does.
             if len(weights) == 2 and len(dims) == 1 and bool(dims[0] & set(names)) != bool(dims[0] & keys):
@@ -87,7 +87,7 @@ def _projections(program: Program, names: Sequence[str], core: str) -> list[Oper
     return found
 
 
-def _is_weight(program: Program, value: int, positions: set[str]) -> bool:
+def is_weight(program: Program, value: int, positions: set[str]) -> bool:
     """Says whether a value is made of parameters alone; where a program does not tell them, of no positions."""
     parameters = {program.arguments[position].value for position in trained(program).parameters}
     waiting, seen, ends = [value], set[int](), set[int]()

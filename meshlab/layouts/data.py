@@ -22,13 +22,11 @@ from ..engine.programs.data import Program
 from ..engine.programs.values import Argument
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
+from ..engine.specs.spec import Axes
 from ..engine.tensors.dims import Dim
 from . import storage
-from .recognise import Recognised, batch_dim, recognised
+from .recognise import Recognised, batch_dim, made_of, recognised
 from .request import Request
-
-# Mesh axes of devices that are far from each other, by convention.
-REPLICA = ("replica", "pod", "slice", "node")
 
 
 class _DataParallel(Request):
@@ -37,11 +35,22 @@ class _DataParallel(Request):
     def __init__(self, name: str, program: Program, mesh: Mesh, asked: tuple[Any, ...], beside: LayoutLike = None):
         super().__init__(name, program, mesh, beside)
         data, batch, params, state = asked
-        self.data = self.axes("data", data, "data")
+        self.data = self.axes("data", data, "data" if name == "data_parallel" else "shards")
         known = batch is not None and name == "data_parallel"
         self.arguments = Recognised((), (), program.arguments) if known else recognised(self, params, state)
         self.batch = batch_dim(self, self.arguments, batch)
-        self.rules = {self.batch: self.data} if self.batch and self.data else {}
+        self.rules = self.split(self.data)
+
+    def split(self, axes: Axes) -> dict[str, Axes]:
+        """Returns rules for the batch and all that is made of it, as far as the layout beside leaves room for that."""
+        if not (self.batch and axes):
+            return {}
+        rules = {self.batch: axes}
+        known = {dim for a in self.arguments.parameters for dim in self.program.dims_of(a.value)}
+        for dim in made_of(self.program, self.batch):
+            if dim not in known and not self.computed(dim) and self.goes_with({**rules, dim: axes}):
+                rules[dim] = axes
+        return rules
 
     def store(self, arguments: Sequence[Argument], what: str) -> storage.Rules:
         """Returns rules that store each argument over its largest dim; that there are none is a problem."""
@@ -106,6 +115,7 @@ def data_parallel(
     batch: str | Dim | None = None,
     params: str | None = None,
     state: str | None = None,
+    beside: LayoutLike = None,
 ) -> Layout:
     """Puts the batch dim on the data axis: each device computes a part of the batch with all parameters.
 
@@ -114,10 +124,14 @@ def data_parallel(
     Args:
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`.
-        data: the mesh axis; by default the only one, or the one called `data`. Several are "pod+data", major first.
-        batch: the dim; by default the first of the data's that all of them have, and no parameter.
+        data: the mesh axis; by default the only one, or the one called `data`, `dp` or `batch`. Several are "pod+data",
+            major first.
+        batch: the dim; by default the first of the data's that all of them have, and no parameter. What is made of it,
+            by a rename or a reshape, goes with it: groups of tokens, for experts.
         params: a glob over the arguments that are parameters, where the program does not tell.
         state: a glob over those that are optimizer state.
+        beside: a layout that this one is combined with: with experts on the data axis the groups of tokens are not on
+            it, and tokens are sent to their experts.
 
     Returns:
         `{"batch": "data"}`.
@@ -125,7 +139,7 @@ def data_parallel(
     Raises:
         LayoutError: there is no such dim or axis; all problems are listed, and the dims that could be the batch.
     """
-    request = _DataParallel("data_parallel", program, mesh, (data, batch, params, state))
+    request = _DataParallel("data_parallel", program, mesh, (data, batch, params, state), beside)
     return request.done(request.rules)
 
 
@@ -147,7 +161,7 @@ def zero1(
     Args:
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`.
-        data: the mesh axis, as of `data_parallel`.
+        data: the mesh axis; by default the only one, or the one called `fsdp` or `shard`, else as of `data_parallel`.
         batch: the batch dim, as of `data_parallel`.
         params: a glob over the parameters.
         state: a glob over the optimizer's state, where it lies in one argument with something else that is carried.
@@ -182,7 +196,7 @@ def zero2(
     Args:
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`.
-        data: the mesh axis, as of `data_parallel`.
+        data: the mesh axis; by default the only one, or the one called `fsdp` or `shard`, else as of `data_parallel`.
         batch: the batch dim, as of `data_parallel`.
         params: a glob over the parameters.
         state: a glob over the optimizer's state.
@@ -218,7 +232,7 @@ def fsdp(
     Args:
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`.
-        data: the mesh axis, as of `data_parallel`.
+        data: the mesh axis; by default the only one, or the one called `fsdp` or `shard`, else as of `data_parallel`.
         batch: the batch dim, as of `data_parallel`.
         params: a glob over the parameters.
         state: a glob over the optimizer's state.
@@ -249,7 +263,7 @@ def zero3(
     Args:
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`.
-        data: the mesh axis, as of `data_parallel`.
+        data: the mesh axis; by default the only one, or the one called `fsdp` or `shard`, else as of `data_parallel`.
         batch: the batch dim, as of `data_parallel`.
         params: a glob over the parameters.
         state: a glob over the optimizer's state.
@@ -284,9 +298,9 @@ def hsdp(
     Args:
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`.
-        replica: the mesh axis along which everything stands again; by default the one called `replica`, `pod`, `slice`
-            or `node`.
-        data: the axis of the shards, as of `data_parallel`.
+        replica: the mesh axis along which everything stands again; by default the one called `replica`, `pod`, `slice`,
+            `node` or `dcn`, else another one for data.
+        data: the axis of the shards, as of `fsdp`.
         batch: the batch dim, as of `data_parallel`, which is on both.
         params: a glob over the parameters.
         state: a glob over the optimizer's state.
@@ -296,14 +310,15 @@ def hsdp(
         `{"batch": ("replica", "data"), "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}}`, say.
 
     Raises:
-        LayoutError: as of `fsdp`, or the two axes are one.
+        LayoutError: as of `fsdp`, or there is no second axis.
     """
     request = _DataParallel("hsdp", program, mesh, (data, batch, params, state), beside)
-    outer = request.axes("replica", replica, *REPLICA)
+    outer = request.axes("replica", replica, "copies", request.data)
     if set(outer) & set(request.data):
         text = f"`{'+'.join(outer)}` is the axis of the shards and of their copies."
         request.refuse("repeated_axis", text, "Take a mesh of two axes: ml.mesh(replica=2, data=4).")
-    request.rules = {dim: (*outer, *axes) for dim, axes in request.rules.items()}
+    elif outer:
+        request.rules = request.split((*outer, *request.data))
     return _fully_sharded(request)
 
 

@@ -11,16 +11,18 @@ et al. 2022 (https://arxiv.org/abs/2205.05198); expert parallelism, Lepikhin et 
 from __future__ import annotations
 
 import fnmatch
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine.errors import listed
 from ..engine.globs import matches
 from ..engine.programs.data import Program
-from ..engine.specs.layout import Layout
+from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes
 from ..engine.tensors.dims import Dim
+from .recognise import made_of
 from .request import Request
 
 Dims = str | Dim | Sequence[str | Dim]
@@ -44,7 +46,8 @@ def tensor_parallel(
     Args:
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`.
-        model: the mesh axis; by default the only one, or the one called `model`. Several are "pod+model", major first.
+        model: the mesh axis; by default the only one, or the one called `model`, `tp`, `tensor` or `mp`. Several are
+            "pod+model", major first.
         dims: the dims, "heads ffn" or a tuple; by default those of `heads`, `ffn`, `d_ff`, `vocab`, `group`, `hidden`
             (`hidden1`, `hidden_1`, …), `filters1` (…), `inner` and `mixing` that the program has and that fit together,
             the earlier first.
@@ -115,18 +118,24 @@ def sequence_parallel(
 
 
 def expert_parallel(
-    program: Program, mesh: Mesh, *, expert: str | Sequence[str] | None = None, dims: Dims | None = None
+    program: Program,
+    mesh: Mesh,
+    *,
+    expert: str | Sequence[str] | None = None,
+    dims: Dims | None = None,
+    beside: LayoutLike = None,
 ) -> Layout:
     """Puts the experts on an axis: each device has a part of them, and tokens are sent to where their expert is.
 
-    With the batch on the same axis (`data_parallel`) tokens are dispatched and combined by all-to-alls. Source:
-    https://arxiv.org/abs/2006.16668.
+    With the batch on the same axis (`beside=data_parallel(program, mesh)`) tokens are dispatched and combined by
+    all-to-alls. Source: https://arxiv.org/abs/2006.16668.
 
     Args:
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`.
-        expert: the mesh axis; by default the only one, or the one called `expert`, or else `data`.
+        expert: the mesh axis; by default the only one, or the one called `expert` or `ep`, or else that of the data.
         dims: the dim of the experts; by default `experts` or `expert`.
+        beside: a layout that this one is combined with. Dims that are made of the batch leave the axis to the experts.
 
     Returns:
         `{"experts": "expert"}`, say.
@@ -134,9 +143,19 @@ def expert_parallel(
     Raises:
         LayoutError: there is no such dim, or it does not fit; those that fit are listed.
     """
-    request = Request("expert_parallel", program, mesh)
-    axes = request.axes("expert", expert, "expert", "data")
+    request = Request("expert_parallel", program, mesh, beside)
+    axes = request.axes("expert", expert, "expert")
+    request.beside = _with_room(request, axes)
     return request.layout(_plain(request, axes, dims, EXPERTS), _candidates(request, axes))
+
+
+def _with_room(request: Request, axes: Axes) -> Layout:
+    """The layout beside, in which what is made of the batch leaves the axes to the experts that it would meet there."""
+    experts = dict.fromkeys(dims_named(request.program.dims, EXPERTS), axes)
+    there = {dim: on for dim, on in request.beside.rules.items() if set(on) & set(axes)}
+    made = {dim for other in there for dim in made_of(request.program, other) if dim in there}
+    meeting = [dim for dim in made if not request.fits(experts | {dim: there[dim]})]
+    return functools.reduce(lambda layout, dim: layout.with_rule(dim, None), meeting, request.beside)
 
 
 def _plain(request: Request, axes: Axes, given: Dims | None, names: Sequence[str]) -> dict[str, Any]:

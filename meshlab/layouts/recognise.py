@@ -3,7 +3,8 @@
 Parameters are arguments that are carried, or whose gradient the program takes (`programs/trained.py`); where neither
 tells (a loss alone, a step of decoding), those that `params="glob"` names. Optimizer state is what else is carried, or
 what `state="glob"` names. All arguments that are neither parameters nor carried are data. The batch dim is the first
-axis of the data, common to all of them that have named dims, that no parameter has.
+axis of the data, common to all of them that have named dims, that no parameter has. What it is renamed to, and merged
+or taken apart into, is made of it: the groups of tokens that go to experts, say.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from ..engine.code.operations import Operation, walk
 from ..engine.errors import closest, first_of, shown
+from ..engine.programs.data import Program, analysis
 from ..engine.programs.trained import trained
 from ..engine.programs.values import Argument
 from .request import Request, places_text
@@ -90,3 +93,42 @@ def batch_dim(request: Request, arguments: Recognised, batch: Any) -> str | None
     fix = 'Name it, as in batch="batch"; or say what is no data, by params=, state= or the carry of ml.trace.'
     request.refuse("unknown_dim", text, f"{fix} Data are {first_of(each) or 'no arguments with dims'}.")
     return None
+
+
+def made_of(program: Program, dim: str) -> list[str]:
+    """Returns the dims that another becomes, and these in turn: by a rename, or as the major part of a reshape."""
+    steps, reached = _becomes(program), {dim}
+    waiting = [dim]
+    while waiting:
+        new = steps.get(waiting.pop(), set()) - reached
+        reached |= new
+        waiting += new
+    return [name for name in program.dims if name in reached - {dim}]
+
+
+@analysis
+def _becomes(program: Program) -> dict[str, set[str]]:
+    """For each dim those that its axes are called behind an operation."""
+    steps: dict[str, set[str]] = {}
+    for operation in walk(program.code.block):
+        for before, after in _renamed(operation) if operation.name == "rename" else _carried_over(program, operation):
+            if before != after and before in program.dims and after in program.dims:
+                steps.setdefault(before, set()).add(after)
+    return steps
+
+
+def _renamed(operation: Operation) -> list[tuple[str | None, str | None]]:
+    return list(zip(operation.params["before"], operation.params["after"], strict=True))
+
+
+def _carried_over(program: Program, operation: Operation) -> list[tuple[str | None, str | None]]:
+    """The names in front of an operation and behind it of axes that are split alike."""
+    if operation.blocks:
+        return []
+    factors = program.factors[operation]
+    sides = zip(operation.inputs, factors.operands, strict=True), zip(operation.outputs, factors.results, strict=True)
+    before, after = (
+        [(f, name) for v, axes in side if isinstance(v, int) for f, name in zip(axes, program.names[v], strict=True)]
+        for side in sides
+    )
+    return [(old, new) for factor, old in before for other, new in after if factor == other >= 0]

@@ -15,6 +15,9 @@ from ..engine.specs.layout import Layout, LayoutLike, on_mesh
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes
 from ..engine.tensors.dims import Dim
+from .axis_names import NAMES, called, unclaimed
+
+_NONE = {False: "None of the mesh's axes", True: "None of its other axes"}
 
 # What to do where a dialect names an axis in time, which its meshes have not got.
 WITHOUT_TIME = "Leave it out, and combine what comes out with ml.layouts.accumulate(program, mesh)."
@@ -48,8 +51,15 @@ class Request:
         """Adds a problem."""
         self.problems.append(Refusal(code, text, fix))
 
-    def axes(self, keyword: str, given: Any, *conventions: str) -> Axes:
-        """Returns the mesh axes for a keyword: those given, the only one, or the one with the conventional name."""
+    def axes(self, keyword: str, given: Any, purpose: str, taken: Axes = ()) -> Axes:
+        """Returns the mesh axes for a keyword: those given, the only one, or the one that is called so.
+
+        Args:
+            keyword: of the preset.
+            given: what its user gave for it.
+            purpose: a key of `axis_names.NAMES`.
+            taken: the axes that the preset has for another purpose.
+        """
         names = tuple(self.mesh.devices.axes)
         if given is not None:
             axes = given.split("+") if isinstance(given, str) else given
@@ -58,14 +68,14 @@ class Request:
             text = f"{keyword}={shown(given)} names no axes of the mesh."
             self.refuse("unknown_axis", text, _axes_text(names) + closest(given, names))
             return ()
-        if len(names) == 1:
-            return names
-        for name in conventions:
-            if name in names:
-                return (name,)
-        text = f"None of the mesh's axes is called {listed(conventions)}: it is not said which one to take."
-        write = f' Write {keyword}="{names[0]}".' if names else ""
-        self.refuse("unknown_axis", text, _axes_text(names) + write)
+        found = called(names, purpose, taken) or (names[0] if len(names) == 1 and not taken else None)
+        if found:
+            return (found,)
+        text = f"{_NONE[bool(taken)]} is called {listed(NAMES[purpose][:4])}: which one to take is not said."
+        likely = next(iter(unclaimed(names, taken)), None)
+        own = f"Say {keyword}= to take one of them, or give the mesh an axis for it: `{NAMES[purpose][0]}`."
+        write = f' Write {keyword}="{likely}".' if likely else f" {own}"
+        self.refuse("unknown_axis", text, _axes_text(names) + (write if names else ""))
         return ()
 
     def count(self, axes: Axes) -> int:
@@ -96,6 +106,13 @@ class Request:
     def fits(self, layout: LayoutLike) -> bool:
         """Says whether a layout is legal."""
         return not self.refusals(layout)
+
+    def goes_with(self, rules: Any) -> bool:
+        """Says whether rules are legal together with the layout beside."""
+        try:
+            return self.fits(self.beside & rules)
+        except LayoutError:  # a conflict
+            return False
 
     def refusals(self, layout: LayoutLike) -> Sequence[Refusal]:
         """Returns why a layout is not legal."""

@@ -29,7 +29,7 @@ def _fsdp_and_tensor(program: ml.Program, mesh: Any) -> Any:
 
 
 def _expert(program: ml.Program, mesh: Any) -> Any:
-    return ml.layouts.data_parallel(program, mesh) & ml.layouts.expert_parallel(program, mesh)
+    return ml.layouts.data_parallel(program, mesh, beside=ml.layouts.expert_parallel(program, mesh))
 
 
 def _ulysses(program: ml.Program, mesh: Any) -> Any:

@@ -17,6 +17,8 @@ STATE = {name for name in NAMES if name.endswith(("adamw", "adafactor", "bfloat1
 TAGS = {"sequence_parallel": "residual"}
 SEQUENCES = {"seq", "blocks", "rows", "source"}
 CONTEXTS = SEQUENCES | {"length"}
+# Models that contract what is called so with a parameter: an image's rows, or tokens that a weight mixes.
+CONTRACTED = {"mlp": "rows", "digits": "rows", "convnet_sgd": "rows", "nnx_mixer": "seq"}
 
 
 def legal(program, layout):
@@ -48,7 +50,8 @@ def has_what_is_needed(preset, row):
         there = program.dims_in("@core") if preset == "ulysses" else program.dims
         inside = {"@core": {"heads": "model"}} if preset == "ulysses" else {}
         layouts = (
-            {dim: "model"} | {at: {dim: None} | own for at, own in inside.items()} for dim in CONTEXTS & set(there)
+            {dim: "model"} | {at: {dim: None} | own for at, own in inside.items()}
+            for dim in (CONTEXTS & set(there)) - {CONTRACTED.get(row.model.name)}
         )
         return any(legal(program, layout) for layout in layouts)
     if preset in ("zero1", "zero2"):

@@ -1,12 +1,14 @@
 """Presets find axes, parameters, state and the batch; where they cannot, they say what to write."""
 
 import ast
+import functools
 import re
 
 import jax
 import pytest
 
 import meshlab as ml
+from meshlab.layouts.axis_names import NAMES
 from meshlab.models.zoo import models
 
 layouts = ml.layouts
@@ -47,6 +49,40 @@ def test_the_axis_is_the_only_one_or_has_the_conventional_name(program):
     assert layouts.expert_parallel(program, ml.mesh(data=2, expert=2), dims="out") == ml.Layout.of("out:expert")
 
 
+@pytest.mark.parametrize(
+    ("preset", "purpose"),
+    [
+        (layouts.data_parallel, "data"),
+        (layouts.fsdp, "shards"),
+        (functools.partial(layouts.tensor_parallel, dims="out"), "model"),
+        (functools.partial(layouts.expert_parallel, dims="out"), "expert"),
+    ],
+)
+def test_every_name_of_an_axis_is_known_in_whatever_case(program, preset, purpose):
+    for name in NAMES[purpose]:
+        for axis in (name, name.upper()):
+            assert axes_of(preset(program, ml.mesh(stage=2, **{axis: 2}))) == {axis}
+    first, second = NAMES[purpose][:2]
+    assert axes_of(preset(program, ml.mesh(**{second: 2, first: 2}))) == {first}
+
+
+def test_one_axis_is_never_for_two_purposes(program):
+    assert axes_of(layouts.fsdp(program, ml.mesh(batch=2, fsdp=2))) == {"fsdp"}
+    assert axes_of(layouts.data_parallel(program, ml.mesh(batch=2, fsdp=2))) == {"batch"}
+    hybrid = layouts.hsdp(program, ml.mesh(batch=2, fsdp=2))
+    assert hybrid.rules["batch"] == ("batch", "fsdp")
+    assert {axes for rules in hybrid.places.values() for axes in rules.values()} == {("fsdp",)}
+    assert layouts.hsdp(program, ml.mesh(dp=2, replica=2)).rules["batch"] == ("replica", "dp")
+    # What is left is called for something else: no axis is proposed.
+    for mesh, found in ((ml.mesh(data=2, stage=2), "`data`, `stage`"), (ml.mesh(tp=2, ep=2), "`tp`, `ep`")):
+        with pytest.raises(ml.LayoutError, match=rf"Its axes are {found}\. Say (replica|data)= to take one of them"):
+            layouts.hsdp(program, mesh)
+
+
+def axes_of(layout):
+    return {axis for rules in (layout.rules, *layout.places.values()) for axes in rules.values() for axis in axes}
+
+
 def test_axes_may_be_said(program):
     assert layouts.data_parallel(program, XY, data="y") == ml.Layout.of("batch:y")
     both = ml.Layout.of({"batch": ("y", "x")})
@@ -56,13 +92,13 @@ def test_axes_may_be_said(program):
 @pytest.mark.parametrize(
     ("preset", "keyword", "names"),
     [
-        (layouts.fsdp, "data", "`data`"),
-        (layouts.tensor_parallel, "model", "`model`"),
-        (layouts.expert_parallel, "expert", "`expert`, `data`"),
+        (layouts.fsdp, "data", "`fsdp`, `shard`, `zero`, `data`"),
+        (layouts.tensor_parallel, "model", "`model`, `tp`, `tensor`, `mp`"),
+        (layouts.expert_parallel, "expert", "`expert`, `experts`, `ep`"),
     ],
 )
 def test_an_axis_that_is_not_said_is_asked_for(program, preset, keyword, names):
-    with pytest.raises(ml.LayoutError, match=rf'called {names}: .* Its axes are `x`, `y`. Write {keyword}="x"\.'):
+    with pytest.raises(ml.LayoutError, match=rf'called {names}.*: .* Its axes are `x`, `y`. Write {keyword}="x"\.'):
         preset(program, XY)
     with pytest.raises(ml.LayoutError, match=r"It has no axes: write ml.mesh\(data=8\)"):
         preset(program, ml.mesh())

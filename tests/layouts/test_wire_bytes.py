@@ -114,7 +114,7 @@ def test_experts_on_the_data_axis_are_reached_by_all_to_alls():
     config = moe.Config()
     program = ml.trace(training.sgd_step(moe.loss), shapes(moe.init, config), *moe.inputs(config))
     mesh = ml.mesh(data=4)
-    layout = ml.layouts.data_parallel(program, mesh) & ml.layouts.expert_parallel(program, mesh)
+    layout = ml.layouts.data_parallel(program, mesh, beside=ml.layouts.expert_parallel(program, mesh))
     plan = program.plan(mesh, layout)
     sent = [(c.payload_bytes, c.times) for c in plan.collectives if c.kind == "all-to-all"]
     # Dispatch and combine in each layer: forward, recomputed, and backward.

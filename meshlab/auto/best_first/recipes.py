@@ -81,5 +81,5 @@ def _beside(program: Program, mesh: Mesh, data: Axes, name: str, beside: Recipe)
         for inner in itertools.combinations(data, count)
     ]
     ways.append(("zero1", beside_it(layouts.zero1)))
-    ways.append(("data", lambda: beside() & layouts.data_parallel(program, mesh, data=data)))
+    ways.append(("data", beside_it(layouts.data_parallel)))
     yield from ((f"{way} {name}".strip(), make) for way, make in ways)

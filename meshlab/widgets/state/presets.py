@@ -26,6 +26,8 @@ PRESETS: dict[str, tuple[str, Callable[..., Layout]]] = {
     "ulysses": ("Ulysses", functools.partial(layouts.context_parallel, kind="ulysses")),
     "accumulate": ("micro-batches", layouts.accumulate),
 }
+# Those that choose their dims by the layout that they are combined with.
+_BESIDE = ("data_parallel", "fsdp", "hsdp", "zero1", "zero2", "expert_parallel")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +39,14 @@ class Preset:
         label: on its button.
         layout: the result; None where there is none.
         refused: why there is none.
+        beside: makes the layout that combines it with another one.
     """
 
     name: str
     label: str
     layout: Layout | None = None
     refused: str = ""
+    beside: Callable[[Layout], Layout] | None = dataclasses.field(default=None, compare=False)
 
 
 def presets_of(program: Any, mesh: Any) -> tuple[Preset, ...]:
@@ -57,7 +61,12 @@ def _preset(name: str, program: Any, mesh: Any) -> Preset:
         program.refusals(mesh, layout)  # which raises where the layout is illegal
     except LayoutError as error:
         return Preset(name, label, refused=str(error))
-    return Preset(name, label, layout)
+    chosen = functools.partial(_chosen, function, program, mesh)
+    return Preset(name, label, layout, beside=chosen if name in _BESIDE else layout.__and__)
+
+
+def _chosen(function: Callable[..., Layout], program: Any, mesh: Any, beside: Layout) -> Layout:
+    return function(program, mesh, beside=beside)
 
 
 def layout_taken(presets: Sequence[Preset], layout: Layout, name: str, combine: bool) -> Layout:
@@ -70,9 +79,9 @@ def layout_taken(presets: Sequence[Preset], layout: Layout, name: str, combine: 
     if preset is None:
         known = [preset.name for preset in presets]
         raise LayoutError(f"There is no preset {shown(name)}.{closest(name, known)} There are {some(known)}.")
-    if preset.layout is None:
+    if preset.layout is None or preset.beside is None:
         raise LayoutError(preset.refused)
-    return layout & preset.layout if combine else preset.layout
+    return preset.beside(layout) if combine else preset.layout
 
 
 def name_given(intent: object) -> str:
