@@ -176,9 +176,9 @@ def _size(size: int | None) -> str:
 def _figures(before: Saved, after: Saved) -> tuple[Figure, ...]:
     axes = dict.fromkeys((*before.by_axes, *after.by_axes))
     return (
-        Figure("estimate of a step", before.seconds, after.seconds, seconds_text),
-        Figure("peak of a device", before.peak_bytes, after.peak_bytes, bytes_text),
-        Figure("sent by a device", before.wire_bytes, after.wire_bytes, bytes_text),
+        Figure("estimated step time", before.seconds, after.seconds, seconds_text),
+        Figure("peak memory per device", before.peak_bytes, after.peak_bytes, bytes_text),
+        Figure("sent per device", before.wire_bytes, after.wire_bytes, bytes_text),
         *(
             Figure(f"  over {name}", before.by_axes.get(name, 0.0), after.by_axes.get(name, 0.0), bytes_text, False)
             for name in axes

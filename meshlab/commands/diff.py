@@ -98,7 +98,7 @@ def _rows(compared: Comparison) -> list[Sequence[str]]:
         values = ["not known" if value is None else each.text(value) for value in (each.before, each.after)]
         rows.append((each.name, *values, each.more))
     fits = [_FITS[plan.fits] for plan in (compared.before, compared.after)]
-    return [*rows, ("a device holds that", *fits, "")]
+    return [*rows, ("fits", *fits, "")]
 
 
 def _plan(plan: Saved) -> str:

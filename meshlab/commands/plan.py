@@ -14,6 +14,7 @@ from ..auto.best_first.answers import NothingFits
 from ..auto.objective import OBJECTIVES, objective_of
 from ..auto.proof import Proof
 from ..engine.api.stages import Plan
+from ..layouts.by_name import together
 from .exits import DONE, STOPPED, WORSE, UsageError, fail
 from .programs import Sizes, find
 from .report import report
@@ -40,7 +41,9 @@ def add(verbs: Any):
     parser.add_argument("--mesh", default="", help="the mesh axes: data=8,model=4 (default: one device)")
     parser.add_argument("--on", metavar="MACHINE", help="the machine: v5p:4x4x2, h100:4x8 (default: none, and no time)")
     layouts = parser.add_mutually_exclusive_group()
-    layouts.add_argument("--layout", help='"batch:data ffn:model", or a JSON file (default: nothing is sharded)')
+    layouts.add_argument(
+        "--layout", help='"batch:data ffn:model", a preset ("fsdp"), or a JSON file (default: nothing)'
+    )
     layouts.add_argument("--auto", metavar="OBJECTIVE", help=f"find the layout: {', '.join(OBJECTIVES)}")
     parser.add_argument("--pad", action="store_true", help="pad dims whose sizes their mesh axes do not divide")
     parser.add_argument("--memory", type=float, help="with --auto: the share of memory that may be taken, 0.9 say")
@@ -96,6 +99,7 @@ def _planned(options: argparse.Namespace) -> tuple[str, Plan, Proof | None]:
         objective_of(options.auto, mesh)  # before anything is traced
     name, program = find(options.program, Sizes(options.batch, options.seq, sizes_of(options.size)))
     if options.auto is None:
-        return name, program.plan(mesh, layout, pad=options.pad), None
+        chosen = together(layout, program, mesh) if isinstance(layout, list) else layout
+        return name, program.plan(mesh, chosen, pad=options.pad), None
     choice = searched(program, mesh, options.auto, options.memory, options.seconds)
     return name, choice.plan, choice.proof

@@ -1,16 +1,16 @@
 """Sets a plan for a terminal: what it costs, and its largest collectives with their causes.
 
-program              llama3-8b
-mesh                 data=8 × model=4, 32 devices
-layout               batch:data ffn:model
-work of a device     3.12% of the FLOPs
-estimate of a step   …
-peak of a device     20.1 GB of 95.0 GB: it fits
-sent by a device     1.2 GB a step
-  over data          …
-collectives          66 all-gathers, …
+program                 llama3-8b
+mesh                    data=8 × model=4, 32 devices
+layout                  batch:data ffn:model
+work per device         3.12% of the FLOPs
+estimated step time     …
+peak memory per device  20.1 GB of 95.0 GB: it fits
+sent per device         1.2 GB a step
+  over data             …
+collectives             66 all-gathers, …
 
-the largest of 12 collectives, by what a device sends in a step:
+the largest of 12 collectives, by bytes sent per device and step:
 
   1.61 GB  all-gather over data of params/layers/up, 64 times  transformer.py:12
            because …
@@ -57,8 +57,8 @@ def _rows(plan: Plan, known: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("layout", str(plan.layout) or "nothing is sharded"),
         *work.rows(plan),
         *_time(plan),
-        ("peak of a device", _peak(known["donated"])),
-        ("sent by a device", f"{bytes_text(plan.wire_bytes)} a step"),
+        ("peak memory per device", _peak(known["donated"])),
+        ("sent per device", f"{bytes_text(plan.wire_bytes)} a step"),
         *((f"  over {axes}", bytes_text(count)) for axes, count in known["wire_bytes_by_axes"].items()),
         ("collectives", _counts(plan.collectives)),
     ]
@@ -67,15 +67,15 @@ def _rows(plan: Plan, known: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _time(plan: Plan) -> list[tuple[str, str]]:
     if plan.mesh.on is None:
-        return [("machine", "none is named, and no time predicted; --on v5e:4x4 names one")]
+        return [("machine", "none is given, so no step time is predicted; add --on v5e:4x4, say")]
     try:
         return plan.time.rows()
     except MeshlabError as error:  # the machine lacks a figure; all else is known without it
-        return [("machine", str(plan.mesh.on)), ("estimate of a step", f"not predicted: {error}")]
+        return [("machine", str(plan.mesh.on)), ("estimated step time", f"not predicted: {error}")]
 
 
 def _peak(donated: dict[str, Any]) -> str:
-    peak = f"{bytes_text(donated['peak_bytes'])}, predicted, where carried arguments are overwritten"
+    peak = f"{bytes_text(donated['peak_bytes'])}, predicted, with carried arguments donated"
     if "fits" not in donated:
         return peak
     verdict = "it fits" if donated["fits"] else "it does not fit"
@@ -99,7 +99,7 @@ def _collectives(collectives: Sequence[Collective]) -> list[str]:
         return []
     largest = sorted(alike.values(), key=_sent, reverse=True)
     head = f"the largest of {len(collectives):,} collectives" if len(largest) > _LARGEST else "collectives"
-    lines = [f"{head}, by what a device sends in a step:"]
+    lines = [f"{head}, by bytes sent per device and step:"]
     for group in largest[:_LARGEST]:
         lines += _lines(group)
     return ["\n".join(lines)]

@@ -2,7 +2,7 @@
 
 mesh_of("data=8,model=4", "v5p:4x4x2")
 sizes_of(["batch=64,seq=128"])
-layout_of("batch:data ffn:model")          or the name of a JSON file: a layout, or what `meshlab plan --save` wrote
+layout_of("batch:data ffn:model")          or presets, "fsdp & tensor_parallel", or a JSON file: a layout, a saved plan
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..engine.errors import closest, listed, shown
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.serial import Serial
+from ..layouts.by_name import Preset, named
 from .exits import UsageError
 from .saved import FORMAT, saved_of
 
@@ -59,12 +60,15 @@ def sizes_of(texts: Sequence[str]) -> dict[str, int]:
     return _pairs("--size", texts, _whole, "batch=64,seq=128")
 
 
-def layout_of(given: str) -> Layout:
+def layout_of(given: str) -> Layout | list[Preset]:
     """Reads a layout: from a text, from JSON, or from a JSON file.
 
     Args:
-        given: `batch:data ffn:model`, or JSON as `plan.layout.to_dict()` has it, or the name of a file that holds that,
-            or a plan that was saved.
+        given: `batch:data ffn:model`, or presets, `fsdp & tensor_parallel`, or JSON as `plan.layout.to_dict()` has it,
+            or the name of a file that holds that, or a plan that was saved.
+
+    Returns:
+        The layout, or the presets that make it of a program and a mesh.
 
     Raises:
         UsageError: there is no such file, or it holds no JSON.
@@ -73,7 +77,7 @@ def layout_of(given: str) -> Layout:
     if given.lstrip().startswith("{"):
         return Layout.of(_json("--layout", given))
     if not given.endswith(".json"):
-        return Layout.of(given)
+        return named(given) or Layout.of(given)
     read = read_json(Path(given), "--layout")
     if isinstance(read, dict) and read.get("format") == FORMAT:
         read = saved_of(read, given).layout

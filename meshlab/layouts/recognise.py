@@ -112,7 +112,7 @@ def _becomes(program: Program) -> dict[str, set[str]]:
     steps: dict[str, set[str]] = {}
     for operation in walk(program.code.block):
         for before, after in _renamed(operation) if operation.name == "rename" else _carried_over(program, operation):
-            if before != after and before in program.dims and after in program.dims:
+            if before and after and before != after and {before, after} <= program.dims.keys():
                 steps.setdefault(before, set()).add(after)
     return steps
 

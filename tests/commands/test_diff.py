@@ -48,7 +48,7 @@ def test_a_process_finds_a_rule_that_was_dropped(plans):
     assert (done.returncode, done.stderr) == (1, "")
     old, new = (json.loads(path.read_text(encoding="utf-8")) for path in (before, after))
     assert new["donated"]["peak_bytes"] > 1.01 * old["donated"]["peak_bytes"]
-    assert "\n  peak of a device: 58.7 MB → 83.9 MB (+42.9%)\n" in done.stdout.partition("B is worse than A:")[2]
+    assert "\n  peak memory per device: 58.7 MB → 83.9 MB (+42.9%)\n" in done.stdout.partition("B is worse than A:")[2]
     assert bytes_text(old["donated"]["peak_bytes"]) == "58.7 MB"
     gathered = [c for c in old["plan"]["collectives"] if c["kind"] == "all-gather"]
     assert {c["value"] for c in gathered} == {"params/up", "params/down"}
@@ -72,8 +72,8 @@ def test_bytes_that_grow_are_worse_up_to_the_tolerance(plans, capsys):
     before, after = plans("--mesh", "data=4", *BIG), plans("--mesh", "data=4", *BIG, "--layout", SHARDED)
     status, out, _ = called(capsys, "diff", before, after)
     assert status == 1
-    assert "  sent by a device: 0 B → " in out
-    assert "estimate of a step not known not known" in " ".join(out.split())
+    assert "  sent per device: 0 B → " in out
+    assert "estimated step time not known not known" in " ".join(out.split())
     status, _, _ = called(capsys, "diff", after, before, "--tolerance", "100")
     assert status == 0
 
@@ -96,11 +96,11 @@ def test_json_has_all_that_differs(plans, capsys):
     data = json.loads(out)
     assert (status, err) == (1, "")
     plan = json.loads(after.read_text(encoding="utf-8"))
-    assert data["figures"]["estimate of a step"]["after"] == plan["plan"]["time"]["estimate"]
+    assert data["figures"]["estimated step time"]["after"] == plan["plan"]["time"]["estimate"]
     assert data["figures"]["over data"]["after"] == plan["plan"]["wire_bytes"]
     assert {change["what"] for change in data["changes"]} == {"changed", "gone"}
     assert data["fits"] is True
-    assert [text.partition(":")[0] for text in data["regressions"]] == ["estimate of a step", "peak of a device"]
+    assert [text.partition(":")[0] for text in data["regressions"]] == ["estimated step time", "peak memory per device"]
 
 
 def test_plans_of_other_programs_dims_or_times_are_not_compared(plans, tmp_path, capsys):

@@ -40,10 +40,10 @@ def test_a_process_prints_the_plan(file):
     assert rows["mesh"] == "data=2 × model=2, 4 devices"
     assert rows["layout"] == LAYOUT
     assert rows["machine"] == "Google TPU v5e, 2x2"
-    assert rows["estimate of a step"].startswith(seconds_text(plan.time.estimate))
+    assert rows["estimated step time"].startswith(seconds_text(plan.time.estimate))
     donated = plan.memory.donated
-    assert rows["peak of a device"] == f"{bytes_text(donated.peak_bytes)} of {bytes_text(16e9)}: it fits"
-    assert rows["sent by a device"] == f"{bytes_text(plan.wire_bytes)} a step"
+    assert rows["peak memory per device"] == f"{bytes_text(donated.peak_bytes)} of {bytes_text(16e9)}: it fits"
+    assert rows["sent per device"] == f"{bytes_text(plan.wire_bytes)} a step"
     times = sum(c.times for c in plan.collectives)
     assert rows["collectives"] == f"{times} all-reduces"
     largest = max(plan.collectives, key=lambda c: c.wire_bytes * c.times)
@@ -52,6 +52,23 @@ def test_a_process_prints_the_plan(file):
     assert f"because {largest.because}" in " ".join(done.stdout.split())
     assert "printed by the file" in done.stderr
     assert "printed by the file" not in done.stdout
+
+
+@pytest.mark.parametrize("given", ["fsdp", "fsdp & tensor_parallel", "tensor_parallel&fsdp"])
+def test_presets_are_taken_by_their_names(file, capsys, given):
+    status, out, _ = called(capsys, "plan", file, *ON, "--layout", given, "--json")
+    assert status == 0
+    mesh, program = ml.mesh("v5e:2x2", data=2, model=2), planned(file, ml.mesh()).program
+    layout = ml.layouts.fsdp(program, mesh)
+    if "tensor" in given:
+        layout &= ml.layouts.tensor_parallel(program, mesh)
+    assert json.loads(out)["plan"]["layout"] == planned(file, mesh, layout).layout.to_dict()
+
+
+def test_a_preset_that_makes_nothing_of_a_program_says_why(file, capsys):
+    status, _, err = called(capsys, "plan", file, *ON, "--layout", "expert_parallel")
+    assert status == 2
+    assert "expert_parallel() of `step`" in err
 
 
 def test_json_is_all_of_stdout_and_what_is_saved(file, tmp_path, capsys):
@@ -91,7 +108,7 @@ def test_without_a_machine_there_is_no_time_and_nothing_that_does_not_fit(file, 
     status, out, _ = called(capsys, "plan", file)
     assert status == 0
     assert "1 device\n" in out
-    assert "none is named, and no time predicted; --on v5e:4x4 names one" in out
+    assert "none is given, so no step time is predicted; add --on v5e:4x4, say" in out
     assert "nothing is sharded" in out
 
 
@@ -192,7 +209,12 @@ WRONG = {
         "There is no machine `v5z`. Did you mean `v5p` or `v5e`",
     ),
     "no slice": (("gpt2", "--mesh", "data=4", "--on", "v5e:2x4"), "Take `v5e:2x2`"),
-    "no layout": (("gpt2", "--layout", "batch"), "The layout 'batch' has parts that are no `dim:axis` pair"),
+    "no layout": (("gpt2", "--layout", "batch ffn"), "The layout 'batch ffn' has parts that are no `dim:axis` pair"),
+    "no preset": (
+        ("gpt2", "--layout", "fsbp"),
+        "`fsbp` is no preset, and no rule such as batch:data. Did you mean `fsdp`",
+    ),
+    "a preset for it": (("gpt2", "--layout", "fsdp & data_paralel"), "`data_paralel` is no preset"),
     "no rule": (("gpt2", "--mesh", "data=2", "--layout", "batch:dat"), "has no axis `dat`. Did you mean `data`?"),
     "no JSON": (("gpt2", "--layout", "{batch"), "--layout was read as JSON, and is none: "),
     "a dim twice": (("gpt2", "--layout", '{"batch": "data", "batch": "model"}'), "`batch` stands twice in an object."),

@@ -193,5 +193,5 @@ def test_hybrid_sharding_gathers_and_scatters_within_a_group(program):
     assert plan.check().ok
     with pytest.raises(ml.LayoutError, match="`data` is the axis of the shards and of their copies"):
         ml.layouts.hsdp(program, mesh, replica="data")
-    with pytest.raises(ml.LayoutError, match="None of the mesh's axes is called `replica`, `pod`"):
+    with pytest.raises(ml.LayoutError, match="None of its other axes is called `replica`, `replicas`, `pod`"):
         ml.layouts.hsdp(program, ml.mesh(data=2, model=4))

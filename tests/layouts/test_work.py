@@ -4,7 +4,6 @@ import jax
 import pytest
 
 import meshlab as ml
-from meshlab.auto.additive.work import share_of
 from meshlab.models.published import published
 from meshlab.models.zoo import imported_models, models
 from meshlab.widgets.state.presets import layout_taken, presets_of
@@ -22,7 +21,7 @@ def test_a_device_does_its_part_of_every_train_step(name):
     for count in (2, 4):
         mesh = ml.mesh(data=count)
         for preset in PRESETS:
-            assert share_of(program.plan(mesh, preset(program, mesh))) == pytest.approx(1 / count), preset.__name__
+            assert program.plan(mesh, preset(program, mesh)).work.share == pytest.approx(1 / count), preset.__name__
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -30,7 +29,7 @@ def test_a_device_does_its_part_of_mixtral(preset):
     program, mesh = published()["mixtral-8x7b"].trace(), ml.mesh("h100:8x8", data=8, model=8)
     plan = program.plan(mesh, preset(program, mesh))
     assert plan.layout.rules["groups"] == ("data",)
-    assert share_of(plan) == pytest.approx(1 / 8)
+    assert plan.work.share == pytest.approx(1 / 8)
 
 
 def test_hybrid_sharding_has_the_groups_on_both_axes():
@@ -53,7 +52,7 @@ def test_what_is_merged_of_the_batch_goes_with_it():
     layout = LAYOUTS.data_parallel(program, ml.mesh(data=4))
     assert layout == ml.Layout.of("batch:data tokens:data")
     plan = program.plan(ml.mesh(data=4), layout)
-    assert share_of(plan) == 1 / 4
+    assert plan.work.share == 1 / 4
     assert plan.check().ok
 
 
@@ -70,7 +69,7 @@ def test_groups_leave_the_axis_to_experts():
     buttons = presets_of(program, mesh)
     assert layout_taken(buttons, data, "expert_parallel", combine=True) == both
     assert layout_taken(buttons, experts, "data_parallel", combine=True) == both
-    assert share_of(program.plan(mesh, both)) == pytest.approx(1 / 4)
+    assert program.plan(mesh, both).work.share == pytest.approx(1 / 4)
 
 
 def test_no_sequence_is_split_that_parameters_are_contracted_with():

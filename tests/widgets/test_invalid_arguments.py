@@ -253,9 +253,9 @@ def test_the_explorer_does_not_advise_to_pad():
 
 def test_ones_own_machine_has_not_the_error_of_another_of_its_name():
     plan = PROGRAM.plan(ml.mesh(own(flops={"f32": 1e14}), data=2), "batch:data")
-    assert dict(plan.time.rows())["how far off"].startswith("Not measured for this h100 yet")
+    assert dict(plan.time.rows())["accuracy"].startswith("Not measured for this h100 yet")
     there = PROGRAM.plan(ml.mesh("h100", data=2), "batch:data")
-    assert not dict(there.time.rows())["how far off"].startswith("Not measured")
+    assert not dict(there.time.rows())["accuracy"].startswith("Not measured")
 
 
 def test_attention_that_is_not_there_is_said():

@@ -358,8 +358,8 @@ class Memory:
         machine = self.plan.mesh.on.hardware
         off = accuracy(MEMORY, machine)["text"]
         return [
-            f"{'a device holds':<16} {self.limit_bytes:>15,} B: {self.verdict}",
-            f"{'how far off':<16} {off}",
+            f"{'device memory':<16} {self.limit_bytes:>15,} B: {self.verdict}",
+            f"{'accuracy':<16} {off}",
             *other,
         ]
 

@@ -36,7 +36,7 @@ from .spent import Spent
 from .utilisation import TOKENS, balance, expected_text, items, of_a_device, over, seconds_again, seconds_at_peak
 
 # What would have to change for each of `Time.ceilings`.
-HIDDEN, ONCE = "all communication hidden", "nothing computed again"
+HIDDEN, ONCE = "all communication hidden", "no rematerialisation"
 # What a time and a sweep consist of.
 FIGURES = (
     *("lower", "estimate", "upper", "expected", "compute", "compute_bound", "memory_bound", "exposed"),
@@ -169,10 +169,10 @@ class Time:
         rows = [
             ("machine", str(self.scenario.placements[0])),
             (
-                "estimate of a step",
+                "estimated step time",
                 f"{seconds_text(self.estimate)} ({seconds_text(self.lower)} to {seconds_text(self.upper)})",
             ),
-            ("expected, as published steps took", expected_text(self.expected, self.factor, str(self.hardware))),
+            ("expected step time", expected_text(self.expected, self.factor, str(self.hardware))),
             ("bound by", self.limited_by),
             *((name, seconds_text(seconds)) for name, seconds in [part for part in parts if part[1]] or parts),
         ]
@@ -180,11 +180,11 @@ class Time:
             rows.append(("exposed communication", seconds_text(self.exposed)))
         rows += self._rows_of_use()
         if summed := self.substituted:
-            rows.append(("sent as all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
+            rows.append(("replaced by all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
         rows += [("attention", text) for text in [self._attention()] if text]
         if self.recalled:
-            rows.append(("recalled, not verified", ", ".join(self.recalled)))
-        rows.append(("how far off", accuracy(TIME, self.hardware)["text"]))
+            rows.append(("unverified figures", ", ".join(self.recalled)))
+        rows.append(("accuracy", accuracy(TIME, self.hardware)["text"]))
         return rows
 
     def _attention(self) -> str:
@@ -203,14 +203,14 @@ class Time:
         if self.model_flops:
             better = [(name, s) for name, s in self.ceilings.items() if 0 < s < self.estimate]
             mfus = [f"{share_text(self.mfu * self.estimate / s)} with {name}" for name, s in better]
-            per_byte = f"{over(self.flops, self.memory_bytes):,.0f} in this step"
+            intensity = f"{over(self.flops, self.memory_bytes):,.0f} FLOP/B"
             rows = [
                 ("model FLOPs utilisation", "; ".join([share_text(self.mfu), ", ".join(mfus)][: 1 + bool(mfus)])),
-                ("model FLOP/s of a device", scaled_text(self.flops_per_second, "FLOP/s")),
-                ("FLOPs per byte", f"{per_byte}; with {balance(self.scenario):,.0f} compute takes as long as memory"),
+                ("model FLOP/s per device", scaled_text(self.flops_per_second, "FLOP/s")),
+                ("arithmetic intensity", f"{intensity} (ridge {balance(self.scenario):,.0f})"),
             ]
         if self.estimate and all(dim in self.scenario.plan.program.dims for dim in TOKENS):
-            rows.append((f"{' × '.join(TOKENS)} a second and device", f"{self.per_second(*TOKENS):,.0f}"))
+            rows.append(("tokens/s per device", f"{self.per_second(*TOKENS):,.0f}"))
         return rows
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Says how well a step uses its devices, in the units that published runs are told in.
 
     model FLOPs utilisation   model FLOPs of a device / (seconds · its peak FLOP/s)      PaLM, appendix B
-    tokens a second           batch · seq / (seconds · devices)
-    FLOPs per byte            of the step, beside those at which the machine computes as long as it reads
+    tokens/s per device       batch · seq / (seconds · devices)
+    arithmetic intensity      FLOPs per byte of the step, beside the ridge, where a machine computes as long as it reads
 
 A device's peak is its data sheet's figure for dense matmuls, without any share that it reaches in practice; where
 dtypes differ, each operation counts by the peak of its own. See `model_flops` for what counts.

@@ -94,10 +94,12 @@ class Sweep:
         possible = self.estimate[~np.isnan(self.estimate)]
         rows = [(name, ", ".join(str(_plain(value)) for value in values)) for name, values in self.varied.items()]
         rows.append(("points", f"{self.estimate.size:,}, of which {possible.size:,} are possible"))
-        rows.append(("estimate of a step", f"{seconds_text(possible.min())} to {seconds_text(possible.max())}"))
+        rows.append(("estimated step time", f"{seconds_text(possible.min())} to {seconds_text(possible.max())}"))
         mfu = self.figures["mfu"]
         rows.append(("model FLOPs utilisation", f"{share_text(np.nanmin(mfu))} to {share_text(np.nanmax(mfu))}"))
-        rows.append(("peak of a device", f"{np.nanmin(self.peak_bytes):,.0f} to {np.nanmax(self.peak_bytes):,.0f} B"))
+        rows.append(
+            ("peak memory per device", f"{np.nanmin(self.peak_bytes):,.0f} to {np.nanmax(self.peak_bytes):,.0f} B")
+        )
         rows.append(("fit in memory", f"{self.fits.sum():,}"))
         why = list(dict.fromkeys(self.reasons.values()))
         rows += [("not possible", reason) for reason in why[:_SHOWN]]

@@ -315,7 +315,7 @@ def _scanned(program: Program, rules: AxesByDim, scans: Scans) -> list[Refusal]:
     return [
         Refusal(
             "pipeline",
-            f"`{dim}` is the dim of a scan, whose steps run one after another: sharding it needs a pipeline schedule.",
+            f"`{dim}` is the dim of a scan, whose iterations are sequential: sharding it needs a pipeline schedule.",
             _stored_instead(program, dim, axes[0]),
             scan.source,
         )

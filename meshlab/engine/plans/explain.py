@@ -179,21 +179,21 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
         ("layout", str(plan.layout) or "nothing is sharded"),
         *work.rows(plan),
         ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
-        ("sent by a device", f"{plan.wire_bytes:,.0f} B a step"),
+        ("sent per device", f"{plan.wire_bytes:,.0f} B a step"),
     ]
     order = list(plan.mesh.axes)
     by_axis = wire_bytes_by_axis(sorted(plan.collectives, key=lambda c: [order.index(a) for a in c.axes]))
     lines += [(f"  over {axes}", f"{count:,.0f} B") for axes, count in by_axis.items()]
-    lines.append(("arguments a device", f"{stored.argument_bytes:,} B"))
-    lines.append(("outputs a device", f"{stored.output_bytes:,} B"))
-    lines.append(("peak of a device", f"{plan.memory.peak_bytes:,} B, predicted"))
+    lines.append(("arguments per device", f"{stored.argument_bytes:,} B"))
+    lines.append(("outputs per device", f"{stored.output_bytes:,} B"))
+    lines.append(("peak memory per device", f"{plan.memory.peak_bytes:,} B, predicted"))
     if plan.mesh.on is None:
         return lines
-    lines.append(("a device holds", f"{plan.memory.limit_bytes:,} B: {plan.memory.verdict}"))
+    lines.append(("device memory", f"{plan.memory.limit_bytes:,} B: {plan.memory.verdict}"))
     try:
         return lines + plan.time.rows()
     except MeshlabError as error:  # the machine lacks a figure; all else is known without it
-        return [*lines, ("estimate of a step", f"not predicted: {error}")]
+        return [*lines, ("estimated step time", f"not predicted: {error}")]
 
 
 def table(plan: Plan) -> str:

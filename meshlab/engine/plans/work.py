@@ -87,7 +87,7 @@ def sentence(plan: Plan) -> str:
 def rows(plan: Plan) -> list[tuple[str, str]]:
     """Lists the same for the table of a plan."""
     lost = [("  whole from", line_of(plan.whole_from))] if plan.whole_from else []
-    return [("work of a device", str(plan.work)), *lost]
+    return [("work per device", str(plan.work)), *lost]
 
 
 def to_dict(plan: Plan) -> dict[str, Any]:

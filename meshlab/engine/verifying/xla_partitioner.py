@@ -10,7 +10,7 @@
       = all-gather over data        813,056    813,056
       ≠ all-reduce over data              4  3,252,228
       ≠ reduce-scatter over data  3,252,224          0
-      sent by a device            4,878,342  7,317,510
+      sent per device             4,878,342  7,317,510
       · XLA for CPU makes no reduce-scatter: it all-reduces, and every device keeps its part.
 
 A plan says of every operation where it runs and what moves. XLA's partitioner gets the shardings of values, and decides
@@ -173,7 +173,7 @@ class Partitioned:
             f"XLA's own partitioner beside the plan, given {CONSTRAINTS[self.constraints]} (payload bytes on a device)"
         )
         rows = collective_rows(self.planned, self.inserted, self._mark) or [("= no collectives",)]
-        rows.append(("sent by a device", round(self.planned_wire_bytes), round(self.inserted_wire_bytes)))
+        rows.append(("sent per device", round(self.planned_wire_bytes), round(self.inserted_wire_bytes)))
         return "\n".join([head, *comparison(("", "plan", "XLA"), rows), *note_lines(self.notes)])
 
     __repr__ = __str__

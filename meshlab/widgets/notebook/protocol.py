@@ -36,9 +36,7 @@ VERSION = 2
 LONG = 0.25
 # Whoever stops something wants that however late it is read: a run is what Python was busy with.
 STOPS = ("cancel", "cancel_auto")
-LATE = (
-    "Python was busy for longer than the board waits: the board had put this back by then, so it was not carried out."
-)
+LATE = "The kernel was busy: this change timed out and was not applied."
 
 
 def shared_state(explorer: ExplorerState, what: str | None = None) -> dict:

@@ -10,6 +10,7 @@ from typing import Any
 from ... import layouts
 from ...engine.errors import LayoutError, closest, shown, some
 from ...engine.specs.layout import Layout
+from ...layouts.by_name import beside
 from .intents import Load, TakePreset
 
 # Functions of `ml.layouts` with their labels, in the order of the buttons; one of two kinds is named after its kind.
@@ -26,8 +27,6 @@ PRESETS: dict[str, tuple[str, Callable[..., Layout]]] = {
     "ulysses": ("Ulysses", functools.partial(layouts.context_parallel, kind="ulysses")),
     "accumulate": ("micro-batches", layouts.accumulate),
 }
-# Those that choose their dims by the layout that they are combined with.
-_BESIDE = ("data_parallel", "fsdp", "hsdp", "zero1", "zero2", "expert_parallel")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,12 +60,7 @@ def _preset(name: str, program: Any, mesh: Any) -> Preset:
         program.refusals(mesh, layout)  # which raises where the layout is illegal
     except LayoutError as error:
         return Preset(name, label, refused=str(error))
-    chosen = functools.partial(_chosen, function, program, mesh)
-    return Preset(name, label, layout, beside=chosen if name in _BESIDE else layout.__and__)
-
-
-def _chosen(function: Callable[..., Layout], program: Any, mesh: Any, beside: Layout) -> Layout:
-    return function(program, mesh, beside=beside)
+    return Preset(name, label, layout, beside=lambda other: beside(other, function, program, mesh))
 
 
 def layout_taken(presets: Sequence[Preset], layout: Layout, name: str, combine: bool) -> Layout:

@@ -103,11 +103,11 @@ def test_a_sweep_charges_each_slice_and_each_size_what_is_compiled_there():
 def test_a_time_says_which_collectives_are_sent_as_all_reduces():
     time = GRADIENT.plan(ml.mesh("v5e:4x4", data=16), SCATTERED).time
     assert time.substituted == time.to_dict()["substituted"] == {"reduce-scatter over data": 1}
-    assert ("sent as all-reduces", "1 × reduce-scatter over data") in time.rows()
+    assert ("replaced by all-reduces", "1 × reduce-scatter over data") in time.rows()
     assert WEIGHTS.plan(ml.mesh("v5p:4x4x4", data=64), GATHERED).time.substituted == {"all-gather over data": 1}
     for other in (time.given(book=True), GRADIENT.plan(ml.mesh("v5e:2x8", data=16), SCATTERED).time):
         assert other.substituted == {}
-        assert "sent as all-reduces" not in dict(other.rows())
+        assert "replaced by all-reduces" not in dict(other.rows())
     # A gather is small by the array that it makes, not by its part.
     assert WEIGHTS.plan(ml.mesh("v5e:8x8", data=64), GATHERED).time.substituted == {}
 

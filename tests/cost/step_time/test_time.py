@@ -249,7 +249,7 @@ def test_a_plan_is_told_where_its_machine_lacks_a_figure():
         _ = plan.time
     for text in (repr(plan), plan._repr_html_()):
         assert f"not predicted: {said}" in text
-        assert "estimate of a step" in text
+        assert "estimated step time" in text
     document = json.loads(plan.to_json())
     assert document["time"] is None
     assert document["no_time"].startswith(said)
@@ -273,7 +273,7 @@ def test_it_is_told_in_words_with_what_was_recalled():
 
 def test_parts_that_take_no_time_are_not_told():
     rows = dict(ml.trace(ml.relu, ml.bf16[B, E]).plan(ml.mesh(IDEAL, data=2), "batch:data").time.rows())
-    assert rows.keys() >= {"estimate of a step", "bound by", "memory-bound kernels"}
+    assert rows.keys() >= {"estimated step time", "bound by", "memory-bound kernels"}
     assert not rows.keys() & {"compute-bound kernels", "exposed communication"}
     rows = dict(NET.plan(ml.mesh("v5e", model=4), "ffn:model").time.rows())
     assert rows.keys() >= {"compute-bound kernels", "communication over model", "exposed communication"}
@@ -305,4 +305,4 @@ def test_every_collective_of_a_plan_is_priced_as_it_is_alone(name):
 )
 def test_a_time_says_how_far_off_such_predictions_were(machine, message):
     time = NET.plan(ml.mesh(machine, data=8), "batch:data").time
-    assert dict(time.rows())["how far off"].startswith(message)
+    assert dict(time.rows())["accuracy"].startswith(message)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 
 import jax
 import jax.numpy as jnp
@@ -186,12 +187,12 @@ def test_ceilings_change_one_thing_each():
 def test_use_is_told_in_words():
     rows = dict(language_model().time.rows())
     assert rows["model FLOPs utilisation"].count("% with ") == 2
-    assert rows["model FLOP/s of a device"].endswith("FLOP/s")
+    assert rows["model FLOP/s per device"].endswith("FLOP/s")
     # The data sheet of v5e: 197e12 FLOP/s, 810e9 bytes/s.
-    assert rows["FLOPs per byte"].endswith(" in this step; with 243 compute takes as long as memory")
-    assert "batch × seq a second and device" in rows
+    assert re.fullmatch(r"[\d,]+ FLOP/B \(ridge 243\)", rows["arithmetic intensity"])
+    assert "tokens/s per device" in rows
     added = dict(ml.trace(ml.relu, X).plan(MESH, "batch:data").time.rows())
-    assert not added.keys() & {"model FLOPs utilisation", "FLOPs per byte", "batch × seq a second and device"}
+    assert not added.keys() & {"model FLOPs utilisation", "arithmetic intensity", "tokens/s per device"}
 
 
 def test_nothing_is_done_in_no_time():

@@ -236,7 +236,7 @@ def test_it_is_told_in_words():
         assert part in text
         assert part in swept._repr_html_()
     # The same words as of one point, and as its columns have.
-    told = {"estimate of a step", "model FLOPs utilisation"}
+    told = {"estimated step time", "model FLOPs utilisation"}
     assert told <= dict(swept.rows()).keys() & dict(PLAN.time.rows()).keys()
     assert "estimate" in swept.columns()
     time = time_of(Scenario(PLAN, {"batch": np.array([16.0, 32.0])}, PLAN.grid, (PLAN.mesh.on,)))

@@ -77,5 +77,5 @@ def test_stages_on_a_mesh_axis_send_their_edge_to_the_next(program, layout):
 
 
 def test_the_dim_of_the_ticks_is_refused(program):
-    with pytest.raises(ml.LayoutError, match="`tick` is the dim of a scan, whose steps run one after another"):
+    with pytest.raises(ml.LayoutError, match="`tick` is the dim of a scan, whose iterations are sequential"):
         program.plan(ml.mesh(pipe=Tick.size), "tick:pipe")

@@ -226,7 +226,7 @@ def test_a_report_is_a_table():
         "XLA's own partitioner beside the plan, given the spec of every value (payload bytes on a device)",
         "                       plan  XLA",
         "  = all-reduce over y   128  128",
-        "  sent by a device      128  128",
+        "  sent per device       128  128",
     ]
 
 

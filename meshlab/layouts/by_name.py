@@ -1,0 +1,63 @@
+"""Presets by their names, one or several: what `meshlab plan --layout "fsdp & tensor_parallel"` takes.
+
+named("fsdp & tensor_parallel")        [("fsdp", fsdp), ("tensor_parallel", tensor_parallel)]
+together(presets, program, mesh)       the layout that all of them make, each beside those before it
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+
+from ..engine.errors import LayoutError, closest, listed
+from ..engine.programs.data import Program
+from ..engine.specs.layout import Layout
+from ..engine.specs.mesh import Mesh
+from .accumulation import accumulate
+from .context import context_parallel
+from .data import data_parallel, fsdp, hsdp, zero1, zero2, zero3
+from .model import expert_parallel, sequence_parallel, tensor_parallel
+
+Preset = Callable[..., Layout]
+
+_MODEL = (tensor_parallel, sequence_parallel, expert_parallel, context_parallel, accumulate)
+_PRESETS = {preset.__name__: preset for preset in (data_parallel, fsdp, hsdp, zero1, zero2, zero3, *_MODEL)}
+
+
+def named(text: str) -> list[Preset]:
+    """Returns the presets that a text names, with `&` between them; none where it has rules.
+
+    Raises:
+        LayoutError: some word of it is no name of a preset.
+    """
+    words = [word.strip() for word in text.split("&")]
+    if ":" in text or not all(word.isidentifier() for word in words):
+        return []
+    unknown = [word for word in words if word not in _PRESETS]
+    if unknown:
+        raise LayoutError(
+            f"{listed(unknown)} is no preset, and no rule such as batch:data.{closest(unknown[0], _PRESETS)} Presets"
+            f" are {listed(_PRESETS)}; write several as fsdp & tensor_parallel."
+        )
+    return [_PRESETS[word] for word in words]
+
+
+def together(presets: Sequence[Preset], program: Program, mesh: Mesh) -> Layout:
+    """Returns the layout of several presets, each beside those before it.
+
+    Raises:
+        LayoutError: one makes nothing of the program, or two conflict.
+    """
+    return functools.reduce(lambda layout, preset: beside(layout, preset, program, mesh), presets, Layout())
+
+
+def beside(layout: Layout, preset: Preset, program: Program, mesh: Mesh) -> Layout:
+    """Returns the layout of a preset combined with another, by which it chooses its dims if it has such an argument.
+
+    Raises:
+        LayoutError: it makes nothing of the program, or the two conflict.
+    """
+    if "beside" in inspect.signature(preset).parameters:
+        return preset(program, mesh, beside=layout)
+    return layout & preset(program, mesh)
