@@ -13,7 +13,7 @@ from benchmarks.techniques.__main__ import SECTION
 from benchmarks.techniques.table import ROWS, page, steps
 from benchmarks.techniques.technique import found
 from meshlab.cost.machines.installed_compilers import CompilerError, check_installed
-from meshlab.engine.verifying.check import compare
+from meshlab.engine.verifying.results import compare
 from tests.widened import widened
 
 PAGE = Path(__file__).parents[2] / "docs" / "techniques.md"

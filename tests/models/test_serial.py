@@ -8,7 +8,7 @@ import pytest
 
 import meshlab as ml
 from benchmarks import serial
-from meshlab.engine.verifying.check import TOLERANCE
+from meshlab.engine.verifying.results import TOLERANCE
 from meshlab.models.zoo import models
 from tests.widened import widened
 

@@ -148,18 +148,28 @@ class Plan(plans.Plan):
         """
         return run.run(self, args, donate)
 
-    def check(self, *args: Any) -> check.Report:
+    def check(
+        self,
+        *args: Any,
+        progress: Callable[[Progress], Any] | None = None,
+        cancel: Cancel | None = None,
+    ) -> check.Report:
         """Compiles and runs the plan, and compares it with its prediction and the unsharded function.
 
         Args:
-            *args: as for `run`; without any, data is drawn.
+            *args: as for `run`; without any, data is drawn, more than once.
+            progress: called with a `Progress` before each stage; `print` will do.
+            cancel: such as a `threading.Event`, asked between any two stages; once it is set, the check ends.
 
         Returns:
-            A `Report`; `.ok` says whether everything is equal.
+            A `Report`; `.ok` says whether everything is equal, `.notes` what was not compared.
+
+        Raises:
+            RunError: arguments are missing or do not fit; or the check was cancelled.
         """
         if args:
             run.flat_arguments(self, args, "check()")
-        return check.check(self, args)
+        return check.check(self, args, progress, cancel)
 
     @property
     def shardings(self) -> tuple[Any, Any]:

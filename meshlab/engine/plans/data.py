@@ -135,22 +135,24 @@ class Plan:
     def stored(self) -> Stored:
         """Exact bytes of arguments and outputs on each device."""
         parts: dict[str, int] = {}
-        for argument in self.program.arguments:
-            count = self._local_bytes(argument.value, self.argument_specs[argument.value])
-            parts[argument.parameter] = parts.get(argument.parameter, 0) + count
-        arguments = sum(parts.values())
-        outputs = 0
-        for value, place, spec in zip(
-            self.program.code.block.outputs, self.program.outputs, self.output_specs, strict=True
-        ):
-            if isinstance(value, Literal):
-                count = nbytes(1, jax.dtypes.result_type(value.value))
-            else:
-                count = self._local_bytes(value, spec)
-            part = "/".join(place.split("/")[:2])
-            parts[part] = parts.get(part, 0) + count
-            outputs += count
-        return Stored(parts, arguments, outputs)
+        names = [argument.parameter for argument in self.program.arguments]
+        names += ["/".join(place.split("/")[:2]) for place in self.program.outputs]
+        for name, count in zip(names, (*self.argument_sizes, *self.output_sizes), strict=True):
+            parts[name] = parts.get(name, 0) + count
+        return Stored(parts, sum(self.argument_sizes), sum(self.output_sizes))
+
+    @functools.cached_property
+    def argument_sizes(self) -> tuple[int, ...]:
+        """Exact bytes of each argument on each device, in the program's order."""
+        return tuple(self._local_bytes(a.value, self.argument_specs[a.value]) for a in self.program.arguments)
+
+    @functools.cached_property
+    def output_sizes(self) -> tuple[int, ...]:
+        """Exact bytes of each output on each device, in the program's order."""
+        return tuple(
+            nbytes(1, jax.dtypes.result_type(v.value)) if isinstance(v, Literal) else self._local_bytes(v, spec)
+            for v, spec in zip(self.program.code.block.outputs, self.output_specs, strict=True)
+        )
 
     @functools.cached_property
     def time(self) -> Any:

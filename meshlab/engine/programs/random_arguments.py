@@ -1,7 +1,7 @@
 """Draws data for a program's arguments, to run it without the user's own.
 
-Floats are drawn around zero, or above it where that is asked for; integers within what they index: the rows of a
-gather's table, or the numbers of an iota that they are compared with.
+Floats are drawn around zero, or above it where a root or a logarithm is taken of them (`positive.py`); integers within
+what they index: the rows of a gather's table, or the numbers of an iota that they are compared with.
 """
 
 from __future__ import annotations
@@ -16,19 +16,28 @@ from ..code.operations import Operation, walk
 from ..jax_compat import generator
 from ..rules import TRAITS
 from .data import Program
+from .positive import positive_arguments
 
 
-def drawn_arguments(program: Program, seed: int = 0, positive: bool = False) -> tuple[Any, ...]:
+def drawn_arguments(program: Program, seed: int = 0, positive: bool = False, size: float = 1.0) -> tuple[Any, ...]:
     """Draws data for a program's arguments: integers within what they index, floats around zero, or above it.
 
     Floats around zero, from [-0.5, 0.5), keep a softmax away from its corners, where all layouts would seem to differ.
+
+    Args:
+        program: whose arguments.
+        seed: of the random numbers.
+        positive: draw all floats above zero, and not those alone that must be.
+        size: what floats are multiplied by.
     """
     random = np.random.default_rng(seed)
-    bounds = index_bounds(program)
+    bounds, above = index_bounds(program), positive_arguments(program)
     leaves = []
     for template, argument in zip(program.templates, program.arguments, strict=True):
         shape, dtype = program.code.shapes[argument.value], program.code.dtypes[argument.value]
-        drawn = _draw(random, shape, dtype, bounds.get(argument.value), 0.05 if positive else -0.5)
+        drawn = _draw(random, shape, dtype, bounds.get(argument.value), positive or argument.value in above)
+        if jax.numpy.issubdtype(dtype, jax.numpy.inexact):
+            drawn = (size * drawn).astype(dtype)
         leaves.append(jax.tree.unflatten(jax.tree.structure(template), [drawn]))
     return jax.tree.unflatten(program.structure, leaves)
 
@@ -38,7 +47,7 @@ def is_key(array: Any) -> bool:
     return jax.numpy.issubdtype(getattr(array, "dtype", np.float32), jax.dtypes.prng_key)
 
 
-def _draw(random: np.random.Generator, shape: tuple[int, ...], dtype: Any, bound: int | None, least: float) -> Any:
+def _draw(random: np.random.Generator, shape: tuple[int, ...], dtype: Any, bound: int | None, above: bool) -> Any:
     if jax.numpy.issubdtype(dtype, jax.dtypes.prng_key):
         key = jax.random.key(int(random.integers(2**31)), impl=generator(dtype))
         return jax.random.split(key, shape) if shape else key
@@ -46,6 +55,7 @@ def _draw(random: np.random.Generator, shape: tuple[int, ...], dtype: Any, bound
         return random.integers(0, bound or 2, shape).astype(dtype)
     if dtype == np.bool_:
         return random.random(shape) < 0.5
+    least = 0.05 if above else -0.5
     drawn = random.random(shape) + least
     if jax.numpy.issubdtype(dtype, jax.numpy.complexfloating):
         drawn = drawn + 1j * (random.random(shape) + least)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.verifying.check import TOLERANCE, narrowest
+from ...engine.verifying.results import TOLERANCE, narrowest
 from .runs import Run
 
 

@@ -13,7 +13,7 @@ from meshlab.engine.planning.steps import Move
 from meshlab.engine.programs.random_arguments import drawn_arguments, index_bounds
 from meshlab.engine.specs.reshard import ReshardStep
 from meshlab.engine.verifying import check
-from meshlab.engine.verifying.check import compare
+from meshlab.engine.verifying.results import compare
 from tests.engine.small_programs import X4, A, B, C
 
 
@@ -77,7 +77,7 @@ def test_a_collective_that_the_compiler_drops_is_found():
 def test_wrong_memory_is_found():
     plan = PROGRAM.plan(X4, "b:x")
     wrong = dataclasses.replace(plan)
-    object.__setattr__(wrong, "stored", dataclasses.replace(plan.stored, argument_bytes=1))
+    object.__setattr__(wrong, "argument_sizes", (1,))
     report = wrong.check()
     assert not report.ok
     assert re.search(r"✗ arguments +1 +256\n", str(report))

@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 import meshlab as ml
 from meshlab.engine.errors import MeshlabError, RunError
 from meshlab.engine.verifying import xla_partitioner
-from meshlab.engine.verifying.check import compare, unsharded
+from meshlab.engine.verifying.results import compare, unsharded
 from meshlab.models.basic import mlp
 from meshlab.models.parts.initial import shapes
 from meshlab.models.zoo import models

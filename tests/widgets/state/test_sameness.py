@@ -11,7 +11,7 @@ import pytest
 import meshlab as ml
 from meshlab.cost.machines.units import seconds_text
 from meshlab.engine.planning.steps import Move
-from meshlab.engine.verifying.check import TOLERANCE
+from meshlab.engine.verifying.results import TOLERANCE
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.document import Document
 from meshlab.widgets.state.runs import Run
