@@ -39,6 +39,12 @@ def sources() -> dict[str, str]:
     return {name.removesuffix(".__init__"): path.read_text() for name, path in zip(names, paths, strict=True)}
 
 
+@functools.cache
+def nodes(text: str) -> tuple[ast.AST, ...]:
+    """All nodes of a module's syntax tree."""
+    return tuple(ast.walk(ast.parse(text)))
+
+
 def package_of(module: str, modules: Mapping[str, str]) -> str:
     """The package that a module is in."""
     is_package = any(name.startswith(f"{module}.") for name in modules)
@@ -50,7 +56,7 @@ def imported(module: str, modules: Mapping[str, str]) -> Iterator[str]:
     """Yields the modules of ours that a module imports, wherever the import stands in it."""
     is_package = any(name.startswith(f"{module}.") for name in modules)
     package = module.split(".") if is_package else module.split(".")[:-1]
-    for node in ast.walk(ast.parse(modules[module])):
+    for node in nodes(modules[module]):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules)
         if isinstance(node, ast.ImportFrom):
