@@ -25,7 +25,7 @@ from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute
 from ...engine.plans.data import Plan
 from ...engine.programs.data import Program, analysis
-from ...engine.specs.spec import Spec
+from ...engine.specs.spec import Axes, Spec
 from ..machines.collective_time import Rate, rate
 from ..machines.hardware import Hardware, HardwareError
 from ..machines.meshes import machine_of
@@ -287,16 +287,21 @@ class Scenario:
         for name, size, split in zip(program.names[value], shape, spec.splits, strict=True):
             whole = self._size(name, size)
             if split and size in self.plan.grid.padded:
-                whole = np.ceil(whole / self._parts(size)) * self._parts(size)
+                parts = self._parts(size, split)
+                whole = np.ceil(whole / parts) * parts
             sizes.append(whole / self.ways(split) if split else whole)
         return tuple(sizes)
 
-    def _parts(self, size: int) -> Numbers:
+    def _parts(self, size: int, split: Axes) -> Numbers:
         """The number of which padded dims of a size are multiples: that of all numbers of parts that they have."""
+        serial = self.plan.mesh.serial
+        if split[0] in serial:
+            return self.ways(split)
         key = ("parts", size)
         if key not in self._known:
             rules, dims = self.plan.rules, self.plan.program.dims
             splits = {axes for each in rules.every for dim, axes in each.items() if axes and dims.get(dim) == size}
+            splits = {axes for axes in splits if axes[0] not in serial}
             self._known[key] = functools.reduce(np.lcm, map(self.ways, splits), 1)
         return self._known[key]
 

@@ -28,7 +28,7 @@ from ..specs.layout import Layout, LayoutLike
 from ..specs.mesh import Mesh
 from ..specs.scopes import matches, path
 from ..specs.serial import Serial
-from ..specs.spec import Axes, Spec
+from ..specs.spec import Axes, Padded, Spec
 from .named_rules import AxesByDim, as_written, matched_places, matched_scopes, named_rules
 from .operation_specs import fitting
 from .refusal import Refusal, refuse
@@ -44,7 +44,8 @@ class LegalRules:
     Attributes:
         compute: the compute rules, mesh axes by dim.
         storage: for each place with rules of its own, the storage rules, which replace the compute rules.
-        padded: for sizes that the axes do not divide, what they are padded to; empty unless padding was asked for.
+        padded: for sizes that the axes do not divide, what they are padded to, as of `Grid`; empty unless padding was
+            asked for.
         scopes: the compute rules in each scope that has rules of its own, instead of `compute`.
         globs: the globs that these come of, with the rules of each, in order.
         serial: the serial axes that split some dim; arguments and outputs are not stored split over them.
@@ -52,7 +53,7 @@ class LegalRules:
 
     compute: AxesByDim
     storage: Mapping[str, AxesByDim]
-    padded: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    padded: Padded = dataclasses.field(default_factory=dict)
     scopes: Mapping[Scope, AxesByDim] = dataclasses.field(default_factory=dict)
     globs: tuple[tuple[str, AxesByDim], ...] = ()
     serial: Mapping[str, Serial] = dataclasses.field(default_factory=dict)
@@ -209,14 +210,31 @@ def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
     return Layout.of(layout)
 
 
-def _padding(program: Program, mesh: Mesh, rules: Iterable[AxesByDim]) -> dict[int, int]:
-    """Pads each size that some rule shards unevenly to a multiple of all numbers of parts that it has."""
-    counts: dict[int, set[int]] = {}
+def _padding(program: Program, mesh: Mesh, rules: Iterable[AxesByDim]) -> Padded:
+    """Pads each size that some rule shards unevenly to a multiple of all numbers of parts that it has.
+
+    What a serial axis alone splits is another dim, or meets the parts of devices only where it is whole: its blocks are
+    no larger than they must be.
+    """
+    splits: dict[int, dict[Axes, None]] = {}
     for each in rules:
         for dim, axes in each.items():
-            counts.setdefault(program.dims[dim], set()).add(math.prod(mesh.axes[a] for a in axes))
-    uneven = {size: math.lcm(*parts) for size, parts in counts.items() if any(size % n for n in parts)}
-    return {size: -(-size // least) * least for size, least in uneven.items()}
+            split = tuple(axis for axis in axes if mesh.axes[axis] > 1)
+            splits.setdefault(program.dims[dim], {})[split] = None
+    padded: dict[int | tuple[int, str], int] = {}
+    for size, those in splits.items():
+        counts = {split: math.prod(mesh.axes[a] for a in split) for split in those if split}
+        if any(size % count for count in counts.values()):
+            in_space = [count for split, count in counts.items() if split[0] not in mesh.serial]
+            padded[size] = _up(size, math.lcm(*(in_space or counts.values())))
+            serial = {split[-1] for split in counts if split[-1] in mesh.serial}
+            own = {axis: _up(size, mesh.axes[axis]) for axis in serial}
+            padded |= {(size, axis): least for axis, least in own.items() if least != padded[size]}
+    return padded
+
+
+def _up(size: int, count: int) -> int:
+    return -(-size // count) * count
 
 
 def refusals(

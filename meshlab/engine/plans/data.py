@@ -205,7 +205,7 @@ class Plan:
             index = 0
             for axis in split:
                 index = index * self.mesh.axes[axis] + where[axis]
-            part = self.grid.padded.get(size, size) // math.prod(self.grid[a] for a in split) if split else size
+            part = self.grid.padded_size(size, split) // math.prod(self.grid[a] for a in split) if split else size
             ranges.append((min(index * part, size), min((index + 1) * part, size)))
         return tuple(ranges)
 

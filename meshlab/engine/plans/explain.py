@@ -118,10 +118,13 @@ def _padded(plan: Plan) -> Iterator[str]:
 
 def padded_sizes(plan: Plan) -> dict[str, int]:
     """Returns the padded size of each dim that some rule shards unevenly."""
-    rules = [rule for each in plan.rules.every for rule in each.items()]
     borne = {name for names in plan.program.names for name in names}
-    split = {dim for dim, axes in rules if axes and dim in borne}
-    return {d: plan.grid.padded[n] for d, n in plan.program.dims.items() if d in split and n in plan.grid.padded}
+    sizes: dict[str, int] = {}
+    for dim, axes in (rule for each in plan.rules.every for rule in each.items()):
+        size = plan.program.dims.get(dim, 0)
+        if dim in borne and (padded := plan.grid.padded_size(size, axes)) != size:
+            sizes[dim] = max(padded, sizes.get(dim, 0))
+    return {dim: sizes[dim] for dim in plan.program.dims if dim in sizes}
 
 
 def _without_rules(plan: Plan) -> tuple[str, ...]:

@@ -162,9 +162,12 @@ def _slice(operation: Operation, facts: Facts) -> Factors:
 
 
 @local_params("slice")
-def _slice_local(params: dict[str, Any], operands: tuple[Shape, ...], _results: tuple[Shape, ...]):
-    limits = zip(params["limit_indices"], operands[0], strict=True)
-    return params | {"limit_indices": tuple(min(limit, size) for limit, size in limits)}
+def _slice_local(params: dict[str, Any], _operands: tuple[Shape, ...], results: tuple[Shape, ...]):
+    # Of what is sharded all is taken: a shard that is padded may be longer than the whole axis.
+    strides = params["strides"] or (1,) * len(results[0])
+    limits = zip(params["start_indices"], strides, results[0], strict=True)
+    ends = tuple(start + (size - 1) * stride + 1 if size else start for start, stride, size in limits)
+    return params | {"limit_indices": ends}
 
 
 @per_shard("slice", summary="elements are taken along {dims}")
@@ -172,7 +175,7 @@ def _slice_blocks(device: Device, sharded: ShardedOperation, operands: Sequence[
     """Takes near elements from neighbours; a few far ones are a sum over the devices, one of which has them."""
     (block,), params = operands, sharded.params
     starts, strides = list(params["start_indices"]), list(params["strides"] or (1,) * operands[0].ndim)
-    limits = [min(limit, size) for limit, size in zip(params["limit_indices"], block.shape, strict=True)]
+    limits = [block.shape[i] if sharded.split(i) else limit for i, limit in enumerate(params["limit_indices"])]
     mine, over = jnp.asarray(True), ()
     for axis, slide in enumerate(_sliced(params, sharded.operand_shapes[0], sharded.result_shapes[0])):
         split, size = sharded.split(axis), block.shape[axis]

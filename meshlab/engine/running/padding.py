@@ -56,7 +56,7 @@ def neutralized(device: Device, sharded: ShardedOperation, factors: Factors, ope
 
 
 def _uneven(size: int, split: Sequence[str], sizes: Any) -> bool:
-    return bool(split) and isinstance(sizes, Grid) and sizes.padded.get(size, size) != size
+    return bool(split) and isinstance(sizes, Grid) and sizes.padded_size(size, tuple(split)) != size
 
 
 def stored_shape(plan: Plan, value: int, spec: Spec) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 Axes = tuple[str, ...]
+Padded = Mapping[int | tuple[int, str], int]
 
 
 class Spec(NamedTuple):
@@ -53,12 +54,19 @@ class Grid(dict[str, int]):
     """Maps mesh axes to their sizes, and sizes of dims to those that they are padded to.
 
     Attributes:
-        padded: the padded size of each size that the axes which shard it do not divide, wherever it is sharded.
+        padded: the padded size of each size that the axes which shard it do not divide, wherever it is sharded; that of
+            (size, serial axis) is what an axis of the value is padded to that this axis alone splits.
     """
 
-    def __init__(self, sizes: Mapping[str, int], padded: Mapping[int, int] = MappingProxyType({})):
+    def __init__(self, sizes: Mapping[str, int], padded: Padded = MappingProxyType({})):
         super().__init__(sizes)
         self.padded = padded
+
+    def padded_size(self, size: int, split: Axes) -> int:
+        """Returns what an axis of a value is padded to that is sharded over mesh axes."""
+        if not split or size not in self.padded:
+            return size
+        return self.padded.get((size, split[0]), self.padded[size])
 
     @property
     def key(self) -> tuple:
@@ -68,10 +76,9 @@ class Grid(dict[str, int]):
 
 def padded_shape(shape: tuple[int, ...], spec: Spec, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """Returns the shape that the shards of a value make up together: with padding where it is sharded unevenly."""
-    padded = sizes.padded if isinstance(sizes, Grid) else {}
-    if not padded:
+    if not isinstance(sizes, Grid) or not sizes.padded:
         return shape
-    return tuple(padded.get(n, n) if split else n for n, split in zip(shape, spec.splits, strict=True))
+    return tuple(sizes.padded_size(size, split) for size, split in zip(shape, spec.splits, strict=True))
 
 
 def local_shape(shape: tuple[int, ...], spec: Spec, sizes: Mapping[str, int]) -> tuple[int, ...]:

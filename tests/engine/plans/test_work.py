@@ -32,8 +32,8 @@ def flops(plan):
 
 
 def _stored(plan, value):
-    padded, splits = plan.grid.padded, plan.argument_specs[value].splits
-    return tuple(padded.get(n, n) if s else n for n, s in zip(plan.program.code.shapes[value], splits, strict=True))
+    sizes = zip(plan.program.code.shapes[value], plan.argument_specs[value].splits, strict=True)
+    return tuple(plan.grid.padded_size(size, split) for size, split in sizes)
 
 
 def _counted(jaxpr):

@@ -1,6 +1,7 @@
 """Padding: a dim that its axes do not divide is split all the same, with exact results."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -147,3 +148,44 @@ def test_what_is_padded_inside_alone_has_words_in_jax():
     plan = program.plan(ml.mesh(y=4), {"c": "y", "x": {"c": None}, "y": {"c": None}}, pad=True)
     assert plan.rules.padded
     assert plan.xla().equal
+
+
+EQUAL = {
+    "softmax": lambda x: jax.nn.softmax(x[:, 0], 1),
+    "max": lambda x: x[:, 0].max(1),
+    "cumsum": lambda x: jnp.cumsum(x[:, 0], 1),
+    "argmax": lambda x: jnp.argmax(x[:, 0], 1),
+    "prod": lambda x: x[:, :1].prod(2),
+    "roll": lambda x: jnp.roll(x, 1, 1)[:, :1],
+    "gradient": jax.grad(lambda x: jnp.square(jax.nn.softmax(x[:, 0], 1)).sum()),
+}
+
+
+@pytest.mark.parametrize("size", [2, 4, 6])
+@pytest.mark.parametrize(
+    "mesh", [ml.mesh(x=5, y=ml.serial(2)), ml.mesh(x=7, y=ml.serial(2)), ml.mesh(x=3, y=2), ml.mesh(x=2, y=3)], ids=str
+)
+@pytest.mark.parametrize("name", EQUAL)
+def test_dims_of_one_size_are_padded_each_for_itself(name, mesh, size):
+    program = ml.trace(EQUAL[name], ml.named(jax.ShapeDtypeStruct((size, 2, size), jnp.float32), "batch seq heads"))
+    plan = program.plan(mesh, "heads:x batch:y", pad=True)
+    report = plan.check()
+    assert report.ok, report
+
+
+def test_blocks_in_time_are_no_larger_than_they_must_be():
+    program = ml.trace(lambda x: x.max(1), ml.named(jax.ShapeDtypeStruct((4, 4), jnp.float32), "batch heads"))
+    plan = program.plan(ml.mesh(data=5, micro=ml.serial(2)), "heads:data batch:micro", pad=True)
+    assert [(c.kind, c.shape, c.times) for c in plan.collectives] == [("all-reduce", (2,), 2)]
+    assert "padded: heads 4 → 5, wherever sharded" in str(plan.explain())
+
+
+def test_a_sweep_pads_each_dim_for_itself():
+    program = ml.trace(lambda x: x.max(1), ml.named(jax.ShapeDtypeStruct((4, 4), jnp.float32), "batch heads"))
+    mesh = ml.mesh("v5e:5x1", data=5, micro=ml.serial(2))
+    swept = ml.sweep(program.plan(mesh, "heads:data batch:micro", pad=True), batch=[4, 8], heads=[4, 6])
+    for i, batch in enumerate((4, 8)):
+        for j, heads in enumerate((4, 6)):
+            alone = program.resize(batch=batch, heads=heads).plan(mesh, "heads:data batch:micro", pad=True)
+            assert swept.estimate[i, j] == pytest.approx(alone.time.estimate, rel=1e-12)
+            assert swept.peak_bytes[i, j] == alone.memory.peak_bytes

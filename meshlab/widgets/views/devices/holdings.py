@@ -80,7 +80,7 @@ def edges_of(plan: Any, size: int, axes: tuple[str, ...]) -> list[int]:
     if not axes:
         return [0, int(size)]
     count = math.prod(plan.mesh.axes[axis] for axis in axes)
-    part = int(plan.grid.padded.get(size, size)) // count
+    part = int(plan.grid.padded_size(int(size), axes)) // count
     return [min(index * part, int(size)) for index in range(count + 1)]
 
 
