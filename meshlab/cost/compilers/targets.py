@@ -179,7 +179,7 @@ def device_order(slice_: Target, mesh: Mesh) -> list[tuple[int, int, int, int]] 
     on = mesh.on
     if not isinstance(on, Placement) or not on.legs or (on.hardware, on.shape) != (slice_.machine, slice_.shape):
         return None
-    legs = [leg for name, _ in mesh.shape for leg in on.legs[name]]
+    legs = [leg for name, _ in mesh.devices.shape for leg in on.legs[name]]
     return [_coordinates(legs, indices) for indices in itertools.product(*(range(leg.size) for leg in legs))]
 
 
