@@ -117,7 +117,7 @@ def test_devices_stand_where_the_mesh_lies():
     chips = ml.mesh("v7x:2x2x1", data=4, model=2)
     assert [core for *_, core in device_order(target_of(None, chips), chips) or ()] == [0, 1] * 4
     # An axis in time has no devices.
-    in_time = ml.mesh("v5e:4x4", x=4, y=4, micro=ml.serial(2))
+    in_time = ml.mesh("v5e:2x4", data=2, model=4, micro=ml.serial(2))
     assert device_order(target_of(None, in_time), in_time) == order
     assert device_order(target_of("v5e:4x4", mesh16 := ml.mesh(data=16)), mesh16) is None
     assert device_order(target_of("h100", mesh8 := ml.mesh("h100", data=8)), mesh8) is None
