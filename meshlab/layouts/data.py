@@ -87,6 +87,10 @@ class _DataParallel(Request):
             self.refuse("unknown_place", text, fix)
         return self.arguments.state
 
+    def updates(self) -> bool:
+        """Says whether all parameters are carried to the next call: then state that is not found is not there."""
+        return all(a.parameter in self.program.carry for a in self.arguments.parameters)
+
     def gradients(self) -> tuple[Argument, ...]:
         """Returns the places of the parameters' gradients; that there are none is a problem."""
         program, parameters = self.program, {a.place for a in self.arguments.parameters}
@@ -188,7 +192,7 @@ def zero2(
     state: str | None = None,
     beside: LayoutLike = None,
 ) -> Layout:
-    """Stores the optimizer's state and the gradients in shards, beside data parallelism: ZeRO stage 2.
+    """Stores the optimizer's state, if it has some, and the gradients in shards, beside data parallelism: ZeRO stage 2.
 
     Each gradient is stored over its largest dim that divides, as the state of its parameter is. Gradients are
     reduce-scattered, and updated parameters all-gathered. Source: https://arxiv.org/abs/1910.02054.
@@ -206,10 +210,12 @@ def zero2(
         `{"batch": "data", "opt_state/*": {"embed": "data"}, "grads/*": {"embed": "data"}}`, say.
 
     Raises:
-        LayoutError: there is no state, no gradient, or nothing that divides; all problems are listed.
+        LayoutError: there is no gradient, nothing that divides, or no state although parameters are not carried; all
+            problems are listed.
     """
     request = _DataParallel("zero2", program, mesh, (data, batch, params, state), beside)
-    state_rules = request.store(request.state(), "array of the optimizer's state")
+    state = request.arguments.state if request.updates() else request.state()
+    state_rules = request.store(state, "array of the optimizer's state")
     return request.done(request.rules | state_rules | request.store(request.gradients(), "gradient"))
 
 

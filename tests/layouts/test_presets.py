@@ -54,8 +54,10 @@ def has_what_is_needed(preset, row):
             for dim in (CONTEXTS & set(there)) - {CONTRACTED.get(row.model.name)}
         )
         return any(legal(program, layout) for layout in layouts)
-    if preset in ("zero1", "zero2"):
+    if preset == "zero1":
         return row.model.name in STATE
+    if preset == "zero2":
+        return bool(program.gradients)
     return preset != "expert_parallel" or "experts" in program.dims
 
 

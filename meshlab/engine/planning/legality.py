@@ -29,6 +29,7 @@ from ..specs.mesh import Mesh
 from ..specs.scopes import matches, path
 from ..specs.serial import Serial
 from ..specs.spec import Axes, Padded, Spec
+from .micro_batches import in_time
 from .named_rules import AxesByDim, as_written, matched_places, matched_scopes, named_rules
 from .operation_specs import fitting
 from .refusal import Refusal, refuse
@@ -151,7 +152,7 @@ def examine(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
         problems += _size_problems(program, mesh, rules, f"In `{glob}`: ", pad)
     everywhere = judged(program, compute, scoped)
     for rules, meeting in everywhere:
-        problems += [*_conflicts(rules, meeting.conflicts), *_scanned(program, rules, meeting.scans)]
+        problems += [*_conflicts(rules, meeting.conflicts), *_scanned(program, mesh, rules, meeting.scans)]
     problems += _stored_sizes(program, mesh, matched, pad)
     for place, place_rules, _ in _different_storage(program, matched):
         problems += _storage_problems(program, compute, place, place_rules)
@@ -271,7 +272,7 @@ def refusals(
 def _moved_problems(program: Program, mesh: Mesh, moved: AxesByDim, scoped: ScopedRules, dim: str) -> Iterable[Refusal]:
     """Yields the problems of a dim that was moved, in all scopes."""
     for rules, meeting in judged(program, moved, scoped):
-        yield from _scanned(program, {dim: rules[dim]}, meeting.scans)
+        yield from _scanned(program, mesh, {dim: rules[dim]}, meeting.scans)
         yield from _conflicts(rules, meeting.conflicts, about=dim)
         yield from serial_problems(mesh, {dim: rules[dim]}, {})
         yield from (problem for _, problem in whole_problems(program, mesh, {dim: rules[dim]}, meeting.scopes))
@@ -329,16 +330,18 @@ def _stored_sizes(
         yield from _size_problems(program, mesh, {dim: axes}, f"At {some(there, 2)}: ", pad)
 
 
-def _scanned(program: Program, rules: AxesByDim, scans: Scans) -> list[Refusal]:
+def _scanned(program: Program, mesh: Mesh, rules: AxesByDim, scans: Scans) -> list[Refusal]:
     return [
         Refusal(
             "pipeline",
-            f"`{dim}` is the dim of a scan, whose iterations are sequential: sharding it needs a pipeline schedule.",
-            _stored_instead(program, dim, axes[0]),
+            f"`{dim}` is the dim of a scan, whose iterations are sequential: "
+            + ("each reads a part that few devices hold." if serial else "sharding it needs a pipeline schedule."),
+            serial or _stored_instead(program, dim, axes[0]),
             scan.source,
         )
         for dim, axes in rules.items()
         if axes and (scan := scans.get(dim))
+        for serial in (in_time(program, mesh, dim, axes, scan),)
     ]
 
 
