@@ -3,10 +3,12 @@
     python -m meshlab.verify --layouts 200 --journal sweep.jsonl
     python -m meshlab.verify --each 3 --checked 8 --seed 5     three layouts of each are planned, those of 8 checked
 
-The layouts of a program are spread over its loss and its steps of training; with `--each`, every one of these has so
-many. Each case is one line in the journal, so a sweep that was stopped goes on where it was. The table at the end says
-for each program how many layouts were checked, how many were only planned, in how many the compiler merged collectives,
-and how many failed, with commit and versions; the exit status is the number of failures, at most 125.
+Layouts are drawn in turn on plain meshes, on meshes with an axis in time, on meshes whose axes divide few dims (these
+plans pad), and on such with an axis in time, each with rules at places and in scopes. The layouts of a program are
+spread over its loss and its steps of training; with `--each`, every one of these has so many. Each case is one line in
+the journal, so a sweep that was stopped goes on where it was. The table at the end says for each program how many
+layouts were checked, how many were only planned, in how many the compiler merged collectives, and how many failed, with
+commit and versions; the exit status is the number of failures, at most 125.
 """
 
 from __future__ import annotations
@@ -31,10 +33,11 @@ from .engine.api.stages import Program
 from .engine.devices import QUICK_COMPILES, simulate
 from .engine.specs.layout import Layout
 from .engine.specs.mesh import Mesh
-from .engine.verifying.random_layouts import MESHES, SERIAL_MESHES, draw
+from .engine.verifying.random_layouts import TURNS, Turn, draw_in_turn
+from .models.loops import loops
 from .models.zoo import Model, imported_models, models
 
-Case = tuple[str, str, str]
+Case = tuple[str, str, str, bool]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--each", type=int, help="layouts for each model of a program, in place of --layouts")
     parser.add_argument("--checked", type=int, help="how many models are checked; all others are only planned")
     parser.add_argument("--seed", type=int, default=0, help="which layouts are drawn, and which models are checked")
-    parser.add_argument("--serial", action="store_true", help="draw layouts on meshes with a serial axis")
+    parser.add_argument("--serial", action="store_true", help="draw only layouts on meshes with a serial axis")
     parser.add_argument("--models", nargs="*", help="names of models or programs (default: all)")
     parser.add_argument(
         "--journal", type=pathlib.Path, default=pathlib.Path("sweep.jsonl"), help="where results are kept"
@@ -67,8 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
     with options.journal.open("a") as journal:
         for model in chosen:
             count = options.each or -(-options.layouts // sharing[model.program])
-            meshes = SERIAL_MESHES if options.serial else MESHES
-            for line in sweep(model, options.seed, count, done, check=model in checked, meshes=meshes):
+            turns = [turn for turn in TURNS if turn[0][0].serial or not options.serial]
+            for line in sweep(model, options.seed, count, done, check=model in checked, turns=turns):
                 journal.write(json.dumps(line) + "\n")
                 journal.flush()
                 done[_key(line)] = line
@@ -78,12 +81,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _every() -> tuple[Model, ...]:
-    """The zoo, and the imported models where Flax and Equinox are installed."""
+    """The zoo, the loops, and the imported models where Flax and Equinox are installed."""
     try:
-        return (*models(), *imported_models())
+        return (*models(), *loops(), *imported_models())
     except ModuleNotFoundError as error:
         print(f"Without the imported models: {error}. pip install 'meshlab[dev]' brings what they need.")
-        return models()
+        return (*models(), *loops())
 
 
 def sweep(
@@ -93,7 +96,7 @@ def sweep(
     done: dict[Case, dict],
     *,
     check: bool = True,
-    meshes: Sequence[Mesh] = MESHES,
+    turns: Sequence[Turn] = TURNS,
 ) -> Iterator[dict[str, Any]]:
     """Checks a model under layouts drawn at random, but for those that are done; yields a line for each.
 
@@ -103,22 +106,25 @@ def sweep(
         count: how many.
         done: what is done already.
         check: whether plans are compiled and run; else they are only made.
-        meshes: the meshes to draw from.
+        turns: the kinds of meshes to draw from in turn, with whether plans pad.
     """
     program = model.trace()
     data = model.data(seed) if check else None
-    for mesh, layout in draw(program, seed, count, meshes):
+    for mesh, layout, pad in draw_in_turn(program, seed, count, turns):
         case = {"program": model.program, "model": model.name, "mesh": mesh.to_dict(), "layout": layout.to_dict()}
+        case |= {"pad": True} if pad else {}
         if _key(case) not in done:
-            yield case | check_case(program, mesh, layout, data)
+            yield case | check_case(program, mesh, layout, data, pad=pad)
     jax.clear_caches()
 
 
-def check_case(program: Program, mesh: Mesh, layout: Layout, data: tuple | None) -> dict[str, Any]:
+def check_case(
+    program: Program, mesh: Mesh, layout: Layout, data: tuple | None, *, pad: bool = False
+) -> dict[str, Any]:
     """Checks one layout of a program, or only plans it where there is no data; an error is a failure, with its text."""
     start = time.perf_counter()
     try:
-        plan = program.plan(mesh, layout)
+        plan = program.plan(mesh, layout, pad=pad)
         report = None if data is None else plan.check(*data)
         unlike = report is not None and not report.ok
         result = {"ok": not unlike, "report": str(report) if unlike else None}
@@ -165,7 +171,7 @@ def _read(journal: pathlib.Path) -> dict[Case, dict]:
 
 
 def _key(line: dict[str, Any]) -> Case:
-    return line["model"], json.dumps(line["mesh"]), json.dumps(line["layout"])
+    return line["model"], json.dumps(line["mesh"]), json.dumps(line["layout"]), line.get("pad", False)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,15 @@
 A layout is built rule by rule: a dim goes to mesh axes that are drawn, and stays there if the layout is still legal;
 then some places get rules of their own in the same way, and some scopes, where the program has any. So every legal
 layout of compute rules can come up, and many of places and scopes. On a mesh with a serial axis one dim, or two, go on
-over it in the end, if an iteration can run alone then.
+over it in the end, if an iteration can run alone then. All of it is drawn for plans that pad, too, on meshes whose axes
+divide few dims.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import LayoutError
 from ..planning.legality import resolve
@@ -27,6 +28,7 @@ from ..specs.mesh import Mesh
 from ..specs.serial import Serial
 from ..specs.spec import Grid
 
+Turn = tuple[Sequence[Mesh], bool]
 MESHES = tuple(
     Mesh(shape)
     for shape in (
@@ -49,6 +51,51 @@ SERIAL_MESHES = tuple(
     for count in (2, 4)
     for reduce, gather in ((None, None), ("once", None), ("each", None), ("once", "each"), ("each", "once"))
 )
+# Of sizes that divide few dims, for plans that pad; with an axis in time and without.
+_ODD_SHAPES = (
+    *((("x", size),) for size in (3, 5, 6, 7)),
+    *((("x", one), ("y", other)) for one, other in ((3, 2), (2, 3), (2, 4))),
+)
+ODD_MESHES = tuple(map(Mesh, _ODD_SHAPES))
+ODD_SERIAL_MESHES = tuple(Mesh((*shape, ("t", Serial(n)))) for shape in _ODD_SHAPES for n in (2, 3, 4))
+# The meshes that are drawn in turn, with whether their plans pad.
+TURNS = ((MESHES, False), (SERIAL_MESHES, False), (ODD_MESHES, True), (ODD_SERIAL_MESHES, True))
+
+
+class Drawn(NamedTuple):
+    """A layout that was drawn, with its mesh.
+
+    Attributes:
+        mesh: the mesh.
+        layout: legal on it.
+        pad: whether its plan pads what axes do not divide.
+    """
+
+    mesh: Mesh
+    layout: Layout
+    pad: bool = False
+
+
+def draw_in_turn(program: Program, seed: int, count: int, turns: Sequence[Turn] = TURNS) -> Iterator[Drawn]:
+    """Draws layouts on all kinds of meshes in turn: plain, with an axis in time, padded, and padded with one.
+
+    Args:
+        program: what the layouts are for.
+        seed: equal seeds draw equal layouts.
+        count: how many at most, of all kinds together.
+        turns: the kinds: meshes to draw from, and whether plans pad.
+    """
+    kinds = [(pad, draw(program, seed, count, meshes, pad)) for meshes, pad in turns]
+    # Whoever draws few begins with another kind for each seed.
+    kinds = kinds[seed % len(kinds) :] + kinds[: seed % len(kinds)]
+    while kinds and count:
+        for kind in tuple(kinds):
+            found = next(kind[1], None)
+            if found is None:
+                kinds.remove(kind)
+            elif count:
+                count -= 1
+                yield Drawn(*found, kind[0])
 
 
 def draw(

@@ -17,11 +17,13 @@ from meshlab.engine.planning.steps import Iterated
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.specs.mesh import Mesh
 from meshlab.engine.specs.serial import Serial
-from meshlab.engine.verifying.random_layouts import MESHES, SERIAL_MESHES, draw
+from meshlab.engine.verifying.random_layouts import MESHES, SERIAL_MESHES, draw, draw_in_turn
+from meshlab.models.loops import loops
 from meshlab.models.zoo import imported_models, models
 from tests import share
 
 MODELS = {model.name: model for model in (*models(), *imported_models())}
+LOOPS = {model.name: model for model in loops()}
 # Of small steps one layout each on a mesh with a serial axis.
 IN_TIME = [
     "mlp_sgd",
@@ -65,6 +67,31 @@ def test_a_sample_of_layouts_in_time(name):
         assert report.ok, f"{name}, {layout} on {mesh}:\n{report}"
         assert not report.merged
     jax.clear_caches()
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_sample_of_loops_scopes_padding_and_time_together(name):
+    program, data = LOOPS[name].trace(), LOOPS[name].data(0)
+    drawn = list(draw_in_turn(program, seed=SEED, count=2))
+    assert len(drawn) == 2
+    for mesh, layout, pad in drawn:
+        report = program.plan(mesh, layout, pad=pad).check(*data)
+        assert report.ok, f"{name}, {layout} on {mesh}, pad={pad}:\n{report}"
+    jax.clear_caches()
+
+
+def test_all_kinds_of_meshes_come_in_turn():
+    program = LOOPS["ring_cache"].trace()
+    drawn = list(draw_in_turn(program, seed=2, count=24))
+    assert drawn == list(draw_in_turn(program, seed=2, count=24))
+    kinds = Counter((bool(mesh.serial), pad) for mesh, _, pad in drawn)
+    assert kinds == {(in_time, pad): 6 for in_time in (False, True) for pad in (False, True)}
+    assert [next(iter(draw_in_turn(program, seed, 1))).pad for seed in range(4)] == [False, False, True, True]
+    assert any(layout.scope_rules for _, layout, _ in drawn)
+    assert any(layout.place_rules for _, layout, _ in drawn)
+    plans = [program.plan(mesh, layout, pad=pad) for mesh, layout, pad in drawn]
+    assert any(plan.grid.padded for plan in plans)
+    assert all(any(isinstance(step, Iterated) for step in plan.steps) == bool(plan.mesh.serial) for plan in plans)
 
 
 def test_an_edge_that_no_iteration_changes_is_sent_once():
