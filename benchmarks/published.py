@@ -28,7 +28,8 @@ from meshlab.cost.machines.hardware import Figure, Hardware, hardware
 from meshlab.cost.machines.placement import Placement, place_mesh
 from meshlab.cost.machines.units import seconds_text
 from meshlab.cost.step_time.time import Time, time_of
-from meshlab.cost.workload.scenario import Options, Scenario, together
+from meshlab.cost.workload.options import Options
+from meshlab.cost.workload.scenario import Scenario, together
 from meshlab.engine.specs.mesh import Mesh
 from meshlab.models.language import gpt2, llama
 from meshlab.models.parts import training

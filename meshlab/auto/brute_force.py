@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
+from ..cost.workload.options import USUAL
 from ..engine.api.stages import Program
 from ..engine.specs.layout import LayoutLike
 from ..engine.specs.mesh import Mesh
@@ -21,7 +22,6 @@ from .best_first.pricer import Price, Pricer
 from .best_first.recipes import recipes
 from .best_first.space import roles_of
 from .objective import TRAFFIC, objective_of
-from .request.answer import USUAL
 from .request.constraints import read_constraints
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..cost.machines.meshes import machine_of
-from ..cost.workload.scenario import Options
+from ..cost.workload.options import Options
 from ..engine.api.stages import Plan, Program
 from ..engine.errors import MeshlabError, shown
 from ..engine.running.compiler_process import Cancel

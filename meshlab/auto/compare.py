@@ -20,13 +20,12 @@ import html
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..cost.workload.scenario import Options
+from ..cost.workload.options import USUAL, Options
 from ..engine.api.stages import Plan
 from ..engine.plans.collectives import wire_bytes_by_axis
 from ..engine.tables import html_rows, text_rows
 from .objective import LIVE, OBJECTIVES, TRAFFIC, Objective, offered
 from .proof import Proof
-from .request.answer import USUAL
 
 _COLOURS = ("#8b94a3", "#1652a3")
 

@@ -16,7 +16,8 @@ from collections.abc import Callable
 
 from ..cost.machines.units import bytes_text, seconds_text
 from ..cost.step_time.time import time_of
-from ..cost.workload.scenario import Options, at_plan_sizes
+from ..cost.workload.options import Options
+from ..cost.workload.scenario import at_plan_sizes
 from ..engine.api.stages import Plan, Program
 from ..engine.errors import MeshlabError, closest, listed, shown
 from ..engine.specs.layout import Layout

@@ -55,7 +55,7 @@ def _rows(plan: Plan, known: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("mesh", devices if not plan.mesh.shape else f"{mesh}, {devices}"),
         ("layout", str(plan.layout) or "nothing is sharded"),
-        *work.rows(plan),
+        *work.rows(plan.work, plan.whole_from),
         *_time(plan),
         ("peak memory per device", _peak(known["donated"])),
         ("sent per device", f"{bytes_text(plan.wire_bytes)} a step"),

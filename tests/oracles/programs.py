@@ -17,7 +17,8 @@ from meshlab.cost.machines.hardware import Figure, Torus, hardware
 from meshlab.cost.machines.placement import place_mesh
 from meshlab.cost.step_time.flops import matmul_of
 from meshlab.cost.step_time.time import time_of
-from meshlab.cost.workload.scenario import Options, Scenario
+from meshlab.cost.workload.options import Options
+from meshlab.cost.workload.scenario import Scenario
 from meshlab.engine.planning.shared_steps import counted
 from meshlab.engine.planning.steps import Compute
 from meshlab.models.basic import mlp

@@ -10,7 +10,7 @@ import pytest
 
 from meshlab.auto.objective import OBJECTIVES
 from meshlab.auto.proof import Proof
-from meshlab.cost.workload.scenario import Options
+from meshlab.cost.workload.options import Options
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state import searches
 from meshlab.widgets.state.costing import Costing

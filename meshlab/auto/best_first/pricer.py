@@ -17,7 +17,8 @@ import functools
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.schedule import spend
 from ...cost.step_time.time import Time, time_of
-from ...cost.workload.scenario import Options, Scenario, at_plan_sizes
+from ...cost.workload.options import Options
+from ...cost.workload.scenario import Scenario, at_plan_sizes
 from ...engine.api.stages import Plan, Program
 from ...engine.errors import LayoutError
 from ...engine.planning.steps import Move

@@ -11,14 +11,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...cost.workload.scenario import Options
+from ...cost.workload.options import USUAL, Options
 from ...engine.api.stages import Plan, Program
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .constraints import NONE, Constraints
 from .stopping import NEVER, Watch
-
-USUAL = Options()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,7 +40,8 @@ from ..machines.hardware import HardwareError
 from ..machines.meshes import machine_of
 from ..workload.attention import STORED, Scores, as_run, fusable
 from ..workload.dataflow import local_shapes
-from ..workload.scenario import Options, Scenario
+from ..workload.options import Options
+from ..workload.scenario import Scenario
 from .assign_buffers import Assignment, Numbers, aligned, assign_buffers
 from .backends import BACKENDS, Backend, tiled_bytes
 from .build import build_graph

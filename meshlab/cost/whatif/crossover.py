@@ -22,7 +22,8 @@ from ..machines.accuracy import time_factor
 from ..machines.hardware import HardwareError
 from ..machines.meshes import check_plan, machine_of
 from ..step_time.time import FIGURES, time_of
-from ..workload.scenario import Options, Scenario, together
+from ..workload.options import Options
+from ..workload.scenario import Scenario, together
 from .sweep import check_payloads
 
 # The number of samples, and of bisections: down to neighbouring floats.

@@ -33,8 +33,9 @@ from ..machines.units import seconds_text, share_text
 from ..peak_memory.memory import Memory, memory_of
 from ..step_time.schedule import links_of
 from ..step_time.time import FIGURES, Time, time_of
+from ..workload.options import Options
 from ..workload.per_shard_payloads import follows
-from ..workload.scenario import Options, Scenario, together
+from ..workload.scenario import Scenario, together
 from .variations import ON, values_of
 
 Values = Mapping[str, tuple[Any, ...]]

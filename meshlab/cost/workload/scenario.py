@@ -20,84 +20,24 @@ import numpy as np
 
 from ...engine.code.loops import carried
 from ...engine.code.operations import Operation, item_bytes, walk
-from ...engine.errors import closest, listed, shown
 from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute
 from ...engine.plans.data import Plan
 from ...engine.programs.data import Program, analysis
 from ...engine.specs.spec import Axes, Spec
 from ..machines.collective_time import Rate, rate
-from ..machines.hardware import Hardware, HardwareError
+from ..machines.hardware import Hardware
 from ..machines.meshes import machine_of
 from ..machines.placement import Placement
 from ..machines.xla_substitutes import most_summed
-from .attention import ATTENTION, CAUSAL, DEFAULT, STORED, Scores, as_run, fusable, supposed
+from .attention import CAUSAL, STORED, Scores, as_run, fusable, supposed
 from .causal_masks import unmasked
 from .dataflow import local_shapes
+from .options import USUAL, Options
 
 # A number, or an array of numbers: one for each point.
 Numbers = Any
 T = TypeVar("T")
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """Assumptions about a run that a plan does not fix.
-
-    Attributes:
-        attention: "stored", the scores are in memory, as the program has it; "flash", a fused kernel computes them tile
-            by tile; "causal", so too, without the tiles that a causal mask hides, on the device that has most of them
-            where positions are split; "default", as users of the machine run it: "stored" on CPUs, elsewhere "causal"
-            where the program has such a mask, and "flash" where not.
-        balanced: whether positions that are split lie so that a causal mask hides as much on each device.
-        prefetch: whether a loop gathers the stored weights of the next iteration ahead, and reduces gradients during
-            the next iteration, as PyTorch's FSDP does. The weights of the first iteration and the sums of the last stay
-            exposed.
-        book: whether collectives cost what the scaling book has: without (n-1)/n, and without substitutes of a
-            compiler.
-    """
-
-    attention: str = DEFAULT
-    prefetch: bool = False
-    balanced: bool = False
-    book: bool = False
-
-    def __post_init__(self):
-        if not isinstance(self.attention, str) or self.attention not in ATTENTION:
-            raise HardwareError(
-                f"There is no attention {shown(self.attention)}.{closest(self.attention, ATTENTION)} There are"
-                f" {listed(ATTENTION)}."
-            )
-        unclear = [name for name in ("prefetch", "balanced", "book") if not isinstance(getattr(self, name), bool)]
-        if unclear:
-            raise HardwareError(f"{listed(unclear)} must be True or False, not {shown(getattr(self, unclear[0]))}.")
-
-    @classmethod
-    def read(cls, what: str, given: Any) -> Options:
-        """Returns the options of a dict, or of None.
-
-        Raises:
-            HardwareError: it is no dict of options, or as of `given`.
-        """
-        if not isinstance(given, Mapping | None) or not all(isinstance(name, str) for name in given or ()):
-            raise HardwareError(
-                f'{what}() was given options={shown(given)}; they are a dict: options={{"attention": "flash"}}.'
-            )
-        return cls().given(**(given or {}))
-
-    def given(self, **options: Any) -> Options:
-        """Returns the same options with some changed.
-
-        Raises:
-            HardwareError: there is no such option, or its value is invalid; the nearest names are listed.
-        """
-        known = [field.name for field in dataclasses.fields(Options)]
-        unknown = [name for name in options if name not in known]
-        if unknown:
-            raise HardwareError(
-                f"There is no option {listed(unknown)}.{closest(unknown[0], known)} There are {listed(known)}."
-            )
-        return dataclasses.replace(self, **options)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -119,7 +59,7 @@ class Scenario:
     grid: Mapping[str, Numbers]
     placements: tuple[Placement, ...]
     which: np.ndarray | None = None
-    options: Options = Options()
+    options: Options = USUAL
     blocks: dict[Any, Any] = dataclasses.field(default_factory=dict, repr=False)
     _known: dict[Any, Any] = dataclasses.field(default_factory=dict)
 
@@ -351,7 +291,7 @@ def _stacked(rates: Sequence[Rate], which: np.ndarray) -> Rate:
     return Rate(latency, seconds_per_byte, overlaps)
 
 
-def at_plan_sizes(plan: Plan, options: Options = Options(), *, wanted: str = "plan.time") -> Scenario:
+def at_plan_sizes(plan: Plan, options: Options = USUAL, *, wanted: str = "plan.time") -> Scenario:
     """Returns the scenario of a plan's own sizes, on the machine of its mesh.
 
     Args:

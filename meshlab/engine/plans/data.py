@@ -119,12 +119,12 @@ class Plan:
     @functools.cached_property
     def work(self) -> Work:
         """The part of a step's work that each device does."""
-        return work(self)
+        return work(self.program, self.mesh, self.grid, self.planned.steps)
 
     @functools.cached_property
     def whole_from(self) -> Operation | None:
         """The operation from which on work is whole that was divided before; None where no parallelism is lost."""
-        return whole_from(self)
+        return whole_from(self.program, self.rules, self.mesh, self.grid, self.steps, made=self.work)
 
     @functools.cached_property
     def memory(self) -> Any:

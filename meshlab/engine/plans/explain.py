@@ -171,7 +171,7 @@ def _not_reached(plan: Plan) -> Iterator[str]:
 
 def explain(plan: Plan) -> Explanation:
     """Explains every collective of a plan by its cause."""
-    return Explanation(plan.collectives, work.sentence(plan), warnings(plan))
+    return Explanation(plan.collectives, work.sentence(plan.work, plan.whole_from), warnings(plan))
 
 
 def rows(plan: Plan) -> list[tuple[str, str]]:
@@ -180,7 +180,7 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     lines = [
         ("mesh", str(dataclasses.replace(plan.mesh, on=None))),  # its machine stands with the times
         ("layout", str(plan.layout) or "nothing is sharded"),
-        *work.rows(plan),
+        *work.rows(plan.work, plan.whole_from),
         ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
         ("sent per device", f"{plan.wire_bytes:,.0f} B a step"),
     ]
@@ -229,7 +229,7 @@ def to_json(plan: Plan) -> str:
             "layout": plan.layout.to_dict(),
             "collectives": [_collective_json(c, id(c) in with_remedies) for c in plan.collectives],
             "wire_bytes": plan.wire_bytes,
-            "work": work.to_dict(plan),
+            "work": work.to_dict(plan.work, plan.whole_from),
             "memory": dict(plan.stored.parts),
             "padded": padded_sizes(plan),
         }

@@ -14,19 +14,18 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..code.loops import LOOPS, trip_count
 from ..code.operations import Block, Operation
+from ..planning.legality import LegalRules
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute, Iterated, Move, Nested, Step
 from ..programs.data import Program, analysis
 from ..rules import TRAITS
 from ..rules.matmuls import Multiplies
-from ..specs.spec import Spec, local_shape
-
-if TYPE_CHECKING:
-    from .data import Plan
+from ..specs.mesh import Mesh
+from ..specs.spec import Grid, Spec, local_shape
 
 # Less than this part of a device's work is not looked into.
 _LITTLE = 0.01
@@ -58,42 +57,59 @@ class Work:
         return head if self.is_divided else f"{head}; {self.devices:,} devices would do {_percent(1 / self.devices)}"
 
 
-def work(plan: Plan) -> Work:
-    """Returns the part of a step's work that each device of a plan does; see `Plan.work`."""
-    program = plan.program
+def work(program: Program, mesh: Mesh, grid: Grid, steps: Iterable[Step]) -> Work:
+    """Returns the part of a step's work that each device of a plan does; see `Plan.work`.
+
+    Args:
+        program: the planned program.
+        mesh: of the plan.
+        grid: the mesh axes' sizes.
+        steps: of the plan, repetitions of a repeated stretch listed once.
+    """
     of_program, total = measured(program), _total(program)
     amount = float(
         sum(
-            times * multiply_adds(program, step.operation, (*step.operands, *step.results), plan.grid)
-            for step, times in counted(plan.planned.steps)
+            times * multiply_adds(program, step.operation, (*step.operands, *step.results), grid)
+            for step, times in counted(steps)
             if isinstance(step, Compute) and step.operation in of_program
         )
     )
     unit = "FLOPs" if any(map(multiplies, of_program)) else "elements"
-    return Work(amount, amount / total if total else 1.0, plan.mesh.size, unit)
+    return Work(amount, amount / total if total else 1.0, mesh.size, unit)
 
 
-def whole_from(plan: Plan) -> Operation | None:
-    """Returns the operation from which on work is whole that was divided before; see `Plan.whole_from`."""
-    return None if plan.work.is_divided else _Lost(plan).first()
+def whole_from(
+    program: Program, rules: LegalRules, mesh: Mesh, grid: Grid, steps: Iterable[Step], *, made: Work
+) -> Operation | None:
+    """Returns the operation from which on work is whole that was divided before; see `Plan.whole_from`.
+
+    Args:
+        program: the planned program.
+        rules: the layout as it applies.
+        mesh: of the plan.
+        grid: the mesh axes' sizes.
+        steps: of the plan, those of repetitions each by itself.
+        made: its work.
+    """
+    return None if made.is_divided else _Lost(program, rules, mesh, grid).first(steps, _LITTLE * made.amount)
 
 
-def sentence(plan: Plan) -> str:
+def sentence(made: Work, lost_at: Operation | None) -> str:
     """Says what part of the work each device does and, where parallelism is lost, from which line on work is whole."""
-    lost = f"; whole from {line_of(plan.whole_from)} on" if plan.whole_from else ""
-    return f"Each device does {plan.work}{lost}."
+    lost = f"; whole from {line_of(lost_at)} on" if lost_at else ""
+    return f"Each device does {made}{lost}."
 
 
-def rows(plan: Plan) -> list[tuple[str, str]]:
+def rows(made: Work, lost_at: Operation | None) -> list[tuple[str, str]]:
     """Lists the same for the table of a plan."""
-    lost = [("  whole from", line_of(plan.whole_from))] if plan.whole_from else []
-    return [("work per device", str(plan.work)), *lost]
+    lost = [("  whole from", line_of(lost_at))] if lost_at else []
+    return [("work per device", str(made)), *lost]
 
 
-def to_dict(plan: Plan) -> dict[str, Any]:
+def to_dict(made: Work, lost_at: Operation | None) -> dict[str, Any]:
     """Returns the same as plain data."""
-    made, lost = plan.work, plan.whole_from
-    return {"share": made.share, "devices": made.devices, "unit": made.unit, "whole_from": lost and line_of(lost)}
+    line = line_of(lost_at) if lost_at else None
+    return {"share": made.share, "devices": made.devices, "unit": made.unit, "whole_from": line}
 
 
 def line_of(operation: Operation) -> str:
@@ -160,20 +176,19 @@ def multiply_adds(
 class _Lost:
     """One walk over the steps of a plan: which values are whole over an axis because an operation needed them whole."""
 
-    def __init__(self, plan: Plan):
-        self.plan, self.measured = plan, measured(plan.program)
-        self.axes = [axis for axis, size in plan.mesh.axes.items() if size > 1 and axis not in plan.mesh.serial]
-        self.arguments = {argument.value for argument in plan.program.arguments}
+    def __init__(self, program: Program, rules: LegalRules, mesh: Mesh, grid: Grid):
+        self.program, self.rules, self.grid, self.measured = program, rules, grid, measured(program)
+        self.axes = [axis for axis, size in mesh.devices.axes.items() if size > 1]
+        self.arguments = {argument.value for argument in program.arguments}
         # By axis: the values that are whole since an operation; the gathers of what an operation reads; the work since.
         self.since: dict[str, dict[int, Operation]] = {axis: {} for axis in self.axes}
         self.gathered: dict[str, set[Operation]] = {axis: set() for axis in self.axes}
         self.work: dict[Operation, float] = defaultdict(float)
         self.order: dict[Operation, int] = {}
 
-    def first(self) -> Operation | None:
-        """The first operation since which more than a little work is whole."""
-        self.steps(self.plan.steps, 1)
-        least = _LITTLE * self.plan.work.amount
+    def first(self, steps: Iterable[Step], least: float) -> Operation | None:
+        """Returns the first operation since which more work than the least is whole."""
+        self.steps(steps, 1)
         return next((operation for operation in self.order if self.work[operation] > least), None)
 
     def steps(self, steps: Iterable[Step], times: int):
@@ -189,10 +204,10 @@ class _Lost:
 
     def move(self, step: Move):
         """Notes what is gathered for an operation, but for what is merely stored split, as parameters are."""
-        operation, program = step.cause.operation, self.plan.program
+        operation, program = step.cause.operation, self.program
         if step.via.kind == "all-gather" and step.cause.kind == "operand" and operation is not None:
             is_stored = program.outermost(step.value) in self.arguments
-            computed = self.plan.rules.spec(program.names[step.value]) if is_stored else step.start
+            computed = self.rules.spec(program.names[step.value]) if is_stored else step.start
             for axis in itertools.chain.from_iterable(computed.splits):
                 if axis in step.via.axes and axis in self.gathered:
                     self.gathered[axis].add(operation)
@@ -213,7 +228,7 @@ class _Lost:
                 whole.add(first)
                 since.update(dict.fromkeys(operation.outputs, first))
         if whole and operation in self.measured:
-            amount = multiply_adds(self.plan.program, operation, (*step.operands, *step.results), self.plan.grid)
+            amount = multiply_adds(self.program, operation, (*step.operands, *step.results), self.grid)
             for first in whole:
                 self.work[first] += times * amount
 

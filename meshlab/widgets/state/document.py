@@ -26,7 +26,7 @@ from typing import Any
 
 from ...cost.machines.hardware import Hardware
 from ...cost.machines.placement import ACROSS, INSIDE, AxisPlacement
-from ...cost.workload.scenario import Options
+from ...cost.workload.options import USUAL, Options
 from ...engine.api.stages import Program
 from ...engine.argument_checks import is_whole, mapping, whole_number
 from ...engine.errors import MeshlabError, closest, listed, numbered, shown
@@ -38,7 +38,6 @@ Sizes = tuple[tuple[str, int], ...]
 # The size of an axis in time is a `Serial`.
 MeshSizes = tuple[tuple[str, int | Serial], ...]
 SCHEMA = 3
-USUAL = Options()
 # The keys that a document has, by schema, each of which adds some; and those of its options.
 _KEYS = {1: ("dims", "mesh", "layout"), 2: ("along", "machine", "options"), 3: ("pad", "pins", "renamed", "resized")}
 _OPTIONS = ("attention", "prefetch")

@@ -15,11 +15,12 @@ from typing import Any
 
 from ...cost.machines.hardware import HardwareError
 from ...cost.step_time.time import time_of
+from ...cost.workload.options import USUAL
 from ...cost.workload.scenario import at_plan_sizes
 from ...engine.errors import LayoutError
 from .apply_intent import layout_after
 from .columns import COMPUTE, Column, columns_of
-from .document import USUAL, Document
+from .document import Document
 from .explorer_state import ExplorerState
 from .intents import Intent, Place, Refused
 

@@ -19,10 +19,11 @@ import jax
 from jax.sharding import PartitionSpec
 
 from ...cost.machines.meshes import slice_of
+from ...cost.workload.options import USUAL
 from ...engine.errors import LayoutError
 from ...engine.specs import axis_rules, mesh_tf_string
 from ...engine.specs.serial import Serial
-from ..state.document import USUAL, Document
+from ..state.document import Document
 from ..state.explorer_state import ExplorerState
 
 WIDE = 100

@@ -10,7 +10,7 @@ import meshlab as ml
 from meshlab.auto.best_first.importance import shares
 from meshlab.auto.best_first.pricer import Pricer
 from meshlab.auto.best_first.space import roles_of
-from meshlab.auto.request.answer import USUAL
+from meshlab.cost.workload.options import USUAL
 from meshlab.models.language import moe
 from meshlab.models.parts import training
 from meshlab.models.parts.initial import shapes

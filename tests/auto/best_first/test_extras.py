@@ -10,7 +10,7 @@ from meshlab.auto.best_first.pricer import Pricer
 from meshlab.auto.best_first.roles import Point
 from meshlab.auto.best_first.space import roles_of
 from meshlab.auto.brute_force import priced_layouts
-from meshlab.auto.request.answer import USUAL
+from meshlab.cost.workload.options import USUAL
 from tests.auto.best_first.programs import grown, llama3, mixtral
 
 pytestmark = pytest.mark.share(3, of="file")

@@ -1,0 +1,78 @@
+"""Options: what is assumed about a run and no plan fixes, such as how attention is computed.
+
+Options().given(attention="flash", prefetch=True)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ...engine.errors import closest, listed, shown
+from ..machines.hardware import HardwareError
+from .attention import ATTENTION, DEFAULT
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Assumptions about a run that a plan does not fix.
+
+    Attributes:
+        attention: "stored", the scores are in memory, as the program has it; "flash", a fused kernel computes them tile
+            by tile; "causal", so too, without the tiles that a causal mask hides, on the device that has most of them
+            where positions are split; "default", as users of the machine run it: "stored" on CPUs, elsewhere "causal"
+            where the program has such a mask, and "flash" where not.
+        balanced: whether positions that are split lie so that a causal mask hides as much on each device.
+        prefetch: whether a loop gathers the stored weights of the next iteration ahead, and reduces gradients during
+            the next iteration, as PyTorch's FSDP does. The weights of the first iteration and the sums of the last stay
+            exposed.
+        book: whether collectives cost what the scaling book has: without (n-1)/n, and without substitutes of a
+            compiler.
+    """
+
+    attention: str = DEFAULT
+    prefetch: bool = False
+    balanced: bool = False
+    book: bool = False
+
+    def __post_init__(self):
+        if not isinstance(self.attention, str) or self.attention not in ATTENTION:
+            raise HardwareError(
+                f"There is no attention {shown(self.attention)}.{closest(self.attention, ATTENTION)} There are"
+                f" {listed(ATTENTION)}."
+            )
+        unclear = [name for name in ("prefetch", "balanced", "book") if not isinstance(getattr(self, name), bool)]
+        if unclear:
+            raise HardwareError(f"{listed(unclear)} must be True or False, not {shown(getattr(self, unclear[0]))}.")
+
+    @classmethod
+    def read(cls, what: str, given: Any) -> Options:
+        """Returns the options of a dict, or of None.
+
+        Raises:
+            HardwareError: it is no dict of options, or as of `given`.
+        """
+        if not isinstance(given, Mapping | None) or not all(isinstance(name, str) for name in given or ()):
+            raise HardwareError(
+                f'{what}() was given options={shown(given)}; they are a dict: options={{"attention": "flash"}}.'
+            )
+        return cls().given(**(given or {}))
+
+    def given(self, **options: Any) -> Options:
+        """Returns the same options with some changed.
+
+        Raises:
+            HardwareError: there is no such option, or its value is invalid; the nearest names are listed.
+        """
+        known = [field.name for field in dataclasses.fields(Options)]
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            raise HardwareError(
+                f"There is no option {listed(unknown)}.{closest(unknown[0], known)} There are {listed(known)}."
+            )
+        return dataclasses.replace(self, **options)
+
+
+# What is assumed where nothing is said.
+USUAL = Options()
