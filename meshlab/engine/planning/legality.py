@@ -15,13 +15,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..code.operations import Operation, Scope
 from ..errors import MeshlabError, shown, some
-from ..programs.axis_conflicts import Conflicts, Scans
+from ..programs.axis_conflicts import Conflicts
 from ..programs.data import Program
 from ..programs.scoped import scoped as as_scoped
 from ..specs.layout import Layout, LayoutLike
@@ -29,10 +28,10 @@ from ..specs.mesh import Mesh
 from ..specs.scopes import matches, path
 from ..specs.serial import Serial
 from ..specs.spec import Axes, Padded, Spec
-from .micro_batches import in_time
 from .named_rules import AxesByDim, as_written, matched_places, matched_scopes, named_rules
 from .operation_specs import fitting
 from .refusal import Refusal, refuse
+from .scan_legality import scanned_problems
 from .scope_legality import Meeting, ScopedRules, judged
 from .serial_legality import serial_problems, serial_storage, whole_problems
 from .uneven import in_parts, uneven
@@ -152,7 +151,7 @@ def examine(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
         problems += _size_problems(program, mesh, rules, f"In `{glob}`: ", pad)
     everywhere = judged(program, compute, scoped)
     for rules, meeting in everywhere:
-        problems += [*_conflicts(rules, meeting.conflicts), *_scanned(program, mesh, rules, meeting.scans)]
+        problems += [*_conflicts(rules, meeting.conflicts), *scanned_problems(program, mesh, rules, meeting.scans)]
     problems += _stored_sizes(program, mesh, matched, pad)
     for place, place_rules, _ in _different_storage(program, matched):
         problems += _storage_problems(program, compute, place, place_rules)
@@ -272,7 +271,7 @@ def refusals(
 def _moved_problems(program: Program, mesh: Mesh, moved: AxesByDim, scoped: ScopedRules, dim: str) -> Iterable[Refusal]:
     """Yields the problems of a dim that was moved, in all scopes."""
     for rules, meeting in judged(program, moved, scoped):
-        yield from _scanned(program, mesh, {dim: rules[dim]}, meeting.scans)
+        yield from scanned_problems(program, mesh, {dim: rules[dim]}, meeting.scans)
         yield from _conflicts(rules, meeting.conflicts, about=dim)
         yield from serial_problems(mesh, {dim: rules[dim]}, {})
         yield from (problem for _, problem in whole_problems(program, mesh, {dim: rules[dim]}, meeting.scopes))
@@ -328,31 +327,6 @@ def _stored_sizes(
                 places.setdefault((dim, axes), []).append(place)
     for (dim, axes), there in places.items():
         yield from _size_problems(program, mesh, {dim: axes}, f"At {some(there, 2)}: ", pad)
-
-
-def _scanned(program: Program, mesh: Mesh, rules: AxesByDim, scans: Scans) -> list[Refusal]:
-    return [
-        Refusal(
-            "pipeline",
-            f"`{dim}` is the dim of a scan, whose iterations are sequential: "
-            + ("each reads a part that few devices hold." if serial else "sharding it needs a pipeline schedule."),
-            serial or _stored_instead(program, dim, axes[0]),
-            scan.source,
-        )
-        for dim, axes in rules.items()
-        if axes and (scan := scans.get(dim))
-        for serial in (in_time(program, mesh, dim, axes, scan),)
-    ]
-
-
-def _stored_instead(program: Program, dim: str, axis: str) -> str:
-    """Writes the rule for a dim that may only be stored sharded: where it is stored first, and its like."""
-    places = [place for place in program.places if dim in program.place_dims[place]]
-    if not places:
-        return ""
-    alike = [place for place in places if place.split("/")[0] == places[0].split("/")[0]]
-    glob = os.path.commonpath(alike) + "/*" if len(alike) > 1 else places[0]
-    return f'To store it sharded, write {{"{glob}": {{"{dim}": "{axis}"}}}}.'
 
 
 def _conflicts(rules: AxesByDim, conflicts: Conflicts, about: str | None = None) -> list[Refusal]:

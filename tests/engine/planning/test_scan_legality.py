@@ -33,7 +33,7 @@ def test_the_refusal_names_the_micro_batches_and_the_axis_in_time_which_is_right
         traced(by_reshape).plan(ml.mesh(data=2), "batch:data")
     (problem,) = raised.value.problems
     assert "pipeline" not in problem.text
-    assert problem.fix.startswith("The scan runs 4 micro-batches, which `reshape` at test_micro_batches.py:")
+    assert problem.fix.startswith("The scan runs 4 micro-batches, which `reshape` at test_scan_legality.py:")
     written = problem.fix[problem.fix.index("program.plan(") : -1]
     plan = eval(written, {"ml": ml, "program": traced(without_loop)})
     assert plan.mesh.serial["micro"].size == 4
