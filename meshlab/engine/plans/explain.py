@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -23,6 +24,7 @@ from . import work
 from .collectives import Collective, wire_bytes_by_axis
 from .data import Plan
 from .remedies import Change, Remedy, sentence
+from .unused_rules import without_effect
 
 # So many different remedies are tried for one text: for each the program is planned, and its peak and time predicted.
 _TRIED = 5
@@ -37,8 +39,8 @@ class Explanation:
         rows: the collectives, in the order of the steps.
         work: what part of the work each device does and, where parallelism is lost, from which line on it is whole.
         warnings: arguments that may be carried and are not, operations that run unsharded because no rule knows them,
-            dims that the layout does not reach, dims that are padded, and shardings in the function itself, which are
-            ignored.
+            dims that the layout does not reach, rules at tags that have no effect, dims that are padded, and shardings
+            in the function itself, which are ignored.
     """
 
     rows: tuple[Collective, ...]
@@ -100,7 +102,8 @@ def _text(c: Collective, with_remedies: bool) -> str:
 def warnings(plan: Plan) -> tuple[str, ...]:
     """Warns of all that a plan's user should know: see `Explanation.warnings`."""
     uncertain = (f"⚠ {text}" for text in plan.program.uncertain)
-    return (*uncertain, *_without_rules(plan), *_not_reached(plan), *_ignored(plan), *_padded(plan))
+    said = (_without_rules, _not_reached, without_effect, _ignored, _padded)
+    return (*uncertain, *itertools.chain.from_iterable(each(plan) for each in said))
 
 
 def _ignored(plan: Plan) -> Iterator[str]:

@@ -1,0 +1,65 @@
+"""Finds the rules at tags that have no effect: the value is never stored as they say.
+
+    residual: seq:tp      made as [·, ·, tp], and all that reads it wants [·, ·, tp]
+
+The move to [·, tp, ·] is dead then, and `planning/dead_moves.py` has taken it out of the plan: nothing would be gained
+by it. But whoever wrote the rule meant something by it, and must hear of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import some
+from ..planning.shared_steps import each_once
+from ..planning.step_keys import Key, entering, makes
+from ..planning.steps import Iterated, Nested
+from ..specs.serial import without
+from ..specs.spec import Spec
+from .data import Plan
+
+
+def without_effect(plan: Plan) -> Iterator[str]:
+    """Warns of each tag with a rule of its own at whose line no value is stored so."""
+    stored = _stored(plan)
+    known = {value for value, _ in stored}
+    program = plan.program
+    for tag, operations in program.marks.items():
+        if tag not in plan.rules.storage:
+            continue
+        kept: dict[str, bool] = {}
+        wanted: dict[str, Spec] = {}
+        for operation in operations:
+            value = operation.outputs[0]
+            names, original = program.names[value], program.original_of.get(value, value)
+            spec = plan.rules.spec(names, tag)
+            # A rule that says no more than those of computing may be followed anywhere.
+            if original in known and spec != plan.rules.spec(names):
+                line = str(operation.source or "an unknown line")
+                wanted[line] = _among_devices(plan, spec)
+                kept[line] = kept.get(line, False) or (original, wanted[line]) in stored
+        if lines := [line for line, is_kept in kept.items() if not is_kept]:
+            yield (
+                f"⚠ The rule at `{tag}` has no effect at {some(lines, 3)}: nothing reads the value there as"
+                f" {wanted[lines[0]]}, so that it is not moved to be stored so."
+            )
+
+
+def _stored(plan: Plan) -> set[Key]:
+    """Returns each value, by its original's number, with each spec that devices hold it in."""
+    program = plan.program
+    found = {(program.original_of.get(v, v), spec) for v, spec in plan.argument_specs.items()}
+    for step, *_ in each_once(plan.planned.steps):
+        found.update(makes(step, program.original_of))
+        if isinstance(step, Nested):
+            for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
+                found.update(entering(block, inside, program.original_of))
+        if isinstance(step, Iterated):
+            found.update((result.value, result.inside) for result in step.results)
+    return {(value, _among_devices(plan, spec)) for value, spec in found}
+
+
+def _among_devices(plan: Plan, spec: Spec) -> Spec:
+    for axis in plan.mesh.serial:
+        spec = without(spec, axis)
+    return spec
