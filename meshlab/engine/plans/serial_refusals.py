@@ -37,7 +37,8 @@ class Refusals:
         self.program, self.axis, self.rules, self.made_by = program, axis, rules, made_by
         by_scopes: dict[tuple[str, ...], list[str]] = {}
         for dim, globs in rules.on(axis).items():
-            by_scopes.setdefault(globs, []).append(dim)
+            if dim in program.dims:  # no merged axis, which follows its first dim
+                by_scopes.setdefault(globs, []).append(dim)
         dims = (listed(dims) + (f" in {listed(globs)}" if globs else "") for globs, dims in by_scopes.items())
         self.off = f"Take {' and '.join(dims)} off `{axis}`"
 
