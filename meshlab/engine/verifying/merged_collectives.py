@@ -9,13 +9,17 @@ those that are there: the same kind over the same axes, of an operand of the sam
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 
 from ..plans.collectives import Collective
 from .hlo import HloCollective
 
-# Kind, axes, dtype, and the sizes of the operand's axes: in ascending order, for compilers turn and reshape arrays.
+# What XLA may cut into one operand for each device.
+_CUT = "all-to-all"
+# Kind, axes, dtype, and the sizes of the operand's axes: in ascending order, for compilers turn and reshape arrays. Of
+# an all-to-all it is the number of its elements.
 Like = tuple[str, tuple[str, ...], str, tuple[int, ...]]
 
 
@@ -27,7 +31,7 @@ class Merged:
         kind: all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute.
         axes: the mesh axes, in the mesh's order.
         dtype: of the operand, as it is executed.
-        shape: the sizes of the operand's axes on one device, in ascending order.
+        shape: the sizes of the operand's axes on one device, in ascending order; of an all-to-all its elements.
         predicted: executions, as planned.
         compiled: executions in the compiled program.
         payload_bytes: of one execution, on one device.
@@ -74,14 +78,15 @@ def merged(
     expected: Counter[Like] = Counter()
     planned_alike: dict[Like, list[Collective]] = {}
     for c in planned:
-        like = c.kind, tuple(sorted(c.axes, key=order.__getitem__)), executed(c.dtype), _sizes(c.shape)
+        like = c.kind, tuple(sorted(c.axes, key=order.__getitem__)), executed(c.dtype), _sizes(c.kind, c.shape)
         expected[like] += c.times
         planned_alike.setdefault(like, []).append(c)
     there: Counter[Like] = Counter()
     payload: dict[Like, int] = {}
     for c in compiled:
-        for shape, size in zip(c.shapes, c.operands, strict=True):
-            like = c.kind, c.axes or ("?",), c.dtype, _sizes(shape)
+        pieces = [((shape,), size) for shape, size in zip(c.shapes, c.operands, strict=True)]
+        for shapes, size in [(c.shapes, c.payload_bytes)] if c.kind == _CUT else pieces:
+            like = c.kind, c.axes or ("?",), c.dtype, _sizes(c.kind, *shapes)
             if c.axes != () and size and c.times:
                 there[like] += c.times
                 payload[like] = size
@@ -94,7 +99,10 @@ def merged(
     )
 
 
-def _sizes(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _sizes(kind: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    if kind == _CUT:
+        return (sum(map(math.prod, shapes)),)
+    (shape,) = shapes
     return tuple(sorted(size for size in shape if size != 1))
 
 

@@ -80,6 +80,16 @@ def test_a_sample_of_loops_scopes_padding_and_time_together(name):
     jax.clear_caches()
 
 
+def test_what_is_merged_is_told_beside_an_all_to_all():
+    """XLA cuts the operand of an all-to-all, and takes equal gathers in two scopes for one."""
+    layout = {"points": "x", "@white": {"points": "x"}, "@fit": {"batch": "x", "points": None}}
+    plan = LOOPS["whitened"].trace().plan(ml.mesh(x=2), layout)
+    report = plan.check(*LOOPS["whitened"].data(0))
+    assert report.ok, report
+    assert "all-to-all" in {c.kind for c in plan.collectives}
+    assert [(one.kind, one.predicted, one.compiled) for one in report.merged] == [("all-gather", 5, 4)]
+
+
 def test_all_kinds_of_meshes_come_in_turn():
     program = LOOPS["ring_cache"].trace()
     drawn = list(draw_in_turn(program, seed=2, count=24))
