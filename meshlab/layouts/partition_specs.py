@@ -138,9 +138,8 @@ def _stored(request: Request, place: str, spec: Any) -> Stored:
         dim = program.dim_of(name)
         if name and dim and dim not in stored:
             stored[dim] = own
-            most = program.majors[name][1] if name in program.majors else program.dims[dim]
-            if own and (fitting(own, most, request.mesh.axes) != own or program.dims[dim] % request.count(own)):
-                request.problems.append(uneven(f"{where}`{name}`", most, own, request.mesh))
+            if own and shape[axis] % request.count(own):
+                request.problems.append(uneven(f"{where}`{name}`", shape[axis], own, request.mesh))
         elif own and shape[axis] == 1:
             called = _given(program, place, axis) or f"axis {axis}"
             request.problems.append(uneven(f"{where}`{called}`", 1, own, request.mesh))
@@ -222,6 +221,7 @@ def _computed(request: Request, stored: Mapping[str, Stored]) -> dict[str, Axes]
     for dim, axes in agreed.items():
         taken = {axis for other in beside[dim] for axis in computed.get(other, ())}
         free = tuple(itertools.takewhile(lambda axis, taken=taken: axis not in taken, axes))
+        free = fitting(free, request.program.dims[dim], request.mesh.axes)
         computed |= {dim: free} if free and dim not in scans else {}
     return computed
 

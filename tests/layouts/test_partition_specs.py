@@ -208,8 +208,14 @@ def test_an_axis_without_a_name_of_the_users_is_not_sharded() -> None:
     mesh = ml.mesh(data=4, model=2)
     specs = P(None, None), P(None), P("data", None)
     assert traced.plan(mesh, read(specs, traced, mesh)).partition_specs[0] == specs
-    with pytest.raises(ml.LayoutError, match=r"At `z`: `heads\*head` has size 4, which 8 \(`data`\+`model`\) does not"):
-        read((P(), P(), P(("data", "model"))), traced, mesh)
+    # Where it is only stored, by all of its size.
+    specs = P(None, None), P(None), P(("data", "model"), None)
+    assert traced.plan(mesh, read(specs, traced, mesh)).partition_specs[0] == specs
+    wide = ml.mesh(data=4, model=4)
+    with pytest.raises(
+        ml.LayoutError, match=r"At `z`: `heads\*head` has size 8, which 16 \(`data`\+`model`\) does not"
+    ):
+        read((P(), P(), P(("data", "model"))), traced, wide)
 
 
 def test_the_parts_of_a_dim_are_split_by_the_first() -> None:
@@ -241,3 +247,13 @@ def test_an_axis_of_size_one_is_called_by_its_name_and_refused_for_its_size() ->
     unnamed = ml.trace(lambda k: k * 2.0, key)
     with pytest.raises(ml.LayoutError, match=r"At `k`: `axis 0` has size 1, which 8"):
         read((P("model"),), unnamed, ml.mesh(model=8))
+
+
+def test_a_merged_axis_is_stored_by_all_of_its_size() -> None:
+    """GPT-2 XL: 25 heads of 64, over 32 devices."""
+    weight, x = (jax.ShapeDtypeStruct(shape, "float32") for shape in ((1600, 1600), (32, 1600)))
+    named = ml.named(weight, "embed (heads=25 head)"), ml.named(x, "batch (heads=25 head)")
+    traced, mesh = ml.trace(lambda w, x: x @ w.T, *named), ml.mesh(data=32)
+    layout = read((P(None, "data"), P("data")), traced, mesh)
+    assert str(layout) == "batch:data · w: heads:data"
+    assert traced.plan(mesh, layout).partition_specs[0] == (P(None, "data"), P("data", None))

@@ -3,7 +3,7 @@
 1. Every dim, mesh axis, place and scope that a layout names exists (`named_rules.py`).
 2. A mesh axis splits at most one dim of any one operation, and of any one value where it is stored. An operation is
    judged under the rules of its scope, storage under the rules without one.
-3. The product of the axes that split a dim divides its size.
+3. The product of the axes that split a dim divides its size; of a merged axis that is only stored, the axis's size.
 4. The dim of a scan is computed step by step: sharding it needs a pipeline schedule.
 
 All problems of a layout are found and raised at once. The same tests answer for every dim and mesh axis whether the dim
@@ -16,10 +16,11 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ..code.operations import Operation, Scope
-from ..errors import MeshlabError, shown, some
+from ..errors import MeshlabError, shown
 from ..programs.axis_conflicts import Conflicts
 from ..programs.data import Program
 from ..programs.scoped import scoped as as_scoped
@@ -34,7 +35,7 @@ from .refusal import Refusal, refuse
 from .scan_legality import scanned_problems
 from .scope_legality import Meeting, ScopedRules, judged
 from .serial_legality import serial_problems, serial_storage, whole_problems
-from .uneven import in_parts, uneven
+from .size_legality import merged_sizes, size_problems, stored_by_dim, stored_problems
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,13 +147,13 @@ def examine(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
     compute, problems = named_rules(program, mesh, layout)
     scoped = matched_scopes(program, mesh, layout, problems)
     matched = matched_places(program, mesh, layout, problems)
-    problems += _size_problems(program, mesh, compute, "", pad)
+    problems += size_problems(program, mesh, compute, "", pad)
     for glob, rules in scoped:
-        problems += _size_problems(program, mesh, rules, f"In `{glob}`: ", pad)
+        problems += size_problems(program, mesh, rules, f"In `{glob}`: ", pad)
     everywhere = judged(program, compute, scoped)
     for rules, meeting in everywhere:
         problems += [*_conflicts(rules, meeting.conflicts), *scanned_problems(program, mesh, rules, meeting.scans)]
-    problems += _stored_sizes(program, mesh, matched, pad)
+    problems += stored_problems(program, mesh, matched, pad)
     for place, place_rules, _ in _different_storage(program, matched):
         problems += _storage_problems(program, compute, place, place_rules)
     written = as_written(program, layout, matched) if mesh.serial else {}
@@ -182,13 +183,15 @@ def _legal_rules(
 ) -> LegalRules:
     """Returns the rules of a layout without problems: those of dims, by scope and place, without axes of size 1."""
 
-    def real(rules: AxesByDim) -> dict[str, Axes]:
+    def real(rules: AxesByDim, most: Mapping[str, int] = MappingProxyType({})) -> dict[str, Axes]:
         split = {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
         majors = program.majors.items()
-        return split | {n: fitting(split[d], most, mesh.axes) for n, (d, most) in majors if d in split}
+        return split | {n: fitting(split[d], most.get(n, limit), mesh.axes) for n, (d, limit) in majors if d in split}
 
-    padded = _padding(program, mesh, (*(rules for rules, _ in everywhere), *matched.values())) if pad else {}
-    stored = {key: real(rules) for key, rules in {id(rules): rules for rules in matched.values()}.items()}
+    sizes = merged_sizes(program)
+    uneven_places = [stored_by_dim(program, mesh, place, rules) for place, rules in matched.items()] if pad else []
+    padded = _padding(program, mesh, (*(rules for rules, _ in everywhere), *uneven_places)) if pad else {}
+    stored = {key: real(rules, sizes) for key, rules in {id(rules): rules for rules in matched.values()}.items()}
     storage: Mapping[str, AxesByDim] = {place: stored[id(rules)] for place, rules in matched.items()}
     different = [(real(rules), meeting.scopes) for rules, meeting in everywhere if rules != compute]
     by_scope = {scope: rules for rules, those in different for scope in those}
@@ -260,7 +263,7 @@ def refusals(
         for axis in mesh.axes:
             moved = compute | {dim: (axis,)}
             reasons = [
-                *_size_problems(program, mesh, {dim: (axis,)}, "", pad or None),
+                *size_problems(program, mesh, {dim: (axis,)}, "", pad or None),
                 *_moved_problems(program, mesh, moved, scoped, dim),
                 *(p for place, rules in places for p in _storage_problems(program, moved, place, rules)),
             ]
@@ -298,35 +301,6 @@ def _different_storage(
         names = program.place_dims[place]
         different.setdefault((id(rules), names), (place, rules, names))
     return list(different.values())
-
-
-def _size_problems(
-    program: Program, mesh: Mesh, rules: AxesByDim, where: str, pad: bool | None = None
-) -> list[Refusal]:
-    """Returns the problems of dims that their axes do not divide, but for those that padding mends."""
-    problems = []
-    for dim, axes in rules.items():
-        size, count = program.dims[dim], math.prod(mesh.axes[a] for a in axes)
-        if size == 0 and count > 1:
-            text = f"{where}`{dim}` has size 0: there is nothing to shard."
-            problems.append(Refusal("not_divisible", text, "Leave it replicated."))
-        elif size % count and not pad:
-            instead = "" if pad is None else "; or plan with pad=True"
-            problems.append(uneven(f"{where}`{dim}`", size, axes, mesh, instead + in_parts(program, dim, axes, mesh)))
-    return problems
-
-
-def _stored_sizes(
-    program: Program, mesh: Mesh, matched: Mapping[str, AxesByDim], pad: bool | None
-) -> Iterable[Refusal]:
-    """Yields the problems of the sizes of dims where they are stored: one for all places that store a dim alike."""
-    places: dict[tuple[str, Axes], list[str]] = {}
-    for place, rules in matched.items():
-        for dim, axes in rules.items():
-            if dim in program.place_dims[place]:
-                places.setdefault((dim, axes), []).append(place)
-    for (dim, axes), there in places.items():
-        yield from _size_problems(program, mesh, {dim: axes}, f"At {some(there, 2)}: ", pad)
 
 
 def _conflicts(rules: AxesByDim, conflicts: Conflicts, about: str | None = None) -> list[Refusal]:
