@@ -28,7 +28,7 @@ from .request import Request
 Dims = str | Dim | Sequence[str | Dim]
 
 # Names in the zoo, those that are taken first in front. `group` is the query heads of a head of keys and values.
-_WIDE = ("hidden", "hidden[0-9]", "hidden_[0-9]", "hidden_odd", "hidden_even", "filters[0-9]", "inner", "mixing")
+_WIDE = ("hidden", "hidden?", "hidden_?", "hidden_odd", "hidden_even", "filters?", "inner", "mixing")
 TENSOR = ("heads", "ffn", "d_ff", "vocab", "group", *_WIDE)
 SEQUENCE = ("seq", "source", "length", "blocks", "rows")
 EXPERTS = ("experts", "expert")
