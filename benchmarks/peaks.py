@@ -26,6 +26,7 @@ import numpy as np
 
 import meshlab as ml
 from benchmarks.compilers import read
+from benchmarks.looped import looped
 from benchmarks.pages import Section
 from benchmarks.scatter import Series, scatter
 from benchmarks.subjects import Subject, subjects
@@ -36,8 +37,9 @@ SECTION = Section("peaks")
 MACHINES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v7x:2x2x1", "h100:1x1x8")
 # Slices of twice as many devices, on which the TPU compiler sums gradients whole (`cost/machines/xla_substitutes.py`).
 WHOLE = ("v5e:4x4", "v5p:2x2x4", "v6e:4x4")
-# A slice on which the arguments that the next call gets anew may be overwritten.
-DONATED = "v5e:2x4, donated"
+# Slices on which the arguments that the next call gets anew may be overwritten, and for which loops are compiled.
+SLICES = ("v5e:2x4", "h100:1x1x8")
+DONATED = tuple(f"{machine}, donated" for machine in SLICES)
 LAYOUTS = 4
 NAMES = ("data parallel", "FSDP", "tensor parallel", "FSDP and tensor parallel", "expert parallel", "split images")
 # What is promised of the median.
@@ -52,7 +54,7 @@ class Peak:
     Attributes:
         program: its name.
         layout: its name.
-        machine: without the slice of eight devices; with any other, and where arguments are donated.
+        machine: without the slice of eight devices; with any other, and ", donated" where arguments are.
         compiled: the compiler's peak, in bytes.
         predicted: ours, in bytes.
     """
@@ -74,9 +76,13 @@ def compared() -> tuple[Subject, ...]:
     return tuple(subject for subject in subjects(large=True) if subject.name != "llama_adamw")
 
 
-def cases(machines: Iterable[str] = MACHINES) -> Iterator[tuple[Subject, str, str]]:
+def cases() -> Iterator[tuple[Subject, str, str]]:
     """Every program under its layouts for each machine, donated too; under FSDP where gradients are summed whole."""
-    for machine in (*machines, DONATED):
+    for machine in (*SLICES, *DONATED):
+        for subject in looped():
+            for name in subject.layouts:
+                yield subject, name, machine
+    for machine in (*MACHINES, *DONATED):
         for subject in compared():
             for name in [name for name in NAMES if name in subject.layouts][:LAYOUTS]:
                 yield subject, name, machine
@@ -97,12 +103,12 @@ def plan_of(subject: Subject, name: str, machine: str) -> ml.Plan:
 def predicted(subject: Subject, name: str, machine: str) -> int:
     """The bytes that a device is predicted to hold at the worst moment."""
     memory = plan_of(subject, name, machine).memory.given("stored")
-    return (memory.donated if machine == DONATED else memory).peak_bytes
+    return (memory.donated if machine in DONATED else memory).peak_bytes
 
 
 def compile_case(subject: Subject, name: str, machine: str) -> dict[str, Any]:
     """Compiles a case; returns its line of the journal."""
-    compiled = ml.compile_for(plan_of(subject, name, machine), donate=machine == DONATED)
+    compiled = ml.compile_for(plan_of(subject, name, machine), donate=machine in DONATED)
     memory, versions = dataclasses.asdict(compiled.memory), dict(compiled.versions)
     return {"program": subject.name, "layout": name, "machine": machine, "memory": memory, "versions": versions}
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .backends import Backend
 from .liveness import LiveBuffer, Liveness
 from .pack_heap import packed
 
@@ -47,22 +48,26 @@ class Assignment:
     ends: np.ndarray
     aliases: np.ndarray
 
-    def heap_size(self, nbytes: Callable[[LiveBuffer], int], alignment: int) -> int:
-        """Returns the bytes of the heap, gaps included; where they are more than 64 bits count, without gaps.
+    def nbytes(self, nbytes: Callable[[LiveBuffer], int], backend: Backend) -> int:
+        """Returns the bytes of outputs and heap together; arguments as in `heap_size`."""
+        return sum(map(nbytes, self.outputs)) + self.heap_size(nbytes, backend)
+
+    def heap_size(self, nbytes: Callable[[LiveBuffer], int], backend: Backend) -> int:
+        """Returns the bytes of the heap, with its gaps if they count; where they are more than 64 bits count, without.
 
         Args:
             nbytes: the bytes of a buffer.
-            alignment: offsets are multiples of as many bytes.
+            backend: the compiler.
         """
-        given = [nbytes(buffer) for buffer in self.heap]
-        if sum(given) > np.iinfo(np.int64).max // 2:
-            return int(np.max(self.heap_bytes(nbytes)))
+        alignment, given = backend.alignment, [nbytes(buffer) for buffer in self.heap]
+        if not backend.fragmentation or sum(given) > np.iinfo(np.int64).max // 2:
+            return round(float(np.max(self.heap_bytes(lambda each: aligned(nbytes(each), alignment)), initial=0.0)))
         sizes = np.array(given, np.int64)
         starts = np.array([buffer.start for buffer in self.heap], int)
         ends = np.array([buffer.end + 1 for buffer in self.heap], int)
         ranks = np.empty(len(self.heap), int)
         ranks[sorted(range(len(self.heap)), key=lambda i: self.heap[i].rank)] = np.arange(len(self.heap))
-        return packed(starts, ends, sizes, ranks, self.aliases, alignment=alignment)
+        return int(aligned(packed(starts, ends, sizes, ranks, self.aliases, alignment=alignment), alignment))
 
     def heap_bytes(self, nbytes: Callable[[LiveBuffer], Numbers]) -> Numbers:
         """Returns the bytes in the heap at each point: [points], or [points, …] for sizes that are arrays."""

@@ -31,6 +31,8 @@ class Backend:
         bfloat16_propagation: whether 32-bit floats that only matmuls read, which round them, are stored in 16 bits.
         memory_scheduler: whether steps run in the order with the least peak, and all-reduces in place; else breadth
             first.
+        asynchronous: whether what waits for a collective, and no other waits for, runs behind the last collective.
+        copies_after_order: whether a loop's carry is copied only where a step that runs later reads it.
         fragmentation: whether the gaps between buffers count.
         tuple_tables: whether the tables of addresses of operations with several results count.
 
@@ -49,6 +51,8 @@ class Backend:
     matmul_fusion: bool = False
     bfloat16_propagation: bool = False
     memory_scheduler: bool = False
+    asynchronous: bool = False
+    copies_after_order: bool = False
     fragmentation: bool = True
     tuple_tables: bool = False
 
@@ -61,7 +65,7 @@ class Backend:
 CPU = Backend("cpu", 64, float_normalization=True, library_rewriter=True, layout_assignment=True, tuple_tables=True)
 BACKENDS = {
     "cpu": CPU,
-    "gpu": Backend("gpu", 256, combine_threshold=30 * 2**20),
+    "gpu": Backend("gpu", 256, combine_threshold=30 * 2**20, asynchronous=True, copies_after_order=True),
     "tpu": Backend(
         "tpu",
         512,
@@ -70,6 +74,7 @@ BACKENDS = {
         matmul_fusion=True,
         bfloat16_propagation=True,
         memory_scheduler=True,
+        copies_after_order=True,
         fragmentation=False,
     ),
 }

@@ -114,6 +114,11 @@ class Node:
         self.starts: tuple[int, ...] = ()
         self.literals: tuple[Any, ...] = ()
 
+    @property
+    def is_collective(self) -> bool:
+        """Whether it sends; several all-reduces at once are one node."""
+        return self.kind in ("collective", "several")
+
 
 class Graph:
     """The nodes of one block.

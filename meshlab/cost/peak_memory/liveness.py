@@ -21,11 +21,13 @@ from collections.abc import Sequence
 from ...engine.planning.steps import Step
 from .fuse import Cluster, clustered
 from .graph import Buffer, Graph, Node, depth_first
-from .order import breadth_first, least_memory
+from .order import behind_collectives, breadth_first, least_memory
 
 Clusters = dict[int, Cluster]
 # Kinds with several results, and so a table of their addresses; a loop's has all inputs of an iteration, and a counter.
 _TABLES = frozenset(("several", "opaque", "loop", "branch"))
+# Kinds that write over their first operand.
+_IN_PLACE = frozenset(("carry", "update", "scatter"))
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -108,7 +110,7 @@ class _Walk:
         clusters: Clusters,
         within: dict[int, LiveBuffer | None],
         elsewhere: frozenset[int] = frozenset(),
-        is_iteration: bool = False,
+        carries: int | None = None,
     ) -> dict[int, LiveBuffer | None]:
         """Assigns points to the steps of a block.
 
@@ -117,7 +119,7 @@ class _Walk:
             clusters: of its nodes.
             within: the buffers of its inputs; those of the other nodes are added.
             elsewhere: nodes whose results are written to buffers of the block around.
-            is_iteration: whether it is a loop's body, whose inputs XLA takes in reverse.
+            carries: for a loop's body, whose inputs XLA takes in reverse, how many of them are carried.
 
         Returns:
             The buffer of each node's bytes.
@@ -127,9 +129,9 @@ class _Walk:
         position_of = {number: position for position, number in enumerate(needed)}
         sources = [number for number in needed if graph.nodes[number].kind == "source"]
         others = [number for number in needed if graph.nodes[number].kind != "source"]
-        first = (*(reversed(sources) if is_iteration else sources), *others)
+        first = (*(sources if carries is None else reversed(sources)), *others)
         order = self.order(graph, {number: clusters[number] for number in first}, needed)
-        same, last = _same_bytes(graph, clusters, order)
+        same, last = _same_bytes(graph, clusters, order, frozenset(graph.inputs[: carries or 0]))
         returned = {same[n] for n in graph.outputs if n is not None}
         carried = {same[start] for number in order for start in graph.nodes[number].starts}
         at: dict[int, int] = {}
@@ -150,7 +152,8 @@ class _Walk:
                 within[number] = within.get(same[number])
             elif node.buffer is not None and node.kind != "source" and number not in elsewhere:
                 start = at[node.reads[0]] if node.kind == "part" else point
-                ending = (read for read in cluster.aligned if last[same[read]] == index and same[read] not in returned)
+                over = _overwritten(node, cluster)
+                ending = (read for read in over if last[same[read]] == index and same[read] not in returned)
                 operands = {n: within.get(n) for n in ending if graph.nodes[n].shape == node.shape}
                 rank = (-self.depth, position_of[number])
                 buffer = LiveBuffer(node.buffer, start, point, rank=rank)
@@ -166,7 +169,8 @@ class _Walk:
     def order(self, graph: Graph, clusters: Clusters, needed: Sequence[int]) -> list[int]:
         """Returns the order in which a block runs."""
         if not graph.backend.memory_scheduler:
-            return breadth_first(clusters)
+            order = breadth_first(clusters)
+            return behind_collectives(graph, clusters, order) if graph.backend.asynchronous else order
         return least_memory(graph, clusters, needed, self.needs)[0]
 
     def needs(self, graph: Graph) -> float:
@@ -180,15 +184,43 @@ class _Walk:
     def inside(self, node: Node, inner: Graph):
         """Assigns points to a loop's body, or a branch, whose outputs are written to buffers around it."""
         clusters = self.clustered.pop(id(inner), None) or clustered(inner)
-        if node.kind == "loop" and inner is node.inner[0]:  # the condition of a loop carries nothing
-            _copy_old(inner, clusters, node.carries)
+        carries = (
+            None if node.kind != "loop" else node.carries if inner is node.inner[0] else 0
+        )  # conditions carry none
+        if carries:
+            self.copy_old(inner, clusters, carries)
         self.depth += 1
-        self.block(inner, clusters, {}, frozenset(n for n in inner.outputs if n is not None), node.kind == "loop")
+        self.block(inner, clusters, {}, frozenset(n for n in inner.outputs if n is not None), carries)
         self.depth -= 1
 
+    def copy_old(self, body: Graph, clusters: Clusters, carries: int):
+        """Copies the carries of a loop that may be read after their next value is written in their place.
 
-def _same_bytes(graph: Graph, clusters: Clusters, order: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """For each node the node whose buffer its result is in, and for each of those the position of its last reader."""
+        XLA's `CopyInsertion` does so before it orders the steps, when independent ones may run in any order; its
+        compilers for GPUs and TPUs then take out the copies that their order does not need.
+        """
+        pairs = _read_later(body, clusters, carries)
+        if pairs and body.backend.copies_after_order:
+            needed = depth_first(body, {number: cluster.reads for number, cluster in clusters.items()})
+            order = self.order(body, {number: clusters[number] for number in needed}, needed)
+            same, last = _same_bytes(body, clusters, order)
+            at = {number: index for index, number in enumerate(order)}
+            pairs = [(old, new) for old, new in pairs if not at[new] >= last[same[old]]]
+        for old, _ in pairs:
+            _copy(body, clusters, old)
+
+
+def _same_bytes(
+    graph: Graph, clusters: Clusters, order: Sequence[int], carried: frozenset[int] = frozenset()
+) -> tuple[dict[int, int], dict[int, int]]:
+    """For each node the node whose buffer its result is in, and for each of those the position of its last reader.
+
+    Args:
+        graph: the nodes.
+        clusters: of the nodes.
+        order: in which they run.
+        carried: the inputs that the block may write over.
+    """
     nodes = graph.nodes
     same: dict[int, int] = {}
     last: dict[int, int] = {}
@@ -211,7 +243,7 @@ def _same_bytes(graph: Graph, clusters: Clusters, order: Sequence[int]) -> tuple
             and _fresh(graph, same, first)
         ):
             original = first
-        elif node.kind in ("carry", "update", "scatter") and last[first] == index and _fresh(graph, same, first):
+        elif node.kind in _IN_PLACE and last[first] == index and (first in carried or _fresh(graph, same, first)):
             original = first
         same[number] = same.get(original, original)
     for index, number in enumerate(order):
@@ -259,11 +291,8 @@ def _copy_outputs(graph: Graph, clusters: Clusters):
             returned.add(number)
 
 
-def _copy_old(body: Graph, clusters: Clusters, carries: int):
-    """Copies the carries of a loop that may be read after their next value is written in their place.
-
-    XLA's `CopyInsertion` does so before it orders the steps: independent steps may run in any order.
-    """
+def _read_later(body: Graph, clusters: Clusters, carries: int) -> list[tuple[int, int]]:
+    """The carries of a loop, each with its next value, of which a reader may run after that value is written."""
     dependencies: dict[int, int] = {}
     users: dict[int, list[int]] = {}
     for number, cluster in clusters.items():
@@ -272,15 +301,27 @@ def _copy_old(body: Graph, clusters: Clusters, carries: int):
             bits |= dependencies.get(read, 1 << read)
             users.setdefault(read, []).append(number)
         dependencies[number] = bits
+    pairs = []
     for old, new in zip(body.inputs[:carries], body.outputs[:carries], strict=True):
         if new is None or new == old:
             continue
-        depends_on = dependencies.get(new, 0)
-        if all(depends_on >> n & 1 and (n != new or old in clusters[n].aligned) for n in users.get(old, ())):
-            continue
-        node = body.nodes[old]
-        copy = body.add(Node("copy", (old,), node.buffer, node.shape, None))
-        for n in users.get(old, ()):
-            reads, aligned = ([copy if r == old else r for r in of] for of in (clusters[n].reads, clusters[n].aligned))
-            clusters[n] = clusters[n]._replace(reads=tuple(reads), aligned=frozenset(aligned))
-        clusters[copy] = Cluster((old,), (copy,), users=clusters[old].users)
+        over = _overwritten(body.nodes[new], clusters[new])
+        if not all(dependencies[new] >> n & 1 and (n != new or old in over) for n in users.get(old, ())):
+            pairs.append((old, new))
+    return pairs
+
+
+def _copy(body: Graph, clusters: Clusters, old: int):
+    """Copies a carry, for all its readers."""
+    node = body.nodes[old]
+    copy = body.add(Node("copy", (old,), node.buffer, node.shape, None))
+    for n, cluster in list(clusters.items()):
+        if old in cluster.reads:
+            reads, aligned = ([copy if r == old else r for r in of] for of in (cluster.reads, cluster.aligned))
+            clusters[n] = cluster._replace(reads=tuple(reads), aligned=frozenset(aligned))
+    clusters[copy] = Cluster((old,), (copy,), users=clusters[old].users)
+
+
+def _overwritten(node: Node, cluster: Cluster) -> frozenset[int]:
+    """The operands in whose place a node can write its result, if they have no later reader."""
+    return frozenset(node.reads[:1]) if node.kind in _IN_PLACE else cluster.aligned

@@ -45,7 +45,6 @@ from ..workload.scenario import Scenario
 from .assign_buffers import Assignment, Numbers, aligned, assign_buffers
 from .backends import BACKENDS, Backend, tiled_bytes
 from .build import build_graph
-from .graph import Buffer
 from .liveness import LiveBuffer, Liveness, liveness_of
 from .roles import ACTIVATIONS, GATHERED, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
 
@@ -161,10 +160,7 @@ class Memory:
 
     @functools.cached_property
     def _heap_size(self) -> int:
-        if not self.backend.fragmentation:
-            return round(float(np.max(self._heap, initial=0.0)))
-        size = self.assignment.heap_size(lambda each: self._nbytes(each.size), self.backend.alignment)
-        return int(aligned(size, self.backend.alignment))
+        return self.assignment.heap_size(self._nbytes, self.backend)
 
     @property
     def _table_bytes(self) -> int:
@@ -189,22 +185,21 @@ class Memory:
                 " ml.sweep(plan, batch=[8, 16]).peak_bytes."
             )
 
-        def nbytes(buffer: Buffer) -> Numbers:
-            value, _ = buffer.key
-            if not self.backend.tiled_layouts or scenario.is_score(value):
-                return scenario.nbytes(buffer.key) * buffer.factor
-            each = item_bytes(self.plan.program.code.dtypes[value])
-            return tiled_bytes(scenario.local(buffer.key), each) * buffer.factor
+        def nbytes(buffer: LiveBuffer) -> Numbers:
+            key, factor = buffer.size
+            if not self.backend.tiled_layouts or scenario.is_score(key[0]):
+                return scenario.nbytes(key) * factor
+            return tiled_bytes(scenario.local(key), item_bytes(self.plan.program.code.dtypes[key[0]])) * factor
 
         return self._at(nbytes)
 
-    def _at(self, nbytes: Callable[[Buffer], Numbers]) -> Numbers:
+    def _at(self, nbytes: Callable[[LiveBuffer], Numbers]) -> Numbers:
         """The bytes at the peak, for any sizes of buffers."""
         assignment, used = self.assignment, self._heap_size - self.gap_bytes
         arguments = self.liveness.arguments[: len(self.plan.program.arguments)]
-        fixed = sum(nbytes(each.size) for each in (*arguments, *assignment.outputs)) + _literal_bytes(self.plan)
+        fixed = sum(nbytes(each) for each in (*arguments, *assignment.outputs)) + _literal_bytes(self.plan)
         fixed += self._table_bytes
-        heap = assignment.heap_bytes(lambda each: aligned(nbytes(each.size), self.backend.alignment))
+        heap = assignment.heap_bytes(lambda each: aligned(nbytes(each), self.backend.alignment))
         return fixed + np.max(heap, axis=0, initial=0.0) * (self._heap_size / used if used else 1.0)
 
     def given(self, attention: str) -> Memory:
@@ -223,10 +218,16 @@ class Memory:
 
     @functools.cached_property
     def assignment(self) -> Assignment:
-        """The assignment of its buffers to the space of outputs, and to the heap."""
-        donors = roles_of(self.plan.program).donors if self.is_donated else None
+        """The assignment of its buffers to the space of outputs, and to the heap.
+
+        Where donated arguments are overwritten it is that with the lesser peak: what may be overwritten need not be.
+        """
         with no_collection():
-            return assign_buffers(self.liveness, lambda each: self._nbytes(each.size), donors)
+            plain = assign_buffers(self.liveness, self._nbytes)
+            if not self.is_donated:
+                return plain
+            over = assign_buffers(self.liveness, self._nbytes, roles_of(self.plan.program).donors)
+            return min((over, plain), key=lambda each: each.nbytes(self._nbytes, self.backend))
 
     @functools.cached_property
     def parts(self) -> Mapping[str, int]:
@@ -279,17 +280,17 @@ class Memory:
 
     @functools.cached_property
     def _heap(self) -> np.ndarray:
-        return self.assignment.heap_bytes(lambda each: aligned(self._nbytes(each.size), self.backend.alignment))
+        return self.assignment.heap_bytes(lambda each: aligned(self._nbytes(each), self.backend.alignment))
 
-    def _nbytes(self, buffer: Buffer) -> int:
+    def _nbytes(self, buffer: LiveBuffer) -> int:
         """Bytes of a buffer on one device."""
-        value, spec = buffer.key
+        value, spec = buffer.size.key
         code = self.plan.program.code
         if self.attention != STORED and value in self._scores:
             return 0
         shape, each = self._shape(value, spec), item_bytes(code.dtypes[value])
         size = _tiled(shape, each) if self.backend.tiled_layouts else math.prod(shape) * each
-        return round(size * buffer.factor)
+        return round(size * buffer.size.factor)
 
     def _shape(self, value: int, spec: Spec) -> tuple[int, ...]:
         return local_shapes(self.plan.program, self.plan.grid)[value, spec]
@@ -309,7 +310,7 @@ class Memory:
             tuple(dim or "1" for dim in shown.dims),
             self._shape(value, spec),
             str(shown.dtype),
-            self._nbytes(buffer.size),
+            self._nbytes(buffer),
             None if buffer.argument >= 0 else shown.source,
             self._role(buffer),
         )

@@ -1,6 +1,7 @@
 """Orders clusters as compilers run them: breadth first, or with the least peak.
 
 breadth_first       XLA for CPUs: each as soon as all its operands are ready
+behind_collectives  XLA for GPUs: the same, and updates of weights behind the last all-reduce
 least_memory        XLA for TPUs: of two orders the one with the smaller peak
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...engine.code.operations import item_bytes
 from .fuse import Cluster
-from .graph import Graph
+from .graph import FUSES, Graph
 
 Clusters = dict[int, Cluster]
 # Kinds of nodes whose bytes are another's.
@@ -40,6 +41,25 @@ def breadth_first(clusters: Clusters) -> list[int]:
             if not missing[user]:
                 queue.append(user)
     return order
+
+
+def behind_collectives(graph: Graph, clusters: Clusters, order: Sequence[int]) -> list[int]:
+    """Returns an order in which what is computed of collectives, element by element, for outputs alone comes last.
+
+    Those are the updates of weights: they run behind the last all-reduce of a gradient, and all gradients are in memory
+    at once, for XLA for GPUs ends each asynchronous collective as late as it can (openxla/xla,
+    `LatencyHidingScheduler`).
+    """
+    received: set[int] = set()
+    for number in order:
+        node = graph.nodes[number]
+        if node.is_collective or (node.kind in FUSES | {"part"} and not received.isdisjoint(clusters[number].reads)):
+            received.add(number)
+    needed = {number for number in order if number not in received or graph.nodes[number].is_collective}
+    for number in reversed(order):
+        if number in needed:
+            needed.update(clusters[number].reads)
+    return sorted(order, key=lambda number: number not in needed)
 
 
 def least_memory(

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import random
 
 import jax
@@ -283,11 +282,20 @@ def test_a_loop_that_turns_until_something_is_reached_carries_what_it_carries(tu
 
 
 def test_memory_of_many_sizes_agrees_with_plans_of_these_sizes():
-    memory = plan_of("mlp_adamw", "batch:x", x=4).memory
-    assert memory._at(memory._nbytes) == pytest.approx(memory.peak_bytes)
-    twice = memory._at(lambda buffer: 2 * np.array([memory._nbytes(buffer)] * 3))
-    assert twice.shape == (3,)
-    assert math.isclose(twice[0], 2 * memory.peak_bytes, rel_tol=0.02)
+    sizes = (512, 1024, 2048)
+
+    def plan(batch):
+        many = ml.Dim("many", batch)
+
+        def loss(params, inputs):
+            return (ml.relu(ml.dot(inputs, params["w"], Hidden)) ** 2).mean()
+
+        step = jax.value_and_grad(loss)
+        return ml.trace(step, {"w": ml.f32[Hidden, Out]}, ml.f32[many, Hidden]).plan(ml.mesh("v5e", x=4), "many:x")
+
+    swept = ml.sweep(plan(512), many=list(sizes)).peak_bytes.ravel()
+    assert swept == pytest.approx([plan(size).memory.peak_bytes for size in sizes], rel=0.02)
+    assert swept[0] < swept[1] < swept[2]
 
 
 def test_scores_that_are_not_stored_take_no_memory():
