@@ -120,23 +120,24 @@ def peaks(lines: Iterable[dict[str, Any]]) -> list[Peak]:
     for subject, name, machine in cases():
         peak = compiled.get((subject.name, name, machine))
         if peak is not None:
-            short = machine if machine in (*WHOLE, DONATED) else machine.partition(":")[0]
+            short = machine if machine in (*WHOLE, *DONATED) else machine.partition(":")[0]
             results.append(Peak(subject.name, name, short, peak, predicted(subject, name, machine)))
     return results
 
 
 def page(results: Iterable[Peak]) -> str:
     """The section about peaks on accelerators."""
-    results = list(results)
-    eight = [peak for peak in results if peak.machine not in (*WHOLE, DONATED)]
+    results, loops = list(results), {subject.name for subject in looped()}
+    eight = [peak for peak in results if peak.machine not in (*WHOLE, *DONATED) and peak.program not in loops]
     machines = dict.fromkeys(peak.machine for peak in eight)
     lines = [f"**{machine}**: {_summary(_errors(eight, machine))}\n" for machine in machines]
     lines += _table(eight)
-    for which, where in (
-        (WHOLE, "On slices where gradients are summed whole"),
-        ([DONATED], "Where arguments are donated"),
+    donated = [peak for peak in results if peak.machine in DONATED]
+    for here, where in (
+        ([peak for peak in results if peak.machine in WHOLE], "On slices where gradients are summed whole"),
+        ([peak for peak in donated if peak.program not in loops], "Where arguments are donated"),
+        ([peak for peak in results if peak.program in loops], "Of loops, unrolled nets and rematerialisation"),
     ):
-        here = [peak for peak in results if peak.machine in which]
         if here:
             names = dict.fromkeys(peak.machine for peak in here)
             medians = (f"{name} {np.median(np.abs(_errors(here, name))):.1%}" for name in names)

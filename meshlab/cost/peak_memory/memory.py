@@ -218,10 +218,7 @@ class Memory:
 
     @functools.cached_property
     def assignment(self) -> Assignment:
-        """The assignment of its buffers to the space of outputs, and to the heap.
-
-        Where donated arguments are overwritten it is that with the lesser peak: what may be overwritten need not be.
-        """
+        """The assignment of its buffers to the space of outputs, and to the heap; donated, to less if that is less."""
         with no_collection():
             plain = assign_buffers(self.liveness, self._nbytes)
             if not self.is_donated:
