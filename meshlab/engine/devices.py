@@ -84,7 +84,7 @@ def simulate(n: int = 8) -> None:
     jax.config.update("jax_num_cpu_devices", max(count, _configured()))
 
 
-def devices(n: int) -> list[Any]:
+def devices(n: int, order: Sequence[Sequence[int]] | None = None) -> list[Any]:
     """Returns devices to run on: attached accelerators if there are enough, else simulated CPU devices.
 
     After `simulate` these are CPU devices. Where nobody asked for simulated devices and they are used, that is said
@@ -92,6 +92,7 @@ def devices(n: int) -> list[Any]:
 
     Args:
         n: how many.
+        order: the coordinates at which they are to be, where the devices have any (`Mesh.order`).
 
     Returns:
         `n` JAX devices of one platform.
@@ -107,7 +108,7 @@ def devices(n: int) -> list[Any]:
     if not asked_for_cpu:
         attached = jax.devices()
         if attached[0].platform != "cpu" and len(attached) >= count:
-            return attached[:count]
+            return (in_order(attached, order) or attached)[:count]
     _check_limit(count, "The mesh")
     if len(_cpu_devices()) < count:
         simulate(count)
@@ -115,6 +116,25 @@ def devices(n: int) -> list[Any]:
     if not asked_for_cpu:
         _say_once(f"No {count} accelerators are attached: running on {describe(simulated)}.")
     return simulated
+
+
+def in_order(listed: Sequence[Any], order: Sequence[Sequence[int]] | None) -> list[Any] | None:
+    """Returns those of the devices of a TPU's slice that are at some coordinates, counted from the slice's corner.
+
+    Returns:
+        The devices; None where no coordinates are given, or not all of them are there.
+    """
+    if order is None or not all(hasattr(device, "coords") for device in listed):
+        return None
+    corner = [min(each) for each in zip(*map(standing, listed), strict=True)]
+    at = {tuple(a - b for a, b in zip(standing(device), corner, strict=True)): device for device in listed}
+    found = [at.get(tuple(where)) for where in order]
+    return None if None in found else found
+
+
+def standing(device: Any) -> tuple[int, ...]:
+    """Returns a TPU's coordinates: those of its chip, and its number within the chip."""
+    return (*device.coords, device.core_on_chip)
 
 
 @functools.cache

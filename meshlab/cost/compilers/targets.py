@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 import pathlib
 import re
@@ -26,7 +25,7 @@ from typing import Any
 from ...engine.errors import CompilerError, listed
 from ...engine.specs.mesh import Mesh
 from ..machines.hardware import Hardware, HardwareError, Torus, hardware
-from ..machines.placement import CHIP, HOST, Leg, Placement, check_shape, slice_shape
+from ..machines.placement import HOST, Placement, check_shape, slice_shape
 
 # The TPU compiler's names of generations, and the number of devices that it lists for one chip (libtpu 0.0.42).
 _TPUS = {"v2": ("v2", 2), "v3": ("v3", 2), "v4": ("v4", 2), "v5e": ("v5e", 1), "v5p": ("v5p", 1), "v6e": ("v6e", 1)} | {
@@ -165,7 +164,7 @@ def _check_devices(name: str, available: int, devices: int, remark: str) -> None
         )
 
 
-def device_order(slice_: Target, mesh: Mesh) -> list[tuple[int, int, int, int]] | None:
+def device_order(slice_: Target, mesh: Mesh) -> Sequence[tuple[int, ...]] | None:
     """Returns the coordinates of each device of a mesh on a slice: those of its chip, and its number within the chip.
 
     Args:
@@ -179,15 +178,7 @@ def device_order(slice_: Target, mesh: Mesh) -> list[tuple[int, int, int, int]] 
     on = mesh.on
     if not isinstance(on, Placement) or not on.legs or (on.hardware, on.shape) != (slice_.machine, slice_.shape):
         return None
-    legs = [leg for name, _ in mesh.devices.shape for leg in on.legs[name]]
-    return [_coordinates(legs, indices) for indices in itertools.product(*(range(leg.size) for leg in legs))]
-
-
-def _coordinates(legs: Sequence[Leg], indices: Sequence[int]) -> tuple[int, int, int, int]:
-    at = [0, 0, 0, 0]
-    for leg, index in zip(legs, indices, strict=True):
-        at[3 if leg.along == CHIP else leg.along] += index * leg.stride
-    return at[0], at[1], at[2], at[3]
+    return mesh.order
 
 
 # Descriptions of GPUs for XLA

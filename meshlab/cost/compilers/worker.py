@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 
+from ...engine.devices import in_order, standing
 from ...engine.jax_compat import absent_devices
 from ...engine.running.compile_worker import main, read, write
 
@@ -32,7 +33,7 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
     write(folder / "stage", "lowering")
     known = {request["named"]: request["topology"], **request["options"]}
     listed = absent_devices(request["platform"], **known)
-    devices = _ordered(listed, request["order"])
+    devices = in_order(listed, request["order"]) or list(listed)
     lowered = read((folder / "program.bin").read_bytes(), devices, request["axes"], request["donated"])
     write(folder / "stage", "compiling")
     begun = time.perf_counter()
@@ -45,7 +46,7 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
         "compiler_options": options,
         "compiling_seconds": compiling,
         "device_kind": devices[0].device_kind,
-        "standing": [_standing(device) for device in devices] if request["platform"] == "tpu" else None,
+        "standing": [standing(device) for device in devices] if request["platform"] == "tpu" else None,
         "versions": _versions(request["platform"]),
     }
 
@@ -61,19 +62,6 @@ def _compiled(lowered: Any) -> tuple[Any, dict[str, Any]]:
             raise
         options = {"xla_gpu_enable_triton_gemm": False}
         return lowered.compile(compiler_options=options), options
-
-
-def _ordered(devices: Any, order: list[list[int]] | None) -> list[Any]:
-    """A topology's devices in the order of their coordinates; without an order as they are listed."""
-    if order is None:
-        return list(devices)
-    standing = {_standing(device): device for device in devices}
-    return [standing[tuple(where)] for where in order]
-
-
-def _standing(device: Any) -> tuple[int, ...]:
-    """A TPU's coordinates: those of its chip, and its number within the chip."""
-    return (*device.coords, device.core_on_chip)
 
 
 def _memory(analysis: Any) -> dict[str, int]:

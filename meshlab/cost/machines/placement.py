@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from ...engine.errors import closest, listed, shown
@@ -95,6 +95,20 @@ class Placement:
         """The slice as it is written behind a machine's name: `4x4`, `2*16x16`."""
         return (f"{self.count}*" if self.count > 1 else "") + "x".join(map(str, self.shape))
 
+    def order(self, axes: Iterable[str]) -> list[tuple[int, int, int, int]] | None:
+        """Returns the coordinates of the devices on a slice: three of the chip, and the number within the chip.
+
+        Args:
+            axes: the mesh axes along which devices are numbered, row-major.
+
+        Returns:
+            None behind switches and on several slices, where devices are numbered as they are listed.
+        """
+        if not self.legs or self.count > 1:
+            return None
+        legs = [leg for axis in axes for leg in self.legs[axis]]
+        return [_coordinates(legs, indices) for indices in itertools.product(*(range(leg.size) for leg in legs))]
+
     def told(self, axis: str) -> str:
         """Returns the placement of one mesh axis as text.
 
@@ -116,6 +130,13 @@ class Placement:
 
     def __str__(self):
         return f"{self.hardware}, {f'{self.count} slices of ' * (self.count > 1)}{'x'.join(map(str, self.shape))}"
+
+
+def _coordinates(legs: Sequence[Leg], indices: Sequence[int]) -> tuple[int, int, int, int]:
+    at = [0, 0, 0, 0]
+    for leg, index in zip(legs, indices, strict=True):
+        at[3 if leg.along == CHIP else leg.along] += index * leg.stride
+    return at[0], at[1], at[2], at[3]
 
 
 def _leg_text(leg: Leg) -> str:

@@ -55,7 +55,7 @@ def abstract_mesh(plan: Plan) -> AbstractMesh:
 
 def compiled(plan: Plan, donate: bool = False) -> Any:
     """Compiles a plan, or returns the executable that was compiled before for the same devices."""
-    on = devices(plan.mesh.size)
+    on = devices(plan.mesh.size, plan.mesh.order)
     known = _compiled.setdefault(plan, {})
     key = (donate, tuple(id(d) for d in on))
     if key not in known:
@@ -92,7 +92,7 @@ def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
     donate = flag("run()", "donate", donate, RunError)
     arrays = flat_arguments(plan, args)
     executable = compiled(plan, donate)
-    mesh = jax_mesh(plan, devices(plan.mesh.size))
+    mesh = jax_mesh(plan, devices(plan.mesh.size, plan.mesh.order))
     placed = [
         _stored(plan, a.value, plan.argument_specs[a.value], array, mesh)
         for array, a in zip(arrays, plan.program.arguments, strict=True)
@@ -110,7 +110,7 @@ def stored(plan: Plan, place: str, array: Any) -> jax.Array:
         place: an argument or an output.
         array: an array of the shape of the value there.
     """
-    mesh = jax_mesh(plan, devices(plan.mesh.size))
+    mesh = jax_mesh(plan, devices(plan.mesh.size, plan.mesh.order))
     return _stored(plan, plan.program.place(place).number, plan.spec(place), array, mesh)
 
 

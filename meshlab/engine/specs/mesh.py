@@ -15,7 +15,7 @@ import functools
 import math
 import operator
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -91,6 +91,11 @@ class Mesh:
         if not self.serial:
             return self
         return Mesh(tuple(axis for axis in self.shape if axis[0] not in self.serial), self.on)
+
+    @property
+    def order(self) -> Sequence[tuple[int, ...]] | None:
+        """The coordinates of the devices on the machine's slice, row-major; None where they are as JAX lists them."""
+        return None if self.on is None else self.on.order(self.devices.axes)
 
     @functools.cached_property
     def size(self) -> int:

@@ -76,7 +76,7 @@ def partition_specs(plan: Plan) -> tuple[Any, Any]:
 def shardings(plan: Plan) -> tuple[Any, Any]:
     """Returns the shardings of arguments and outputs on the plan's devices; see `Plan.shardings`."""
     _refuse_uneven(plan, "plan.shardings")
-    mesh = jax_mesh(plan, devices(plan.mesh.size))
+    mesh = jax_mesh(plan, devices(plan.mesh.size, plan.mesh.order))
     return _trees(plan, lambda spec: NamedSharding(mesh, partition_spec(spec)))
 
 
@@ -204,7 +204,7 @@ def partitioned(
     watch = Watch(f"{count} simulated CPU devices", "plan.xla(timeout={:g})", timeout, progress, cancel)
     _refuse_uneven(plan, "plan.xla()")
     refuse_callbacks(plan.program.code, "plan.xla()")
-    on = devices(count)
+    on = devices(count, plan.mesh.order)
     text = _tried(plan, constraints, watch)
     executable = functools.cache(functools.partial(_compile, plan, on, constraints))
     if on[0].platform != "cpu":

@@ -5,7 +5,9 @@ import importlib.util
 import tomllib
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
+import jax
 import pytest
 from packaging.requirements import Requirement
 
@@ -15,6 +17,7 @@ from meshlab.cost.compilers.targets import CompilerError, device_order, gpu_desc
 from meshlab.cost.compilers.targets import target as target_of
 from meshlab.cost.machines.hardware import HardwareError, hardware
 from meshlab.cost.machines.installed_compilers import check_installed
+from meshlab.engine.devices import in_order, standing
 
 
 def target(name, devices):
@@ -171,3 +174,39 @@ def test_what_is_not_installed_is_said_with_the_command(platform, module, messag
     monkeypatch.delenv("MESHLAB_COMPILERS")
     with pytest.raises(CompilerError, match=message):
         check_installed(platform)
+
+
+def attached(shape, corner=(0, 0, 0), cores=1):
+    """TPUs as JAX lists them: numbered in an order of their own, coordinates counted from the corner of the pod."""
+    places = [
+        (x, y, z, core)
+        for z in range(shape[2])
+        for y in range(shape[1])
+        for x in range(shape[0])
+        for core in range(cores)
+    ]
+    return [
+        SimpleNamespace(id=i, coords=tuple(a + b for a, b in zip(place, corner, strict=False)), core_on_chip=place[3])
+        for i, place in enumerate(places)
+    ]
+
+
+def test_what_runs_lies_on_attached_devices_as_it_was_priced():
+    mesh = ml.mesh("v5e:2x4", data=2, model=4)
+    for corner in ((0, 0, 0), (4, 8, 0)):
+        listed = attached((2, 4, 1), corner)
+        found = in_order(listed, mesh.order)
+        assert [d.id for d in found or ()] == [x + 2 * y for x in range(2) for y in range(4)]
+    # A part of what is attached, and devices of which a chip has two.
+    part = in_order(attached((4, 4, 1)), mesh.order)
+    assert [standing(d)[:2] for d in part or ()] == [(x, y) for x in range(2) for y in range(4)]
+    chips = ml.mesh("v7x:2x2x1", data=4, model=2)
+    two = in_order(attached((2, 2, 1), cores=2), chips.order)
+    assert [standing(d) for d in two or ()] == chips.order
+    # No order is known, or the slice is another: as they are listed.
+    assert in_order(listed, None) is None
+    assert in_order(attached((8, 1, 1)), mesh.order) is None
+    assert in_order(jax.devices("cpu"), mesh.order) is None
+    assert ml.mesh(data=8).order is None
+    assert ml.mesh("h100", data=8).order is None
+    assert ml.mesh("v5e:2*2x4", data=4, model=4).order is None

@@ -87,7 +87,7 @@ def read_shards(plan: Any, place: str, array: Any, strides: Sequence[int]) -> Re
         strides: along each axis, every how manieth number is read.
     """
     shape = plan.program.place(place).shape
-    numbers = {device: number for number, device in enumerate(devices(plan.mesh.size))}
+    numbers = {device: number for number, device in enumerate(devices(plan.mesh.size, plan.mesh.order))}
     first: dict[Ranges, Piece] = {}
     differences: list[Difference] = []
     as_planned, count = True, 0
