@@ -1,7 +1,7 @@
 """Eliminates common subexpressions, and operations that return an operand or a constant.
 
-A compiler merges equal expressions, however they are spelt (`terms`), and equal loops; so must the plan, or it would
-count collectives that never run. It also takes out branches whose predicate is a constant, and loops without
+A compiler merges equal expressions and equal loops; so must the plan, or it would count collectives that never run. It
+knows some spellings of one value (`terms`). It also takes out branches whose predicate is a constant, and loops without
 iterations. Operations behind the barrier of a `remat` are never merged with those outside: that they run again is their
 purpose.
 """
@@ -19,13 +19,13 @@ from ..code.operations import Block, Code, Input, Literal, Operation
 from ..jax_compat import REMAT, changed, has_effects
 from ..rules import names_where
 from . import rewrites
-from .algebra import COMMUTATIVE
-from .data_movement import DATA_MOVEMENT
+from .identities import COMMUTATIVE
 from .terms import Number, squeezed
 from .value_terms import ValueTerms, params_key
 
 # Primitives that only change the shape: to replace one by a reshape gains nothing.
 _SHAPING = names_where(lambda traits: traits.keeps and traits.kind in ("bitcast", "broadcast"))
+_MOVING = names_where(lambda traits: traits.kind in ("bitcast", "concatenate", "move", "reduce"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Eliminator:
         constant = self.terms.number_of(number)
         if constant is not None and shape == ():
             return Literal(constant)
-        moved = operation.name in DATA_MOVEMENT and self.terms.is_varying(number)
+        moved = operation.name in _MOVING and not self.terms.is_repeated(number)
         return next((v for v in self._alike(value, number, known, moved) if self.shapes[v] == shape), None)
 
     def _alike(self, value: int, number: Number, known: Available, unnamed: bool = False) -> Iterator[int]:
@@ -163,34 +163,16 @@ class Eliminator:
         return tuple([name for name, size in zip(names, shape, strict=True) if size != 1]) if 1 in shape else names
 
     def _simplified(self, operation: Operation, numbers: Sequence[Number], known: Available) -> Operation:
-        """Returns the operation, or a constant, reshape or slice that computes the same."""
+        """Returns the operation, or a constant or reshape that computes the same."""
         if len(numbers) != 1 or has_effects(operation.equation):
             return operation
         (number,), (value,) = numbers, operation.outputs
         constant = self.terms.number_of(number)
-        if constant is None and self.terms.is_empty(number) and isinstance(self.dtypes[value], np.dtype):
-            constant = np.zeros((), self.dtypes[value])
         if constant is not None:
             is_plain = operation.name == "broadcast_in_dim" and not operation.reads
             return operation if is_plain else rewrites.constant(operation, constant)
-        if operation.name in _SHAPING:
-            return operation
-        other = next(self._alike(value, number, known), None)
-        if other is None:
-            return self._cut(operation, number, known)
-        return rewrites.reshape(operation, other, self.shapes[other])
-
-    def _cut(self, operation: Operation, number: Number, known: Available) -> Operation:
-        """Merges a slice of a slice, or of one piece of a concatenation, into one slice of the original value."""
-        part = self.terms.part(number) if operation.name in ("slice", "dynamic_slice") else None
-        if part is None or self.terms.of[operation.reads[0]] == part[0]:
-            return operation
-        source, ranges = part
-        rank = len(self.shapes[operation.outputs[0]])
-        for value in known.values.get(source, ()):
-            if len(self.shapes[value]) == len(ranges) == rank:
-                return rewrites.cut(operation, value, self.shapes[value], ranges)
-        return operation
+        other = None if operation.name in _SHAPING else next(self._alike(value, number, known), None)
+        return operation if other is None else rewrites.reshape(operation, other, self.shapes[other])
 
     # Loops, branches and rematerialised regions
 
@@ -205,10 +187,9 @@ class Eliminator:
                 self._replace_empty_loop(operation, known, remaining)
                 return
             self._rename_constant_carries(operation)
-            operation = self._with_merged_slices(operation, known)
         around = Available() if operation.name in REMAT else known
         blocks = tuple(self.block(inside, around) for inside in operation.blocks)
-        operation = self._with_merged_stacks(dataclasses.replace(operation, blocks=blocks))
+        operation = dataclasses.replace(operation, blocks=blocks)
         key = key_of(operation, {}, self.names, self.class_of)
         if key is not None and key in known.nested:
             self.renamed.update(zip(operation.outputs, known.nested[key], strict=True))
@@ -232,7 +213,7 @@ class Eliminator:
                 Literal(np.asarray(initial.value, self.dtypes[value])) if isinstance(initial, Literal) else initial
             )
         for value in operation.outputs[count:]:
-            stack = rewrites.empty(operation, self._output(value))
+            stack = rewrites.empty(operation, value, self.shapes[value], self.dtypes[value])
             self._keep(stack, self.terms.write(stack), known, remaining)
 
     def _rename_constant_carries(self, operation: Operation):
@@ -243,73 +224,6 @@ class Eliminator:
                 initial = operation.inputs[position]
                 self.renamed.update((block.inputs[position], initial) for block in operation.blocks)
                 self.renamed[operation.outputs[position]] = initial
-
-    def _with_merged_slices(self, operation: Operation, known: Available) -> Operation:
-        """Merges operands that a scan slices alike; one that is constant along its axis is read without slicing."""
-        count, body = carried(operation), operation.blocks[0]
-        broadcasts, remaining = [], list(zip(operation.inputs[:count], body.inputs, strict=False))
-        slices: dict[Input, int] = {}
-        for value, inner in zip(operation.inputs[count:], body.inputs[count:], strict=True):
-            alike = self._slice_of_repeated(operation, value, inner, known)
-            first = slices.setdefault(value, inner)
-            if isinstance(alike, Operation):
-                broadcasts.append(alike)
-            elif alike is not None:
-                self.renamed[inner] = alike
-            elif first != inner and self._names(first) == self._names(inner):
-                self.renamed[inner] = first
-            else:
-                remaining.append((value, inner))
-        if len(remaining) == len(body.inputs):
-            return operation
-        inputs, inner_inputs = zip(*remaining, strict=True) if remaining else ((), ())
-        body = Block(tuple(inner_inputs), (*broadcasts, *body.operations), body.outputs)
-        return dataclasses.replace(operation, inputs=tuple(inputs), blocks=(body,))
-
-    def _slice_of_repeated(
-        self, operation: Operation, value: Input, inner: int, known: Available
-    ) -> Operation | Input | None:
-        """Returns the slice of a value whose slices are all alike, or the operation that computes it."""
-        if not isinstance(value, int):
-            return None
-        number = self.terms.of[value]
-        constant = self.terms.number_of(number)
-        if constant is not None:
-            literal = Literal(constant)
-            return rewrites.repeat(operation, literal, (), (), self._output(inner)) if self.shapes[inner] else literal
-        repeating = self.terms.repeating(number)
-        if repeating is None or squeezed(self.shapes[value]) != self.shapes[value] or 0 in repeating[1]:
-            return None
-        source, axes = repeating
-        for other in known.values.get(source, ()):
-            if len(self.shapes[other]) == len(axes):
-                if self.shapes[other] == self.shapes[inner]:
-                    return other
-                inner_axes = [axis - 1 for axis in axes]
-                return rewrites.repeat(operation, other, self.shapes[other], inner_axes, self._output(inner))
-        return None
-
-    def _output(self, value: int) -> rewrites.Output:
-        return rewrites.Output(value, self.shapes[value], self.dtypes[value])
-
-    def _with_merged_stacks(self, operation: Operation) -> Operation:
-        """Merges outputs in which a scan stacks the same value."""
-        if operation.name != "scan":
-            return operation
-        body, count = operation.blocks[0], carried(operation)
-        first: dict[Input, int] = {}
-        remaining = []
-        for position, (value, stack) in enumerate(zip(body.outputs, operation.outputs, strict=True)):
-            same = first.get(value) if position >= count and isinstance(value, int) else None
-            if same is not None and self._names(same) == self._names(stack):
-                self.renamed[stack] = same
-                continue
-            if position >= count and isinstance(value, int):
-                first[value] = stack
-            remaining.append((value, stack))
-        outputs, stacks = zip(*remaining, strict=True) if remaining else ((), ())
-        body = Block(body.inputs, body.operations, tuple(outputs))
-        return dataclasses.replace(operation, outputs=tuple(stacks), blocks=(body, *operation.blocks[1:]))
 
 
 def _merged_sum(operation: Operation, producers: Mapping[int, Operation], class_of: ClassOf) -> Operation:

@@ -1,17 +1,14 @@
-"""A term writes a value's expression in the one form that a compiler's simplifier would give it.
+"""A term writes a value's expression in one form, whichever of some spellings it has.
 
-    jnp.square(x)    x * x    x ** 2                          mul(x, x)
-    x.mean(0)[None]  and the mean that `x.var(0)` takes       mul(reduce_sum(x, 0), 1/8)
+    jnp.square(x)    x * x    x ** 2       mul(x, x)
+    x.T.T            x[:, None].squeeze()  x
 
-XLA rewrites what it compiles by hundreds of algebraic identities before it merges equal expressions, so a value that a
-user wrote in two ways is one there: gathered once, reduced once. Terms let the plan see the same. A term is an operator
-over terms, and equal terms are one number (hash-consing), so that comparing is cheap. Nothing is rewritten here:
+Equal terms are one number (hash-consing), so that comparing is cheap. Nothing is rewritten here:
 `common_subexpressions` takes values of one term for one value, and the operation that stood first runs.
 
 Axes of size 1 are left out of a term's shape: `x[None]` is `x`. A constant has no shape at all: it is one number,
-however often it is repeated. `identities` has those of elementwise operators, `data_movement` those of operators that
-move elements; both follow XLA's AlgebraicSimplifier (openxla/xla, xla/hlo/transforms/simplifiers/
-algebraic_simplifier.cc), and a test holds pairs of spellings against the compiler.
+however often it is repeated. `identities` has the spellings that training steps mix, `data_movement` the operators that
+move elements; XLA's AlgebraicSimplifier knows hundreds more, and `plan.check()` names what it merges by these.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ class Term(NamedTuple):
     """
 
     name: str
-    params: Hashable
+    params: Any
     inputs: tuple[Number, ...]
     shape: Shape
     dtype: str

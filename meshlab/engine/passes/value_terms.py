@@ -10,9 +10,8 @@ import numpy as np
 from ..code.operations import Code, Input, Literal, Operation
 from ..jax_compat import has_effects, own_params
 from ..rules import ELEMENTWISE
-from .algebra import Algebra
-from .data_movement import DATA_MOVEMENT, ranges_of, repeated
-from .identities import IDENTITIES
+from .data_movement import MOVERS, repeated
+from .identities import elementwise
 from .terms import Number, Terms, positions, squeezed, text
 
 # Parameters that the result's type implies; and those that a scatter's name implies, but for `scatter` itself, which
@@ -31,7 +30,6 @@ class ValueTerms:
     def __init__(self, code: Code):
         self.shapes, self.dtypes = code.shapes, code.dtypes
         self.terms = Terms()
-        self.algebra = Algebra(self.terms, IDENTITIES)
         self.of: dict[int, Number] = {}
 
     def read(self, value: int) -> Number:
@@ -56,23 +54,9 @@ class ValueTerms:
         """Returns a constant's number; None for any other term."""
         return self.terms.number_of(number)
 
-    def is_empty(self, number: Number) -> bool:
-        """Says whether a term has no elements."""
-        return self.terms[number].name == "empty"
-
-    def is_varying(self, number: Number) -> bool:
-        """Says whether a term is more than a constant, an iota or a broadcast."""
-        return self.terms[number].name not in ("const", "broadcast", "iota", "empty")
-
-    def part(self, number: Number) -> tuple[Number, list[range]] | None:
-        """Returns the term that a slice is of, and the range of each axis; None for any other term."""
-        term = self.terms[number]
-        return (term.inputs[0], ranges_of(term)) if term.name == "slice" else None
-
-    def repeating(self, number: Number) -> tuple[Number, tuple[int, ...]] | None:
-        """Returns the term that a broadcast is of, and its axes in the result; None for any other term."""
-        term = self.terms[number]
-        return (term.inputs[0], tuple(term.params)) if term.name == "broadcast" else None  # pyright: ignore[reportArgumentType]
+    def is_repeated(self, number: Number) -> bool:
+        """Says whether a term is a constant or a broadcast."""
+        return self.terms[number].name in ("const", "broadcast")
 
     def _results(self, operation: Operation) -> tuple[Number, ...] | None:
         """Returns the terms of an operation's results; None where nothing is known of them."""
@@ -80,34 +64,32 @@ class ValueTerms:
         key = params_key(equation)
         if operation.blocks or has_effects(equation) or key is None or not operation.outputs:
             return None
+        if all(0 in self.shapes[o] and isinstance(self.dtypes[o], np.dtype) for o in operation.outputs):
+            # Without elements it is whatever number it is said to be.
+            return tuple(self.terms.constant(0, self.dtypes[o]) for o in operation.outputs)
         inputs = [self.read_as(i, v.aval.dtype) for i, v in zip(operation.inputs, equation.invars, strict=True)]
         simplified = self._simplified(operation, inputs, key)
         if simplified is not None:
-            return tuple([self._broadcast(n, o) for n, o in zip(simplified, operation.outputs, strict=True)])
+            return (simplified,)
         shapes = tuple([tuple(v.aval.shape) for v in equation.invars])
-        # Not to be confused with the terms of `data_movement`, which have other parameters.
-        name = f"as written: {operation.name}"
+        name = f"as written: {operation.name}"  # those of `data_movement` have other parameters
         return tuple(
             self.terms.make(name, (key, shapes, i), inputs, squeezed(self.shapes[o]), self.dtypes[o])
             for i, o in enumerate(operation.outputs)
         )
 
-    def _simplified(self, operation: Operation, inputs: list[Number], key: Hashable) -> list[Number] | None:
-        """Returns the simplified terms of the results; None where there is no rule for the primitive."""
-        outputs = operation.outputs
-        if all(0 in self.shapes[o] for o in outputs):
-            return [self.terms.make("empty", (), (), squeezed(self.shapes[o]), self.dtypes[o]) for o in outputs]
-        movement, terms = DATA_MOVEMENT.get(operation.name), None
-        if movement is not None:
-            terms = movement(self.algebra, operation, inputs)
-        elif operation.name in ELEMENTWISE or operation.name in IDENTITIES:
-            aligned = self._aligned(operation, inputs, self.shapes[outputs[0]])
+    def _simplified(self, operation: Operation, inputs: list[Number], key: Hashable) -> Number | None:
+        """Returns the simplified term of the one result; None where there is no rule for the primitive."""
+        name, output, number = operation.name, operation.outputs[0], None
+        if name in MOVERS:
+            number = MOVERS[name](self.terms, operation, inputs)
+        elif name in ELEMENTWISE:
+            aligned = self._aligned(operation, inputs, self.shapes[output])
             if aligned:
-                terms = self.algebra.apply(operation.name, operation.params, aligned, self.dtypes[outputs[0]], key)
-        terms = [terms] if isinstance(terms, Number) else terms
-        if terms and any(self.terms[n].dtype != text(self.dtypes[o]) for n, o in zip(terms, outputs, strict=True)):
+                number = elementwise(self.terms, name, aligned, self.dtypes[output], key)
+        if number is None or self.terms[number].dtype != text(self.dtypes[output]):
             return None
-        return terms
+        return self._broadcast(number, output)
 
     def _broadcast(self, number: Number, output: int) -> Number:
         """Broadcasts a term of constants alone to the shape of a value."""

@@ -1,9 +1,9 @@
 """Finds collectives that the compiler merged: the plan counts two, the compiled program runs one.
 
-The plan's normal form knows the expressions that XLA merges (`passes/terms.py`), but not all of them. Where the
-compiled program has fewer collectives than were predicted, that is no error if each missing one has its like among
-those that are there: the same kind over the same axes, of an operand of the same dtype and shape. Such a one is
-*merged*, and listed by name. Anything else that differs is a difference.
+The plan's normal form knows one value again in the spellings that training steps mix (`passes/identities.py`); XLA
+knows hundreds more. Where the compiled program has fewer collectives than were predicted, that is no error if each
+missing one has its like among those that are there: the same kind over the same axes, of an operand of the same dtype
+and shape. Such a one is *merged*, and listed by name. Anything else that differs is a difference.
 """
 
 from __future__ import annotations

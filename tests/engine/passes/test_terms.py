@@ -1,4 +1,4 @@
-"""Two spellings are one value where XLA makes them one: in the plan, and in the compiled program."""
+"""Two spellings that XLA makes one value are one in the plan too, or `check()` names what the compiler merged."""
 
 import functools
 import random
@@ -14,7 +14,7 @@ import meshlab as ml
 X2 = ml.mesh(x=2)
 CLOSE_TO_THIRD = np.float32(1 / 3)
 
-# Each row: one value, written in several ways.
+# Each row: one value, written in several ways. First what training steps mix: one value in the plan.
 POWERS = [
     [jnp.square, lambda x: x * x, lambda x: x**2, lambda x: lax.pow(x, 2.0)],
     [lambda x: x**3, lambda x: x * x * x, lambda x: x * (x * x), lambda x: lax.pow(x, 3.0)],
@@ -24,12 +24,26 @@ POWERS = [
     [lambda x: x**0 + x, lambda x: 1 + x],
     [lax.rsqrt, lambda x: 1 / jnp.sqrt(x)],
     [lambda x: 2 * lax.rsqrt(x), lambda x: 2 / jnp.sqrt(x)],
+    [lambda x: x / 2, lambda x: x * 0.5],
+    [lambda x: x / 3, lambda x: x * CLOSE_TO_THIRD, lambda x: x / jnp.full((8, 8), 3.0)],
+    [lambda x: jnp.where(True, x, jnp.sin(x)), lambda x: jnp.where(jnp.ones((8, 8), bool), x, jnp.cos(x))],
+    [lambda x: x * 1, lambda x: x / 1.0, lambda x: x - 0, lambda x: 0 + x, lambda x: x],
+    [lambda x: x / jnp.ones((8, 8)).sum(0), lambda x: x / 8, lambda x: x / (1 - jnp.zeros((8, 8))).sum(1)],
+]
+SAME = [
+    [lambda x: x.T.T, lambda x: x[:, None].squeeze(1), lambda x: x[::-1][::-1], lambda x: jnp.flip(jnp.flip(x))],
+    [lambda x: jnp.exp(x[None])[0] - 1, lambda x: jnp.exp(x[:, None]).squeeze(1) - 1, lambda x: jnp.exp(x) - 1],
+    [lambda x: x - x.mean(0), lambda x: x - x.mean(0, keepdims=True), lambda x: x - x.sum(0) / 8],
+    [lambda x: x * x.var(0), lambda x: x * jnp.square(x - x.mean(0)).mean(0)],
+    [lambda x: jnp.tril(x), lambda x: jnp.where(jnp.tri(8, dtype=bool), x, 0)],
+]
+# Other spellings, of which XLA makes one value, and the plan several.
+SIZES = [
     [lambda x: jnp.sqrt(x * x), jnp.abs, lambda x: jnp.abs(jnp.abs(x))],
     [lambda x: jnp.abs(x * x), lambda x: jnp.abs(x) * jnp.abs(x), jnp.square],
 ]
 NUMBERS = [
-    [lambda x: x / 2, lambda x: x * 0.5, lambda x: (2 * x) / 4],
-    [lambda x: x / 3, lambda x: x * CLOSE_TO_THIRD, lambda x: x / jnp.full((8, 8), 3.0)],
+    [lambda x: x / 2, lambda x: (2 * x) / 4],
     [lambda x: x + 1 + 2, lambda x: x + 3, lambda x: x - 1 + 4],
     [lambda x: x - 1, lambda x: x + -1],
     [lambda x: x * 2 * 3, lambda x: x * 6],
@@ -57,10 +71,8 @@ BOUNDS = [
     [lambda x: jnp.clip(x, 0, 1), lambda x: lax.clamp(0.0, x, 1.0), lambda x: jnp.minimum(jnp.maximum(x, 0), 1)],
     [lambda x: jnp.maximum(jnp.minimum(x, 1), 0), lambda x: jnp.clip(x, 0, 1)],
     [lambda x: jnp.maximum(x, -jnp.inf), lambda x: x, lambda x: jnp.maximum(x, x)],
-    [lambda x: jnp.where(True, x, jnp.sin(x)), lambda x: jnp.where(jnp.ones((8, 8), bool), x, jnp.cos(x))],
     [lambda x: jnp.where(~(x > 0), x, jnp.sin(x)), lambda x: jnp.where(x > 0, jnp.sin(x), x)],
     [lambda x: jnp.where(x > 0, x, 0), lambda x: x * (x > 0)],
-    [lambda x: jnp.tril(x), lambda x: jnp.where(jnp.tri(8, dtype=bool), x, 0)],
 ]
 MOVED = [
     [lambda x: x[::-1][::-1], lambda x: jnp.roll(x, 8, 0), lambda x: jnp.flip(jnp.flip(x)), lambda x: x],
@@ -82,18 +94,24 @@ CONVERTED = [
     ],
 ]
 SUMS = [
-    [lambda x: x - x.mean(0), lambda x: x - x.mean(0, keepdims=True), lambda x: x - x.sum(0) / 8],
-    [lambda x: x * x.var(0), lambda x: x * jnp.square(x - x.mean(0)).mean(0)],
     [lambda x: x * (-x).sum(0), lambda x: x * -(x.sum(0))],
     [lambda x: x / jnp.linalg.norm(x, axis=0), lambda x: x * lax.rsqrt(jnp.square(x).sum(0))],
     [lambda x: x * jnp.einsum("ab,ab->a", x, x)[:, None], lambda x: x * jnp.square(x).sum(1)[:, None]],
     [lambda x: x * jnp.exp(x[0])[None], lambda x: x * jnp.exp(jnp.broadcast_to(x[0], (8, 8)))],
 ]
-FLOATS = [*POWERS, *NUMBERS, *QUOTIENTS, *EXPONENTIALS, *BOUNDS, *MOVED, *CONVERTED, *SUMS]
-INTEGERS = [
-    [lambda x: x * 0, lambda x: x - x, lambda x: x ^ x, lambda x: x & 0, jnp.zeros_like],
+ONE = [*POWERS, *SAME]
+MERGED = [*SIZES, *NUMBERS, *QUOTIENTS, *EXPONENTIALS, *BOUNDS, *MOVED, *CONVERTED, *SUMS]
+# Constants of integers: XLA sends nothing, so that no collective could be like one that the plan had.
+CONSTANT = [
+    lambda x: x * 0,
+    lambda x: x - x,
+    lambda x: x ^ x,
+    lambda x: x & 0,
+    lambda x: jnp.greater_equal(x, x).astype(jnp.int32),
+    lambda x: jnp.less(x, x).astype(jnp.int32),
+]
+MERGED_INTEGERS = [
     [lambda x: x | 0, lambda x: x & -1, lambda x: x],
-    [lambda x: jnp.greater_equal(x, x).astype(jnp.int32), jnp.ones_like],
     [lambda x: x * 2 + x * 3, lambda x: x * 5],
     [lambda x: x * (x + 7) + x * (x ^ 3), lambda x: x * ((x + 7) + (x ^ 3))],
     [lambda x: jnp.abs(jnp.abs(x)), jnp.abs],
@@ -126,6 +144,20 @@ def agrees(program):
     assert not report.merged, report
 
 
+def are_named(rows, dtype=jnp.float32):
+    """Functions of a row are several values to the plan; the report names what XLA merges, and no more."""
+    for number, row in enumerate(rows):
+        program = traced(row, dtype)
+        assert len(set(program.code.block.outputs)) > 1, number
+        report = program.plan(X2, "b:x").check()
+        assert report.ok, report
+        assert report.merged, (number, report)
+        assert report.predicted != report.compiled
+        for one in report.merged:
+            assert one.compiled < one.predicted <= len(row)
+            assert one.payload_bytes <= 8 * 8 * 4 // 2
+
+
 def are_one(rows, dtype=jnp.float32):
     """Functions of a row make one value; and XLA's program has the collectives of that plan."""
     program = traced([f for row in rows for f in row], dtype)
@@ -135,13 +167,32 @@ def are_one(rows, dtype=jnp.float32):
     agrees(program)
 
 
-@pytest.mark.parametrize("rows", [FLOATS[i : i + 9] for i in range(0, len(FLOATS), 9)])
-def test_spellings_of_one_value(rows):
+@pytest.mark.parametrize("rows", [POWERS, SAME], ids=["powers", "same"])
+def test_what_training_steps_spell_in_two_ways_is_one_value(rows):
     are_one(rows)
 
 
-def test_spellings_of_one_integer():
-    are_one(INTEGERS, jnp.int32)
+@pytest.mark.parametrize("function", CONSTANT)
+def test_what_is_constant_of_integers_is_never_sent(function):
+    program = traced([function], jnp.int32)
+    assert not program.plan(X2, "b:x").collectives
+    agrees(program)
+
+
+@pytest.mark.parametrize("rows", [MERGED[i : i + 9] for i in range(0, len(MERGED), 9)])
+def test_what_the_compiler_merges_beyond_that_is_named(rows):
+    are_named(rows)
+
+
+def test_what_it_merges_of_integers_is_named():
+    are_named(MERGED_INTEGERS, jnp.int32)
+
+
+def test_a_spelling_alone_is_equal():
+    """No spelling by itself is simplified to anything that sends less."""
+    for rows, dtype in ((MERGED, jnp.float32), (MERGED_INTEGERS, jnp.int32)):
+        for row in rows:
+            agrees(traced(row[:1], dtype))
 
 
 @pytest.mark.parametrize("pair", APART)
@@ -169,7 +220,7 @@ BINARY = [
     [lambda x, y: jnp.where(x > y, x, y), lambda x, y: jnp.where(~(x > y), y, x)],
     [lambda x, y: 2 * x + 2 * y, lambda x, y: 2 * (x + y)],
 ]
-PLAIN = [*POWERS, *NUMBERS, *QUOTIENTS, *EXPONENTIALS, *BOUNDS, [jnp.sin], [jnp.tanh], [jnp.negative]]
+PLAIN = [*POWERS, *SIZES, *NUMBERS, *QUOTIENTS, *EXPONENTIALS, *BOUNDS, [jnp.sin], [jnp.tanh], [jnp.negative]]
 
 
 def tree(chance, depth):
@@ -198,8 +249,11 @@ def drawn(seed):
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 10))
-def test_spellings_drawn_at_random(seed):
-    agrees(traced([f for each in range(seed, seed + 10) for f in drawn(each)]))
+def test_spellings_drawn_at_random_are_equal_or_named(seed):
+    program = traced([f for each in range(seed, seed + 10) for f in drawn(each)])
+    report = program.plan(X2, "b:x").check()
+    assert report.ok, report
+    assert bool(report.merged) == (report.predicted != report.compiled)
 
 
 # Shapes
@@ -211,8 +265,9 @@ def test_an_axis_of_size_1_is_no_other_value():
         return jnp.sort(m - 1), jnp.sort((x.sum(0, keepdims=True) / 8 - 1)[0]), (x.mean(0, keepdims=True) - 1).T
 
     program = ml.trace(fn, ml.named(jax.ShapeDtypeStruct((8, 8), jnp.float32), "a b"))
-    assert program.code.block.outputs[0] == program.code.block.outputs[1]
-    agrees(program)
+    report = program.plan(X2, "b:x").check()
+    assert report.ok, report
+    assert sum(c.kind == "all-reduce" for c in program.plan(X2, "a:x").collectives) == 1
 
 
 def test_operands_that_are_repeated_in_different_ways_stay_apart():
