@@ -139,11 +139,12 @@ def test_without_a_machine_it_says_what_each_device_computes(open_board) -> None
     assert board.panel("traffic").locator(".mlb-tag").filter(visible=True).first.evaluate(plain)
 
 
-def test_what_is_refused_here_is_said_and_no_button(open_board) -> None:
+def test_what_is_refused_here_is_not_offered(open_board) -> None:
     board = open_board(explore(small.program(), small.mesh(), {"batch": "data", "params/*": {"hidden": "data"}}))
     board.show("traffic").locator('[data-kind="all-gather"] b').first.click()
     row = board.panel("traffic").locator(".mlb-collective-more:not([hidden])")
-    expect(row).to_contain_text("compute with hidden split over data as well (not here: batch and hidden cannot both")
+    expect(row).to_contain_text("store params/w")
+    expect(row).not_to_contain_text("compute with hidden split over data as well")
     expect(remedies(row)).to_have_count(1)
 
 

@@ -118,7 +118,7 @@ def test_no_remedy_of_a_preset_is_refused_and_each_does_what_it_promises(name: s
     except ml.LayoutError:
         return  # test_presets holds which models a preset is legal for
     plan = program.plan(mesh, layout)
-    assert plan.collectives
+    assert plan.collectives or name == "decoding"
     for c in plan.collectives:
         for remedy in c.remedies:
             if remedy.changes:
