@@ -51,11 +51,15 @@ class Plans:
                 if placed not in self._meshes:
                     self._meshes[placed] = mesh_on(*placed, custom)
                 program, mesh = self._programs.at(document), self._meshes[placed]
-                plan = make_plan(program, mesh, document.layout, document.pad or None)
-                while len(self._known) >= KEPT:
-                    self._known.pop(next(iter(self._known)))
-                self._known[document] = plan
+                self.put(document, make_plan(program, mesh, document.layout, document.pad or None))
             return self._known[document]
+
+    def put(self, document: Document, plan: Any) -> None:
+        """Keeps a plan as a document's: one that was made elsewhere, or a broken one, to see that runs tell."""
+        with self._lock:
+            while len(self._known) >= KEPT:
+                self._known.pop(next(iter(self._known)))
+            self._known[document.unpinned] = plan
 
     def forget(self, document: Document) -> None:
         """Forgets the plan of a document: it has its costs as well."""
