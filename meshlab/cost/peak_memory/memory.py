@@ -342,11 +342,10 @@ class Memory:
         return None if step is None or isinstance(step, Iterated | Repeated) else step.operation.source
 
     def __repr__(self):
+        peak = f"{'peak, donated' if self.is_donated else 'peak':<16} {self.peak_bytes:>15,} B"
         rows = [f"{role:<16} {size:>15,} B" for role, size in self.parts.items()]
         lines = [f"{a.bytes:>15,} B  {a.role:<16} {a.name} [{' '.join(a.dims)}]" for a in self.at_peak[:_SHOWN]]
-        return "\n".join(
-            [f"{'peak':<16} {self.peak_bytes:>15,} B", *self._machine_lines(), *rows, "at the peak:", *lines]
-        )
+        return "\n".join((peak, *self._machine_lines(), *rows, "at the peak:", *lines))
 
     def _machine_lines(self) -> list[str]:
         """The memory of a device, whether the peak fits, and the measured error of such peaks."""

@@ -192,7 +192,9 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     lines += [(f"  over {axes}", f"{count:,.0f} B") for axes, count in by_axis.items()]
     lines.append(("arguments per device", f"{stored.argument_bytes:,} B"))
     lines.append(("outputs per device", f"{stored.output_bytes:,} B"))
-    lines.append(("peak memory per device", f"{plan.memory.peak_bytes:,} B, predicted"))
+    peak, donated = plan.memory.peak_bytes, plan.memory.donated.peak_bytes
+    less = f"; {donated:,} B with carried arguments donated" if donated < peak else ""
+    lines.append(("peak memory per device", f"{peak:,} B, predicted{less}"))
     if plan.mesh.on is None:
         return lines
     lines.append(("device memory", f"{plan.memory.limit_bytes:,} B: {plan.memory.verdict}"))

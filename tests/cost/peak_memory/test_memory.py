@@ -234,6 +234,9 @@ def test_donated_arguments_are_written_over():
     memory, donated = plan.memory, plan.memory.donated
     assert donated.is_donated
     assert donated.peak_bytes < memory.peak_bytes
+    assert str(memory).startswith(f"peak             {memory.peak_bytes:>15,} B\n")
+    assert str(donated).startswith(f"peak, donated    {donated.peak_bytes:>15,} B\n")
+    assert f"; {donated.peak_bytes:,} B with carried arguments donated" in repr(plan)
     analysis = run.compiled(plan, donate=True).memory_analysis()
     names = ("argument", "output", "temp", "alias")
     exact = accuracy.total({name: getattr(analysis, f"{name}_size_in_bytes") for name in names})
