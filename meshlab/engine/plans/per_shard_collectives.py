@@ -29,6 +29,7 @@ from ..planning.shared_steps import counted
 from ..planning.steps import Compute, Iterated, Move, Nested, Repeated, Step
 from ..programs.data import Program, analysis
 from ..programs.outline import Repetition
+from ..rules import Factors
 from ..rules.per_shard import PER_SHARD, ShardedOperation
 from ..rules.traits import TRAITS
 from ..specs.routes import Mirrored, Route, Shifted
@@ -125,6 +126,19 @@ def sharded_operation(step: Compute, code: Code) -> ShardedOperation:
     )
 
 
+def neutral_axes(sharded: ShardedOperation, factors: Factors, grid: Grid) -> list[tuple[int, ...]]:
+    """Returns, for each operand, the axes along which its padding is made neutral before the operation runs."""
+    mixing = factors.summed | factors.per_shard
+    return [
+        tuple(
+            axis
+            for axis, (factor, size, split) in enumerate(zip(axes, shape, spec.splits, strict=True))
+            if factor in mixing and grid.padded_size(size, split) != size
+        )
+        for shape, spec, axes in zip(sharded.operand_shapes, sharded.operands, factors.operands, strict=True)
+    ]
+
+
 class _Walk:
     """One walk over the steps of a plan, which finds the collectives of its operations that were not sent before.
 
@@ -209,18 +223,26 @@ class _Walk:
         if not step.per_shard:
             return
         operation, original_of = step.operation, self.program.original_of
+        neutral = self.neutral(step) if self.sizes.padded else {}
         counts = self.counts.setdefault(operation if self.first is None else self.first.counterparts[operation], {})
         for collective in self.collectives(step):
             sent = []
             for position in collective.reads:
                 value, spec = operation.inputs[position], step.operands[position]
-                sent.append((self.walked(original_of.get(value, value)) if isinstance(value, int) else None, spec))
+                number = self.walked(original_of.get(value, value)) if isinstance(value, int) else None
+                sent.append((number, spec, neutral.get(position)))
             # A value from outside a loop is sent once, in front of it; nothing of two loops is sent together.
-            deepest = max((self.depth_of(v, spec) for v, spec in sent if v is not None), default=0)
+            deepest = max((self.depth_of(v, spec) for v, spec, _ in sent if v is not None), default=0)
             key = (collective.derivation, tuple(sent), id(self.iterated_over) if deepest else None)
             if key not in self.seen:
                 self.seen.add(key)
                 counts[collective] = counts.get(collective, 0) + self.times[min(deepest, len(self.times) - 1)]
+
+    def neutral(self, step: Compute) -> dict[int, tuple]:
+        """Returns, by operand, along which axes its padding is made neutral, and for what: it is another array then."""
+        operation = step.operation
+        axes = neutral_axes(sharded_operation(step, self.program.code), self.program.factors[operation], self.sizes)
+        return {position: (each, TRAITS[operation.name].joins) for position, each in enumerate(axes) if each}
 
     def collectives(self, step: Compute) -> tuple[PerShardCollective, ...]:
         memo, key = _counted_before(self.program), (step.operation, step.operands, step.results, self.sizes.key)

@@ -154,7 +154,7 @@ class Lowering:
         operation, sharded = step.operation, sharded_operation(step, self.code)
         operands = self.read(shards, operation.inputs, step.operands)
         if self.sizes.padded:
-            operands = neutralized(self.device, sharded, self.program.factors[operation], operands)
+            operands = neutralized(self.device, sharded, self.program.factors[operation], operands, self.sizes)
         if step.per_shard:
             results = PER_SHARD[operation.name].run(self.device, sharded, operands)
         elif any(spec.axes for spec in (*sharded.operands, *sharded.results)):

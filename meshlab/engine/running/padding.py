@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import dtypes, lax
 
 from ..plans.data import Plan
+from ..plans.per_shard_collectives import neutral_axes
 from ..rules import Factors
 from ..rules.neutral import neutral
 from ..rules.per_shard import Device, ShardedOperation
@@ -39,24 +40,19 @@ def cut(array: Any, shape: Sequence[int]) -> Any:
     return array if tuple(array.shape) == tuple(shape) else array[tuple(slice(size) for size in shape)]
 
 
-def neutralized(device: Device, sharded: ShardedOperation, factors: Factors, operands: Sequence[Any]) -> list[Any]:
+def neutralized(
+    device: Device, sharded: ShardedOperation, factors: Factors, operands: Sequence[Any], grid: Grid
+) -> list[Any]:
     """Returns an operation's operands, neutral where they are padded along axes that mix elements."""
-    shapes, specs, mixing = sharded.operand_shapes, sharded.operands, factors.summed | factors.per_shard
     shards = []
-    for shard, shape, spec, axes in zip(operands, shapes, specs, factors.operands, strict=True):
-        for axis, (factor, size) in enumerate(zip(axes, shape, strict=True)):
-            split = spec.splits[axis]
-            if factor in mixing and _uneven(size, split, device.sizes):
-                count = shard.shape[axis]
-                places = device.index(split) * count + lax.broadcasted_iota(jnp.int32, shard.shape, axis)
-                filler = neutral(sharded.operation.name, jnp.result_type(shard))
-                shard = jnp.where(places < size, shard, filler)  # noqa: PLW2901 - the shard, padded axis by axis
+    for position, axes in enumerate(neutral_axes(sharded, factors, grid)):
+        shard, shape = operands[position], sharded.operand_shapes[position]
+        for axis in axes:
+            first = device.index(sharded.split(axis, position)) * shard.shape[axis]
+            places = first + lax.broadcasted_iota(jnp.int32, shard.shape, axis)
+            shard = jnp.where(places < shape[axis], shard, neutral(sharded.operation.name, jnp.result_type(shard)))
         shards.append(shard)
     return shards
-
-
-def _uneven(size: int, split: Sequence[str], sizes: Any) -> bool:
-    return bool(split) and isinstance(sizes, Grid) and sizes.padded_size(size, tuple(split)) != size
 
 
 def stored_shape(plan: Plan, value: int, spec: Spec) -> tuple[int, ...]:
