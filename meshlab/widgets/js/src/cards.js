@@ -48,7 +48,7 @@ export function columnsOf(view) {
  * @param {View} view
  * @returns {Card | undefined}
  */
-export function baselineOf(view) {
+function baselineOf(view) {
   return view.comparison.cards.find((card) => card.baseline);
 }
 

@@ -17,7 +17,7 @@ import { drawRemedies } from "./remedies.js";
  */
 
 /** @type {Column[]} */
-export const COLUMNS = [
+const COLUMNS = [
   { name: "kind", label: "kind", value: (row) => row.kind },
   { name: "key", label: "over", value: (row) => row.key },
   { name: "value", label: "value, and why", value: (row) => row.value },

@@ -103,7 +103,7 @@ function choice({ name }, show) {
  * @param {Form} form
  * @returns {(HTMLElement | null)[]}
  */
-export function drawLost({ name, lost }) {
+function drawLost({ name, lost }) {
   if (!lost.length) return [h("p", { class: "mlb-form-whole" }, "✓ Says all of the layout.")];
   return [
     h("p", {}, `${name} cannot say:`),

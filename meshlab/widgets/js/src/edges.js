@@ -19,7 +19,7 @@ const MOST = 24;
  * @param {Board} board
  * @returns {Sends | null} what is known of the collective that is selected; null where none is
  */
-export function sendsOf({ reads, selection }) {
+function sendsOf({ reads, selection }) {
   if (selection.collective === null) return null;
   const { data } = reads.of("sends", { collective: selection.collective });
   return data?.text ? data : null;

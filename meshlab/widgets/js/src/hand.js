@@ -52,7 +52,7 @@ export function zonesOf(view) {
  * @param {string} at
  * @returns {Column}
  */
-export function columnOf(view, at) {
+function columnOf(view, at) {
   const column = view.columns.find((each) => each.at === at);
   if (!column) throw new Error(`no column ${at}`);
   return column;
@@ -87,7 +87,7 @@ export function chipOf(view, dim) {
  * @param {string} at
  * @returns {string[]}
  */
-export function axesIn(view, dim, at) {
+function axesIn(view, dim, at) {
   return view.columns.find((each) => each.at === at)?.rules[dim] ?? [];
 }
 

@@ -91,7 +91,7 @@ function drawToggle({ stage }, run, when, on) {
  * @param {Heat} heat
  * @returns {Pick<Drawn, "block" | "notes">}
  */
-export function drawHeat(shards, heat) {
+function drawHeat(shards, heat) {
   const { cells } = heat;
   const hatch = `mlb-odd-${nextNumber("heats")}`;
   /** @type {Map<number, Map<number, [number, number]>>} by block and cell, how many NaN and how many infinite ones */

@@ -123,7 +123,7 @@ function drawLane(board, timeline, lane, enlarged) {
  * @param {Segment[]} segments
  * @returns {number}
  */
-export function secondsOf(segments) {
+function secondsOf(segments) {
   return segments.reduce((sum, each) => sum + each.seconds, 0);
 }
 
