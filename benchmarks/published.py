@@ -25,7 +25,8 @@ import meshlab as ml
 from benchmarks.pages import Section
 from benchmarks.scatter import Series, scatter
 from meshlab.cost.machines.hardware import Figure, Hardware, hardware
-from meshlab.cost.machines.placement import Placement, place_mesh
+from meshlab.cost.machines.placed import Placement
+from meshlab.cost.machines.placement import place_mesh
 from meshlab.cost.machines.units import seconds_text
 from meshlab.cost.step_time.time import Time, time_of
 from meshlab.cost.workload.options import Options

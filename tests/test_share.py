@@ -1,6 +1,7 @@
 """A commit runs a share of each large test: the same again, another one for another commit, all of it at night."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ class Item(SimpleNamespace):
         return self.marker if self.marker and self.marker.name == name else None
 
 
-def cases(test, count, marker):
+def cases(test, count, marker) -> Any:
     return [Item(nodeid=f"{test}[{number}]", marker=marker) for number in range(count)]
 
 
@@ -29,7 +30,7 @@ def test_a_share_of_each_test_runs_and_never_none():
 
 def test_a_share_may_be_of_a_files_tests():
     mark = pytest.mark.share(3, of="file").mark
-    items = [Item(nodeid=f"a.py::test_{name}", marker=mark) for name in "abcdef"]
+    items: Any = [Item(nodeid=f"a.py::test_{name}", marker=mark) for name in "abcdef"]
     for commit in ("abc", "def", ""):
         assert len(left_out(items, commit)) == 4
 

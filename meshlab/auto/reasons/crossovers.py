@@ -27,7 +27,8 @@ import numpy as np
 
 from ...cost.machines.hardware import HardwareError
 from ...cost.machines.meshes import machine_of
-from ...cost.machines.placement import Placement, place_mesh
+from ...cost.machines.placed import Placement
+from ...cost.machines.placement import place_mesh
 from ...cost.machines.scaled import with_network
 from ...cost.machines.units import seconds_text
 from ...cost.step_time.time import time_of

@@ -25,7 +25,8 @@ from typing import Any
 from ...engine.errors import CompilerError, listed
 from ...engine.specs.mesh import Mesh
 from ..machines.hardware import Hardware, HardwareError, Torus, hardware
-from ..machines.placement import HOST, Placement, check_shape, slice_shape
+from ..machines.placed import Placement
+from ..machines.placement import HOST, check_shape, slice_shape
 
 # The TPU compiler's names of generations, and the number of devices that it lists for one chip (libtpu 0.0.42).
 _TPUS = {"v2": ("v2", 2), "v3": ("v3", 2), "v4": ("v4", 2), "v5e": ("v5e", 1), "v5p": ("v5p", 1), "v6e": ("v6e", 1)} | {

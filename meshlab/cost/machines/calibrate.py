@@ -40,7 +40,8 @@ from .attached import file_of
 from .collective_time import KINDS, seconds
 from .hardware import Efficiency, Figure, Hardware, HardwareError, Switch, hardware
 from .measure import COPY, LAUNCH, MATMUL, Sample, collectives, copies, launches, matmuls
-from .placement import Placement, place_mesh
+from .placed import Placement
+from .placement import place_mesh
 from .toml import to_toml
 from .units import scaled_text, seconds_text
 

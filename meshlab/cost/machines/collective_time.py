@@ -35,7 +35,7 @@ import numpy as np
 
 from ...engine.errors import closest, listed
 from .hardware import HardwareError, Switch, Torus
-from .placement import CHIP, Leg, Nodes, Placement
+from .placed import CHIP, Leg, Nodes, Placement
 
 # Collectives whose operand is a shard of the full array, and those whose operand is a partial sum of it.
 MOVING, REDUCING = ("all-gather", "all-to-all", "collective-permute"), ("all-reduce", "reduce-scatter")

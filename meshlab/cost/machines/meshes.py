@@ -28,7 +28,8 @@ from ...engine.specs.serial import Serial, read_serial
 from .attached import ATTACHED, attached
 from .collective_time import seconds
 from .hardware import Hardware, HardwareError, hardware
-from .placement import AxisPlacement, Placement, check_shape, devices_of, place_mesh
+from .placed import AxisPlacement, Placement
+from .placement import check_shape, devices_of, place_mesh
 
 # Several axes as Mesh TensorFlow writes them: "x:4,y:2".
 _AXES = re.compile(r"\s*\w+:\d+(?:\s*[,;\s]\s*\w+:\d+)+\s*")

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 from ...engine.plans.data import Plan
 from .hardware import Torus
-from .placement import Placement
+from .placed import Placement
 
 # Reduce-scatters over at most _FEW devices are never substituted. All-gathers over at least _MANY are: those of at most
 # _SMALL bytes, and along three axes of a torus all.

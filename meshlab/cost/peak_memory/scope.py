@@ -20,7 +20,7 @@ from ...engine.planning.step_keys import Key, keys
 from ...engine.planning.steps import Compute, Nested, Step
 from ...engine.programs.data import Program
 from ...engine.specs.spec import Grid, Spec
-from ..machines.placement import Placement
+from ..machines.placed import Placement
 from ..workload.dataflow import local_shapes
 from .backends import Backend
 from .graph import Buffer, Graph, Node

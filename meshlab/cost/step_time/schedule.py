@@ -27,7 +27,7 @@ from ...engine.planning.steps import Compute, Inside, Iterated, Move, Nested, St
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
 from ..machines.collective_time import MOVING
 from ..machines.hardware import Switch
-from ..machines.placement import CHIP, Placement
+from ..machines.placed import CHIP, Placement
 from ..workload.per_shard_payloads import payload
 from ..workload.scenario import Numbers, Scenario
 from .fusion import Fusion, fuse

@@ -28,7 +28,8 @@ from ...engine.specs.mesh import Mesh
 from ...engine.tables import html_rows, text_rows
 from ..machines.hardware import Hardware, HardwareError
 from ..machines.meshes import check_plan, machine_and_slice, machine_of
-from ..machines.placement import Placement, place_mesh
+from ..machines.placed import Placement
+from ..machines.placement import place_mesh
 from ..machines.units import seconds_text, share_text
 from ..peak_memory.memory import Memory, memory_of
 from ..step_time.schedule import links_of

@@ -28,7 +28,7 @@ from ...engine.specs.spec import Axes, Spec
 from ..machines.collective_time import Rate, rate
 from ..machines.hardware import Hardware
 from ..machines.meshes import machine_of
-from ..machines.placement import Placement
+from ..machines.placed import Placement
 from ..machines.xla_substitutes import most_summed
 from .attention import CAUSAL, STORED, Scores, as_run, fusable, supposed
 from .causal_masks import unmasked

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...cost.machines.hardware import Hardware
-from ...cost.machines.placement import ACROSS, INSIDE, AxisPlacement
+from ...cost.machines.placed import ACROSS, INSIDE, AxisPlacement
 from ...cost.workload.options import USUAL, Options
 from ...engine.api.stages import Program
 from ...engine.argument_checks import is_whole, mapping, whole_number

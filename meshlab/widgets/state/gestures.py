@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...cost.machines.hardware import Hardware
-from ...cost.machines.placement import AxisPlacement
+from ...cost.machines.placed import AxisPlacement
 from ...engine.argument_checks import flag
 from ...engine.errors import shown
 from ...engine.plans.remedies import Remedy

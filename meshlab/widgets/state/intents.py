@@ -17,7 +17,7 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...cost.machines.placement import AxisPlacement
+from ...cost.machines.placed import AxisPlacement
 from ...engine.errors import closest
 from ...engine.plans.remedies import OFF, ON, STORED, Change
 from ...engine.specs.layout import Layout

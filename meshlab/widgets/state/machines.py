@@ -21,7 +21,8 @@ from typing import Any
 from ...cost.machines.attached import ATTACHED, attached, folder
 from ...cost.machines.hardware import Hardware, HardwareError, Switch, Torus, hardware, known, read
 from ...cost.machines.meshes import slice_of
-from ...cost.machines.placement import AxisPlacement, Placement, as_called, place_mesh, shapes_of, slice_shape
+from ...cost.machines.placed import AxisPlacement, Placement
+from ...cost.machines.placement import as_called, place_mesh, shapes_of, slice_shape
 from ...engine.specs.mesh import Mesh
 from .document import Machine, MeshSizes
 

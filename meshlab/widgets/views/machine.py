@@ -8,7 +8,7 @@ from ...cost.machines.accuracy import COLLECTIVES, accuracy
 from ...cost.machines.attached import ATTACHED, folder
 from ...cost.machines.hardware import Switch, hardware, known
 from ...cost.machines.meshes import slice_of
-from ...cost.machines.placement import AxisPlacement, Placement
+from ...cost.machines.placed import AxisPlacement, Placement
 from ...engine.specs.mesh import Mesh
 from ..state.document import MeshSizes
 from ..state.explorer_state import ExplorerState

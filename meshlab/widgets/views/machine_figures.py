@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...cost.machines.hardware import Figure, Hardware, HardwareError, Switch
-from ...cost.machines.placement import CHIP, Placement
+from ...cost.machines.placed import CHIP, Placement
 from ...cost.machines.units import scaled_text, seconds_text, share_text
 from ...cost.step_time.flops import multiplied
 from ...engine.code.operations import Code, walk

@@ -20,7 +20,8 @@ from meshlab.cost.machines.hardware import (
     read,
 )
 from meshlab.cost.machines.meshes import mesh
-from meshlab.cost.machines.placement import Leg, Nodes, place_mesh, slice_shape
+from meshlab.cost.machines.placed import Leg, Nodes
+from meshlab.cost.machines.placement import place_mesh, slice_shape
 from meshlab.cost.machines.protocols import Protocol, Protocols
 from meshlab.cost.machines.toml import to_toml
 

@@ -8,7 +8,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.machines.attached import attached, file_of
-from meshlab.cost.machines.placement import CHIP, Leg, Nodes
+from meshlab.cost.machines.placed import CHIP, Leg, Nodes
 
 
 def test_a_machine_is_named_with_its_slice():

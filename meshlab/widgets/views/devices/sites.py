@@ -17,7 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....cost.machines.hardware import Switch
-from ....cost.machines.placement import CHIP, Leg, Placement, filling_order
+from ....cost.machines.placed import CHIP, Leg, Placement
+from ....cost.machines.placement import filling_order
 from ....engine.specs.mesh import Mesh
 
 
