@@ -32,7 +32,7 @@ _PARALLEL = {"data parallel": (EIGHT, {"batch": "data"})}
 @functools.cache
 def looped() -> tuple[Subject, ...]:
     """The programs, in sizes of which a device holds gigabytes."""
-    sizes = GIGABYTES.text | {"group": 2, "layers": 4}
+    sizes: dict[str, Any] = GIGABYTES.text | {"group": 2, "layers": 4}
     cache = llama.Config(**(sizes | {"batch": 64, "seq": 1, "embed": 2048, "heads": 16, "ffn": 2048}))
     return (
         Subject("decode_loop", _decode, _cached, _PARALLEL),

@@ -1,6 +1,5 @@
 """A commit runs a share of each large test: the same again, another one for another commit, all of it at night."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,10 +7,11 @@ import pytest
 from tests.share import ALL, left_out
 
 
-class Item(SimpleNamespace):
+class Item:
     """A case of a test, with one marker at most."""
 
-    __hash__ = object.__hash__
+    def __init__(self, nodeid, marker):
+        self.nodeid, self.marker = nodeid, marker
 
     def get_closest_marker(self, name):
         return self.marker if self.marker and self.marker.name == name else None

@@ -214,8 +214,8 @@ def zero2(
             problems are listed.
     """
     request = _DataParallel("zero2", program, mesh, (data, batch, params, state), beside)
-    state = request.arguments.state if request.updates() else request.state()
-    state_rules = request.store(state, "array of the optimizer's state")
+    updated = request.arguments.state if request.updates() else request.state()
+    state_rules = request.store(updated, "array of the optimizer's state")
     return request.done(request.rules | state_rules | request.store(request.gradients(), "gradient"))
 
 

@@ -24,10 +24,10 @@ COMMUTATIVE = names_where(lambda traits: traits.commutes)
 # Operators that are folded when all operands are constants: masks of ones are counted, and taken from one.
 _FOLDED: dict[str, Callable[..., Any]] = dict(
     zip(
-        "add sub mul div neg max min and or xor not eq ne lt le gt ge exp log".split(),
+        "add sub mul div neg max min and or xor not eq ne lt le gt ge exp log clamp".split(),
         (np.add, np.subtract, np.multiply, np.divide, np.negative, np.maximum, np.minimum, np.bitwise_and,
          np.bitwise_or, np.bitwise_xor, np.invert, np.equal, np.not_equal, np.less, np.less_equal, np.greater,
-         np.greater_equal, np.exp, np.log),
+         np.greater_equal, np.exp, np.log, lambda low, x, high: np.clip(x, low, high)),
         strict=True,
     )
 )  # fmt: skip

@@ -170,7 +170,8 @@ class _Search:
             below, path = paths[argument.parameter], argument.place[len(argument.parameter) :]
             roots = [place.removesuffix(path) for place in values if path and place.endswith(path)]
             alike = [values[root + path] for root in roots if all(root + each in values for each in below)]
-            found = [v for v in alike if v in self.ends and self.kind(v) == self.kind(argument.value)]
+            ends = [v for v in alike if isinstance(v, int) and v in self.ends]
+            found = [v for v in ends if self.kind(v) == self.kind(argument.value)]
             if len(found) == 1:
                 yield position, found[0]
 

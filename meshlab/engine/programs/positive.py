@@ -55,8 +55,10 @@ def _before(operation: Operation, body: Block) -> Iterator[tuple[int, list[Input
 
 
 def _is_whole(program: Program, exponent: Input) -> bool:
+    """Says whether a power of numbers below zero is a number: of a whole exponent, and of any complex one."""
     if isinstance(exponent, Literal):
-        return bool(np.all(np.asarray(exponent.value) % 1 == 0))
+        number = np.asarray(exponent.value)
+        return np.iscomplexobj(number) or bool(np.all(number % 1 == 0))
     return jax.numpy.issubdtype(program.code.dtypes[exponent], jax.numpy.integer)
 
 

@@ -185,7 +185,7 @@ def test_of_a_stretch_of_equal_times_both_ends_are_told():
 @pytest.mark.parametrize("batch", [8, 10, 12, 13, 20])
 def test_a_padded_plan_is_padded_at_other_sizes(batch):
     def plan(batch, data=4):
-        dims = ml.dims(batch=batch, hidden=30, out=64)
+        dims = ml.dims(batch=batch, hidden=1022, out=512)
         b, h, o = dims
 
         def step(w, x):
@@ -200,7 +200,7 @@ def test_a_padded_plan_is_padded_at_other_sizes(batch):
         replanned, swept = plan(batch, data), ml.sweep(plan(10), batch=batch, data=data)
         assert swept.estimate.item() == pytest.approx(replanned.time.estimate, rel=1e-9)
         assert swept.figures["memory_bytes"].item() == pytest.approx(replanned.time.memory_bytes, rel=1e-9)
-        assert swept.peak_bytes.item() == pytest.approx(replanned.memory.peak_bytes, rel=0.05)
+        assert swept.peak_bytes.item() == pytest.approx(replanned.memory.peak_bytes, rel=0.001)
 
 
 def test_points_at_which_a_figure_is_missing_are_left_out():

@@ -132,6 +132,7 @@ def test_gradients_in_loops_are_places_there(step):
     program = ml.trace(step, SQUARE, X, carry={"w": 0})
     assert program.gradients == {"grads/w/a": "w/a", "grads/w/b": "w/b"}
     body = next(op for op in program.code.block.operations if op.name == "scan" and not op.backward).body
+    assert body is not None
     inside = {v for operation in body.operations for v in operation.outputs}
     assert {at(program, place) for place in program.gradients} <= inside
     plan = program.plan(ml.mesh(data=4), {"batch": "data", "grads/*": {"embed": "data"}})

@@ -109,7 +109,7 @@ def test_every_rule_has_traits_and_no_trait_has_a_default():
 TAKEN_APART = {
     # What an operator makes of constants, or of a value and itself: NumPy's names for them are no traits.
     "identities.py": [
-        set("add sub mul div neg max min and or xor not eq ne lt le gt ge exp log".split()),
+        set("add sub mul div neg max min and or xor not eq ne lt le gt ge exp log clamp".split()),
         set("sub xor eq ge le ne gt lt".split()),
         {"convert_element_type", "div", "integer_pow", "pow", "select_n", "square"},
     ],
@@ -117,6 +117,18 @@ TAKEN_APART = {
     "fold.py": [{"conv_general_dilated", "reduce_window_max", "reduce_window_min", "reduce_window_sum"}],
     "axis_conflicts.py": [{"rename", "reshape", "tag"}],
     "gradients.py": [{"convert_element_type", "rename", "tag"}],
+    # What is positive where its result is.
+    "positive.py": [
+        {"digamma", "lgamma", "log", "rsqrt", "sqrt"},
+        set("add add_any div min concatenate tag rename optimization_barrier".split()),
+        set(
+            "convert_element_type copy reshape broadcast_in_dim transpose squeeze slice rev reduce_sum reduce_max"
+            " reduce_min reduce_prod cumsum cumprod cummax cummin dynamic_slice gather reduce_precision sqrt"
+            " rsqrt".split()
+        ),
+    ],
+    # What an update of a carried value may be, element by element.
+    "carrying.py": [{"convert_element_type", "copy", "dim_names", "tag"}],
     "serial_legality.py": [{"argmax", "argmin", "sort", "top_k"}],
     "loops.py": [{"ge", "gt", "le", "lt"}],
     "causal_masks.py": [
