@@ -70,7 +70,8 @@ def test_a_refusal_among_the_compute_rules_names_the_columns_that_take_the_dim(e
     explorer.load("batch:data")
     compute, stored = {"dim": "hidden", "axes": ["data"]}, {"dim": "hidden", "axes": ["data"], "at": "params/*"}
     refused, legal = prices(explorer, ("place", compute), ("place", stored))
-    assert refused["refused"]["columns"] == [{"at": "params/*", "label": "params"}]
+    columns = [{"at": "params/*", "label": "params"}, {"at": "grads/*", "label": "grads"}]
+    assert refused["refused"]["columns"] == columns
     assert "refused" not in legal
 
 
