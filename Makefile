@@ -81,8 +81,8 @@ unit: $(VENV)/.dev $(VENV)/.compilers ## Unit tests: no notebook, no browser
 notebooks: $(VENV)/.dev ## Execute every notebook
 	@$(PYTEST) -m notebook
 
-browser: system ## Browser tests: JupyterLab in a real Chromium
-	@MESHLAB_PICTURES=1 $(PYTEST) -m browser
+browser: system ## All browser tests: JupyterLab in a real Chromium
+	@MESHLAB_PICTURES=1 MESHLAB_SHARE=all $(PYTEST) -m browser
 
 compilers: $(VENV)/.dev $(VENV)/.compilers ## What TPU and GPU compilers make of plans, into docs/accuracy.md and techniques.md (resumable, three hours)
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.compilers --write docs/accuracy.md
