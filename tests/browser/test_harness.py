@@ -20,9 +20,13 @@ def test_runs_a_notebook_and_asks_its_kernel(notebook_page):
     page.assert_clean()
 
 
-def test_all_that_drives_a_browser_runs_in_one_process(request):
+def test_blank_pages_are_in_one_process_and_what_needs_jupyterlab_in_one(request):
     """Where tests are shared out among processes."""
-    assert request.node.nodeid.endswith("@browser") == request.config.getoption("loadgroup", False)
+    browser = [item for item in request.session.items if HERE in item.path.parents]
+    assert request.node in browser
+    for item in browser:
+        group = "JupyterLab" if "lab" in item.fixturenames else "blank pages"
+        assert item.nodeid.endswith(f"@{group}") == request.config.getoption("loadgroup", False)
 
 
 def test_notices_failures(notebook_page):

@@ -1,9 +1,23 @@
-"""Each test draws its data from a generator of its own: what one meets does not depend on which ran before it."""
+"""Each test draws its data from a generator of its own: what one meets does not depend on which ran before it.
+
+Of tests with many cases half run, drawn from the commit (tests/share.py), where they do not say another share.
+"""
 
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests/conftest.py, which draws
+def pytest_collection_modifyitems(items):
+    for item in items:
+        is_case = "[" in item.nodeid and HERE in item.path.parents
+        if is_case and not item.get_closest_marker("share"):
+            item.add_marker(pytest.mark.share(2))
 
 
 @pytest.fixture(autouse=True)
