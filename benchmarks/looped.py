@@ -32,8 +32,9 @@ _PARALLEL = {"data parallel": (EIGHT, {"batch": "data"})}
 @functools.cache
 def looped() -> tuple[Subject, ...]:
     """The programs, in sizes of which a device holds gigabytes."""
-    sizes: dict[str, Any] = GIGABYTES.text | {"group": 2, "layers": 4}
-    cache = llama.Config(**(sizes | {"batch": 64, "seq": 1, "embed": 2048, "heads": 16, "ffn": 2048}))
+    sizes = GIGABYTES.text | {"group": 2, "layers": 4}
+    of_cache: dict[str, Any] = dict(sizes, batch=64, seq=1, embed=2048, heads=16, ffn=2048)
+    cache = llama.Config(**of_cache)
     return (
         Subject("decode_loop", _decode, _cached, _PARALLEL),
         Subject("decoding", decoding.step, lambda: decoding.inputs(cache, 4096), _PARALLEL),
