@@ -346,7 +346,8 @@ def test_a_primitive_of_our_own_runs_and_is_differentiated_and_batched():
 
 
 def test_settings_are_read():
-    assert jax_compat.setting("jax_num_cpu_devices") == 8
+    # 8 (tests/conftest.py), or more where a test of this process has asked for more.
+    assert jax_compat.setting("jax_num_cpu_devices") == len(jax.devices()) >= 8
     assert jax_compat.setting("jax_platforms") == "cpu"
     assert jax_compat.setting("jax_threefry_partitionable") is True
     with jax.threefry_partitionable(False):
