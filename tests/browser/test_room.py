@@ -191,7 +191,7 @@ def test_names_at_places_are_whole(open_board, program: ml.Program, width: int) 
     cut = "all => all.filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.textContent)"
     assert names.evaluate_all(cut) == []
     board.press("vocab")
-    for at in ("params/*", "grads", "opt_state/*"):
+    for at in ("params/*", "grads/*", "opt_state/*"):
         note = board.note("model", at)
         expect(note).to_have_text(re.compile("[+−±]"))
         assert note.evaluate(INSIDE), note.inner_text()
