@@ -127,9 +127,7 @@ class _Walk:
         _carry(graph, clusters)
         needed = depth_first(graph, {number: cluster.reads for number, cluster in clusters.items()})
         position_of = {number: position for position, number in enumerate(needed)}
-        sources = [number for number in needed if graph.nodes[number].kind == "source"]
-        others = [number for number in needed if graph.nodes[number].kind != "source"]
-        first = (*(sources if carries is None else reversed(sources)), *others)
+        first = _inputs_first(graph, needed, is_body=carries is not None)
         order = self.order(graph, {number: clusters[number] for number in first}, needed)
         same, last = _same_bytes(graph, clusters, order, frozenset(graph.inputs[: carries or 0]))
         returned = {same[n] for n in graph.outputs if n is not None}
@@ -208,6 +206,13 @@ class _Walk:
             pairs = [(old, new) for old, new in pairs if not at[new] >= last[same[old]]]
         for old, _ in pairs:
             _copy(body, clusters, old)
+
+
+def _inputs_first(graph: Graph, needed: Sequence[int], *, is_body: bool) -> list[int]:
+    """Returns the nodes of a block with its inputs first, which XLA takes in reverse in a loop's body."""
+    inputs = [number for number in needed if graph.nodes[number].kind == "source"]
+    others = [number for number in needed if graph.nodes[number].kind != "source"]
+    return [*(reversed(inputs) if is_body else inputs), *others]
 
 
 def _same_bytes(

@@ -134,10 +134,9 @@ def test_6_auto_weighs_what_is_sent_and_proves_it():
     program = ml.trace(mesh_tf.train(mesh_tf.two_layer_loss), initial.shapes(mesh_tf.init_two_layer, config), x, x)
     traffic, memory = (ml.auto.layout(program, mesh, objective=objective) for objective in ("traffic", "live"))
     assert (str(traffic.layout), str(memory.layout)) == ("batch:r hidden:c", "batch:r io:c")
-    assert traffic.plan.work.share == memory.plan.work.share == 0.25
     assert traffic.plan.wire_bytes < 0.7 * memory.plan.wire_bytes
     assert traffic.proof.value == pytest.approx(planned_layouts(program, mesh)[0].value)
-    assert (traffic.proof.gap, memory.proof.gap) == (0, 0)
+    assert [(each.proof.gap, each.plan.work.share) for each in (traffic, memory)] == [(0, 0.25), (0, 0.25)]
     assert "batch:r io:c" in str(traffic.compare(memory.layout))
 
 
