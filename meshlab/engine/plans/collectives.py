@@ -236,12 +236,12 @@ class _Story:
             remedies = (self.store(cause.place or "", dim, step.reshard.start.splits[moved], bool(target)),)
         elif cause.kind == "carry":
             because = f"The loop carries it with `{dim}` whole, but it is made split over {axes}."
-            remedies = (Remedy("store the loop's first value split as well"), self.off([(dim, split)]))
+            remedies = (self.off([(dim, split)]),)
         elif cause.kind == "branch":
             target = step.reshard.steps[-1].result.splits[moved]
             how = f"split over {quoted(target)}" if target else "whole"
             because = f"The branches return it with `{dim}` {how}, but one makes it split over {axes}."
-            remedies = (Remedy(f"let all branches leave `{dim}` split alike"), self.off([(dim, split)]))
+            remedies = (self.off([(dim, split)]),)
         else:
             because, remedies = self.needed(cause, dim, split, step)
         because += self.iterations.of_move(step)

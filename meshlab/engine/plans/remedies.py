@@ -5,9 +5,8 @@
     remedy.applied(plan.layout)             the layout without that rule
 
 The words are made of the same facts as the changes, so that a text and a button cannot differ; what a change does is
-what planning it says (`trials.py`). A remedy without changes
-asks for something of the function itself, or for a name: a layout has no word for a dim whose name is made up, `~seq`,
-so that it is never told to move one.
+what planning it says (`trials.py`). A remedy without changes asks for a name: a layout has no word for a dim whose name
+is made up, `~seq`, so that it is never told to move one.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ class Remedy:
 
     Attributes:
         text: what to do, in words that go on after "to remove it".
-        changes: of the layout, all of them together; none where the function itself has to change.
+        changes: of the layout, all of them together; none where a dim is to be named first.
         effect: what is so then; "" where the text says it.
         outcome: what it does to bytes, peak and time, by a plan of it (`trials.Outcome`); None before it is tried, and
-            where the function itself has to change.
+            where there are no changes.
     """
 
     text: str

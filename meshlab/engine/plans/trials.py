@@ -77,7 +77,7 @@ class Trials:
         """Returns those of some remedies that are legal and help, with their outcomes.
 
         Args:
-            proposed: the remedies; what changes no layout stays as it is.
+            proposed: the remedies; what only asks for a name stays as it is.
             axes: of the collective that they are for, the mesh axes.
             because: and its cause, of which less must be sent then.
         """

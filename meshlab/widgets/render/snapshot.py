@@ -64,7 +64,7 @@ def _head(view: dict) -> str:
     return (
         f'<div style="font-weight:600;font-size:17px"><code>{layout}</code></div>'
         f'<div style="color:{SOFT}">{view["mesh"]["size"]:,} devices: {escaped(mesh)}. '
-        f"Each computes <b>{share_text(view['work'])}</b> of the matmuls, sends <b>{sent}</b> per step in "
+        f"Each computes <b>{share_text(view['work'])}</b> of the FLOPs, sends <b>{sent}</b> per step in "
         f"{view['collectives']['count']:,} collectives, and holds <b>{stored}</b> of the arguments.</div>"
     )
 

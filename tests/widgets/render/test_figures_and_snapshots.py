@@ -144,7 +144,7 @@ def test_a_snapshot_is_plain_and_complete(explorer: Explorer, tmp_path: Path) ->
     assert "batch:data hidden:model" in text
     assert text.count("<b>all-reduce</b>") == len(explorer.plan.collectives)
     assert "small.py:" in text
-    assert "Each computes <b>12.5%</b> of the matmuls" in text
+    assert "Each computes <b>12.5%</b> of the FLOPs" in text
     assert snapshot._repr_html_() == text
     snapshot.save(tmp_path / "board.html")
     assert (tmp_path / "board.html").read_text(encoding="utf-8").endswith(f"{text}</body></html>")

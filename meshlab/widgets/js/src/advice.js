@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Below the tray: the change that helps most, with its price and a button that makes it; then Auto, which searches all
- * layouts, and the presets as buttons.
+ * Below the tray: the change that helps most, with its price and a button that makes it; then Auto, which tries
+ * several changes at once, and the presets as buttons.
  */
 import { h, prose } from "./dom.js";
 import { bytes, percent, signedBytes, signedSeconds } from "./format.js";
@@ -14,7 +14,7 @@ import { hintOf, isSearching } from "./search.js";
  * @typedef {import("./board.js").Board} Board
  */
 
-const NOTHING = "No single change makes it better. Auto searches all layouts.";
+const NOTHING = "No single change makes it better. Auto tries several at once.";
 
 /**
  * What advice would change, in words.
@@ -22,10 +22,10 @@ const NOTHING = "No single change makes it better. Auto searches all layouts.";
  * @param {Pick<View, "time" | "peak_memory" | "communication" | "work">} view
  * @returns {string}
  */
-export function gain(advice, { time, peak_memory: peak, communication, work }) {
+function gain(advice, { time, peak_memory: peak, communication, work }) {
   const parts = [];
   if (time && !time.missing && advice.seconds !== null) parts.push(signedSeconds(advice.seconds - time.estimate));
-  else if (advice.work !== work) parts.push(`${percent(advice.work)} of the matmuls instead of ${percent(work)}`);
+  else if (advice.work !== work) parts.push(`${percent(advice.work)} of the FLOPs instead of ${percent(work)}`);
   else parts.push(`${signedBytes(advice.bytes - communication.total)} sent`);
   if (peak && advice.peak !== null) parts.push(`${signedBytes(advice.peak - peak.bytes)} at the peak`);
   if (peak && !peak.fits && advice.fits) parts.push(`then it fits: ${bytes(advice.peak ?? 0)}`);
