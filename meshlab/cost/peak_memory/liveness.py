@@ -182,9 +182,9 @@ class _Walk:
     def inside(self, node: Node, inner: Graph):
         """Assigns points to a loop's body, or a branch, whose outputs are written to buffers around it."""
         clusters = self.clustered.pop(id(inner), None) or clustered(inner)
-        carries = (
-            None if node.kind != "loop" else node.carries if inner is node.inner[0] else 0
-        )  # conditions carry none
+        carries = None
+        if node.kind == "loop":
+            carries = node.carries if inner is node.inner[0] else 0  # the condition of a loop carries nothing
         if carries:
             self.copy_old(inner, clusters, carries)
         self.depth += 1

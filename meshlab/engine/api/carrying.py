@@ -169,7 +169,7 @@ def _rivals(arguments: Sequence[Tree], outputs: Sequence[Tree]) -> Iterator[str]
             names, made = " and ".join(f"`{tree.name}`" for tree in ours), " and ".join(tree.name for tree in theirs)
             yield (
                 f"{made} may each be the next {names}, by tree, shapes and dtypes; none is carried to the next call."
-                f" Say which is: {_said(zip(ours, theirs, strict=False))}, say."
+                f" Say which is, as in {_said(zip(ours, theirs, strict=False))}."
             )
 
 

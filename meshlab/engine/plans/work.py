@@ -1,6 +1,6 @@
 """The work of one device: how far a plan divides the contractions of a step, and where that is lost.
 
-    plan.work           50% of the FLOPs: 8 devices would do 12.5%
+    plan.work           50% of the FLOPs; an even split would be 12.5%
     plan.whole_from     model.py:41 (reshape)
 
 Work is counted in multiply-adds of contractions, of a program without any in elements of all results. Parallelism is
@@ -54,7 +54,7 @@ class Work:
 
     def __str__(self):
         head = f"{_percent(self.share)} of the {self.unit}"
-        return head if self.is_divided else f"{head}; {self.devices:,} devices would do {_percent(1 / self.devices)}"
+        return head if self.is_divided else f"{head}; an even split would be {_percent(1 / self.devices)}"
 
 
 def work(program: Program, mesh: Mesh, grid: Grid, steps: Iterable[Step]) -> Work:

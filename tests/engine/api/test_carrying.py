@@ -105,7 +105,7 @@ def test_trees_that_each_fit_are_said():
     (text,) = program.uncertain
     assert text == (
         "output 0 and output 1 may each be the next `params` and `mean`, by tree, shapes and dtypes; none is carried to"
-        ' the next call. Say which is: carry={"params": 0, "mean": 1}, say.'
+        ' the next call. Say which is, as in carry={"params": 0, "mean": 1}.'
     )
 
 

@@ -65,7 +65,7 @@ def test_an_explanation_is_readable_in_a_notebook(readme):
     assert "because" in page
     assert explain(readme.plan(MESH, None))._repr_html_() == (
         "<p>No device sends anything: the plan has no collectives.</p>"
-        "<p>Each device does 100% of the FLOPs; 4 devices would do 25%.</p>"
+        "<p>Each device does 100% of the FLOPs; an even split would be 25%.</p>"
     )
 
 

@@ -115,14 +115,14 @@ def test_no_remedy_of_a_preset_is_refused_and_each_does_what_it_promises(name: s
         for each in rest:
             layout = presets.preset(each)(program, mesh, beside=layout, **known)
     except ml.LayoutError:
-        return  # test_presets holds which models a preset is legal for
+        pytest.skip("test_presets holds which models a preset is legal for")
     plan = program.plan(mesh, layout)
     assert plan.collectives or name == "decoding"
-    for c in plan.collectives:
-        for remedy in c.remedies:
-            if remedy.changes:
-                then = program.plan(mesh, remedy.applied(plan.layout))
-                assert remedy.outcome.sent == (plan.wire_bytes, then.wire_bytes)
-                assert remedy.outcome.peak == (plan.memory.peak_bytes, then.memory.peak_bytes)
-                assert sent(then, c.axes, c.because) < sent(plan, c.axes, c.because), (c, remedy)
-                assert str(remedy.outcome) in str(remedy.sentence)
+    tried = [(c, remedy) for c in plan.collectives for remedy in c.remedies if remedy.changes]
+    assert tried or preset != "fsdp"  # what is stored in shards could be stored whole
+    for c, remedy in tried:
+        then = program.plan(mesh, remedy.applied(plan.layout))
+        assert remedy.outcome.sent == (plan.wire_bytes, then.wire_bytes)
+        assert remedy.outcome.peak == (plan.memory.peak_bytes, then.memory.peak_bytes)
+        assert sent(then, c.axes, c.because) < sent(plan, c.axes, c.because), (c, remedy)
+        assert str(remedy.outcome) in str(remedy.sentence)
