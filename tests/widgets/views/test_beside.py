@@ -119,7 +119,7 @@ def test_what_cannot_stand_there_is_refused(explorer: Explorer) -> None:
     refusal = explorer.beside("batch:foo")
     assert isinstance(refusal, Refused)
     assert "no axis `foo`" in refusal.reason
-    assert isinstance(explorer.beside("zero2"), Refused)
+    assert isinstance(explorer.beside("zero1"), Refused)
     with pytest.raises(ExplorerError, match=r"name 'strat' was tried\. Did you mean `start`\?.*beside\("):
         explorer.beside("strat")
     assert explorer.other is None
