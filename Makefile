@@ -4,8 +4,9 @@
 VENV     := .venv
 BIN      := $(VENV)/bin
 LAB_ARGS ?=
-# Two test processes on two cores; not more than eight on a big machine, for each holds its own JAX.
-WORKERS  := $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); [ $$n -gt 8 ] && echo 8 || echo $$n)
+# A test process more than there are cores, since those of the browser wait for it; not more than eight on a big
+# machine, for each holds its own JAX.
+WORKERS  := $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); [ $$n -gt 7 ] && echo 8 || echo $$((n + 1)))
 TESTS    :=
 # Which layouts `make newest` and `make oldest` draw; and what they run beside them: what is read of JAX, auto, notebooks.
 SEED       := 0

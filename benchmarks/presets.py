@@ -61,10 +61,11 @@ def preset(name: str) -> Callable[..., ml.Layout]:
 @functools.cache
 def rows() -> tuple[Row, ...]:
     """Returns a row for every model."""
-    return tuple(map(_row, (*models(), *imported_models())))
+    return tuple(map(row_of, (*models(), *imported_models())))
 
 
-def _row(model: Model) -> Row:
+def row_of(model: Model) -> Row:
+    """Returns the row of a model."""
     program = model.trace()
     params = None if tells(program) else "params/*"
 

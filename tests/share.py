@@ -36,6 +36,12 @@ def seed() -> str:
     return asked.stdout.strip()
 
 
+def _case(nodeid: str) -> str:
+    """Returns by what a case is drawn: its file and parameters, so that tests of the same models draw the same ones."""
+    file, _, test = nodeid.partition("::")
+    return f"{file}[{test.partition('[')[2]}" if "[" in test else nodeid
+
+
 def number() -> int:
     """Returns the seed as a number, for what draws its cases itself."""
     return int.from_bytes(hashlib.sha256(seed().encode()).digest()[:4])
@@ -54,6 +60,6 @@ def left_out(items: Iterable[pytest.Item], drawn_from: str) -> set[pytest.Item]:
             shared = "::" if mark.kwargs.get("of") == "file" else "["
             cases[item.nodeid.partition(shared)[0], mark.args[0]].append(item)
     for (_, of), each in cases.items():
-        each.sort(key=lambda item: hashlib.sha256(f"{drawn_from}{item.nodeid}".encode()).digest())
+        each.sort(key=lambda item: hashlib.sha256(f"{drawn_from}{_case(item.nodeid)}".encode()).digest())
         out.update(each[math.ceil(len(each) / of) :])
     return out

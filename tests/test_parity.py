@@ -171,6 +171,7 @@ def assert_checked(section: Section, layout: str, program: ml.Program, data: Any
         pytest.fail(f"{section.title} under {layout}: {wrong or report}")
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("title", TRACED)
 def test_each_row_runs_under_layouts_and_equals_numpy(title: str):
     section = TRACED[title]

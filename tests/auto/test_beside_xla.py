@@ -72,7 +72,7 @@ def test_xlas_layout_of_it_is_slower():
     assert theirs.time.estimate > 1.4 * lean.plan.time.estimate
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_tpu_compiler_agrees_in_which_is_slower():
     """It gives cycles, of computation alone, and no time of what is sent.
 

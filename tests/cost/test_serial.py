@@ -82,6 +82,7 @@ def test_sizes_that_micro_batches_do_not_divide_are_left_out():
     assert "`batch` of 12" in swept.reasons[1,]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", TRAINING)
 def test_temporary_memory_falls_with_micro_batches_as_predicted(name):
     program, predicted, compiled = MODELS[name].trace(), [], []

@@ -58,7 +58,7 @@ def test_formulas_are_the_plan(row, size, other):
     assert plan.wire_bytes == pytest.approx(law + beside, rel=1e-12)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @EACH
 def test_the_compiled_program_is_the_plan(row):
     report = row.plan().check()
@@ -66,7 +66,7 @@ def test_the_compiled_program_is_the_plan(row):
     assert not report.merged
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @EACH
 def test_three_steps_are_those_of_one_device(row):
     """In float64: in float32 AdamW multiplies what is rounded otherwise, on some processors beyond any tolerance."""

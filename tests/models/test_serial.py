@@ -33,7 +33,7 @@ def planned(name, mesh, axes):
     return MODELS[name].trace().plan(mesh, serial.layout_of(MODELS[name], axes))
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", STEPS)
 def test_micro_batches_give_the_plain_step(name):
     """In float64 only the order of additions differs; a program of 16-bit floats is held to its own tolerance."""

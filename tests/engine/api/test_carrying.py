@@ -109,11 +109,10 @@ def test_trees_that_each_fit_are_said():
     )
 
 
-def test_nothing_is_uncertain_of_the_models():
-    models = (*zoo.models(), *zoo.imported_models())
-    carried = 0
-    for model in models:
-        program = ml.trace(model.step, *model.shapes)
-        assert program.uncertain == (), model.name
-        carried += len(program.carry)
-    assert carried > 30
+@pytest.mark.share(4)
+@pytest.mark.parametrize("model", [*zoo.models(), *zoo.imported_models()], ids=lambda model: model.name)
+def test_nothing_is_uncertain_of_the_models(model):
+    program = ml.trace(model.step, *model.shapes)
+    assert program.uncertain == ()
+    if any(part in model.name for part in ("sgd", "adamw", "adafactor")):
+        assert program.carry

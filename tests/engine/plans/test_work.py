@@ -47,6 +47,7 @@ def _counted(jaxpr):
     return total
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_share_is_the_flops_of_a_device_of_those_of_the_program(name):
     program, seed = PROGRAMS[name](), random.Random().randrange(2**32)

@@ -41,7 +41,7 @@ SEED = share.number()
 FAILED = json.loads(Path(__file__).with_name("failed_cases.json").read_text())
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_sample_of_the_sweep(name):
     model = MODELS[name]
