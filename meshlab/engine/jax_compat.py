@@ -227,11 +227,12 @@ def is_barrier(equation: Any) -> bool:
 # Parameters that say what stands inside, and how its constants come in.
 _JAXPRS = frozenset(("jaxpr", "cond_jaxpr", "body_jaxpr", "branches"))
 _COMING_IN = frozenset(("num_consts", "num_carry", "ft_in", "ft_out", "linear", "cond_nconsts", "body_nconsts"))
+_NOT_OWN = _JAXPRS | _COMING_IN
 
 
 def own_params(equation: Any) -> dict[str, Any]:
     """Returns an equation's parameters without those of the jaxprs inside; for a scan, the count of its carries too."""
-    params = {name: value for name, value in equation.params.items() if name not in _JAXPRS | _COMING_IN}
+    params = {name: value for name, value in equation.params.items() if name not in _NOT_OWN}
     return params | {"carries": carries(equation)} if equation.primitive.name == "scan" else params
 
 

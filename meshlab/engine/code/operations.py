@@ -14,6 +14,7 @@ Nothing here knows names, layouts or meshes.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -30,7 +31,7 @@ class Literal:
 
     value: Any
 
-    @property
+    @functools.cached_property
     def is_zero(self) -> bool:
         """Says whether it is the number zero."""
         return not np.any(np.asarray(self.value))
@@ -78,10 +79,10 @@ class Operation:
         """The primitive's parameters."""
         return self.equation.params
 
-    @property
+    @functools.cached_property
     def reads(self) -> tuple[int, ...]:
         """The values among the inputs."""
-        return tuple(i for i in self.inputs if isinstance(i, int))
+        return tuple([i for i in self.inputs if isinstance(i, int)])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,6 +104,7 @@ class Code:
         dtypes: the dtype of each value, by number.
         constants: arrays that the function closed over, by number.
         ignored: shardings that the function itself asks for, each with its line; only a layout shards.
+        merged: pairs of operations that were taken for equal in bringing it into normal form.
     """
 
     block: Block
@@ -110,6 +112,7 @@ class Code:
     dtypes: tuple[Any, ...]
     constants: dict[int, Any]
     ignored: tuple[str, ...] = ()
+    merged: tuple[tuple[Operation, Operation], ...] = ()
 
     def shape_of(self, value: Input) -> tuple[int, ...]:
         """Returns the shape of an input; literals are scalars."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..code.loops import LOOPS, carried, trip_count
-from ..code.operations import Block, Code, Input, Literal, Operation
+from ..code.operations import Block, Code, Input, Literal, Operation, walk
 from ..jax_compat import REMAT, changed, has_effects
 from ..rules import names_where
 from . import rewrites
@@ -34,11 +34,11 @@ class Available:
 
     Attributes:
         values: the values of each term, by its number.
-        nested: the results of loops and branches, by their key (`key_of`).
+        nested: the loops and branches, by their key (`key_of`).
     """
 
     values: dict[Number, tuple[int, ...]] = dataclasses.field(default_factory=dict)
-    nested: dict[Any, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    nested: dict[Any, Operation] = dataclasses.field(default_factory=dict)
 
     def copy(self) -> Available:
         """Returns a copy, to which a block inside adds its own values."""
@@ -65,12 +65,17 @@ class Eliminator:
         names: the names of each value's axes, by number, or none: values that differ in their names alone are not
             merged, since they are for different dims (zeros of one shape, say).
         class_of: a class for each operation: those of different classes are not merged.
+
+    Attributes:
+        merged: pairs of operations that were taken for equal, since they are of one class: the code is the same under
+            any classes that part none of them.
     """
 
     def __init__(self, code: Code, names: Sequence[Any] = (), class_of: ClassOf = of_one_class):
         self.shapes, self.dtypes, self.names, self.class_of = code.shapes, code.dtypes, names, class_of
-        # The class of the operation that makes each value; none for an argument, which equals what any would make.
-        self.classes: dict[int, Hashable] = {}
+        self.merged: dict[tuple[Operation, Operation], None] = {}
+        # The operation that makes each value; none for an argument, which equals what any would make.
+        self.met: dict[int, Operation] = {}
         self.renamed: dict[int, Input] = {}
         self.producers: dict[int, Operation] = {}
         self.terms = ValueTerms(code)
@@ -94,7 +99,7 @@ class Eliminator:
         for operation in block.operations:
             for value in operation.outputs:
                 number = self.terms.of[value]
-                others = self._alike(value, number, known, unnamed=True)
+                others = self._alike(operation, value, number, known, unnamed=True)
                 if any(value in moved or other in moved for other in others):
                     return True
                 known.add(number, value)
@@ -110,7 +115,19 @@ class Eliminator:
             if operation.blocks:
                 self._nested(operation, known, remaining)
             else:
-                self._flat(_merged_sum(operation, self.producers, self.class_of), known, remaining)
+                self._flat(self._merged_sum(operation), known, remaining)
+
+    def _merged_sum(self, operation: Operation) -> Operation:
+        """Merges a sum of a sum into one sum over the axes of both, as XLA does."""
+        value = operation.inputs[0] if operation.name == "reduce_sum" else None
+        inner = self.producers.get(value) if isinstance(value, int) else None
+        if inner is None or inner.name != "reduce_sum" or not self._is_of_one_class(operation, inner):
+            return operation
+        source = inner.equation.invars[0]
+        remaining = [axis for axis in range(source.aval.ndim) if axis not in inner.params["axes"]]
+        axes = sorted({*inner.params["axes"], *(remaining[axis] for axis in operation.params["axes"])})
+        equation = changed(operation.equation, invars=[source], params=operation.params | {"axes": tuple(axes)})
+        return dataclasses.replace(operation, equation=equation, inputs=inner.inputs)
 
     def _keep(self, operation: Operation, numbers: Sequence[Number], known: Available, remaining: list[Operation]):
         remaining.append(operation)
@@ -121,7 +138,7 @@ class Eliminator:
     # Operations without blocks
 
     def _flat(self, operation: Operation, known: Available, remaining: list[Operation]):
-        self.classes.update(dict.fromkeys(operation.outputs, self.class_of(operation)))
+        self.met.update(dict.fromkeys(operation.outputs, operation))
         numbers = self.terms.write(operation)
         same = [self._same(operation, v, n, known) for v, n in zip(operation.outputs, numbers, strict=True)]
         if same and None not in same:
@@ -139,22 +156,34 @@ class Eliminator:
         if constant is not None and shape == ():
             return Literal(constant)
         moved = operation.name in _MOVING and not self.terms.is_repeated(number)
-        return next((v for v in self._alike(value, number, known, moved) if self.shapes[v] == shape), None)
+        return next((v for v in self._alike(operation, value, number, known, moved) if self.shapes[v] == shape), None)
 
-    def _alike(self, value: int, number: Number, known: Available, unnamed: bool = False) -> Iterator[int]:
-        """Yields the available values of a term that have the axes and names of a value, but for axes of size 1.
+    def _alike(
+        self, operation: Operation, value: int, number: Number, known: Available, unnamed: bool = False
+    ) -> Iterator[int]:
+        """Yields the available values of a term that have the axes and names of an output, but for axes of size 1.
 
         Where `unnamed`, an axis without a name equals one of any name: slices and concatenations give no names.
         """
         others = known.values.get(number)
         if others is None:
             return
-        shape, own, its_class = squeezed(self.shapes[value]), self._names(value), self.classes.get(value)
+        shape, own = squeezed(self.shapes[value]), self._names(value)
         for other in others:
-            if self.classes.get(other, its_class) == its_class and squeezed(self.shapes[other]) == shape:
+            if squeezed(self.shapes[other]) == shape:
                 names = zip(own, self._names(other), strict=True)
-                if all(name == there or (unnamed and name is None) for name, there in names):
+                same = all(name == there or (unnamed and name is None) for name, there in names)
+                if same and self._is_of_one_class(operation, self.met.get(other)):
                     yield other
+
+    def _is_of_one_class(self, operation: Operation, other: Operation | None) -> bool:
+        """Says whether equal operations are of one class, and takes note of them if so."""
+        if other is None or other is operation:
+            return True
+        one_class = self.class_of(operation) == self.class_of(other)
+        if one_class:
+            self.merged[operation, other] = None
+        return one_class
 
     def _names(self, value: int) -> tuple[Any, ...]:
         if not self.names:
@@ -171,7 +200,7 @@ class Eliminator:
         if constant is not None:
             is_plain = operation.name == "broadcast_in_dim" and not operation.reads
             return operation if is_plain else rewrites.constant(operation, constant)
-        other = None if operation.name in _SHAPING else next(self._alike(value, number, known), None)
+        other = None if operation.name in _SHAPING else next(self._alike(operation, value, number, known), None)
         return operation if other is None else rewrites.reshape(operation, other, self.shapes[other])
 
     # Loops, branches and rematerialised regions
@@ -191,11 +220,14 @@ class Eliminator:
         blocks = tuple(self.block(inside, around) for inside in operation.blocks)
         operation = dataclasses.replace(operation, blocks=blocks)
         key = key_of(operation, {}, self.names, self.class_of)
-        if key is not None and key in known.nested:
-            self.renamed.update(zip(operation.outputs, known.nested[key], strict=True))
+        same = known.nested.get(key) if key is not None else None
+        if same is not None:
+            pairs = zip(walk(Block((), (operation,), ())), walk(Block((), (same,), ())), strict=True)
+            self.merged.update(dict.fromkeys(pairs))
+            self.renamed.update(zip(operation.outputs, same.outputs, strict=True))
             return
         if key is not None:
-            known.nested[key] = operation.outputs
+            known.nested[key] = operation
         self._keep(operation, self.terms.write(operation), known, remaining)
 
     def _taken_branch(self, operation: Operation) -> Block | None:
@@ -224,19 +256,6 @@ class Eliminator:
                 initial = operation.inputs[position]
                 self.renamed.update((block.inputs[position], initial) for block in operation.blocks)
                 self.renamed[operation.outputs[position]] = initial
-
-
-def _merged_sum(operation: Operation, producers: Mapping[int, Operation], class_of: ClassOf) -> Operation:
-    """Merges a sum of a sum into one sum over the axes of both, as XLA does."""
-    value = operation.inputs[0] if operation.name == "reduce_sum" else None
-    inner = producers.get(value) if isinstance(value, int) else None
-    if inner is None or inner.name != "reduce_sum" or class_of(inner) != class_of(operation):
-        return operation
-    source = inner.equation.invars[0]
-    remaining = [axis for axis in range(source.aval.ndim) if axis not in inner.params["axes"]]
-    axes = sorted({*inner.params["axes"], *(remaining[axis] for axis in operation.params["axes"])})
-    equation = changed(operation.equation, invars=[source], params=operation.params | {"axes": tuple(axes)})
-    return dataclasses.replace(operation, equation=equation, inputs=inner.inputs)
 
 
 def key_of(

@@ -33,10 +33,12 @@ def normalize(code: Code, names: Sequence[Any] = (), class_of: ClassOf = of_one_
     """
     eliminator = Eliminator(code, names, class_of)
     hoisted, moved = _hoist(eliminator.block(code.block, Available()), set(code.block.inputs))
+    merged = eliminator.merged
     if (moved and eliminator.has_duplicates(hoisted, moved, Available())) or _has_constant_carry(hoisted):
         # An operation that was hoisted may equal one in front of the loop.
-        hoisted = Eliminator(code, names, class_of).block(hoisted, Available())
-    return dataclasses.replace(code, block=_drop_dead(hoisted))
+        again = Eliminator(code, names, class_of)
+        hoisted, merged = again.block(hoisted, Available()), merged | again.merged
+    return dataclasses.replace(code, block=_drop_dead(hoisted), merged=tuple(merged))
 
 
 def _has_constant_carry(block: Block) -> bool:
@@ -74,7 +76,7 @@ def _hoist(block: Block, outside: set[int]) -> tuple[Block, set[int]]:
                 known.update(outputs)
                 moved.update(outputs)
             blocks.append(hoisted)
-        operations.append(dataclasses.replace(operation, blocks=tuple(blocks)))
+        operations.append(dataclasses.replace(operation, blocks=tuple(blocks)) if blocks else operation)
     return Block(block.inputs, tuple(operations), block.outputs), moved
 
 
@@ -100,7 +102,7 @@ def _drop_dead(block: Block) -> Block:
         needed.update(operation.reads)
         blocks = tuple(map(_drop_dead, operation.blocks))
         needed.update(*map(outside_reads, blocks))
-        operations.append(dataclasses.replace(operation, blocks=blocks))
+        operations.append(dataclasses.replace(operation, blocks=blocks) if blocks else operation)
     return Block(block.inputs, tuple(reversed(operations)), block.outputs)
 
 

@@ -47,7 +47,8 @@ class _Splitter:
                 self.copy_of(value, operations) if isinstance(value, int) and value in self.producers else value
                 for value in operation.inputs
             )
-            operations.append(dataclasses.replace(operation, inputs=inputs, blocks=blocks))
+            same = not blocks and inputs == operation.inputs
+            operations.append(operation if same else dataclasses.replace(operation, inputs=inputs, blocks=blocks))
             if operation.name in _CONSTANT and all(value in self.producers for value in operation.reads):
                 self.producers[operation.outputs[0]] = operation
         return Block(block.inputs, tuple(operations), block.outputs)

@@ -16,16 +16,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from types import MappingProxyType
 
 from ..code.operations import Input, Operation
-from ..programs.data import Program, analysis
+from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
 from ..rules import PER_SHARD
 from ..specs.chains import reshard
 from ..specs.reshard import price, reduced_spec
 from ..specs.serial import EACH
 from ..specs.spec import Axes, Grid, Spec, replicated
+from .known_specs import Asked, known_on
 from .legality import LegalRules
 from .named_rules import AxesByDim
 from .operation_specs import OperationSpecs, specs_of_operation
@@ -35,11 +36,7 @@ from .serial_sums import common_axes, stays_partial, stop, usable, waiting
 from .steps import Cause, Compute, Materialise, Move
 from .target_specs import target_specs
 
-
-@analysis
-def known_steps(_program: Program) -> dict[tuple, Any]:
-    """Returns the memo of operations that were planned before: their steps by operation, specs and rules."""
-    return {}
+_NO_RULES: AxesByDim = MappingProxyType({})
 
 
 class Planner:
@@ -48,7 +45,8 @@ class Planner:
     def __init__(self, program: Program, rules: LegalRules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.names, self.shapes = program.names, program.code.shapes
-        self.uses, self.factors, self.memo = program.uses, program.factors, known_steps(program)
+        self.uses, self.factors = program.uses, program.factors
+        self.known, self.known_asked = known_on(program, sizes), dict[tuple, Asked]()
         self.zeros = program.uniform[1]
         self.original_of, self.materialisable = program.original_of, program.materialisable
         self.target_specs = target_specs(program, rules, sizes, outline)
@@ -205,13 +203,19 @@ class Planner:
     def compute_rules(self, operation: Operation) -> AxesByDim:
         """Returns the compute rules of an operation: those of its scope; a sum of cotangents follows its operands."""
         if self.rules.scopes and operation.name == "add_any":
-            return {}
+            return _NO_RULES
         return self.rules.within(operation.scope)
 
-    def asked(self, operation: Operation) -> dict[int, Axes]:
-        """Returns the mesh axes that the compute rules ask for each factor."""
+    def asked(self, operation: Operation) -> Asked:
+        """Returns the mesh axes that the compute rules ask for each factor; looked up for operations alike."""
         compute, fixed = self.compute_rules(operation), self.unsplittable_factors(operation)
-        return {f: compute[dim] for f, dim in self.program.factor_dims[operation] if dim in compute and f not in fixed}
+        dims = self.program.factor_dims[operation]
+        key = id(dims), id(compute), fixed
+        asked = self.known_asked.get(key)
+        if asked is None:
+            asked = tuple([(f, compute[dim]) for f, dim in dims if dim in compute and f not in fixed])
+            self.known_asked[key] = asked
+        return asked
 
     def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
         """The factors that are not sharded: those that are padded, and more than mapped or summed; see `single` too."""
@@ -246,35 +250,29 @@ class Planner:
     def step_of(self, operation: Operation) -> Compute:
         """Returns the step of an operation for the specs that its operands now have; looked up if it was met before."""
         asked = self.asked(operation)
-        operands = tuple([self.spec_of(v) for v in operation.inputs])
+        specs, inputs = self.specs, operation.inputs
+        operands = tuple([specs.get(v) if isinstance(v, int) else None for v in inputs])
         # A small operand, or a broadcast of one, does not propagate its sharding: moving it costs less than moving the
         # large one. But where the target spec of the result is sharded, each sharding that is there propagates.
         target = self.targets.get(operation.outputs[0])
         target_is_sharded = target is not None and any(target.splits)
         if target_is_sharded or not any(operands):
-            operands = tuple([self.spec_of(v) or self.broadcast_spec(v) for v in operation.inputs])
-        key = (
-            operation,
-            operands,
-            target_is_sharded,
-            tuple(asked.items()),
-            self.hoped.intersection(operation.reads),
-            self.sizes.key,
-        )
-        step = self.memo.get(key)
+            operands = tuple([self.spec_of(v) or self.broadcast_spec(v) for v in inputs])
+        hoped = self.hoped.intersection(operation.reads) if self.hoped else None
+        key = operation, operands, target_is_sharded, asked, hoped
+        step = self.known.steps.get(key)
         if step is None:
-            zeros, unsplittable = [self.is_zero(v) for v in operation.inputs], self.unsplittable_factors(operation)
+            zeros, unsplittable = tuple(map(self.is_zero, inputs)), self.unsplittable_factors(operation)
+            smaller = frozenset[int]() if target_is_sharded else self.smaller_operands(operation, operands)
             factors = self.factors[operation]
-            smaller = frozenset() if target_is_sharded else self.smaller_operands(operation, operands)
-            op_specs = specs_of_operation(
-                factors, asked, operands, zeros, sizes=self.sizes, unsplittable=unsplittable, smaller=smaller
-            )
-            step = self.computed(operation, op_specs)
-            self.memo[key] = step
+            op_specs = self.known.specs(factors, asked, operands, zeros, unsplittable=unsplittable, smaller=smaller)
+            step = self.known.steps[key] = self.computed(operation, op_specs)
         return step
 
     def smaller_operands(self, operation: Operation, operands: Sequence[Spec | None]) -> frozenset[int]:
         """Returns the operands that are smaller than the largest of those that have a spec."""
+        if len(operands) < 2:
+            return frozenset()
         elements = [math.prod(self.program.code.shape_of(v)) for v in operation.inputs]
         largest = max((n for n, spec in zip(elements, operands, strict=True) if spec is not None), default=0)
         return frozenset(position for position, n in enumerate(elements) if n < largest)
@@ -311,7 +309,7 @@ class Planner:
         if not self.waits(operation):
             return self.let_through(operation, partial)
         specs, factors = [self.spec_of(v) for v in operation.inputs], self.factors[operation]
-        asked = {a for axes in self.asked(operation).values() for a in axes}
+        asked = {a for _, axes in self.asked(operation) for a in axes}
         waiting_here = len(self.chain) > 1 and all(each.reduce != EACH for each in self.rules.serial.values())
         over = {a for spec in specs if spec is not None for a in spec.partial if a in self.rules.serial}
         free = {
@@ -327,7 +325,7 @@ class Planner:
             return ()
         specs = [self.spec_of(v) for v in operation.inputs]
         over = set.intersection(*(set(s.partial) for i in partial if (s := specs[i]) is not None))
-        asked = {a for axes in self.asked(operation).values() for a in axes}
+        asked = {a for _, axes in self.asked(operation) for a in axes}
         return () if over & asked else tuple(sorted(over))
 
     def reduce_to(self, value: int, keep: Axes, cause: Cause):
@@ -364,6 +362,5 @@ class Planner:
         factors = self.factors[operation]
         asked = self.asked(operation)
         same = type(factors)((factors.results[0],), factors.results)
-        return specs_of_operation(
-            same, asked, (self.specs.get(value),), (value in self.zeros,), sizes=self.sizes, unsplittable=moved
-        )
+        operands, zeros = (self.specs.get(value),), (value in self.zeros,)
+        return specs_of_operation(same, dict(asked), operands, zeros, sizes=self.sizes, unsplittable=moved)

@@ -118,7 +118,7 @@ class _OfAllLayouts(Planner):
 
         Where they are more than the rules ask for, they follow from all dims there: each may take an axis away.
         """
-        factors, asked, split = self.factors[operation], self.asked(operation), defaultdict[int, Axes](tuple)
+        factors, asked, split = self.factors[operation], dict(self.asked(operation)), defaultdict[int, Axes](tuple)
         for value, axes in zip(operation.inputs, factors.operands, strict=True):
             spec = self.spec_of(value) or self.broadcast_spec(value)
             for factor, more in zip(axes, spec.splits if spec is not None else (), strict=False):

@@ -56,39 +56,40 @@ def conflicts_by_scope(program: Program) -> dict[Scope, Conflicts]:
 def _conflicts(program: Program, apart: bool) -> dict[Scope, Conflicts]:
     """Finds the pairs of dims that meet: for each scope, if `apart`, or all of them under `()`."""
     scopes: dict[Scope, Conflicts] = {}
-    # Most operations are over the same names as some before them.
-    seen: set[tuple[Scope, tuple[tuple[str | None, int], ...]]] = set()
+    # Most operations are over the same axes as some before them.
+    seen: set[tuple[Scope, int, bool]] = set()
 
     def note(axes: Iterable[tuple[str | None, int]], where: Operation | str):
-        """Notes the pairs of dims among (name, factor) pairs: those of one factor are sharded alike."""
-        scope = where.scope if apart and isinstance(where, Operation) else ()
-        together = scope, tuple(axes)
-        if together in seen:
-            return
-        seen.add(together)
-        known = list(dict.fromkeys((d, factor) for n, factor in together[1] if (d := program.dim_of(n))))
-        firsts = scopes.setdefault(scope, {})
+        """Notes the pairs of dims among (dim, factor) pairs: those of one factor are sharded alike."""
+        known = list(dict.fromkeys((dim, factor) for dim, factor in axes if dim))
+        firsts = scopes.setdefault(where.scope if apart and isinstance(where, Operation) else (), {})
         for i, (a, factor) in enumerate(known):
             for b, other in known[i + 1 :]:
                 if a != b and factor != other:
                     firsts.setdefault(frozenset((a, b)), where)
 
-    def numbered(names: Sequence[str | None]) -> Iterable[tuple[str | None, int]]:
-        return zip(names, range(len(names)), strict=True)
+    def numbered(dims: Sequence[str | None]) -> Iterable[tuple[str | None, int]]:
+        return zip(dims, range(len(dims)), strict=True)
 
-    for operation, factors in program.factors.items():
+    for operation, number in program.signatures.items():
         if apart and operation.name == "add_any":  # a sum of cotangents has no rules of its own
             continue
-        inputs = [program.names[v] if isinstance(v, int) else () for v in operation.inputs]
-        results = [program.names[v] for v in operation.outputs]
-        for names in (*inputs, *results):
-            note(numbered(names), operation)
-        if operation.name not in _RESHARDS and factors.known:
+        factors = program.factors[operation]
+        joined = operation.name not in _RESHARDS and factors.known
+        together = operation.scope if apart else (), number, joined
+        if together in seen:
+            continue
+        seen.add(together)
+        inputs = [program.dims_of(v) if isinstance(v, int) else () for v in operation.inputs]
+        results = [program.dims_of(v) for v in operation.outputs]
+        for dims in (*inputs, *results):
+            note(numbered(dims), operation)
+        if joined:
             pairs = (*zip(inputs, factors.operands, strict=True), *zip(results, factors.results, strict=True))
-            named = (zip(names, axes, strict=True) for names, axes in pairs)
-            note([(n, f) for pair in named for n, f in pair if f not in factors.unsharded], operation)
+            named = (zip(dims, axes, strict=True) for dims, axes in pairs)
+            note([(d, f) for pair in named for d, f in pair if f not in factors.unsharded], operation)
     for argument in program.arguments:
-        note(numbered(program.names[argument.value]), argument.place)
+        note(numbered(program.dims_of(argument.value)), argument.place)
     return scopes
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from .. import globs
 from ..argument_checks import is_whole
@@ -18,30 +18,14 @@ from ..code.operations import Code, Operation, Scope, use_counts, walk
 from ..errors import MeshlabError, closest, shown, some
 from ..passes.constants import broadcast_values, constant_values
 from ..passes.normalize import uniform_values
-from ..passes.small_slices import small_slices
-from ..rules import Factors, factors_of
+from ..rules import Factors
 from ..specs.scopes import matches
 from ..tensors.named_arrays import AxisName
-from .naming import Cuts, facts_of
+from .naming import Cuts
+from .scoping import Ruled, Scoping
+from .signatures import FactorNames, factor_names, factors_by_operation, renamed, signatures
 from .spread_names import Names
 from .values import Argument, Carry, Value
-
-
-@dataclasses.dataclass(frozen=True)
-class Scoping:
-    """Where the rules of dims differ from scope to scope.
-
-    Attributes:
-        numbers: for each scope with rules of its own the dims that have other axes there than without a scope, each
-            with a number: equal numbers are equal axes.
-    """
-
-    numbers: tuple[tuple[Scope, tuple[tuple[str, int], ...]], ...] = ()
-
-    @functools.cached_property
-    def by_scope(self) -> Mapping[Scope, tuple[tuple[str, int], ...]]:
-        """The dims with other axes, and the numbers, by scope."""
-        return dict(self.numbers)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,11 +111,10 @@ class Program:
     @functools.cached_property
     def dims_by_scope(self) -> dict[Scope, frozenset[str]]:
         """The user's dims that operations in each scope have; of sums of cotangents, which are in none, too."""
-        scopes: dict[Scope, set[str]] = {}
+        scopes: dict[Scope, set[str | None]] = {}
         for operation in walk(self.unmerged.block):
-            values = (*operation.reads, *operation.outputs)
-            scopes.setdefault(operation.scope, set()).update(d for v in values for d in self.dims_of(v) if d)
-        return {scope: frozenset(dims) for scope, dims in scopes.items()}
+            scopes.setdefault(operation.scope, set()).update(self.ruled(operation)[1])
+        return {scope: frozenset(filter(None, dims)) for scope, dims in scopes.items()}
 
     def dims_in(self, glob: str) -> frozenset[str]:
         """Returns the user's dims that operations have in the scopes that a glob matches: `@core`."""
@@ -301,42 +284,40 @@ class Program:
         made_up = {new for old, new in self.renames.items() if old.startswith("~")}
         return [tuple(n if n in self.dims and n not in made_up else None for n in axes) for axes in self.names]
 
+    def ruled(self, operation: Operation) -> Ruled:
+        """Returns what of an operation decides which rules it has: its scope, and the dims that it reads and makes."""
+        scope = () if operation.name == "add_any" else operation.scope  # a sum of cotangents has no rules of its own
+        return scope, frozenset().union(*map(self.dims_of, (*operation.reads, *operation.outputs)))
+
     def scope_class(self, operation: Operation) -> Hashable:
         """Returns which rules an operation has for the dims that differ: equal where it may be merged with another."""
-        different = self.scoping.by_scope.get(operation.scope, ()) if operation.name != "add_any" else ()
-        if not different:
-            return ()
-        dims = {d for v in (*operation.reads, *operation.outputs) for d in self.dims_of(v)}
-        return tuple(one for one in different if one[0] in dims)
+        return self.scoping.of(*self.ruled(operation)) if self.scoping.numbers else ()
+
+    def under(self, scoping: Scoping) -> Self:
+        """Returns the program, its code as it is, under other rules by scope; what follows from the code is shared."""
+        other = dataclasses.replace(self, scoping=scoping)
+        vars(other).update((name, getattr(self, name)) for name in _OF_CODE)
+        return other
 
     @functools.cached_property
     def factors(self) -> dict[Operation, Factors]:
-        """The factors of every operation without blocks."""
-        uniform, zeros = self.uniform
-        little = small_slices(self.code, self.materialisable)
-        return {
-            operation: factors_of(operation, facts_of(self.code, operation, uniform, zeros, little))
-            for operation in walk(self.code.block)
-            if not operation.blocks
-        }
+        """The factors of every operation without blocks; equal ones are one object."""
+        return factors_by_operation(self.code, *self.uniform, self.materialisable)
 
     @functools.cached_property
-    def factor_dims(self) -> dict[Operation, tuple[tuple[int, str], ...]]:
-        """The name of each factor of an operation that rules may shard: that of the result, where both have one."""
-        dims = {}
-        for operation, factors in self.factors.items():
-            cut = self.cuts.get(operation.outputs[0], frozenset()) if operation.outputs else frozenset()
-            names: dict[int, str] = {}
-            for position, (value, axes) in enumerate(zip(operation.inputs, factors.operands, strict=True)):
-                if isinstance(value, int):
-                    for axis, (factor, name) in enumerate(zip(axes, self.names[value], strict=True)):
-                        if factor >= 0 and (position, axis) not in cut and name and self.dim_of(name):
-                            names[factor] = name
-            for value, axes in zip(operation.outputs, factors.results, strict=True):
-                named = zip(axes, self.names[value], strict=True)
-                names.update({f: n for f, n in named if f >= 0 and n and self.dim_of(n)})
-            dims[operation] = tuple(names.items())
-        return dims
+    def addressed(self) -> tuple[Names, ...]:
+        """The names of each value's axes that rules may shard; None for the others."""
+        return renamed(self.names, lambda name: name if self.dim_of(name) else None)
+
+    @functools.cached_property
+    def signatures(self) -> dict[Operation, int]:
+        """A number for each operation without blocks: equal for those of equal factors, addressed names and cuts."""
+        return signatures(self.factors, self.addressed, self.cuts)
+
+    @functools.cached_property
+    def factor_dims(self) -> dict[Operation, FactorNames]:
+        """The name of each factor of an operation that rules may shard; equal ones are one object."""
+        return factor_names(self.signatures, self.factors, self.addressed, self.cuts)
 
     def dim_of(self, name: str | None) -> str | None:
         """Returns the user's dim whose sharding an axis of this name bears; None for made-up names and minor parts."""
@@ -352,7 +333,11 @@ class Program:
         """
         if type(value) is not int or not 0 <= value < len(self.names):
             self._check_number(value)
-        return tuple(self.dim_of(name) for name in self.names[value])
+        return self._dims_of[value]
+
+    @functools.cached_property
+    def _dims_of(self) -> tuple[tuple[str | None, ...], ...]:
+        return renamed(self.addressed, self.dim_of)
 
     @functools.cached_property
     def insides(self) -> dict[int, int]:
@@ -370,21 +355,43 @@ class Program:
         """The memo of the analyses that ran (`analysis`)."""
         return {}
 
+    @functools.cached_property
+    def scoped_analyses(self) -> dict[Callable, Any]:
+        """The memo of those whose results follow from the rules by scope too (`scoped_analysis`)."""
+        return {}
+
     def __repr__(self):
         dims = " ".join(f"{name}={size}" for name, size in self.dims.items()) or "no named dims"
         count = sum(1 for _ in walk(self.code.block))
         return f"Program({getattr(self.fn, '__name__', 'fn')}: {count} operations over {dims})"
 
 
+# Whatever follows from the code of a program, but for what is asked of it for itself.
+_OF_CODE = tuple(
+    name
+    for name, each in vars(Program).items()
+    if isinstance(each, functools.cached_property) and name not in ("scoped_analyses", "values")
+)
+
 Result = TypeVar("Result")
 
 
 def analysis(function: Callable[[Program], Result]) -> Callable[[Program], Result]:
-    """Makes a function of a program run once for each program, which stores the result."""
+    """Makes a function of a program's code run once for each code; its programs store the result."""
+    return _once(function, lambda program: program.analyses)
 
+
+def scoped_analysis(function: Callable[[Program], Result]) -> Callable[[Program], Result]:
+    """Makes a function of a program run once for each program, which stores the result."""
+    return _once(function, lambda program: program.scoped_analyses)
+
+
+def _once(
+    function: Callable[[Program], Result], stored: Callable[[Program], dict[Callable, Any]]
+) -> Callable[[Program], Result]:
     @functools.wraps(function)
     def once(program: Program) -> Result:
-        results = program.analyses
+        results = stored(program)
         if once not in results:
             results[once] = function(program)
         return results[once]

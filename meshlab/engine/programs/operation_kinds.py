@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Literal, Operation
 from ..passes.common_subexpressions import per_shard_key
-from ..rules import Factors
+from ..passes.terms import text
 from .data import Program
 
 
@@ -48,8 +48,8 @@ class Kinds:
         program, (uniform, zeros) = self.program, self.program.uniform
         return (
             program.code.shapes[value],
-            str(program.code.dtypes[value]),
-            tuple(name if program.dim_of(name) else None for name in program.names[value]),
+            text(program.code.dtypes[value]),
+            program.addressed[value],
             program.uses[value] == 1,
             value in uniform,
             value in zeros,
@@ -84,19 +84,4 @@ class Kinds:
         elif factors.per_shard:
             # The communication of a per-shard implementation depends on all parameters and literals.
             details = per_shard_key(operation)
-        return (_factors_key(factors), program.factor_dims[operation], details)
-
-
-def _factors_key(factors: Factors) -> Hashable:
-    return (
-        factors.operands,
-        factors.results,
-        factors.summed,
-        factors.per_shard,
-        factors.unsharded,
-        tuple(sorted(factors.limits.items())),
-        factors.propagating,
-        factors.through,
-        factors.linear,
-        factors.known,
-    )
+        return (id(factors), id(program.factor_dims[operation]), details)  # equal ones are one object

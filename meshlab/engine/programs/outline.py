@@ -28,7 +28,7 @@ import numpy as np
 
 from ..code.operations import Block, Input, Operation, walk
 from ..passes.normalize import outside_reads
-from .data import Program, analysis
+from .data import Program, scoped_analysis
 from .operation_kinds import Kinds
 from .repeats import Repeat, repeats
 
@@ -122,13 +122,13 @@ def outline_of(program: Program, least_operations: int = LEAST_OPERATIONS, least
     return with_copies
 
 
-@analysis
+@scoped_analysis
 def outline(program: Program) -> Outline:
     """Finds the repetitions of repeated stretches, which are planned once."""
     return outline_of(program)
 
 
-@analysis
+@scoped_analysis
 def repetitions_by_value(program: Program) -> dict[int, Repetition]:
     """Finds the repetition in which each value is made, for values that are made in one."""
     items = (item for block in outline(program).values() for item in block)

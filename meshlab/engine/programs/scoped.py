@@ -7,7 +7,8 @@ A compiler merges equal operations, and so does the normal form (`passes/normali
 operations may be computed in two ways; merged, one of the rules would be ignored in silence. So such a layout has a
 normal form of its own, in which operations are merged, and layers are alike, only where their rules are equal: the
 rules of those dims that they have. Which axes the rules name does not matter, only where they differ, so that moving a
-dim from axis to axis in one scope finds the same program again.
+dim from axis to axis in one scope finds the same program again. Where no operations were merged whose rules differ now
+the normal form is the same.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from ..passes.normalize import normalize
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
 from ..specs.scopes import rules_in
-from .data import Program, Scoping, analysis
+from .data import Program, analysis
+from .scoping import Ruled, Scoping
 
 Scoped = TypeVar("Scoped", bound=Program)
 
 
 @analysis
-def _scoped_programs(_program: Program) -> dict[Scoping, Program]:
+def _scoped_programs(program: Program) -> dict[Scoping, Program]:
     """Returns the memo of the programs that layouts with rules by scope have."""
-    return {}
+    return {program.scoping: program}
 
 
 @analysis
@@ -44,10 +46,23 @@ def scoped(program: Scoped, mesh: Mesh, layout: Layout) -> Scoped:
         return program
     known = _scoped_programs(program)
     if scoping not in known:
-        apart = dataclasses.replace(program, scoping=scoping)
-        code = normalize(program.unmerged, apart.merge_names, apart.scope_class)
-        known[scoping] = dataclasses.replace(apart, code=code)
+        known[scoping] = _apart(program, known.get(Scoping()), scoping)
     return known[scoping]  # pyright: ignore[reportReturnType]: replaced, a program is of the same class
+
+
+def _apart(program: Program, plain: Program | None, scoping: Scoping) -> Program:
+    """Returns the program under rules by scope; `plain` is the one without any, where it is at hand."""
+    if plain is not None and all(scoping.of(*one) == scoping.of(*other) for one, other in _merged(plain)):
+        return plain.under(scoping)
+    apart = dataclasses.replace(program, scoping=scoping)
+    return dataclasses.replace(apart, code=normalize(program.unmerged, apart.merge_names, apart.scope_class))
+
+
+@analysis
+def _merged(program: Program) -> frozenset[tuple[Ruled, Ruled]]:
+    """Finds what of the operations that were merged decides about their rules, of pairs that differ in that."""
+    pairs = (tuple(map(program.ruled, pair)) for pair in program.code.merged)
+    return frozenset((one, other) for one, other in pairs if one != other)
 
 
 def _scoping(program: Program, mesh: Mesh, layout: Layout) -> Scoping:

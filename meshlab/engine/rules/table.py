@@ -21,7 +21,7 @@ unsharded, on gathered operands, and the plan says so; it may have traits all th
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any
 
 from ..code.operations import Operation
@@ -62,6 +62,22 @@ class Factors:
     through: frozenset[int] = NONE
     linear: Groups = ()
     known: bool = True
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for factors that are equal."""
+        return (
+            self.operands,
+            self.results,
+            self.summed,
+            self.per_shard,
+            self.unsharded,
+            tuple(sorted(self.limits.items())),
+            self.propagating,
+            self.through,
+            self.linear,
+            self.known,
+        )
 
     def propagates(self, factor: int) -> bool:
         """Says whether sharding along a factor propagates that the compute rules do not ask for."""
@@ -165,9 +181,7 @@ def _finished(factors: Factors, facts: Facts, linear: Groups) -> Factors:
             ]
         )
 
-    return dataclasses.replace(
-        factors,
-        operands=strip(factors.operands, facts.operands),
-        results=strip(factors.results, facts.results),
-        linear=linear,
-    )
+    operands, results = strip(factors.operands, facts.operands), strip(factors.results, facts.results)
+    if operands is factors.operands and results is factors.results and linear == factors.linear:
+        return factors
+    return dataclasses.replace(factors, operands=operands, results=results, linear=linear)

@@ -11,6 +11,7 @@ A mesh axis stands at most once in a spec. Mesh axes of size 1 never stand in on
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -68,7 +69,7 @@ class Grid(dict[str, int]):
             return size
         return self.padded.get((size, split[0]), self.padded[size])
 
-    @property
+    @functools.cached_property
     def key(self) -> tuple:
         """Equal for two grids that are equal."""
         return (*self.items(), *self.padded.items())

@@ -9,10 +9,12 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.errors import LayoutError
+from meshlab.engine.passes.normalize import normalize
 from meshlab.engine.planning.legality import refusals, resolve
 from meshlab.engine.programs.scoped import scoped, scopes
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.specs.scopes import matches, path, rules_in
+from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.zoo import imported_models
 from tests.engine.small_programs import moved
 
@@ -196,6 +198,36 @@ def test_two_equal_operations_in_two_scopes_obey_each_its_own_rule():
     first, second = (scoped(program, both, Layout.of({"@a": {"ffn": axis}})) for axis in ("x", "y"))
     assert first is second
     assert first is not program
+
+
+def test_code_is_merged_as_its_rules_by_scope_say_though_most_of_it_is_shared():
+    def net(x, w, start):
+        """Equal sums of sums, loops and operations in two scopes, beside others."""
+        results = []
+        for name in "abc":
+            with jax.named_scope(name):
+                y = ml.dot(x, w if name != "c" else w * 2.0, "embed")
+                total, _ = ml.scan(lambda carry, row: (carry + row, None), start, w, Embed)
+                results.append((y, total))
+        with jax.named_scope("sums"):
+            return results, x.sum("batch").sum("embed")
+
+    def written(block):
+        inputs = ([v if isinstance(v, int) else float(v.value) for v in each.inputs] for each in block.operations)
+        made = ((each.name, each.outputs, *map(written, each.blocks)) for each in block.operations)
+        return list(zip(inputs, made, strict=True))
+
+    program = ml.trace(net, ml.f32[Batch, Embed], ml.f32[Embed, Ffn], ml.f32[Ffn])
+    cases = [(traced, *case) for traced in (program, UNROLLED) for case in draw(traced, seed=5, count=30)]
+    cases.append((program, ml.mesh(x=2), Layout.of({"@sums": {"batch": "x"}})))
+    shared = []
+    for traced, mesh, layout in cases:
+        seen = scoped(traced, mesh, layout)
+        if seen is not traced:
+            own = normalize(seen.unmerged, seen.merge_names, seen.scope_class)
+            assert written(seen.code.block) == written(own.block), layout
+            shared.append(seen.code is traced.code)
+    assert min(shared.count(True), shared.count(False)) > 2
 
 
 def test_layers_with_rules_of_their_own_are_planned_each_for_itself():

@@ -99,7 +99,9 @@ def both(program, mesh, layout):
     plans = []
     for repetitions in ({}, outline_of(program, 10, 4)):
         own = dataclasses.replace(program)
-        own.analyses[outline] = repetitions  # in the place of the one that would be worked out, for stretches worth it
+        own.scoped_analyses[outline] = (
+            repetitions  # in the place of the one that would be worked out, for stretches worth it
+        )
         plans.append(Plan(own, mesh, layout, rules, plan_steps(own, rules, grid, repetitions)))
     return plans
 
