@@ -48,9 +48,13 @@ class Assignment:
     ends: np.ndarray
     aliases: np.ndarray
 
-    def nbytes(self, nbytes: Callable[[LiveBuffer], int], backend: Backend) -> int:
-        """Returns the bytes of outputs and heap together; arguments as in `heap_size`."""
-        return sum(map(nbytes, self.outputs)) + self.heap_size(nbytes, backend)
+    def output_bytes(self, nbytes: Callable[[LiveBuffer], int]) -> int:
+        """Returns the bytes of outputs with allocations of their own."""
+        return sum(map(nbytes, self.outputs))
+
+    def without_gaps(self, nbytes: Callable[[LiveBuffer], int], alignment: int) -> int:
+        """Returns the bytes that the heap has at least: those of the buffers that are alive at once."""
+        return round(float(np.max(self.heap_bytes(nbytes, alignment), initial=0.0)))
 
     def heap_size(self, nbytes: Callable[[LiveBuffer], int], backend: Backend) -> int:
         """Returns the bytes of the heap, with its gaps if they count; where they are more than 64 bits count, without.
@@ -61,7 +65,7 @@ class Assignment:
         """
         alignment, given = backend.alignment, [nbytes(buffer) for buffer in self.heap]
         if not backend.fragmentation or sum(given) > np.iinfo(np.int64).max // 2:
-            return round(float(np.max(self.heap_bytes(lambda each: aligned(nbytes(each), alignment)), initial=0.0)))
+            return self.without_gaps(nbytes, alignment)
         sizes = np.array(given, np.int64)
         starts = np.array([buffer.start for buffer in self.heap], int)
         ends = np.array([buffer.end + 1 for buffer in self.heap], int)
@@ -69,15 +73,20 @@ class Assignment:
         ranks[sorted(range(len(self.heap)), key=lambda i: self.heap[i].rank)] = np.arange(len(self.heap))
         return int(aligned(packed(starts, ends, sizes, ranks, self.aliases, alignment=alignment), alignment))
 
-    def heap_bytes(self, nbytes: Callable[[LiveBuffer], Numbers]) -> Numbers:
-        """Returns the bytes in the heap at each point: [points], or [points, …] for sizes that are arrays."""
-        sizes = [np.asarray(nbytes(buffer), np.float64) for buffer in self.heap]
-        shape = np.broadcast_shapes((), *(size.shape for size in sizes))
-        change = np.zeros((len(self.liveness.points) + 2, *shape))
-        if sizes:
-            all_sizes = np.stack([np.broadcast_to(size, shape) for size in sizes])
-            np.add.at(change, self.starts, all_sizes)
-            np.subtract.at(change, self.ends, all_sizes)
+    def heap_bytes(self, nbytes: Callable[[LiveBuffer], Numbers], alignment: int) -> Numbers:
+        """Returns the bytes in the heap at each point: [points], or [points, …] for sizes that are arrays.
+
+        Args:
+            nbytes: the bytes of a buffer, which are rounded up.
+            alignment: to a multiple of as many bytes.
+        """
+        given = [nbytes(buffer) for buffer in self.heap]
+        many = any(isinstance(size, np.ndarray) for size in given)
+        sizes = np.stack(np.broadcast_arrays(*given)) if many else np.array(given)
+        sizes = aligned(sizes.astype(np.float64), alignment)
+        change = np.zeros((len(self.liveness.points) + 2, *sizes.shape[1:]))
+        np.add.at(change, self.starts, sizes)
+        np.subtract.at(change, self.ends, sizes)
         return np.cumsum(change, axis=0)
 
 

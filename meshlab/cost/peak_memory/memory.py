@@ -114,7 +114,7 @@ class Memory:
     @functools.cached_property
     def peak_bytes(self) -> int:
         """Bytes at the peak: arguments, the space of outputs, and the heap with its gaps."""
-        return round(float(self._at(self._nbytes)))
+        return round(float(self._at(self._nbytes, self._heap)))
 
     @property
     def argument_bytes(self) -> int:
@@ -158,9 +158,9 @@ class Memory:
         """Bytes of the heap that no buffer uses at the peak."""
         return self._heap_size - round(float(np.max(self._heap, initial=0.0)))
 
-    @functools.cached_property
+    @property
     def _heap_size(self) -> int:
-        return self.assignment.heap_size(self._nbytes, self.backend)
+        return self._placed[1]
 
     @property
     def _table_bytes(self) -> int:
@@ -191,15 +191,14 @@ class Memory:
                 return scenario.nbytes(key) * factor
             return tiled_bytes(scenario.local(key), item_bytes(self.plan.program.code.dtypes[key[0]])) * factor
 
-        return self._at(nbytes)
+        return self._at(nbytes, self.assignment.heap_bytes(nbytes, self.backend.alignment))
 
-    def _at(self, nbytes: Callable[[LiveBuffer], Numbers]) -> Numbers:
-        """The bytes at the peak, for any sizes of buffers."""
+    def _at(self, nbytes: Callable[[LiveBuffer], Numbers], heap: Numbers) -> Numbers:
+        """The bytes at the peak, for any sizes of buffers; `heap` at each point in time."""
         assignment, used = self.assignment, self._heap_size - self.gap_bytes
         arguments = self.liveness.arguments[: len(self.plan.program.arguments)]
         fixed = sum(nbytes(each) for each in (*arguments, *assignment.outputs)) + _literal_bytes(self.plan)
         fixed += self._table_bytes
-        heap = assignment.heap_bytes(lambda each: aligned(nbytes(each), self.backend.alignment))
         return fixed + np.max(heap, axis=0, initial=0.0) * (self._heap_size / used if used else 1.0)
 
     def given(self, attention: str) -> Memory:
@@ -216,15 +215,25 @@ class Memory:
         """The memory with carried arguments overwritten: `plan.run(donate=True)`."""
         return dataclasses.replace(self, is_donated=True)
 
-    @functools.cached_property
+    @property
     def assignment(self) -> Assignment:
         """The assignment of its buffers to the space of outputs, and to the heap; donated, to less if that is less."""
+        return self._placed[0]
+
+    @functools.cached_property
+    def _placed(self) -> tuple[Assignment, int]:
+        """The assignment, and the size of its heap, which takes long to find."""
+        nbytes, backend = self._nbytes, self.backend
         with no_collection():
-            plain = assign_buffers(self.liveness, self._nbytes)
+            plain = assign_buffers(self.liveness, nbytes)
             if not self.is_donated:
-                return plain
-            over = assign_buffers(self.liveness, self._nbytes, roles_of(self.plan.program).donors)
-            return min((over, plain), key=lambda each: each.nbytes(self._nbytes, self.backend))
+                return plain, plain.heap_size(nbytes, backend)
+            over = assign_buffers(self.liveness, nbytes, roles_of(self.plan.program).donors)
+            size, more = over.heap_size(nbytes, backend), plain.output_bytes(nbytes) - over.output_bytes(nbytes)
+            if size <= plain.without_gaps(nbytes, backend.alignment) + more:
+                return over, size
+            larger = plain.heap_size(nbytes, backend)
+            return (over, size) if size <= larger + more else (plain, larger)
 
     @functools.cached_property
     def parts(self) -> Mapping[str, int]:
@@ -277,10 +286,15 @@ class Memory:
 
     @functools.cached_property
     def _heap(self) -> np.ndarray:
-        return self.assignment.heap_bytes(lambda each: aligned(self._nbytes(each), self.backend.alignment))
+        return self.assignment.heap_bytes(self._nbytes, self.backend.alignment)
 
-    def _nbytes(self, buffer: LiveBuffer) -> int:
+    @functools.cached_property
+    def _nbytes(self) -> Callable[[LiveBuffer], int]:
         """Bytes of a buffer on one device."""
+        buffers = (*self.liveness.buffers, *self.liveness.arguments)
+        return {buffer: self._bytes_of(buffer) for buffer in buffers}.__getitem__
+
+    def _bytes_of(self, buffer: LiveBuffer) -> int:
         value, spec = buffer.size.key
         code = self.plan.program.code
         if self.attention != STORED and value in self._scores:
