@@ -26,7 +26,7 @@ import numpy as np
 
 from ...engine.code.operations import item_bytes
 from ...engine.planning.step_keys import Key
-from ...engine.planning.steps import Compute, Iterated, Step
+from ...engine.planning.steps import Compute, Iterated, Materialise, Step
 from ...engine.rules import TRAITS, names_where
 from ...engine.specs.serial import accumulator_dtype
 from ..machines.hardware import Hardware
@@ -74,9 +74,12 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
     matmul = matmul_of(step, scenario) if isinstance(step, Compute) else None
     nbytes = _moved(step, loads, stores, scenario)
     largest = np.maximum if scenario.many else max
+    computes = isinstance(step, Compute | Materialise)
+    is_fused = computes and scenario.attention != STORED and touches_scores(step.operation, scenario)
     if matmul is None or not isinstance(step, Compute):
-        return Kernel(largest(nbytes / scenario.bytes_per_second, scenario.launch), 0.0, 0.0, nbytes)
-    is_fused = scenario.attention != STORED and touches_scores(step.operation, scenario)
+        # What is computed of scores in a fused kernel is a part of it, and waits for no launch of its own.
+        launch = 0.0 if is_fused else scenario.launch
+        return Kernel(largest(nbytes / scenario.bytes_per_second, launch), 0.0, 0.0, nbytes)
     if is_fused and scenario.attention == CAUSAL:
         matmul = dataclasses.replace(matmul, times=matmul.times * scenario.shown(step))
     key = "matmul", matmul, nbytes, is_fused

@@ -108,6 +108,30 @@ def test_a_causal_mask_hides_half_of_the_products_of_scores_and_of_no_others():
     assert stored.given(attention="causal").flops == one + last
 
 
+@pytest.mark.parametrize("passes", ["forward", "backward"])
+def test_softmax_waits_for_no_launches_of_its_own_where_attention_is_one_kernel(passes):
+    b, h, q, k, d = ml.dims(b=2, h=2, q=16, k=16, d=8)
+
+    def attend(x, y, z):
+        return ml.dot(ml.softmax(ml.dot(x, y, d), k), z, k)
+
+    def gradients(x, y, z):
+        return jax.grad(lambda *a: ml.square(attend(*a)).sum(), argnums=(0, 1, 2))(x, y, z)
+
+    args = ml.f32[b, h, q, d], ml.f32[b, h, k, d], ml.f32[b, h, k, d]
+    both = time(attend if passes == "forward" else gradients, *args, on=ml.hardware("h100"))
+    launch = ml.hardware("h100").efficiency.launch.value
+    stored, fused = (
+        [(step.operation.name, cost.seconds) for step, _, cost in run.spent.kernels if not cost.flops]
+        for run in (both.given(attention="stored"), both.given(attention="flash"))
+    )
+    assert len(stored) == (4 if passes == "forward" else 8)
+    assert {seconds for _, seconds in stored} == {launch}
+    # The gradients of the square and of a key are no scores.
+    waits = [name for name, seconds in fused if seconds >= launch]
+    assert waits == ([] if passes == "forward" else ["mul", "transpose"])
+
+
 def test_a_loop_runs_the_scores_of_all_turns():
     b, h, s, d, layers = ml.dims(b=2, h=4, seq=256, d=64, layers=3)
 
