@@ -1,7 +1,8 @@
 """Programs whose peak depends on what a compiler makes of loops: for `benchmarks.peaks`.
 
 decode_loop                  a loop that writes tokens into a cache of keys and values, which comes back
-decoding                     the zoo's step of decoding, whose layers are a loop over slices of the cache
+decoding, decoding_tpu       the zoo's step of decoding, whose layers are a loop that carries the cache, in the order of
+                             dims for GPUs and in that for TPUs
 sgd_scan, adam_scan          several steps of training in one jit, a batch for each
 sgd_fori                     several steps on one batch
 unrolled_sgd                 one step of a net whose layers are written out
@@ -33,11 +34,12 @@ _PARALLEL = {"data parallel": (EIGHT, {"batch": "data"})}
 def looped() -> tuple[Subject, ...]:
     """The programs, in sizes of which a device holds gigabytes."""
     sizes = GIGABYTES.text | {"group": 2, "layers": 4}
-    of_cache: dict[str, Any] = dict(sizes, batch=64, seq=1, embed=2048, heads=16, ffn=2048)
+    of_cache: dict[str, Any] = dict(sizes, batch=64, seq=1, embed=2048, heads=8, head=128, ffn=2048)
     cache = llama.Config(**of_cache)
     return (
         Subject("decode_loop", _decode, _cached, _PARALLEL),
         Subject("decoding", decoding.step, lambda: decoding.inputs(cache, 4096), _PARALLEL),
+        Subject("decoding_tpu", decoding.step, lambda: decoding.inputs(cache, 4096, decoding.TPU_ORDER), _PARALLEL),
         Subject("sgd_scan", _each_batch(_descend), lambda: (_weights(2), *_batches(STEPS)), _PARALLEL),
         Subject("sgd_fori", _one_batch, lambda: (_weights(2), *_batches()), _PARALLEL),
         Subject("adam_scan", _each_batch(_adam), _adam_arguments, _PARALLEL),
