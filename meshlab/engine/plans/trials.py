@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -70,7 +71,8 @@ class Trials:
     """
 
     def __init__(self, plan: Any, planned: Callable[[Layout], Any]):
-        self._plan, self._planned = plan, planned
+        # Its collectives hold this: were the plan held by it, no plan would be freed before Python looks for cycles.
+        self._plan, self._layout, self._planned = weakref.ref(plan), plan.layout, planned
         self._outcomes: dict[tuple[Change, ...], Outcome | None] = {}
 
     def of(self, proposed: Iterable[Remedy], axes: Axes, because: str) -> tuple[Remedy, ...]:
@@ -93,12 +95,16 @@ class Trials:
             if (helps(outcome) if outcome else not remedy.changes)
         )
 
+    def _now(self) -> Any:
+        """Returns the plan; where nobody holds it any more, it is planned again."""
+        return self._plan() or self._planned(self._layout)
+
     def _outcome(self, remedy: Remedy) -> Outcome | None:
         if remedy.changes not in self._outcomes:
-            layout = remedy.applied(self._plan.layout)
+            layout = remedy.applied(self._layout)
             try:
-                changed = layout != self._plan.layout
-                outcome = Outcome(self._plan, self._planned(layout)) if changed else None
+                changed = layout != self._layout
+                outcome = Outcome(self._now(), self._planned(layout)) if changed else None
             except LayoutError:
                 outcome = None
             self._outcomes[remedy.changes] = outcome

@@ -21,16 +21,16 @@ from ..passes.normalize import normalize
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
 from ..specs.scopes import rules_in
-from .data import Program, analysis
+from .data import Program, analysis, scoped_analysis
 from .scoping import Ruled, Scoping
 
 Scoped = TypeVar("Scoped", bound=Program)
 
 
-@analysis
-def _scoped_programs(program: Program) -> dict[Scoping, Program]:
+@scoped_analysis
+def _scoped_programs(_program: Program) -> dict[Scoping, Program]:
     """Returns the memo of the programs that layouts with rules by scope have."""
-    return {program.scoping: program}
+    return {}
 
 
 @analysis
@@ -46,14 +46,14 @@ def scoped(program: Scoped, mesh: Mesh, layout: Layout) -> Scoped:
         return program
     known = _scoped_programs(program)
     if scoping not in known:
-        known[scoping] = _apart(program, known.get(Scoping()), scoping)
+        known[scoping] = _apart(program, scoping)
     return known[scoping]  # pyright: ignore[reportReturnType]: replaced, a program is of the same class
 
 
-def _apart(program: Program, plain: Program | None, scoping: Scoping) -> Program:
-    """Returns the program under rules by scope; `plain` is the one without any, where it is at hand."""
-    if plain is not None and all(scoping.of(*one) == scoping.of(*other) for one, other in _merged(plain)):
-        return plain.under(scoping)
+def _apart(program: Program, scoping: Scoping) -> Program:
+    """Returns the program under rules by scope: its code as it is, if the rules part nothing that was merged in it."""
+    if not program.scoping.numbers and all(scoping.of(*one) == scoping.of(*other) for one, other in _merged(program)):
+        return program.under(scoping)
     apart = dataclasses.replace(program, scoping=scoping)
     return dataclasses.replace(apart, code=normalize(program.unmerged, apart.merge_names, apart.scope_class))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import Counter
 
 import pytest
@@ -38,6 +40,22 @@ def test_each_remedy_is_legal_and_takes_its_cause_away(name: str) -> None:
             assert sent(then, axes, because) < sent(plan, axes, because), (str(layout), remedy, because)
             followed["+".join(change.how for change in remedy.changes)] += 1
     assert {OFF, STORED} <= followed.keys(), followed
+
+
+def test_a_plan_goes_with_its_last_reference_and_its_remedies_are_tried_all_the_same() -> None:
+    program, mesh, layout = MODELS["mlp"].trace(), ml.mesh(x=2), "hidden:x"
+    held = program.plan(mesh, layout)
+    expected = [(str(remedy), str(remedy.outcome)) for c in held.collectives for remedy in c.remedies]
+    assert expected
+    gc.disable()  # a cycle would wait for it
+    try:
+        plan = program.plan(mesh, layout)
+        rows, left = plan.collectives, weakref.ref(plan)
+        del plan
+        assert left() is None
+    finally:
+        gc.enable()
+    assert [(str(remedy), str(remedy.outcome)) for c in rows for remedy in c.remedies] == expected
 
 
 def changed(layout: object, *changes: Change) -> object:
