@@ -207,8 +207,12 @@ class Planner:
         return self.rules.within(operation.scope)
 
     def asked(self, operation: Operation) -> Asked:
-        """Returns the mesh axes that the compute rules ask for each factor; looked up for operations alike."""
-        compute, fixed = self.compute_rules(operation), self.unsplittable_factors(operation)
+        """Returns the mesh axes that the compute rules ask for each factor."""
+        return self.asked_of(operation, self.unsplittable_factors(operation))
+
+    def asked_of(self, operation: Operation, fixed: frozenset[int]) -> Asked:
+        """Returns the mesh axes that the compute rules ask for each factor but some; looked up for operations alike."""
+        compute = self.compute_rules(operation)
         dims = self.program.factor_dims[operation]
         key = id(dims), id(compute), fixed
         asked = self.known_asked.get(key)
@@ -249,7 +253,8 @@ class Planner:
 
     def step_of(self, operation: Operation) -> Compute:
         """Returns the step of an operation for the specs that its operands now have; looked up if it was met before."""
-        asked = self.asked(operation)
+        unsplittable = self.unsplittable_factors(operation)
+        asked = self.asked_of(operation, unsplittable)
         specs, inputs = self.specs, operation.inputs
         operands = tuple([specs.get(v) if isinstance(v, int) else None for v in inputs])
         # A small operand, or a broadcast of one, does not propagate its sharding: moving it costs less than moving the
@@ -262,7 +267,7 @@ class Planner:
         key = operation, operands, target_is_sharded, asked, hoped
         step = self.known.steps.get(key)
         if step is None:
-            zeros, unsplittable = tuple(map(self.is_zero, inputs)), self.unsplittable_factors(operation)
+            zeros = tuple([self.is_zero(v) for v in inputs])
             smaller = frozenset[int]() if target_is_sharded else self.smaller_operands(operation, operands)
             factors = self.factors[operation]
             op_specs = self.known.specs(factors, asked, operands, zeros, unsplittable=unsplittable, smaller=smaller)
@@ -271,16 +276,19 @@ class Planner:
 
     def smaller_operands(self, operation: Operation, operands: Sequence[Spec | None]) -> frozenset[int]:
         """Returns the operands that are smaller than the largest of those that have a spec."""
-        if len(operands) < 2:
+        shapes = [self.shapes[v] if isinstance(v, int) else () for v in operation.inputs]
+        if len(set(shapes)) < 2:
             return frozenset()
-        elements = [math.prod(self.program.code.shape_of(v)) for v in operation.inputs]
+        elements = [math.prod(shape) for shape in shapes]
         largest = max((n for n, spec in zip(elements, operands, strict=True) if spec is not None), default=0)
         return frozenset(position for position, n in enumerate(elements) if n < largest)
 
     def computed(self, operation: Operation, op_specs: OperationSpecs) -> Compute:
         """Returns the step of an operation with known specs."""
-        inputs = zip(operation.inputs, op_specs.operands, strict=True)
-        read = tuple(spec if isinstance(value, int) else None for value, spec in inputs)
+        read = op_specs.operands
+        if len(operation.reads) != len(read):  # literals have no spec
+            inputs = zip(operation.inputs, read, strict=True)
+            read = tuple([spec if isinstance(value, int) else None for value, spec in inputs])
         return Compute(operation, read, op_specs.results, op_specs.per_shard, self.factors[operation].known)
 
     def reduce_operands(self, operation: Operation):

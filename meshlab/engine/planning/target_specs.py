@@ -104,7 +104,9 @@ class _Search:
         elif operation.name == "tag" and operation.params["tag"] in self.rules.storage:
             spec = self.rules.spec(self.program.names[operation.outputs[0]], operation.params["tag"])
             self.note(targets, operation.inputs[0], spec)
-        elif len(operation.outputs) == 1 and (target := self.passing(operation.outputs[0], targets)) is not None:
+        elif (target := targets.get(operation.outputs[0])) is None:
+            return
+        elif len(operation.outputs) == 1 and not self.leaves(operation.outputs[0]):
             factors = self.program.factors[operation]
             if passes_targets_on(operation, factors):
                 self.to_operands(operation, factors, target, targets)

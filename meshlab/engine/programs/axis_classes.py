@@ -92,7 +92,7 @@ class Classes:
             self.hint(a, b)
             return False
         parts = self.parts[a]
-        self._unite(a, b)
+        self.unite(a, b)
         self.parts[self.find(a)] = parts
         return True
 
@@ -149,10 +149,11 @@ class Classes:
         if not self._may_join(a, b):
             self.hint(a, b)
             return False
-        self._unite(a, b)
+        self.unite(a, b)
         return True
 
-    def _unite(self, a: int, b: int):
+    def unite(self, a: int, b: int):
+        """Makes two roots of one size one class, in whichever rows they are."""
         root, gone = (a, b) if a < b else (b, a)
         known, other = self.given.get(root), self.given.pop(gone, None)
         if known and other:

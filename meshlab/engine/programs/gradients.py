@@ -220,7 +220,8 @@ class _Marking:
     def reading(self, operation: Operation) -> Operation:
         """Returns an operation that reads the marks behind gradients."""
         inputs, blocks = tuple(map(self.read, operation.inputs)), tuple(map(self.block, operation.blocks))
-        return dataclasses.replace(operation, inputs=inputs, blocks=blocks)
+        same = not blocks and inputs == operation.inputs
+        return operation if same else dataclasses.replace(operation, inputs=inputs, blocks=blocks)
 
     def read(self, value: Input) -> Input:
         return self.marks.get(value, value) if isinstance(value, int) else value

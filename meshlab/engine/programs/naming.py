@@ -177,7 +177,9 @@ class _Namer:
     def again(self, operation: Operation):
         """Joins what the backward pass computes again with the first run, unless the user calls them differently."""
         given = self.classes.given.keys()
-        for value in self.recomputed.keys() & operation.outputs:
+        for value in operation.outputs:
+            if value not in self.recomputed:
+                continue
             for a, b in zip(self.nodes[self.recomputed[value]], self.nodes[value], strict=True):
                 if self.classes.sizes[a] != 1 and not {self.classes.find(a), self.classes.find(b)} <= given:
                     self.classes.join(a, b)
@@ -214,12 +216,14 @@ class _Namer:
         factors = factors_of(operation, facts_of(self.code, operation))
         row = -1 - operation.outputs[0] if operation.outputs else None
         for factor, size, operands, results in _groups(self.code, self.nodes, operation, factors):
-            target = self.target([n for _, n in operands], results, row)
-            for place, node in operands:
-                if not self.classes.join(target, node) and row is not None:
-                    self.cuts.setdefault(operation.outputs[0], set()).add(place)
-            for node in results:
-                self.classes.join(target, node)
+            target = self.joined(operands, results, row)
+            if target is None:
+                target = self.target([n for _, n in operands], results, row)
+                for place, node in operands:
+                    if not self.classes.join(target, node) and row is not None:
+                        self.cuts.setdefault(operation.outputs[0], set()).add(place)
+                for node in results:
+                    self.classes.join(target, node)
             if row is not None and factor not in factors.unsharded and size != 1:
                 self.classes.enter(target, row)
         self.hint(operation, factors)
@@ -252,25 +256,39 @@ class _Namer:
                 if size != 1 and self.classes.find(b) not in self.classes.given:
                     self.classes.join(a, b)
 
+    def joined(self, operands: list[tuple[tuple[int, int], int]], results: list[int], row: int | None) -> int | None:
+        """Joins the axes of a factor where its operands are one class, and takes in the result's; None elsewhere.
+
+        Most factors are so; `target` and `join` come to the same there, and take longer.
+        """
+        classes, roots = self.classes, {self.classes.find(node) for _, node in operands}
+        if len(roots) != 1 or len(results) != 1:
+            return None
+        (root,), other = roots, classes.find(results[0])
+        if root != other:
+            if root > other or other in classes.given or root in classes.parts or other in classes.parts:
+                return None
+            if row in classes.rows[root] or not classes.rows[root].isdisjoint(classes.rows[other]):
+                return None
+            classes.unite(root, other)
+        return root
+
     def target(self, operands: list[int], results: list[int], row: int | None) -> int:
         """Returns the class that a factor belongs to: a named one before others, an older one before younger.
 
         A class that stands in the operation's row already is no candidate, nor one that cannot be that of the result.
         """
-        classes = self.classes
-        roots = dict.fromkeys(classes.find(n) for n in (*operands, *results))
+        classes, rows, given = self.classes, self.classes.rows, self.classes.given
+        roots = {classes.find(n) for n in (*operands, *results)}
         if len(roots) == 1:
-            return next(iter(roots))
+            return roots.pop()
         result_leaves = {leaf for n in results for leaf in classes.leaves(n)}
-        taken: set[int] = set().union(*(classes.rows[leaf] for leaf in result_leaves))
-        for root in sorted(roots, key=lambda r: (r not in classes.given, r)):
+        taken = [rows[leaf] for leaf in result_leaves]
+        for root in (*sorted(roots & given.keys()), *sorted(roots - given.keys())):
             leaves = classes.leaves(root)
-            free = row is None or not any(row in classes.rows[leaf] for leaf in leaves)
-            if free and (
-                not result_leaves
-                or set(leaves) <= result_leaves
-                or all(taken.isdisjoint(classes.rows[x]) for x in leaves)
-            ):
+            if row is not None and any([row in rows[leaf] for leaf in leaves]):
+                continue
+            if result_leaves.issuperset(leaves) or all([own.isdisjoint(rows[x]) for x in leaves for own in taken]):
                 return root
         return results[0] if results else operands[0]
 
