@@ -260,7 +260,7 @@ class _Clustering:
         if key in self.paths:
             return self.paths[key]
         if self._ancestors is None:
-            self._ancestors = ancestors(self.graph)
+            self._ancestors = ancestors(self.graph, self.order)
         fuses = self.nodes[user].kind in FUSES and all(
             read not in self.single and self.fusible(user, read) and self.fuses_on_all_paths(producer, read)
             for read in self.nodes[user].reads

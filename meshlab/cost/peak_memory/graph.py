@@ -183,10 +183,15 @@ def depth_first(graph: Graph, reads: Mapping[int, Sequence[int]]) -> list[int]:
     return order
 
 
-def ancestors(graph: Graph) -> list[int]:
-    """Returns for each node the set of those that it depends on, itself included, as bits."""
+def ancestors(graph: Graph, order: Sequence[int]) -> list[int]:
+    """Returns for each node the set of those that it depends on, itself included, as bits.
+
+    Args:
+        graph: the nodes.
+        order: all of them, each after its operands.
+    """
     masks = [0] * len(graph.nodes)
-    for number in topological(graph):
+    for number in order:
         bits = 1 << number
         for read in graph.nodes[number].reads:
             bits |= masks[read]

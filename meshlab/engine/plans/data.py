@@ -127,6 +127,11 @@ class Plan:
         return whole_from(self.program, self.rules, self.mesh, self.grid, self.steps, made=self.work)
 
     @functools.cached_property
+    def analyses(self) -> dict[Callable, Any]:
+        """The memo of what is worked out of the plan once, by the function that does so."""
+        return {}
+
+    @functools.cached_property
     def memory(self) -> Any:
         """Predicted peak memory of one device, and its parts; a `meshlab.cost.peak_memory.memory.Memory`."""
         return _estimates["memory"](self)
