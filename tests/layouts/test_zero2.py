@@ -12,6 +12,8 @@ from meshlab.models.zoo import imported_models, models
 STEPS = ("_sgd", "_adamw", "_adafactor", "_bfloat16")
 TRAINED = {m.name: m for m in models() if m.name.endswith(STEPS)} | {m.name: m for m in imported_models()}
 MESH = ml.mesh(data=4)
+# Parameters that are read tap by tap, and by looked up positions: such parts of a gradient are added up where they are.
+READ_IN_PARTS = {"gradient of params/layers/taps", "gradient of params/decoder/biases"}
 
 
 def sent(plan, kind, of=""):
@@ -32,7 +34,7 @@ def test_new_parameters_are_gathered_and_gradients_scattered(name):
     assert sent(plan, "all-gather", "out/") == stored * 3 / 4
     whole = {f"gradient of {parameter}" for gradient, parameter in program.gradients.items() if gradient not in split}
     reduced = {c.value for c in plan.collectives if c.kind == "all-reduce" and c.value.startswith("gradient of")}
-    assert reduced <= whole, "a gradient in shards is reduced whole"
+    assert reduced <= whole | READ_IN_PARTS, "a gradient in shards is reduced whole"
     assert sent(plan, "reduce-scatter", "gradient of") > 0
 
 

@@ -18,7 +18,7 @@ import dataclasses
 import functools
 import math
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -33,6 +33,10 @@ from .trained import donors, trained
 
 # Operations that bring an array into another form, or only name it.
 _FORMS = names_where(lambda traits: traits.keeps) | {"tag", "rename", "convert_element_type"}
+# Operations that add up gradients, order their elements anew, join them or part them.
+_JOINING = {"add_any", "rev", "concatenate", "slice", "split"}
+# Operations that put the gradient of a part that was read to its place: the part, and where that is.
+_PARTS = {"pad": (0,), "scatter-add": (2, 1)}
 # What gradients' places begin with; the second where an argument or a tag is called like the first.
 ROOTS = ("grads", "gradients")
 
@@ -77,24 +81,57 @@ def gradients(program: Program) -> dict[str, int]:
 
 @analysis
 def gradient_values(program: Program) -> dict[int, str]:
-    """Finds the parameter of every value that is a gradient: its terms, other forms, in loops too."""
-    found: dict[int, str] = {}
+    """Finds the parameter of every value that is a gradient: its terms, parts, other forms, in loops too.
+
+    Parameters that share a gradient, as those that are added to each other do, are named together: "w and b".
+    """
+    found: dict[int, set[str]] = {}
     parameters = program.gradients.items()
-    waiting = [(op.outputs[0], parameter) for place, parameter in parameters for op in program.marks.get(place, ())]
+    marks = [(op.outputs[0], parameter) for place, parameter in parameters for op in program.marks.get(place, ())]
+    alike: dict[int, list[int]] = {}
+    for mark, _ in marks:
+        alike.setdefault(program.original_of[mark], []).append(mark)
+    waiting = [(each, parameter) for mark, parameter in marks for each in alike[program.original_of[mark]]]
     while waiting:
         value, parameter = waiting.pop()
-        if value in found:
+        if parameter in found.get(value, ()):
             continue
-        found[value] = parameter
+        found.setdefault(value, set()).add(parameter)
         operation = program.makers.get(value)
         if value in program.insides:
             waiting.append((program.insides[value], parameter))
-        elif operation is not None and (operation.name in _FORMS or operation.name == "add_any"):
-            waiting += [(read, parameter) for read in operation.reads]
-        elif operation is not None and operation.backward and operation.name in ELEMENTWISE:
-            made = (v for v in operation.reads if (maker := program.makers.get(v)) and maker.backward)
-            waiting += [(read, parameter) for read in made if program.uses[read] == 1]
-    return found
+        elif operation is not None:
+            waiting += [(read, parameter) for read in _terms(program, operation)]
+    return {value: " and ".join(sorted(each)) for value, each in found.items()}
+
+
+def _terms(program: Program, operation: Operation) -> Iterable[int]:
+    """Returns the operands of an operation that makes a gradient that are that parameter's gradient as well."""
+    name, reads = operation.name, operation.reads
+    if name in _FORMS | _JOINING:
+        return reads
+    if name in _PARTS:
+        part, *where = (operation.inputs[position] for position in _PARTS[name])
+        return [part] if isinstance(part, int) and all(_is_fixed(program, each) for each in where) else ()
+    if operation.backward and name in ELEMENTWISE:
+        made = (v for v in reads if (maker := program.makers.get(v)) and maker.backward)
+        return [read for read in made if program.uses[read] == 1]
+    return ()
+
+
+def _is_fixed(program: Program, value: Input) -> bool:
+    """Says whether a value is the same whatever the program is given."""
+    waiting, seen = [value], set()
+    while waiting:
+        each = waiting.pop()
+        if not isinstance(each, int) or each in seen or each in program.code.constants:
+            continue
+        seen.add(each)
+        maker = program.makers.get(each)
+        if maker is None or maker.blocks:
+            return False
+        waiting += maker.inputs
+    return True
 
 
 class _Search:

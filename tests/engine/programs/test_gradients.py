@@ -1,5 +1,6 @@
 """The gradient of each parameter is found by data flow, and is a place of every step that takes gradients."""
 
+import fnmatch
 import functools
 
 import jax
@@ -154,6 +155,62 @@ def test_two_networks_have_the_gradients_of_each():
     program = ml.trace(step, SQUARE, SQUARE, X, carry={"first": 0, "second": 1})
     assert [*program.gradients.values()] == ["first/a", "first/b", "second/a", "second/b"]
     assert sorted(sums(program)) == [f"gradient of {w}/{n}" for w in ("first", "second") for n in "ab"]
+
+
+ROWS = ml.named({"a": SHAPE((4, 64))}, {"*": "rows embed"})
+READ = {
+    "row by row": lambda a, x: sum(jnp.tanh(x + n) * a[n] for n in range(4)),
+    "turned": lambda a, x: jnp.tanh(x)[:, :4] @ a[::-1],
+    "joined": lambda a, x: jnp.tanh(x) @ jnp.concatenate([a, jnp.ones((2, 64))]).T,
+    "looked up": lambda a, x: jnp.tanh(x) @ a[jnp.arange(8) % 3].T,
+}
+
+
+@pytest.mark.parametrize("read", READ)
+def test_what_a_gradient_is_put_together_of_has_its_name(read):
+    """The sums over the batch are of its rows, of rows in another order, of others beside them, or of many for each."""
+
+    def step(w, x):
+        grads = jax.grad(lambda w: jnp.square(READ[read](w["a"], x)).mean())(w)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, w, grads)
+
+    found = sums(ml.trace(step, ROWS, X))
+    assert found == ["gradient of w/a"] * (4 if read == "row by row" else 1)
+
+
+def test_parameters_that_share_a_gradient_are_named_together():
+    def step(w, x):
+        grads = jax.grad(lambda w: jnp.square(jnp.tanh(x @ (w["a"] + w["b"]))).mean())(w)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, w, grads)
+
+    assert sums(ml.trace(step, SQUARE, X)) == ["gradient of w/a and w/b"]
+
+
+def test_the_gradient_of_what_tokens_look_up_is_none_of_the_table():
+    """Each device adds its part of it: it is the lookup's, by token; the table's is the sum over tokens."""
+    shapes = {"table": SHAPE((32, 64)), "w": SHAPE((64, 128))}
+    params = ml.named(shapes, {"table": "vocab embed", "w": "embed hidden"})
+
+    def step(w, tokens):
+        grads = jax.grad(lambda w: jnp.square(jnp.tanh(w["table"][tokens] @ w["w"])).mean())(w)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, w, grads)
+
+    tokens = ml.named(jax.ShapeDtypeStruct((16,), jnp.int32), "batch")
+    program = ml.trace(step, params, tokens)
+    (of_lookup,) = sums(program, "hidden:data")
+    assert "gradient of" not in of_lookup
+    assert sorted(sums(program)) == ["gradient of w/table", "gradient of w/w"]
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("name", [name for name in MODELS if name.endswith(("_sgd", "_adamw", "_adafactor"))])
+def test_every_gradient_that_is_summed_over_the_batch_has_its_parameter_s_name(name):
+    program = MODELS[name].trace()
+    whole = {"experts"} & program.dims.keys()  # what the devices' experts read is gathered, not summed
+    named = {n for each in sums(program) for n in each.removeprefix("gradient of ").split(" and ")}
+    left = [p for p in program.gradients.values() if not any(fnmatch.fnmatchcase(p, n) for n in named)]
+    assert len(program.gradients) >= 2
+    assert not left or (whole and {p.split("/")[-1] for p in left} == {"down", "gate", "up"})
 
 
 def test_a_tag_or_an_argument_called_grads_keeps_its_name():
