@@ -221,14 +221,15 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
     hoping = any(zero[:count])
     while True:
         inner = [*starts, *(Spec(s.splits[1:], s.partial) for s in stacked)]
-        tried = zip(body.inputs, starts, zero, strict=False)
-        planner.hoped = hoped.union(v for v, s, z in tried if hoping and z and not s.partial)
+        carries = zip(body.inputs, starts, zero, strict=False)
+        tried = frozenset(v for v, s, z in carries if hoping and z and not s.partial)
+        planner.hoped = hoped | tried
         inside, outputs = _plan_body(planner, operation, inner)
         planner.hoped = hoped
         joined = [
             _join(start, after, may) for start, after, may in zip(starts, outputs[:count], zero[:count], strict=True)
         ]
-        if joined == starts and not hoping:
+        if joined == starts and not tried:
             break
         hoping = hoping and joined != starts
         # A carry that did not stay as partial as it came in is not tried as a partial sum again.
