@@ -14,7 +14,8 @@ A Fusion is of one block of steps; the blocks inside a step have their own.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Collection, Mapping, Sequence
 
 from ...engine.planning.step_keys import Key, Originals
 from ...engine.planning.steps import Compute, Materialise, Move, Step
@@ -78,8 +79,22 @@ class Fusion:
 
     def is_gone(self, position: int) -> bool:
         """Returns whether a step is no kernel: all of its results are virtual or aliases."""
-        results = self.flow.makes[position]
-        return bool(results) and all(self.gone[n] or self.same[n] != n for n in results)
+        return self._gone_steps[position]
+
+    @functools.cached_property
+    def _gone_steps(self) -> Sequence[bool]:
+        gone, same = self.gone, self.same
+        return [bool(made) and all([gone[n] or same[n] != n for n in made]) for made in self.flow.makes]
+
+    def with_virtual(self, numbers: Collection[int]) -> Fusion:
+        """Returns the fusion in which further keys, by their numbers, are computed where they are read."""
+        gone = list(self.gone)
+        for number in numbers:
+            gone[number] = True
+        other = dataclasses.replace(self, gone=gone)
+        # What reads none of them reads the same from memory.
+        other._loaded.update((at, loads) for at, loads in self._loaded.items() if not any(gone[n] for n in loads))
+        return other
 
     def loaded(self, position: int) -> list[int]:
         """Returns the numbers of the keys that the step at a position reads from memory, each once."""

@@ -37,17 +37,18 @@ def fuse_matmuls(fusion: Fusion, platform: str) -> MatmulFusion:
         return MatmulFusion(fusion, frozenset())
     flow, readers = fusion.flow, _readers(fusion)
     returned = {fusion.same[number] for number in flow.outputs}
-    gone, epilogue = list(fusion.gone), set()
+    prologue, epilogue = set(), set()
     for number in range(len(flow.keys)):
         at = flow.maker[number]
         if at < 0 or number in returned or fusion.gone[number] or fusion.same[number] != number:
             continue
         maker, steps = flow.steps[at], [flow.steps[reader] for reader in readers[number]]
         if is_fused(maker) and steps and all(map(_is_matmul, steps)):
-            gone[number] = _is_conversion(maker) or (platform == "tpu" and len(steps) == 1 and not _is_expensive(maker))
+            if _is_conversion(maker) or (platform == "tpu" and len(steps) == 1 and not _is_expensive(maker)):
+                prologue.add(number)
         elif platform == "tpu" and _is_matmul(maker) and len(steps) == 1 and is_fused(steps[0]):
             epilogue.add(number)
-    return MatmulFusion(dataclasses.replace(fusion, gone=gone), frozenset(epilogue))
+    return MatmulFusion(fusion.with_virtual(prologue), frozenset(epilogue))
 
 
 def _readers(fusion: Fusion) -> list[set[int]]:

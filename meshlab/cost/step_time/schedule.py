@@ -309,9 +309,11 @@ def _order(fusion: Fusion) -> list[int]:
     for position, step in enumerate(flow.steps):
         if fusion.is_gone(position):
             continue
-        maker = max((flow.maker[number] for number in fusion.loaded(position)), default=-1)
-        is_sum = isinstance(step, Move) and step.via.kind in ("all-reduce", "reduce-scatter")
-        behind[maker if is_sum and 0 <= maker < position else position].append(position)
+        first = position
+        if isinstance(step, Move) and step.via.kind in ("all-reduce", "reduce-scatter"):
+            maker = max((flow.maker[number] for number in fusion.loaded(position)), default=-1)
+            first = maker if 0 <= maker < position else position
+        behind[first].append(position)
     return [position for first in sorted(behind) for position in behind[first]]
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from ...engine.planning.step_keys import Key, Originals, makes, reads
+from ...engine.planning.step_keys import Key, Originals, read_and_made
 from ...engine.planning.steps import Step
 from ...engine.programs.data import Program, analysis
 from ...engine.specs.spec import Grid, local_shape
@@ -86,8 +86,9 @@ def flow(steps: Sequence[Step], outputs: Sequence[Key], original_of: Originals) 
     number = numbers.setdefault
     step_reads, step_makes = [], []
     for step in steps:
-        step_reads.append(tuple([number(key, len(numbers)) for key in reads(step, original_of)]))
-        step_makes.append(tuple([number(key, len(numbers)) for key in makes(step, original_of)]))
+        read, made = read_and_made(step, original_of)
+        step_reads.append(tuple([number(key, len(numbers)) for key in read]))
+        step_makes.append(tuple([number(key, len(numbers)) for key in made]))
     returned = tuple([number(key, len(numbers)) for key in outputs])
     maker = [-1] * len(numbers)
     users: list[list[int]] = [[] for _ in numbers]

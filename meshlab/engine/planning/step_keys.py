@@ -67,6 +67,13 @@ def makes(step: Step, original_of: Originals) -> tuple[Key, ...]:
     return keys(step.operation.outputs, step.results, original_of)
 
 
+def read_and_made(step: Step, original_of: Originals) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """Returns the keys that a step reads, and those that it writes; see `reads`."""
+    if isinstance(step, Compute):
+        return _of_compute(step, original_of)
+    return reads(step, original_of), makes(step, original_of)
+
+
 def _of_compute(step: Compute, original_of: Originals) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
     """Returns the keys that a step reads and makes; kept with the step, which all plans of its program share."""
     known = step.__dict__.get("_keys")
@@ -93,8 +100,9 @@ def outside(step: Nested, original_of: Originals) -> tuple[Key, ...]:
     for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
         defined = set(entering(block, inside, original_of))
         for within in inside.steps:
-            missing.update(dict.fromkeys(key for key in reads(within, original_of) if key not in defined))
-            defined.update(makes(within, original_of))
+            read, made = read_and_made(within, original_of)
+            missing.update(dict.fromkeys([key for key in read if key not in defined]))
+            defined.update(made)
         missing.update(dict.fromkeys(key for key in leaving(block, inside, original_of) if key not in defined))
     return tuple(missing)
 
@@ -104,6 +112,7 @@ def free(steps: Iterable[Step], original_of: Originals) -> tuple[Key, ...]:
     missing: dict[Key, None] = {}
     defined: set[Key] = set()
     for step in steps:
-        missing.update(dict.fromkeys(key for key in reads(step, original_of) if key not in defined))
-        defined.update(makes(step, original_of))
+        read, made = read_and_made(step, original_of)
+        missing.update(dict.fromkeys([key for key in read if key not in defined]))
+        defined.update(made)
     return tuple(missing)
