@@ -19,7 +19,7 @@ import meshlab as ml
 from meshlab.auto.best_first.pricer import Price, Pricer
 from meshlab.auto.best_first.space import roles_of
 from meshlab.auto.brute_force import priced_layouts
-from meshlab.auto.request.answer import USUAL
+from meshlab.cost.workload.options import USUAL
 from meshlab.models.zoo import imported_models, models
 
 MOST_DIMS, FACTORS = 4, (64, 16, 4)

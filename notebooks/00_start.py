@@ -220,9 +220,10 @@ explorer.snapshot()
 # %% [markdown]
 # ## Let the computer choose
 #
-# `ml.auto.layout` finds the best of all legal layouts of dimensions on mesh axes (each dimension on one axis at most,
-# and no rules at places), and proves that there is no better one. Here: of those that share the work out as evenly as
-# can be, the one under which a device sends the fewest bytes. Beside it, ours.
+# `ml.auto.layout` searches layouts by branch and bound, with any number of mesh axes for each dimension. It says how
+# far from the best its answer can be, what was searched and what was not; no single change makes the answer better.
+# Here: of those that share the work out as evenly as can be, the one under which a device sends the fewest bytes.
+# Beside it, ours.
 
 # %%
 choice = ml.auto.layout(program, mesh, objective="traffic")
@@ -230,11 +231,11 @@ choice = ml.auto.layout(program, mesh, objective="traffic")
 choice.compare("batch:data hidden:model")
 
 # %% [markdown]
-# It is the layout that we had, with the axes exchanged. With `hidden` on the axis of four, each device has a quarter
-# of the gradients instead of half of them, and adds them up with one other device instead of three.
+# It has `hidden` on both axes, and the batch on none: each device has an eighth of the weights and of their gradients,
+# which nobody has to add up; what is added up are the logits, of all images, which are small.
 # (`objective="memory"` asks for the least peak of memory. What is fastest in seconds depends on the machine: pick one
 # in the Explorer above, and it tells the time of a step, and of each drop before you let go; Auto then finds the
-# fastest layout that fits in its memory, over all that a layout can say.)
+# fastest layout that fits in its memory.)
 #
 # The Explorer above does the same: open **Compare**, and press **Find the least traffic**. Auto's layout becomes a row
 # and a dot beside those that you tried; a click on either takes it over.

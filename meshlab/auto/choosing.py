@@ -53,24 +53,24 @@ def layout(
 
     Args:
         program: made by `ml.trace`; of "time" and "memory" also several by name, of which one will do.
-        mesh: made by `ml.mesh`; "traffic" and "live" leave a serial axis out, and know no rules at places or in scopes.
+        mesh: made by `ml.mesh`; "live" leaves a serial axis out, and knows no rules at places or in scopes.
         objective: "time", seconds of a step by `plan.time`; "memory", bytes at the peak of `plan.memory.donated`;
             "traffic", bytes that a device sends, where work is divided best; "live", as Mesh TensorFlow counts bytes.
             None is "time" where the mesh is on a machine, else "traffic".
         memory: of "time", the share of a device's memory that the donated peak may take; None: any.
         pin: what must be so, as a layout; a dim that is None stays whole.
         forbid: what must not be so, as a layout.
-        scopes: of "time" and "memory", globs of scopes, `["@core"]`, in which dims may give their axes to others.
-        tolerance: of "time" and "memory", the share by which the answer may cost more than the best.
+        scopes: of all but "live", globs of scopes, `["@core"]`, in which dims may give their axes to others.
+        tolerance: of all but "live", the share by which the answer may cost more than the best.
         exact: whether the very best is asked for; as `tolerance=0`.
-        seconds: of "time" and "memory", the seconds after which the best layout so far is returned, with its gap; the
+        seconds: of all but "live", the seconds after which the best layout so far is returned, with its gap; the
             recipes of practice are priced in any case.
         options: assumptions about a run, as of `plan.time.given`: `{"attention": "flash", "prefetch": True}`.
         progress: called with a `Found`, the answer so far, whenever there is a better one or the search is further.
         cancel: ends the search soon after it is set, as a `threading.Event` can be from another thread.
 
     Returns:
-        A `Choice`; of equally good layouts the one with the fewest rules.
+        A `Choice`; of equally good layouts the one with the least peak of memory, of these that with the fewest rules.
 
     Raises:
         LayoutError: `pin`, `forbid` or `scopes` is invalid.
@@ -91,6 +91,11 @@ def layout(
     for name, each in (program if isinstance(program, Mapping) else {"": program}).items():
         constraints = read_constraints(each, mesh, pin, forbid, scopes, everything=goal.search is not None)
         asks[name] = Asked(each, mesh, constraints, limits, assumed)
+    if len(asks) > 1 and goal.one_program:
+        raise MeshlabError(
+            f'ml.auto.layout() was given {len(asks)} programs for the objective "{goal.name}"; several are compared by'
+            ' "time" or "memory" alone: give one.'
+        )
     return _solved(goal, asks, started) if goal.search is None else _searched(goal, asks, started)
 
 
@@ -106,19 +111,14 @@ def _searched(goal: Objective, asks: Mapping[str, Asked], started: float) -> Cho
     names = list(asks)
     assert goal.search is not None, "its caller has looked"
     answer, standings = contest(list(asks.values()), started, goal.search, goal.method)
-    others = (f"; `{names[each.number]}` at least {goal.text(each.bound)}" for each in standings[1:])
-    answer = dataclasses.replace(answer, among=answer.among + "".join(others))
+    others = (f"; `{names[each.number]}`, at least {goal.text(each.bound)}" for each in standings[1:])
+    answer = dataclasses.replace(answer, searched=answer.searched + "".join(others))
     name = names[standings[0].number]
     return dataclasses.replace(chosen(goal, asks[name], answer, started), name=name)
 
 
 def _solved(goal: Objective, asks: Mapping[str, Asked], started: float) -> Choice:
     """The choice of a solver, of one program."""
-    if len(asks) > 1:
-        raise MeshlabError(
-            f'ml.auto.layout() was given {len(asks)} programs for the objective "{goal.name}"; several are compared by'
-            ' "time" or "memory" alone: give one.'
-        )
     (asked,) = asks.values()
     assert goal.answer is not None, "what is not searched for is solved"
     return chosen(goal, asked, goal.answer(asked), started)
@@ -142,7 +142,9 @@ def chosen(goal: Objective, asked: Asked, answer: Answer, started: float) -> Cho
     proof = Proof(
         method=answer.method,
         objective=goal.name,
-        among=answer.among,
+        searched=answer.searched,
+        not_searched=answer.not_searched,
+        made=answer.made,
         layouts=answer.layouts,
         value=cost,
         bound=answer.bound,

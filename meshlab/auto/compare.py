@@ -176,7 +176,7 @@ class Comparison:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"{html_rows(self.lines(), self._heads)}<p>Auto: {html.escape(str(self.proof))}.</p>"
+        return f"{html_rows(self.lines(), self._heads)}<p>Auto: {html.escape(str(self.proof))}</p>"
 
     @property
     def _heads(self) -> tuple[str, str, str]:

@@ -23,14 +23,14 @@ from ..engine.errors import MeshlabError, closest, listed, shown
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from .additive.least_live_bytes import least_live_bytes
-from .additive.least_traffic import least_traffic
 from .additive.mesh_tf_ledger import ledger_of, planned_live_bytes
 from .additive.solution import Solution
 from .additive.space import Space, space_of
 from .additive.work import SLACK
-from .best_first.answers import BY_CLOCK, BY_PEAK
+from .best_first.answers import BY_BYTES, BY_CLOCK, BY_PEAK
 from .best_first.fastest import Fastest
 from .best_first.least_peak import LeastPeak
+from .best_first.least_traffic import LeastTraffic
 from .best_first.search import Search
 from .request.answer import Answer, Asked
 from .request.stopping import Watch
@@ -51,10 +51,10 @@ class Objective:
         of_plan: reads the cost off a plan, under assumptions about a run.
         answer: finds a layout of the least cost among those with each dim on one axis at most and no rules at places,
             and proves it; None where there is a search.
-        search: the search for it over all that a layout can say.
+        search: the search for it over the space of `best_first`.
         method: how that finds it, in words.
-        slack: the share by which a layout may leave more work to a device than the least; None: any work is allowed.
         on_machine: whether it is known on machines only.
+        one_program: whether the costs of several programs cannot be compared.
     """
 
     name: str
@@ -68,8 +68,8 @@ class Objective:
     answer: Callable[[Asked], Answer] | None = None
     search: Callable[..., Search] | None = None
     method: str = ""
-    slack: float | None = None
     on_machine: bool = False
+    one_program: bool = False
 
     def entry(self, cost: float) -> str:
         """Writes the cost for a table: exact counts stand under a title that has their unit."""
@@ -79,14 +79,12 @@ class Objective:
 Solve = Callable[[Program, Mesh, Space, Watch], Solution]
 
 
-def additive(solve: Solve, slack: float | None = None) -> Callable[[Asked], Answer]:
+def additive(solve: Solve) -> Callable[[Asked], Answer]:
     """Returns the search of an objective that adds up over small sets of dims.
 
     Args:
         solve: finds the splits.
-        slack: as of `Objective`.
     """
-    least = "" if slack is None else f" that divides the work to within {slack:.0%} of the best"
 
     def answer(asked: Asked) -> Answer:
         mesh = asked.mesh.devices  # what runs in time is no question of placing dims on devices
@@ -99,8 +97,8 @@ def additive(solve: Solve, slack: float | None = None) -> Callable[[Asked], Answ
             bound=solution.bound,
             method=solution.method,
             layouts=layouts,
-            most_work=solution.most_work,
-            among=f"of {layouts:,} legal layouts (one axis a dim at most, no rules at places) none{least}",
+            searched=f"{layouts:,} layouts, no or one mesh axis for each dim, as Mesh TensorFlow's",
+            not_searched="several axes for a dim; rules at places and in scopes",
         )
 
     return answer
@@ -144,8 +142,9 @@ TRAFFIC = Objective(
     verb="sends",
     text=_count,
     of_plan=lambda plan, _: plan.wire_bytes,
-    answer=additive(least_traffic, SLACK),
-    slack=SLACK,
+    search=LeastTraffic,
+    method=BY_BYTES,
+    one_program=True,
 )
 LIVE = Objective(
     name="live",
@@ -156,6 +155,7 @@ LIVE = Objective(
     verb="holds",
     text=_count,
     of_plan=lambda plan, _: planned_live_bytes(plan),
+    one_program=True,
     answer=additive(lambda program, mesh, space, watch: least_live_bytes(ledger_of(program), space, watch)),
 )
 # By name, in the order in which they are offered.

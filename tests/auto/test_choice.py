@@ -18,6 +18,10 @@ from tests.auto.programs import MODELS, traced
 MESH = ml.mesh(data=2, model=2)
 
 
+def least_live(program, mesh, pin, forbid):
+    return planned_layouts(program, mesh, "live", pin, forbid)[0].value
+
+
 @pytest.mark.share(4)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("objective", ["traffic", "live"])
@@ -25,25 +29,34 @@ def test_the_proof_is_about_the_plan(name, objective):
     choice = ml.auto.layout(traced(name), MESH, objective=objective)
     proof = choice.proof
     assert choice.plan.layout == choice.layout
-    assert (proof.objective, proof.gap) == (objective, 0)
-    assert proof.value == pytest.approx(proof.bound, rel=1e-6)
+    assert proof.objective == objective
+    assert proof.bound <= proof.value * (1 + 1e-6)
+    assert proof.gap == pytest.approx(max(0.0, 1 - proof.bound / proof.value) if proof.value else 0.0, abs=1e-6)
+    assert proof.gap <= (0.01 if objective == "traffic" else 0)
     if objective == "traffic":
         assert proof.value == choice.plan.wire_bytes
     assert proof.layouts >= 4
     assert proof.seconds > 0
-    assert "CBC" in proof.method
+    assert ("branch and bound" if objective == "traffic" else "CBC") in proof.method
 
 
 def test_proof_in_words():
-    proof = ml.auto.layout(traced("block"), MESH).proof
-    text = str(dataclasses.replace(proof, method="hand", seconds=0.25))
-    assert text == (
-        "a device sends 28,676 bytes, and of 93 legal layouts (one axis a dim at most, no rules at places) none "
-        "that divides the work to within 1% of the best sends less: proved by hand, gap 0%, in 0.25 s"
+    proof = ml.auto.layout(traced("block"), MESH, exact=True).proof
+    text = str(dataclasses.replace(proof, method="hand", seconds=0.25, plans=7, ties=(ml.Layout(),) * 3))
+    assert text.startswith(
+        "A device sends 28,676 bytes: no gap, 3 more within 0.5% (hand, 0.25 s, 7 plans). Searched: 121 ways to compute"
+        " with none to 2 mesh axes for each dim; parameters and optimizer state split along one set of dims besides; "
     )
+    assert text.endswith(
+        "single changes of the answer, presets among them. Not searched: rules in scopes; two or more arrays each"
+        " stored in its own way; outputs stored otherwise than the arguments that they become."
+    )
+    loose = str(dataclasses.replace(proof, bound=proof.value / 2, gap=0.5, made=("`embed` whole",)))
+    assert "bytes: lower bound 14,338 bytes, gap 50%" in loose
+    assert "plans; the best layout of the space was changed: `embed` whole). " in loose
     choice = ml.auto.layout(traced("block"), ml.mesh(model=4), objective="live")
-    assert "and of 11 legal layouts (one axis a dim at most, no rules at places) none holds less" in str(choice)
-    assert str(choice).startswith("batch:model: a device holds ")
+    assert "Searched: 11 layouts, no or one mesh axis for each dim, as Mesh TensorFlow's. Not" in str(choice)
+    assert str(choice).startswith("batch:model: A device holds ")
     assert "<code>batch:model</code>" in choice._repr_html_()
 
 
@@ -76,10 +89,18 @@ def test_a_mesh_that_nothing_fits_on(axes):
 )
 def test_what_is_pinned_and_forbidden(pin, forbid, objective):
     program = traced("block")
-    choice = ml.auto.layout(program, MESH, objective=objective, pin=pin, forbid=forbid)
-    best = planned_layouts(program, MESH, objective, pin, forbid)[0]
-    assert choice.proof.value == pytest.approx(best.value)
-    assert choice.proof.layouts < ml.auto.layout(program, MESH, objective=objective).proof.layouts
+    choice = ml.auto.layout(program, MESH, objective=objective, pin=pin, forbid=forbid, exact=True)
+    free = ml.auto.layout(program, MESH, objective=objective, exact=True)
+    assert choice.proof.layouts < free.proof.layouts
+    assert choice.proof.value >= free.proof.value
+    if objective == "live":
+        assert choice.proof.value == pytest.approx(least_live(program, MESH, pin, forbid))
+    rules = choice.layout.rules
+    for dim, axes in ml.Layout.of(pin).dim_rules if pin else ():
+        assert dim.endswith("?") or rules[dim] == axes
+    for dim, axes in ml.Layout.of(forbid).dim_rules if forbid else ():
+        assert not set(rules.get(dim, ())) & set(axes)
+    assert not isinstance(pin, dict) or all(dim not in rules for dim, axes in pin.items() if not axes)
 
 
 @pytest.mark.parametrize("name", ["mlp", "mlp_sgd", "two_layer"])
@@ -90,8 +111,10 @@ def test_whatever_is_pinned_alone(name):
     pins = [f"{dim}:data" for dim, axes in refusals.items() if axes["data"] is None]
     assert len(pins) > 2
     for pin in pins:
-        choice = ml.auto.layout(program, MESH, pin=pin)
-        assert choice.proof.value == pytest.approx(planned_layouts(program, MESH, "traffic", pin, None)[0].value), pin
+        choice = ml.auto.layout(program, MESH, objective="live", pin=pin)
+        assert choice.proof.value == pytest.approx(least_live(program, MESH, pin, None)), pin
+        sent = ml.auto.layout(program, MESH, pin=pin)
+        assert ":".join((pin.split(":")[0], *sent.layout.rules[pin.split(":")[0]])) == pin
 
 
 def test_a_pin_to_an_axis_of_one_device_is_kept():
@@ -131,6 +154,7 @@ def test_invalid_constraints_are_refused_together():
                 "params/*": {"d_ff": "data"},
             },
             forbid="length:data d_kw:model sky:data batch:north",
+            objective="live",
         )
     text = str(error.value)
     for problem in (
@@ -162,7 +186,7 @@ def test_invalid_constraints_are_refused_together():
 )
 def test_pins_that_no_legal_layout_has(pin, reason):
     with pytest.raises(ml.LayoutError, match=reason):
-        ml.auto.layout(traced("block"), ml.mesh(data=2, eight=8), pin=pin)
+        ml.auto.layout(traced("block"), ml.mesh(data=2, eight=8), objective="live", pin=pin)
 
 
 @pytest.mark.parametrize("options", [3, "attention", {3: 4}, ["prefetch"]])
@@ -187,7 +211,7 @@ def test_what_the_solver_did_not_prove_is_not_returned(monkeypatch):
     with pytest.raises(
         ml.MeshlabError, match=r"asked for the best of 93 layouts and has proved none \(it says 'Not Solved'\)"
     ):
-        ml.auto.layout(traced("block"), MESH)
+        ml.auto.layout(traced("block"), MESH, objective="live")
 
 
 def fail(monkeypatch, name, **changes):
@@ -203,30 +227,26 @@ def fail(monkeypatch, name, **changes):
 
 
 def test_what_the_plan_does_not_confirm_is_not_returned(monkeypatch):
-    fail(monkeypatch, "traffic", value=lambda solution: solution.value - 4)
-    with pytest.raises(ml.MeshlabError, match="for its traffic of 28,672 bytes, but its plan has 28,676"):
-        ml.auto.layout(traced("block"), MESH)
     fail(monkeypatch, "live", value=lambda solution: solution.value + 4)
     with pytest.raises(ml.MeshlabError, match="for its live of .* bytes, but its plan has"):
         ml.auto.layout(traced("block"), MESH, objective="live")
 
 
 def test_work_that_the_plan_does_not_confirm_is_not_returned(monkeypatch):
-    fail(monkeypatch, "traffic", most_work=lambda solution: solution.most_work / 2)
+    fail(monkeypatch, "live", most_work=lambda solution: 1.0)
     with pytest.raises(ml.MeshlabError, match="multiply-adds on a device, but its plan does"):
-        ml.auto.layout(traced("block"), MESH)
+        ml.auto.layout(traced("block"), MESH, objective="live")
 
 
 def test_an_objective_is_one_object(monkeypatch):
     """What is listed is searched, proved, gone through by brute force and compared, with no other change."""
     arguments = dataclasses.replace(
-        OBJECTIVES["traffic"],
+        OBJECTIVES["live"],
         name="whole",
         quantity="whole_dims",
         title="dims that are whole",
         verb="leaves",
         text=lambda cost: f"{cost:,.0f} dims whole",
-        slack=None,
         of_plan=lambda plan, _: len(plan.program.dims) - len(plan.layout.rules),
         answer=additive(
             lambda program, mesh, space, watch: Solution(
@@ -237,7 +257,7 @@ def test_an_objective_is_one_object(monkeypatch):
     monkeypatch.setitem(OBJECTIVES, "whole", arguments)
     choice = ml.auto.layout(traced("block"), MESH, objective="whole")
     dims = len(traced("block").dims)
-    assert f"a device leaves {dims - 2} dims whole, and of 93 legal layouts" in str(choice.proof)
+    assert f"a device leaves {dims - 2} dims whole: " in str(choice.proof)
     assert planned_layouts(traced("block"), MESH, "whole")[0].value < dims - 2
     comparison = choice.compare()
     assert ("dims that are whole", f"{dims} dims whole", f"{dims - 2} dims whole") in comparison.lines()

@@ -79,18 +79,6 @@ def test_pins_are_in_every_layout():
     assert not any(restricted(splits, frozenset({"rows"})) for splits in layouts)
 
 
-def test_beginnings_that_are_refused_are_not_continued():
-    asked = []
-
-    def keep(part, decided):
-        asked.append((part, decided))
-        return ("s1", "m") not in part
-
-    layouts = list(together("s1", "s2", axes={"m": 2}).splits(keep=keep))
-    assert layouts == [frozenset({("s2", "m")}), frozenset()]
-    assert not any(("s1", "m") in part and "s2" in decided for part, decided in asked)
-
-
 def test_documented_order_has_data_first():
     assert documented_order(recorded("mlp_train")) == ("batch", "rows", "cols", "hidden", "classes")
     order = documented_order(traced("transformer_adamw"))

@@ -1,32 +1,32 @@
-"""Work: what is divided, by the tables, by the bound, and by plans."""
+"""Work: what is divided, by ways to compute and by plans."""
 
 from __future__ import annotations
+
+import itertools
 
 import jax
 import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.auto.additive.space import restricted, space_of
-from meshlab.auto.additive.tables import total
-from meshlab.auto.additive.work import amounts_of, work_bound, work_tables
+from meshlab.auto.additive.work import amounts_of
+from meshlab.auto.best_first.bounds import least_under
+from meshlab.auto.best_first.pricer import Pricer
+from meshlab.auto.best_first.space import roles_of
+from meshlab.cost.workload.options import USUAL
 from tests.auto.programs import MODELS, recorded, traced
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_tables_and_plans_agree_on_the_work(name):
+def test_what_a_way_to_compute_divides_is_what_plans_do(name):
     program, mesh = traced(name), ml.mesh(a=4, b=2)
-    space = space_of(program, mesh.axes)
-    amounts = amounts_of(program)
-    tables = work_tables(amounts, space)
-    for splits in list(space.splits())[::17]:
-        work = total(tables, splits)
-        assert program.plan(mesh, dict(splits)).work.amount == work
-        # The bound of any part of a layout lies below the work of the layout.
-        assert work_bound(amounts, space, frozenset(), frozenset()) <= work
-        for dim in program.dims:
-            decided = frozenset(list(program.dims)[: list(program.dims).index(dim)])
-            assert work_bound(amounts, space, restricted(splits, decided), decided) <= work
+    roles = roles_of(Pricer(program, mesh, USUAL))
+    amounts, seen = tuple(amounts_of(program).items()), 0
+    for point in itertools.islice(roles.points(), 0, None, 37):
+        seen += 1
+        least = least_under(roles, amounts, roles.rules(point.computed))
+        assert program.plan(mesh, roles.layout(point)).work.amount == pytest.approx(least, rel=1e-12), point
+    assert seen > 2
 
 
 def test_work_counts_the_multiply_adds_of_contractions():

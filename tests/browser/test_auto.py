@@ -127,8 +127,10 @@ def test_what_was_proved_is_said_in_a_line_and_the_layout_is_taken(open_board, e
     expect(line.locator("code")).to_have_text(str(choice.layout))
     plans = f"{choice.proof.plans:,} plans"
     expect(panel.locator(".mlb-bracket-said")).to_contain_text(plans)
+    expect(panel.locator(".mlb-searched")).to_contain_text("mesh axes for each dim")
+    expect(panel.locator(".mlb-searched")).to_contain_text("Not searched: rules in scopes")
     panel.get_by_text("The proof").click()
-    expect(panel.locator(".mlb-proof")).to_contain_text("proved by best-first search under the clock of plan.time")
+    expect(panel.locator(".mlb-proof")).to_contain_text("branch and bound by plan.time")
     with board.next_revision():
         panel.locator('[data-take="best"]').click()
     assert board.layout == str(choice.layout)

@@ -4,7 +4,7 @@
     y[S, f] ≥ 0            the layout is f on the set of dims S         Σ over f of y[S, f] = 1
                            Σ over f that put d on a of y[S, f] = x[d, a]   for every S, d in S, a
 
-A cost that is a table over S is Σ table[f]·y[S, f]. The equalities are what makes the relaxation tight (auto_mtf has
+A cost over S is Σ cost[f]·y[S, f]. The equalities are what makes the relaxation tight (auto_mtf has
 implications in their place), and y is whole where x is, so that only the few x are branched on. Legality is in the
 columns: there is no y for a part that is not legal, and dims that may not share an axis have x + x ≤ 1.
 
@@ -22,7 +22,6 @@ from ...engine.errors import MeshlabError
 from ..request.stopping import Watch
 from .pulp_compat import Bounds, Expression, Row, solve
 from .space import Dims, Space, Splits, restricted
-from .tables import Table
 
 # Binaries that one goal of the documented order decides: weights up to 2^12 leave the solver's tolerance far behind.
 _ORDERED = 12
@@ -36,7 +35,7 @@ class Model:
 
     Args:
         space: the legal layouts.
-        parts: for each set of dims that has a table, its legal parts that are still in question.
+        parts: for each set of dims that has a cost, its legal parts.
         watch: whether the search is to stop.
     """
 
@@ -75,15 +74,6 @@ class Model:
     def _add(self, terms: Expression, least: float = -math.inf, most: float = math.inf):
         if terms:
             self.rows.append((terms, least, most))
-
-    def cost(self, tables: Iterable[Table]) -> Expression:
-        """The cost of the layout under tables whose dims are within the model's sets."""
-        terms: dict[int, float] = {}
-        for table in tables:
-            dims = next(s for s in self.parts if table.dims <= s)
-            for part, y in self.y[dims].items():
-                terms[y] = terms.get(y, 0.0) + table.costs[restricted(part, table.dims)]
-        return terms
 
     def weighed(self, amounts: Iterable[float]) -> Expression:
         """The cost of the layout when every part of every set, in the order of `parts`, has its amount."""

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ...engine.programs.axis_conflicts import axis_conflicts, scanned_dims
 from ...engine.programs.data import Program
 from ..request.constraints import NONE, Constraints, Splits
 
 Dims = frozenset[str]
-Test = Callable[[Splits, Dims], bool]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,21 +45,18 @@ class Space:
         """Those of the dims that may be sharded at all."""
         return frozenset(d for d in dims if any(self.choices.get(d, ())))
 
-    def splits(self, dims: Iterable[str] | None = None, keep: Test | None = None) -> Iterator[Splits]:
+    def splits(self, dims: Iterable[str] | None = None) -> Iterator[Splits]:
         """Yields every legal layout of the dims (all, by default), the others left out, in documented order.
 
         Each is part of some layout of the space: it may stand beside what every layout splits.
 
         Args:
             dims: the dims.
-            keep: asked of every beginning of a layout and the dims that it is about; what it refuses is not continued.
         """
         chosen_from = frozenset(self.choices if dims is None else dims)
         order, pinned = [d for d in self.choices if d in chosen_from], self.pinned
 
         def extended(index: int, chosen: Splits) -> Iterator[Splits]:
-            if keep is not None and not keep(chosen, frozenset(order[:index])):
-                return
             if index == len(order):
                 yield chosen
                 return

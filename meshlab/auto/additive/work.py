@@ -15,15 +15,13 @@ counted in `engine/plans/work.py`.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping
 
 from ...engine.code.operations import Operation
 from ...engine.plans.work import measured, multiplies, multiply_adds
 from ...engine.programs.data import Program
-from .space import Dims, Space, Splits
-from .tables import Table
+from .space import Dims
 
 SLACK = 0.01
 
@@ -43,33 +41,6 @@ def amounts_of(program: Program) -> Amounts:
 def matmuls(program: Program) -> tuple[Operation, ...]:
     """The contractions or, where there are none, all operations."""
     return tuple(measured(program))
-
-
-def work_tables(amounts: Amounts, space: Space) -> tuple[Table, ...]:
-    """The work of one device, as tables over the dims of the contractions."""
-    folded: dict[Dims, float] = defaultdict(float)
-    for dims, amount in amounts.items():
-        folded[space.free(dims)] += amount
-    return tuple(
-        Table(dims, {part: amount / math.prod(space.axes[a] for _, a in part) for part in space.splits(dims)})
-        for dims, amount in folded.items()
-    )
-
-
-def work_bound(amounts: Amounts, space: Space, part: Splits, decided: Dims) -> float:
-    """A bound from below on the work of every layout that has `part` for the decided dims."""
-    able: dict[str, Dims] = {
-        axis: frozenset(
-            d
-            for d, c in space.choices.items()
-            if (d, axis) in part or (d not in decided and axis in c and space.fits(d, axis, part))
-        )
-        for axis in space.axes
-    }
-    return sum(
-        amount / math.prod(n for axis, n in space.axes.items() if not able[axis].isdisjoint(dims))
-        for dims, amount in amounts.items()
-    )
 
 
 def _divisible(program: Program, operation: Operation) -> frozenset[int]:

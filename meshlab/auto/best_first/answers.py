@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...cost.machines.units import bytes_text
-from ...engine.errors import MeshlabError
+from ...engine.errors import MeshlabError, listed
 from ...engine.specs.layout import Layout
 from ..request.answer import Answer, Asked, Found, Limits
+from .changes import handed_on
 from .fastest import Fastest
 from .least_peak import LeastPeak
+from .polish import Polished, polish
 from .pricer import Price, Pricer
 from .roles import Roles
-from .search import Search
+from .search import TIED, Search
 from .space import roles_of
 
-# Layouts that cost at most so much more than the best are told as equally good.
-TIED = 0.005
-# The same where the very best is asked for: rounding.
+# The share by which costs differ that are equal where the very best is asked for: rounding.
 _EQUAL = 1e-9
-BY_CLOCK, BY_PEAK = "best-first search under the clock of plan.time", "best-first search under plan.memory"
+BY_CLOCK, BY_PEAK, BY_BYTES = (f"branch and bound by {what}" for what in ("plan.time", "plan.memory", "bytes sent"))
 # Seconds in which the least peak is looked for, and how far from it is near enough, to say by how much nothing fits.
 _LOOK, _NEAR = 5.0, 0.05
 
@@ -44,25 +44,31 @@ def search_of(asked: Asked, kind: Callable[..., Search] = Fastest) -> Search:
 
 
 def answer_of(asked: Asked, search: Search, found: Found, method: str = BY_CLOCK) -> Answer:
-    """Returns the answer of a search that has ended: of equally good layouts the one with the fewest rules.
+    """Returns the answer of a search that has ended: what single changes make of its best layout.
+
+    Of layouts that are equally good it is the one with the least peak of memory; of these, with the fewest rules.
 
     Raises:
         NothingFits: it has met none that fits.
     """
     if search.best is None:
         _look_for_the_least_peak(asked, search)
-    assert search.best is not None, "else nothing fits"
-    best = search.tied(tie_share(asked.limits))[0]
+    share, before = tie_share(asked.limits), search.pricer.plans
+    polished = polish(search, asked.limits, found.bound, share)
+    best = search.tied(share)[0]
     ties = [price for price in search.tied(TIED) if price is not best]
     return Answer(
         layout=best.layout,
         value=search.cost(best),
-        bound=min(found.bound, search.cost(best)),
+        bound=polished.bound,
         method=f"{method}{_as_trusted(search)}",
         layouts=search.roles.count(),
-        plans=found.plans,
+        most_work=search.most_work,
+        plans=found.plans + search.pricer.plans - before,
         ties=tuple(price.layout for price in ties),
-        among=_among(search.roles, asked),
+        searched=_searched(search.roles, polished),
+        not_searched=_not_searched(search.roles, polished),
+        made=polished.made,
         search=search,
     )
 
@@ -80,16 +86,30 @@ def _as_trusted(search: Search) -> str:
     return f" (some bounds did not hold, and {looser})"
 
 
-def _among(roles: Roles, asked: Asked) -> str:
-    """The layouts that were compared, and what was left out, in words."""
-    most = asked.limits.most_bytes
-    fits = "" if most is None else f" that fits {bytes_text(most)}"
-    whole = "".join(f"; `{dim}` whole ({reason})" for dim, reason in roles.left_out.items())
-    extras = roles.extras
-    turned = "".join(f", with `{glob}` computed otherwise or not" for glob in extras.scopes)
-    in_time = f", with or without `{extras.serial}`" if extras.in_time else ""
-    ways = f"{roles.count():,} ways to compute it{turned}{in_time}"
-    return f"of {ways}, each stored in all ways of the search{whole}, none{fits}"
+def _searched(roles: Roles, polished: Polished) -> str:
+    """The layouts that were compared, in words."""
+    extras, most = roles.extras, len(roles.axes)
+    axes = "no axis" if not most else "no or one mesh axis" if most == 1 else f"none to {most} mesh axes"
+    stored = ["parameters and optimizer state split along one set of dims besides"] if roles.parameters else []
+    tags = [f"{listed(extras.tags)} stored otherwise"] if extras.tags else []
+    scopes = [f"{listed(extras.scopes)} computed otherwise"] if extras.scopes else []
+    in_time = [f"with and without `{extras.serial}`"] if extras.in_time else []
+    ways = f"{roles.count():,} ways to compute with {axes} for each dim"
+    changed = f"{polished.tried:,} single change{'' if polished.tried == 1 else 's'} of the answer, presets among them"
+    return "; ".join((ways, *stored, *tags, *scopes, *in_time, changed))
+
+
+def _not_searched(roles: Roles, polished: Polished) -> str:
+    """What was left out, in words."""
+    late = ["all single changes, for time was over"] if polished.left else []
+    scopes = "other scopes" if roles.extras.scopes else "rules in scopes"
+    several = [scopes, "two or more arrays each stored in its own way"] if roles.parameters else [scopes]
+    ends = ["outputs stored otherwise than the arguments that they become"] if handed_on(roles.program) else []
+    whole: dict[str, list[str]] = {}
+    for dim, reason in roles.left_out.items():
+        whole.setdefault(reason, []).append(dim)
+    dims = [f"{listed(some)} ({reason})" for reason, some in whole.items()]
+    return "; ".join((*late, *several, *ends, *dims))
 
 
 def _look_for_the_least_peak(asked: Asked, search: Search):

@@ -18,12 +18,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...engine.code.operations import Operation
 from ...engine.planning.steps import Compute, Step
-from ...engine.rules import TRAITS
 from ...engine.specs.scopes import matches
-from .extras import Dims
-from .pricer import Price
+from .extras import Dims, Rules
+from .pricer import Price, multiplies
 from .roles import Roles
 
 _ALL: Dims = frozenset()
@@ -34,12 +32,19 @@ Amounts = Sequence[tuple[Dims, float]]
 
 def compute_bounds(roles: Roles, unsplit: Price) -> np.ndarray:
     """Returns the least seconds of kernels, for all points of what is computed: an axis for each mesh axis."""
-    return _divided(roles, kernel_seconds(roles, unsplit))
+    return divided(roles, kernel_seconds(roles, unsplit))
 
 
 def memory_bounds(roles: Roles, unsplit: Price) -> np.ndarray:
     """Returns the least bytes at the peak, for all points of what is computed: an axis for each mesh axis."""
-    return _divided(roles, peak_bytes(roles, unsplit))
+    return divided(roles, peak_bytes(roles, unsplit))
+
+
+def least_under(roles: Roles, amounts: Amounts, rules: Rules) -> float:
+    """Returns the sum of amounts that some rules leave to each device: rules that no point of the space may have."""
+    sums, others = by_dims(roles, amounts)
+    split = [(size, {dim for dim, axes in rules.items() if axis in axes}) for axis, size in roles.axes.items()]
+    return others + sum(a / math.prod(size for size, own in split if own & dims) for dims, a in sums.items())
 
 
 def kernel_seconds(roles: Roles, unsplit: Price) -> Amounts:
@@ -76,7 +81,7 @@ def _iterations(roles: Roles, dims: Dims) -> int:
     return extras.ways([extras.serial]) if any(own & dims for own in extras.in_time) else 1
 
 
-def _divided(roles: Roles, amounts: Amounts) -> np.ndarray:
+def divided(roles: Roles, amounts: Amounts) -> np.ndarray:
     """Divides amounts by the axes that split one of their dims; those of no dims by all axes."""
     sums, others = by_dims(roles, amounts)
     shares = [
@@ -96,14 +101,9 @@ def _sharing(roles: Roles, step: Step) -> Dims:
     dims = frozenset(dim for name in names if (dim := roles.program.dim_of(name)))
     scopes = roles.extras.scopes.items()
     dims = dims.union(*(scope.dims for glob, scope in scopes if matches(glob, step.operation.scope)))
-    return dims if _multiplies(step.operation) or not _is_elsewhere(roles, dims) else _ALL
+    return dims if multiplies(step.operation) or not _is_elsewhere(roles, dims) else _ALL
 
 
 def _is_elsewhere(roles: Roles, dims: Dims) -> bool:
     """Whether what has these dims is laid out as parameters are stored, or as a tag says."""
     return dims <= roles.parameter_dims | roles.tag_dims
-
-
-def _multiplies(operation: Operation) -> bool:
-    traits = TRAITS.get(operation.name)
-    return traits is not None and traits.multiplies is not None

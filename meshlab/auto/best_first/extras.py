@@ -126,7 +126,7 @@ class Extras:
         for tag, dims in self.tags.items():
             taken = {axis for dim in self.program.place_dims[tag] for axis in rules.get(dim, ())}
             free = [axis for axis in self.sizes if axis not in taken and axis != self.serial]
-            for dim, over in itertools.product(sorted(dims), _some(free)):
+            for dim, over in itertools.product(sorted(dims), some(free)):
                 if self.divide(dim, (*rules.get(dim, ()), *over)):
                     yield Tagged(tag, dim, over)
 
@@ -134,7 +134,7 @@ class Extras:
         for glob, scope in self.scopes.items():
             there = {axis for dim in scope.dims for axis in rules.get(dim, ())}
             given = [axis for axis in self.sizes if axis in there and axis != self.serial]
-            for over, onto in itertools.product(_some(given), scope.onto):
+            for over, onto in itertools.product(some(given), scope.onto):
                 turned = Turned(glob, over, onto)
                 inside = self._in_scope(rules, turned)
                 if inside and all(self.divide(dim, axes) for dim, axes in inside.items()):
@@ -151,7 +151,7 @@ class Extras:
         return inside
 
 
-def _some(axes: Iterable[str]) -> list[Axes]:
+def some(axes: Iterable[str]) -> list[Axes]:
     """Returns all choices of some of the axes, one first."""
     each = tuple(axes)
     return [some for count in range(1, len(each) + 1) for some in itertools.combinations(each, count)]

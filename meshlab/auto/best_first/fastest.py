@@ -1,89 +1,28 @@
-"""The fastest layout that fits: the stages and bounds of a search by time.
-
-first       the seconds of kernels, from one plan for all points (`bounds.compute_bounds`)
-star        the clock of activations, from plans that many points share (`star.Star`)
-planned     the same clock of its own plan, stored in the smallest parts: a bound for all ways to store it
-stored      every way to store it, planned
-"""
+"""The fastest layout that fits: a staged search by the clock of `plan.time`."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
-
-import numpy as np
-
-from ...engine.specs.layout import Layout
-from ..request.answer import Limits
-from .bounds import compute_bounds
-from .pricer import Price, Pricer
-from .roles import Parts, Point, Roles
-from .search import Search, Waiting
-from .star import Star
+from .bounds import Amounts, kernel_seconds
+from .extras import Dims
+from .pricer import Price
+from .staged import Staged
 
 
-class Fastest(Search):
+class Fastest(Staged):
     """A search for the least seconds of a step, by the estimate of `plan.time`."""
-
-    def __init__(self, roles: Roles, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None):
-        super().__init__(roles, pricer, limits, allows)
-        self.star = Star(roles, pricer)
 
     def cost(self, price: Price) -> float:
         """The seconds of a step."""
         return price.seconds
 
-    def first_bounds(self, unsplit: Price) -> np.ndarray:
+    def divisible(self, unsplit: Price) -> Amounts:
         """The seconds of kernels."""
-        return compute_bounds(self.roles, unsplit)
+        return kernel_seconds(self.roles, unsplit)
 
-    def open(self, computed: Parts, bound: float):
-        """Lets a point wait with all that may be said besides."""
-        for extra in self.roles.beside(computed):
-            self.wait(bound, "star", computed, extra, bound)
+    def of_activations(self, price: Price) -> float:
+        """The clock in which parameters and gradients are sent in no time."""
+        return price.of_activations
 
-    def take(self, one: Waiting):
-        """Bounds a point better, plans it, or plans all ways to store it."""
-        if one.stage == "star":
-            # In one piece it takes no longer than in iterations.
-            whole = dataclasses.replace(one.extra, serial=frozenset())
-            star = 0.0 if not self.trust else self.star.bound(one.computed, whole)
-            self.wait(max(one.bound, star), "planned", one.computed, one.extra, one.surest)
-        elif one.stage == "planned":
-            self._plan(one)
-        else:
-            self._store(one)
-
-    def _plan(self, one: Waiting):
-        """Plans a point as it is stored in the smallest parts."""
-        most = self.limits.most_bytes
-        point = Point(one.computed, self.roles.storages(one.computed)[0], one.extra)
-        least = self.roles.argument_bytes(point)
-        if most is not None and least > most:
-            return
-        price = self.pricer.price(self.roles.layout(point))
-        if price is None:
-            return
-        self.hold(one, price.of_activations, price)
-        self.consider(price)
-        if most is not None:
-            self.hold_peak(one.computed, price)
-        if most is None or price.of_activations >= self.limit or least + self.beside(one, most - least) <= most:
-            self.wait(price.of_activations, "stored", one.computed, one.extra, one.surest)
-
-    def _store(self, one: Waiting):
-        """Plans all other ways to store a point, but those whose arguments do not fit beside the rest of it."""
-        most = self.limits.most_bytes
-        beside = 0.0 if most is None else self.beside(one)
-        for stored in self.roles.storages(one.computed)[1:]:
-            self.limits.watch.check()
-            if one.bound >= self.limit:
-                self.leave(one)
-                return
-            point = Point(one.computed, stored, one.extra)
-            if most is not None and self.roles.argument_bytes(point) + beside > most:
-                continue
-            price = self.pricer.price(self.roles.layout(point))
-            if price is not None:
-                self.hold(one, price.seconds, price)
-                self.consider(price)
+    def without(self, price: Price, dims: Dims) -> float:
+        """The clock in which parameters of these dims are sent and updated in no time."""
+        return price.without(dims)

@@ -8,9 +8,7 @@ stored      the ways to store it whose arguments leave room for an improvement, 
 
 from __future__ import annotations
 
-import numpy as np
-
-from .bounds import memory_bounds
+from .bounds import Amounts, peak_bytes
 from .pricer import Price
 from .roles import Parts, Point, Stored
 from .search import Search, Waiting
@@ -23,9 +21,9 @@ class LeastPeak(Search):
         """The bytes at the peak."""
         return price.peak_bytes
 
-    def first_bounds(self, unsplit: Price) -> np.ndarray:
+    def divisible(self, unsplit: Price) -> Amounts:
         """The bytes of what is held anyway."""
-        return memory_bounds(self.roles, unsplit)
+        return peak_bytes(self.roles, unsplit)
 
     def open(self, computed: Parts, bound: float):
         """Lets a point wait with all that may be said besides: its arguments must be held as well."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.schedule import spend
@@ -20,11 +21,14 @@ from ...cost.step_time.time import Time, time_of
 from ...cost.workload.options import Options
 from ...cost.workload.scenario import Scenario, at_plan_sizes
 from ...engine.api.stages import Plan, Program
+from ...engine.code.operations import Operation
 from ...engine.errors import LayoutError
-from ...engine.planning.steps import Move
+from ...engine.planning.steps import Compute, Move
 from ...engine.programs.trained import trained
+from ...engine.rules import TRAITS
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
+from ..additive.sent_bytes import sent_by_value
 from .extras import Dims
 
 
@@ -61,12 +65,39 @@ class Price:
     @functools.cached_property
     def of_activations(self) -> float:
         """Seconds of a step in which parameters and gradients are sent in no time."""
-        dims_of, own = self.plan.program.dims_of, self.parameter_dims
+        return self._sending_free(self.parameter_dims)
+
+    def without(self, dims: Dims) -> float:
+        """Returns seconds of a step in which values with no other dims are sent, and updated, in no time.
+
+        Args:
+            dims: of some parameters: the step takes no less, however these are stored.
+        """
+        program = self.plan.program
+        updates = (
+            float(times * kernel.seconds)
+            for step, times, kernel in self.time.spent.kernels
+            if isinstance(step, Compute) and not multiplies(step.operation) and has_only(program, step.operation, dims)
+        )
+        return max(0.0, self._sending_free(dims) - sum(updates))
+
+    def _sending_free(self, dims: Dims) -> float:
+        dims_of = self.plan.program.dims_of
 
         def is_free(move: Move) -> bool:
-            return all(dim is None or dim in own for dim in dims_of(move.value))
+            return all(dim is None or dim in dims for dim in dims_of(move.value))
 
         return float(spend(self._scenario, is_free).elapsed)
+
+    @functools.cached_property
+    def sent(self) -> Mapping[int, float]:
+        """The bytes that a device sends in one run, by the value that is moved."""
+        return sent_by_value(self.plan)
+
+    def bytes_without(self, dims: Dims) -> float:
+        """Returns the bytes that a device sends in one run for values that have other dims than these."""
+        dims_of = self.plan.program.dims_of
+        return sum(sent for value, sent in self.sent.items() if any(d and d not in dims for d in dims_of(value)))
 
     @functools.cached_property
     def memory(self) -> Memory:
@@ -83,6 +114,18 @@ class Price:
         """The number of rules of the layout."""
         layout = self.layout
         return len(layout.dim_rules) + sum(len(own) for _, own in (*layout.place_rules, *layout.scope_rules))
+
+
+def multiplies(operation: Operation) -> bool:
+    """Whether an operation is a matmul, or a convolution."""
+    traits = TRAITS.get(operation.name)
+    return traits is not None and traits.multiplies is not None
+
+
+def has_only(program: Program, operation: Operation, dims: Dims) -> bool:
+    """Whether an operation works on some dims alone."""
+    own = {dim for _, name in program.factor_dims.get(operation, ()) if (dim := program.dim_of(name))}
+    return operation in program.factor_dims and own <= dims
 
 
 class Pricer:

@@ -23,8 +23,8 @@ import numpy as np
 from ...engine.gc_pause import paused
 from ...engine.specs.layout import Layout
 from ..request.answer import Found, Limits
-from .bounds import memory_bounds
-from .extras import Extra
+from .bounds import Amounts, divided, least_under, memory_bounds
+from .extras import Dims, Extra, Rules
 from .orders import reordered
 from .pricer import Price, Pricer
 from .recipes import recipes
@@ -32,6 +32,8 @@ from .roles import Parts, Point, Roles
 
 # The share by which a bound may lie above what it bounds, for rounding.
 ROUNDING = 1e-6
+# Costs, and peaks, that differ by at most so much are told as equally good.
+TIED = 0.005
 # Sharpest bounds of which a smaller share counts are none.
 _LEAST_TRUST = 0.5
 # A search tells how far it is when there is a better answer, the gap is so much smaller, or so many more are planned.
@@ -102,6 +104,7 @@ class Search:
         pricer: what layouts cost.
         limits: what ends it.
         allows: says of a recipe whether it is in the space; None: what the space's constraints say.
+        amounts: what every layout costs, before it is divided (`divisible`).
         bounds: the first bounds of all points of what is computed: an array with an axis for each mesh axis.
         peaks: the least peaks of the same points, where the peak is limited: those above the limit are not opened.
         best: the best layout so far.
@@ -113,6 +116,7 @@ class Search:
 
     def __init__(self, roles: Roles, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None):
         self.roles, self.pricer, self.limits, self.allows = roles, pricer, limits, allows
+        self.amounts: Amounts = ()
         self.bounds = self.peaks = np.zeros(0)
         self.best: Price | None = None
         self.met: dict[Layout, Price] = {}
@@ -129,9 +133,26 @@ class Search:
         """What is minimised."""
         raise NotImplementedError
 
-    def first_bounds(self, unsplit: Price) -> np.ndarray:
-        """Bounds of all points of what is computed: an array with an axis for each mesh axis."""
+    def divisible(self, unsplit: Price) -> Amounts:
+        """What every layout costs, as amounts of which each is divided by the axes that split one of its dims.
+
+        Args:
+            unsplit: what the plan costs that splits nothing.
+        """
         raise NotImplementedError
+
+    def excluded(self) -> np.ndarray:
+        """The points of what is computed that cannot be an answer: of the shape of `bounds`."""
+        most = self.limits.most_bytes
+        return self.peaks > (math.inf if most is None else most)
+
+    def least(self, rules: Rules) -> float:
+        """What a layout costs at least under some compute rules, which no point of the space may have."""
+        return least_under(self.roles, self.amounts, rules)
+
+    def without(self, price: Price, dims: Dims) -> float:
+        """What a layout costs at least, however parameters of these dims are stored; 0 where that is not known."""
+        return 0.0
 
     def open(self, computed: Parts, bound: float):
         """Lets the layouts of a point of what is computed wait."""
@@ -140,6 +161,11 @@ class Search:
     def take(self, one: Waiting):
         """Takes up what waited."""
         raise NotImplementedError
+
+    @property
+    def most_work(self) -> float | None:
+        """The most multiply-adds that a device may do; None: any."""
+        return None
 
     @property
     def limit(self) -> float:
@@ -170,16 +196,17 @@ class Search:
         """Goes through the space."""
         unsplit = self.pricer.price(Layout())
         assert unsplit is not None, "a layout without rules is legal"
-        self.bounds, most = self.first_bounds(unsplit), self.limits.most_bytes
+        self.amounts, most = self.divisible(unsplit), self.limits.most_bytes
+        self.bounds = divided(self.roles, self.amounts)
         self.peaks = np.zeros_like(self.bounds) if most is None else memory_bounds(self.roles, unsplit)
-        self._unopened = Unopened(self.bounds, self._cannot_fit())
+        self._unopened = Unopened(self.bounds, self.excluded())
         least, told, plans = 0.0, 0.0, self.pricer.plans
         while True:
             before = self.best
             coming = self._unopened.bound
             first = self._waiting[0].bound if self._waiting else math.inf
             least = min(coming, first)
-            if least >= self.limit or math.isinf(least) or self._is_over():
+            if least >= self.limit or math.isinf(least) or self.is_over(self.limits.seconds):
                 break
             if coming <= first:
                 index = self._unopened.pop()
@@ -239,7 +266,9 @@ class Search:
         return price.peak_bytes <= self.limits.most_bytes
 
     def tied(self, share: float) -> list[Price]:
-        """Returns the layouts met that cost at most so much more than the best and fit: those with fewest rules first.
+        """Returns the layouts met that cost at most so much more than the best and fit, the preferred one first.
+
+        That is the one with the least peak of memory and, where peaks differ by less than `TIED`, the fewest rules.
 
         Args:
             share: of the best one's cost.
@@ -248,7 +277,10 @@ class Search:
             return []
         most = self.cost(self.best) * (1 + share)
         close = [price for price in self.met.values() if self.cost(price) <= most and self.fits(price)]
-        return sorted(close, key=lambda price: (price.rules, self.cost(price), str(price.layout)))
+        least = min(price.peak_bytes for price in close) * (1 + TIED)
+        return sorted(
+            close, key=lambda p: (p.peak_bytes if p.peak_bytes > least else 0, p.rules, self.cost(p), str(p.layout))
+        )
 
     def wait(self, bound: float, stage: str, computed: Parts, extra: Extra, surest: float):
         """Lets a point wait, unless it cannot be better than what was found."""
@@ -277,11 +309,7 @@ class Search:
         if bound > price.peak_bytes * (1 + ROUNDING):
             self._break(price, bound, price.peak_bytes)
             self.peaks *= self.trust
-            self._unopened.keep_out(self._cannot_fit())
-
-    def _cannot_fit(self) -> np.ndarray:
-        most = self.limits.most_bytes
-        return self.peaks > (math.inf if most is None else most)
+            self._unopened.keep_out(self.excluded())
 
     def _break(self, price: Price, bound: float, cost: float):
         """Trusts the sharpest bounds less, and lets all points wait again."""
@@ -313,7 +341,7 @@ class Search:
         if self.roles.divides(self.roles.rules(computed)):
             self.open(computed, bound)
 
-    def _is_over(self) -> bool:
+    def is_over(self, seconds: float | None) -> bool:
+        """Whether so many seconds have gone since the search began; raises `Cancelled` where it was cancelled."""
         self.limits.watch.check()
-        seconds = self.limits.seconds
         return seconds is not None and time.perf_counter() - self._began > seconds

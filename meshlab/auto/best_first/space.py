@@ -86,7 +86,7 @@ def _left_out(
     others = [dim for dim in program.dims if dim not in used and dim not in pinned and dim not in reasons]
     unsplit = pricer.price(Layout()) if others else None
     share = {} if unsplit is None else shares(unsplit)
-    little = f"neither a matmul nor a parameter has it, and less than {_LITTLE:.0%} of the step does"
+    little = f"no matmul, no parameter and less than {_LITTLE:.0%} of the step has it"
     return reasons | {dim: little for dim in others if share.get(dim, 0.0) < _LITTLE}
 
 

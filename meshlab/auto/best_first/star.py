@@ -11,11 +11,11 @@ it was tried, and a search holds it against every layout that it plans.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ...engine.programs.axis_conflicts import conflicting_dims
 from .extras import Dims, Extra
-from .pricer import Pricer
+from .pricer import Price, Pricer
 from .roles import Parts, Point, Roles
 
 
@@ -50,13 +50,13 @@ def _components(dims: Dims, beside: Mapping[str, Dims]) -> tuple[Dims, ...]:
 class Star:
     """The bounds, each part planned once."""
 
-    def __init__(self, roles: Roles, pricer: Pricer):
-        self.roles, self.pricer = roles, pricer
+    def __init__(self, roles: Roles, pricer: Pricer, of_activations: Callable[[Price], float]):
+        self.roles, self.pricer, self.of_activations = roles, pricer, of_activations
         self.core, self.clusters = clusters(roles)
         self._known: dict[tuple[Parts, Extra], float | None] = {}
 
     def bound(self, computed: Parts, extra: Extra) -> float:
-        """Returns the least seconds of a point, however it is stored; 0 where no parts of it tell them."""
+        """Returns what a point costs at least, however it is stored; 0 where no parts of it tell them."""
         used = [own for own in self.clusters if any(dims & own for dims in computed)]
         if len(used) < 2:
             return 0.0
@@ -71,5 +71,5 @@ class Star:
         if (kept, extra) not in self._known:
             stored = self.roles.storages(kept)[0]
             price = self.pricer.price(self.roles.layout(Point(kept, stored, extra)))
-            self._known[kept, extra] = None if price is None else price.of_activations
+            self._known[kept, extra] = None if price is None else self.of_activations(price)
         return self._known[kept, extra]

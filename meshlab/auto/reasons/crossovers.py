@@ -38,10 +38,10 @@ from ...engine.errors import MeshlabError, closest, listed, shown
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...engine.tables import html_rows, text_rows
-from ..best_first.answers import TIED, NothingFits
+from ..best_first.answers import NothingFits
 from ..best_first.contest import contest
 from ..best_first.pricer import Price
-from ..best_first.search import Search
+from ..best_first.search import TIED, Search
 from ..request.answer import Asked
 
 BANDWIDTH = "bandwidth"

@@ -102,7 +102,9 @@ class Answer:
         plans: the number of layouts planned.
         ties: other layouts that cost the same, or almost.
         search: the search, with all that it has met; None where there is no more to tell than the answer.
-        among: the layouts that were compared, and what was left out, in words.
+        searched: the layouts that were compared, in words.
+        not_searched: what was left out, in words.
+        made: the single changes that made the best layout of the search better, in words.
     """
 
     layout: Layout
@@ -113,5 +115,7 @@ class Answer:
     most_work: float | None = None
     plans: int = 0
     ties: tuple[Layout, ...] = ()
-    among: str = ""
+    searched: str = ""
+    not_searched: str = ""
+    made: tuple[str, ...] = ()
     search: Any = dataclasses.field(default=None, repr=False)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 
+from ...auto.additive.work import SLACK
+from ...auto.best_first.changes import otherwise
 from ..background.one_by_one import Background
 from ..background.quiet import QUIET
 from .columns import COMPUTE, columns_of, rules_at
@@ -60,19 +62,23 @@ def surveyed(explorer: ExplorerState, now: Price, stopped: Callable[[], bool]) -
         stopped: says, between any two prices, whether to stop.
     """
     document, survey = explorer.document, []
+    kept = otherwise(explorer.program, explorer.plan_at(document).rules)
     for intent, text in changes(explorer):
         if stopped() or explorer.document != document:
             return None
         outcome = explorer.what_if(intent)
-        if not isinstance(outcome, Refused) and outcome.document != document:
+        if isinstance(outcome, Refused) or outcome.document == document:
+            continue
+        # Outputs that are stored otherwise than the arguments that they become would save what the next step pays.
+        if not otherwise(explorer.program, outcome.plan.rules) - kept:
             survey.append(Advice(intent, text, price_of(explorer, outcome.document, peak=now.fits is False)))
     return survey
 
 
 def best_of(explorer: ExplorerState, now: Price, survey: list[Advice]) -> Advice | None:
     """Returns the change that helps most, with its peak; None where none does."""
-    best = min(survey, key=lambda each: _value(each.price), default=None)
-    if best is None or _value(best.price) >= _value(now) or not _helps(best.price, now):
+    best = min(survey, key=lambda each: _value(each.price, now), default=None)
+    if best is None or _value(best.price, now) >= _value(now, now) or not _helps(best.price, now):
         return None
     (price,) = prices_of(explorer, [best.intent], peak=True)
     if isinstance(price, Refused) or (price.fits is False and now.fits):
@@ -106,22 +112,26 @@ def ranked(now: Price, survey: list[Advice]) -> list[tuple[str, bool]]:
     for advice in survey:
         if isinstance(advice.intent, Place):
             dim, price = advice.intent.dim, advice.price
-            best[dim] = min(best.get(dim, price), price, key=_value)
-    order = sorted(best, key=lambda dim: _value(best[dim]))
-    return [(dim, _value(best[dim]) < _value(now) and _helps(best[dim], now)) for dim in order]
+            best[dim] = min(best.get(dim, price), price, key=lambda each: _value(each, now))
+    order = sorted(best, key=lambda dim: _value(best[dim], now))
+    return [(dim, _value(best[dim], now) < _value(now, now) and _helps(best[dim], now)) for dim in order]
 
 
-def _value(price: Price) -> tuple[float, ...]:
-    """What is to be least: first whether it does not fit, then seconds; without a machine the work, then the bytes."""
+def _value(price: Price, now: Price) -> tuple[float, ...]:
+    """What is to be least: first whether it does not fit, then seconds; without a machine the work, then the bytes.
+
+    Work that is hardly less than now is as it is now, as in a search for the least traffic.
+    """
     if price.seconds is None:
-        return price.work, float(price.wire_bytes)
+        hardly = now.work * (1 - SLACK) <= price.work <= now.work
+        return now.work if hardly else price.work, float(price.wire_bytes)
     return float(price.fits is False), price.seconds
 
 
 def _helps(then: Price, now: Price) -> bool:
-    if now.seconds is None or then.seconds is None or (then.fits and now.fits is False):
-        return True
-    return then.seconds < now.seconds * (1 - LEAST)
+    if then.seconds is not None and now.seconds is not None:
+        return bool(then.fits and now.fits is False) or then.seconds < now.seconds * (1 - LEAST)
+    return _value(then, now)[0] < now.work or then.wire_bytes < now.wire_bytes * (1 - LEAST)
 
 
 class Adviser:

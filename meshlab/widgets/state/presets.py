@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ... import layouts
+from ...auto.best_first.changes import PRESETS as MADE
 from ...engine.errors import LayoutError, closest, shown, some
 from ...engine.specs.layout import Layout
 from ...layouts.by_name import beside
 from .intents import Load, TakePreset
 
-# Functions of `ml.layouts` with their labels, in the order of the buttons; one of two kinds is named after its kind.
-PRESETS: dict[str, tuple[str, Callable[..., Layout]]] = {
-    "data_parallel": ("DP", layouts.data_parallel),
-    "fsdp": ("FSDP", layouts.fsdp),
-    "hsdp": ("HSDP", layouts.hsdp),
-    "zero1": ("ZeRO-1", layouts.zero1),
-    "zero2": ("ZeRO-2", layouts.zero2),
-    "tensor_parallel": ("TP", layouts.tensor_parallel),
-    "sequence_parallel": ("TP+SP", layouts.sequence_parallel),
-    "expert_parallel": ("EP", layouts.expert_parallel),
-    "context_parallel": ("CP", layouts.context_parallel),
-    "ulysses": ("Ulysses", functools.partial(layouts.context_parallel, kind="ulysses")),
-    "accumulate": ("micro-batches", layouts.accumulate),
+LABELS = {
+    "data_parallel": "DP",
+    "fsdp": "FSDP",
+    "hsdp": "HSDP",
+    "zero1": "ZeRO-1",
+    "zero2": "ZeRO-2",
+    "tensor_parallel": "TP",
+    "sequence_parallel": "TP+SP",
+    "expert_parallel": "EP",
+    "context_parallel": "CP",
+    "ulysses": "Ulysses",
+    "accumulate": "micro-batches",
 }
+# The presets with their labels, in the order of the buttons.
+PRESETS: dict[str, tuple[str, Callable[..., Layout]]] = {name: (LABELS[name], make) for name, make in MADE.items()}
 
 
 @dataclasses.dataclass(frozen=True)

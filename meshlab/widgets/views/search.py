@@ -9,7 +9,6 @@ not. What takes longer, the page asks for (`reasons.py`); `told` says that there
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 
@@ -81,11 +80,13 @@ def found_view(explorer: ExplorerState, search: Search, choice: Choice) -> dict:
     card = next((each for each in explorer.tried if each.document.layout == layout), None)
     bracket = bracket_view(search.objective, proof)
     texts = bracket["texts"]
-    least = f"every layout costs at least {texts['bound']}, gap {texts['gap']}" if proof.gap else "none costs less"
+    least = f"lower bound {texts['bound']}, gap {texts['gap']}" if proof.gap else "none that was searched costs less"
     return {
         "bracket": bracket,
         "said": f"{texts['value']}; {least}",
-        "proof": str(dataclasses.replace(proof, ties=())),
+        "proof": str(proof),
+        "searched": proof.searched,
+        "not_searched": proof.not_searched,
         "ties": [taken_view(each) for each in proof.ties[:TIES]],
         "tied": len(proof.ties),
         "same": layout == explorer.layout,

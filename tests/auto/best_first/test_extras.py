@@ -51,7 +51,7 @@ def test_micro_batches_where_memory_binds() -> None:
     mesh = ml.mesh("v5e:4x4", **sizes, micro=ml.serial(8))
     choice = ml.auto.layout(llama3("8b", 64), mesh, tolerance=0.05)
     assert choice.layout.rules["batch"][-1] == "micro"
-    assert "or without `micro`" in choice.proof.among
+    assert "with and without `micro`" in choice.proof.searched
     assert choice.plan.memory.donated.fits
     assert {regret.change: regret.layout for regret in choice.regrets}["nothing on `micro`"] is None
     roomy = ml.auto.layout(llama3("8b", 64), ml.mesh("v5p:4x4x4", data=16, model=4, micro=ml.serial(4)))
@@ -75,7 +75,7 @@ def test_tables_are_looked_up_where_their_rows_are() -> None:
     assert choice.layout.scopes == {"@lookup": {"users": ("data",), "items": ("data",), "batch": ()}}
     table = 4 * program.dims["items"] * program.dims["embed"] / 8
     assert all(sent.payload_bytes < table for sent in choice.plan.collectives)
-    assert "with `@lookup` computed otherwise or not" in choice.proof.among
+    assert "`@lookup` computed otherwise" in choice.proof.searched
     without = next(regret for regret in choice.regrets if regret.change == "no rules in `@lookup`")
     assert without.seconds > choice.proof.value
     plain = ml.auto.layout(program, choice.plan.mesh)

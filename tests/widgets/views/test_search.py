@@ -46,12 +46,14 @@ def test_what_was_found_stands_between_its_bounds() -> None:
     assert json.loads(json.dumps(search)) == search
 
 
-def test_the_proof_is_said_without_the_ties_which_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_proof_and_what_was_searched_are_said_and_ties_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     explorer = tied()
     choice = explorer.auto("time")
-    ties, proof = choice.proof.ties, shown(explorer)["proof"]
-    assert "as good within" not in proof
-    assert str(choice.proof).startswith(proof)
+    ties, search = choice.proof.ties, shown(explorer)
+    assert f", {len(ties)} more within 0.5% (" in search["proof"] == str(choice.proof)
+    assert (search["searched"], search["not_searched"]) == (choice.proof.searched, choice.proof.not_searched)
+    assert "none to " in search["searched"]
+    assert "rules in scopes" in search["not_searched"]
     assert [tie["layout"] for tie in shown(explorer)["ties"]] == [str(tie) for tie in ties]
     assert shown(explorer)["tied"] == len(ties) > 1
     monkeypatch.setattr(search_module, "TIES", 1)

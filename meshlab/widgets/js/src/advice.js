@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Below the tray: the change that helps most, with its price and a button that makes it; then Auto, which tries
- * several changes at once, and the presets as buttons.
+ * Below the tray: the change that helps most, with its price and a button that makes it; then Auto, which searches
+ * layouts, and the presets as buttons.
  */
 import { h, prose } from "./dom.js";
 import { bytes, percent, signedBytes, signedSeconds } from "./format.js";
@@ -14,7 +14,16 @@ import { hintOf, isSearching } from "./search.js";
  * @typedef {import("./board.js").Board} Board
  */
 
-const NOTHING = "No single change makes it better. Auto tries several at once.";
+/**
+ * What is said where no single change helps: what Auto has searched, where the layout is its answer.
+ * @param {Pick<View, "search">} view
+ * @returns {string}
+ */
+export function nothingText({ search }) {
+  const nothing = "No single change makes it better.";
+  if (search?.same && search.searched && !search.outdated) return `${nothing} Auto searched ${search.searched}.`;
+  return `${nothing} Auto tries several at once.`;
+}
 
 /**
  * What advice would change, in words.
@@ -58,7 +67,7 @@ export function drawAdvice(board) {
           "Do it",
         ),
       )
-    : h("p", { class: "mlb-advice" }, view.advised ? NOTHING : "");
+    : h("p", { class: "mlb-advice" }, view.advised ? prose(nothingText(view)) : "");
   const presets = view.presets.map((preset) =>
     h(
       "button",

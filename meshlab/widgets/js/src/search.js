@@ -124,14 +124,24 @@ function drawSearch(board, search) {
     ),
     outdated ? h("p", { class: "mlb-outdated" }, `⚠ ${outdated}`) : null,
     spot("search", () => drawBracket(board)),
+    search.searched && !outdated ? h("p", { class: "mlb-foot mlb-searched" }, prose(searchedText(search))) : null,
     h(
       "div",
       { class: "mlb-sought-more" },
       ties.length && !outdated ? drawTies(board, ties, search.tied ?? 0) : null,
-      proof ? disclosure(board, "proof", "The proof", [h("p", { class: "mlb-proof" }, prose(`${proof}.`))]) : null,
+      proof ? disclosure(board, "proof", "The proof", [h("p", { class: "mlb-proof" }, prose(proof))]) : null,
       disclosure(board, "goals", "Other searches", [drawGoals(board, objective)]),
     ),
   );
+}
+
+/**
+ * Among which layouts the answer is the best.
+ * @param {Pick<Search, "searched" | "not_searched">} search
+ * @returns {string}
+ */
+export function searchedText({ searched, not_searched: not }) {
+  return `Searched: ${searched}. Not searched: ${not}.`;
 }
 
 /**
@@ -239,7 +249,8 @@ function drawTies(board, ties, count) {
       takeButton(board, `tie:${i}`, "Use it", tie, `put ${tie.layout || "no layout"} on the board`),
     ),
   );
-  const note = "Of layouts that cost almost the same the one with the fewest rules was taken.";
+  const note =
+    "Of layouts that cost almost the same the one with the least peak of memory was taken; of these, with the fewest rules.";
   return disclosure(board, "ties", `${exact(count)} as good, within 0.5%`, [
     h("p", { class: "mlb-foot" }, note),
     h("ul", { class: "mlb-ties" }, rows),

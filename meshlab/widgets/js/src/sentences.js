@@ -62,7 +62,7 @@ export function searchText(search) {
   if (!search) return "";
   if (search.phase === "cancelled") return `The search for the ${search.label} was cancelled.`;
   return search.proof
-    ? `The search for the ${search.label} has ended: ${search.proof}. Use it in Compare puts it on the board.`
+    ? `The search for the ${search.label} has ended: ${search.said}. Use it in Compare puts it on the board.`
     : `The search for the ${search.label} has failed: ${search.error}`;
 }
 

@@ -71,7 +71,7 @@
  * @typedef {Partial<Taken> & {
  *   objective: string, label: string, condition: string, phase: string, error: string, pinned: string, repinned: boolean,
  *   outdated: string, reasons: boolean, refining: boolean, told: number, bracket: Bracket | null, said: string,
- *   proof?: string, ties?: Taken[], tied?: number, same?: boolean, card?: string | null
+ *   proof?: string, searched?: string, not_searched?: string, ties?: Taken[], tied?: number, same?: boolean, card?: string | null
  * }} Search
  * @typedef {{
  *   cards: Card[], limit: number | null,

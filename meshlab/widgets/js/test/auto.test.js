@@ -2,9 +2,10 @@
 /** What is drawn of a search: how much is proved, the way to its layout, its regrets, and what it has met. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { nothingText } from "../src/advice.js";
 import { takesText } from "../src/met.js";
 import { endOf, rangeText } from "../src/regrets.js";
-import { isSearching, provedOf } from "../src/search.js";
+import { isSearching, provedOf, searchedText } from "../src/search.js";
 import { searchText } from "../src/sentences.js";
 import { barOf } from "../src/way.js";
 
@@ -55,6 +56,18 @@ test("how a search has ended is said", () => {
   assert.equal(searchText(null), "");
   assert.equal(ended({ phase: "cancelled" }), "The search for the fastest that fits was cancelled.");
   assert.equal(ended({ phase: "failed", error: "no" }), "The search for the fastest that fits has failed: no");
-  const said = "The search for the fastest that fits has ended: proved. Use it in Compare puts it on the board.";
-  assert.equal(ended({ phase: "found", proof: "proved" }), said);
+  const said = "The search for the fastest that fits has ended: 2 s. Use it in Compare puts it on the board.";
+  assert.equal(ended({ phase: "found", proof: "proved", said: "2 s" }), said);
+});
+
+test("what was searched is said where no single change helps, and Auto's layout is on the board", () => {
+  const searched = "40 ways to compute";
+  assert.equal(searchedText({ searched, not_searched: "scopes" }), `Searched: ${searched}. Not searched: scopes.`);
+  const text = (/** @type {object | null} */ search) => nothingText(/** @type {any} */ ({ search }));
+  const untold = "No single change makes it better; Auto tries several at once.";
+  assert.equal(text(null), untold);
+  assert.equal(text({ searched, same: false }), untold, "another layout is on the board");
+  assert.equal(text({ searched, same: true, outdated: "The mesh was changed." }), untold, "it was for something else");
+  const told = "No single change makes it better. Auto searched 40 ways to compute.";
+  assert.equal(text({ searched, same: true, outdated: "" }), told);
 });

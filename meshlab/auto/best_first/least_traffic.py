@@ -1,0 +1,87 @@
+"""The layout that sends least, of those that divide the work: a staged search by bytes.
+
+A layout that splits nothing sends nothing, so that layouts count whose device does at most 1 % more multiply-adds than
+the least that any way to compute leaves it. Of ways to compute both are known without a plan (`additive.work`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ...engine.specs.layout import Layout
+from ..additive.work import SLACK, amounts_of
+from ..request.answer import Limits
+from .bounds import Amounts, divided, least_under
+from .extras import Dims, Rules
+from .pricer import Price, Pricer
+from .roles import Roles
+from .search import ROUNDING
+from .staged import Staged
+
+
+class LeastTraffic(Staged):
+    """A search for the fewest bytes that a device sends in a run.
+
+    Attributes:
+        least_work: the fewest multiply-adds of a device.
+    """
+
+    def __init__(self, roles: Roles, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None):
+        super().__init__(roles, pricer, limits, allows)
+        self._multiply_adds = tuple(amounts_of(roles.program).items())
+        self._work = divided(roles, self._multiply_adds)
+        self.least_work = self._least_work()
+
+    def _least_work(self) -> float:
+        for index in np.argsort(self._work, axis=None, kind="stable"):
+            place = np.unravel_index(index, self._work.shape)
+            computed = tuple(sets[i] for sets, i in zip(self.roles.sets, place, strict=True))
+            if self.roles.divides(self.roles.rules(computed)):
+                return float(self._work[place])
+        return math.inf
+
+    @property
+    def most_work(self) -> float | None:
+        """The most multiply-adds that a device may do."""
+        return self._most
+
+    @property
+    def _most(self) -> float:
+        return self.least_work * (1 + SLACK) * (1 + ROUNDING)
+
+    def cost(self, price: Price) -> float:
+        """The bytes that a device sends."""
+        return price.plan.wire_bytes
+
+    def divisible(self, unsplit: Price) -> Amounts:
+        """Nothing: a layout may send nothing."""
+        return ()
+
+    def excluded(self) -> np.ndarray:
+        """The points that leave more work to a device."""
+        return self._work > self._most
+
+    def of_activations(self, price: Price) -> float:
+        """The bytes of all but parameters and gradients."""
+        return price.bytes_without(self.roles.parameter_dims)
+
+    def fits(self, price: Price) -> bool:
+        """Whether a device does not more work than it may."""
+        return price.plan.work.amount <= self._most
+
+    def consider(self, price: Price | None) -> bool:
+        """Takes a layout for the answer if it is better, or divides more of the work than any in the space."""
+        if price is not None and price.plan.work.amount * (1 + SLACK) < self.least_work:
+            self.least_work, self.best = price.plan.work.amount, None
+        return super().consider(price)
+
+    def least(self, rules: Rules) -> float:
+        """Nothing, but where a device does more work than it may."""
+        return 0.0 if least_under(self.roles, self._multiply_adds, rules) <= self._most else math.inf
+
+    def without(self, price: Price, dims: Dims) -> float:
+        """The bytes of all but parameters of these dims."""
+        return price.bytes_without(dims)

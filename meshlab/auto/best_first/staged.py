@@ -1,0 +1,83 @@
+"""A search whose points are bounded in stages, each sharper and dearer than the one before.
+
+first       from one plan for all points (`bounds`)
+star        what activations cost, from plans that many points share (`star.Star`)
+planned     the same of its own plan, stored in the smallest parts: a bound for all ways to store it
+stored      every way to store it, planned
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ...engine.specs.layout import Layout
+from ..request.answer import Limits
+from .pricer import Price, Pricer
+from .roles import Parts, Point, Roles
+from .search import Search, Waiting
+from .star import Star
+
+
+class Staged(Search):
+    """A search that goes through these stages; what it minimises is its subclass's."""
+
+    def __init__(self, roles: Roles, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None):
+        super().__init__(roles, pricer, limits, allows)
+        self.star = Star(roles, pricer, self.of_activations)
+
+    def of_activations(self, price: Price) -> float:
+        """What a layout costs where parameters and gradients are sent for nothing."""
+        raise NotImplementedError
+
+    def open(self, computed: Parts, bound: float):
+        """Lets a point wait with all that may be said besides."""
+        for extra in self.roles.beside(computed):
+            self.wait(bound, "star", computed, extra, bound)
+
+    def take(self, one: Waiting):
+        """Bounds a point better, plans it, or plans all ways to store it."""
+        if one.stage == "star":
+            # In one piece it costs no more than in iterations.
+            whole = dataclasses.replace(one.extra, serial=frozenset())
+            star = 0.0 if not self.trust else self.star.bound(one.computed, whole)
+            self.wait(max(one.bound, star), "planned", one.computed, one.extra, one.surest)
+        elif one.stage == "planned":
+            self._plan(one)
+        else:
+            self._store(one)
+
+    def _plan(self, one: Waiting):
+        """Plans a point as it is stored in the smallest parts."""
+        most = self.limits.most_bytes
+        point = Point(one.computed, self.roles.storages(one.computed)[0], one.extra)
+        least = self.roles.argument_bytes(point)
+        if most is not None and least > most:
+            return
+        price = self.pricer.price(self.roles.layout(point))
+        if price is None:
+            return
+        own = self.of_activations(price)
+        self.hold(one, own, price)
+        self.consider(price)
+        if most is not None:
+            self.hold_peak(one.computed, price)
+        if most is None or own >= self.limit or least + self.beside(one, most - least) <= most:
+            self.wait(own, "stored", one.computed, one.extra, one.surest)
+
+    def _store(self, one: Waiting):
+        """Plans all other ways to store a point, but those whose arguments do not fit beside the rest of it."""
+        most = self.limits.most_bytes
+        beside = 0.0 if most is None else self.beside(one)
+        for stored in self.roles.storages(one.computed)[1:]:
+            self.limits.watch.check()
+            if one.bound >= self.limit:
+                self.leave(one)
+                return
+            point = Point(one.computed, stored, one.extra)
+            if most is not None and self.roles.argument_bytes(point) + beside > most:
+                continue
+            price = self.pricer.price(self.roles.layout(point))
+            if price is not None:
+                self.hold(one, self.cost(price), price)
+                self.consider(price)
