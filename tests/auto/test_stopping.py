@@ -52,7 +52,7 @@ def test_it_does_not_wait_for_the_solver(monkeypatch):
     monkeypatch.setattr(pulp.LpProblem, "solve", gated)
     threading.Thread(target=lambda: (solving.wait(60), cancel.set()), daemon=True).start()
     with pytest.raises(ml.auto.Cancelled):
-        ml.auto.layout(traced("block"), MESH, cancel=cancel)
+        ml.auto.layout(traced("block"), MESH, objective="live", cancel=cancel)
     assert [thread.is_alive() for thread in left] == [True]  # it is held still
     gate.set()
     for thread in left:  # what the solver says later disturbs nobody

@@ -168,7 +168,7 @@ def test_auto_finds_the_fastest_with_its_proof(file, capsys):
     assert data["proof"]["value"] == data["plan"]["time"]["estimate"] == plan.time.estimate
     status, out, _ = called(capsys, *words, "--memory", "0.5", "--seconds", "60")
     assert status == 0
-    assert "proof: a device takes" in out
+    assert "proof: A device takes" in out
 
 
 @pytest.mark.parametrize("objective", ["memory", "traffic", "live"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...cost.machines.units import bytes_text
-from ...engine.errors import MeshlabError, listed
+from ...engine.errors import MeshlabError, first_of, listed
 from ...engine.specs.layout import Layout
 from ..request.answer import Answer, Asked, Found, Limits
 from .changes import handed_on
@@ -22,6 +22,8 @@ _EQUAL = 1e-9
 BY_CLOCK, BY_PEAK, BY_BYTES = (f"branch and bound by {what}" for what in ("plan.time", "plan.memory", "bytes sent"))
 # Seconds in which the least peak is looked for, and how far from it is near enough, to say by how much nothing fits.
 _LOOK, _NEAR = 5.0, 0.05
+# So many places are named at which no single change was tried.
+_NAMED = 3
 
 
 class NothingFits(MeshlabError):
@@ -101,7 +103,8 @@ def _searched(roles: Roles, polished: Polished) -> str:
 
 def _not_searched(roles: Roles, polished: Polished) -> str:
     """What was left out, in words."""
-    late = ["all single changes, for time was over"] if polished.left else []
+    places = [f"at `{at}`" if at else "of compute rules" for at in dict.fromkeys(each.at for each in polished.left)]
+    late = [f"up to {len(polished.left):,} single changes ({first_of(places, _NAMED)})"] if places else []
     scopes = "other scopes" if roles.extras.scopes else "rules in scopes"
     several = [scopes, "two or more arrays each stored in its own way"] if roles.parameters else [scopes]
     ends = ["outputs stored otherwise than the arguments that they become"] if handed_on(roles.program) else []

@@ -3,6 +3,9 @@
 What is better is the answer, and is changed in turn, until no change is better. So no hint, preset or rule of a hand
 beats an answer. A change is not planned where a bound says that it cannot be better by more than 0.5 %: its kernels,
 divided as it says, or the clock in which the parameters that it stores otherwise are sent for nothing.
+
+It takes at most a third of the plans that the search took, or `_FEWEST` where that is more: small models get all
+changes tried, and of large ones the proof says which were not. Presets come first, then rules of larger places.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from .extras import Dims
 from .pricer import Price
 from .search import ROUNDING, TIED, Search
 
+# So many changes are planned in any case, and so large a share of what the search planned.
+_FEWEST, _SHARE = 200, 1 / 3
+
 
 @dataclasses.dataclass(frozen=True)
 class Polished:
@@ -27,13 +33,13 @@ class Polished:
     Attributes:
         bound: what the best layout, and each that is one change away from the answer, costs at least.
         tried: the number of single changes that were planned, or ruled out by a bound.
-        left: whether time was over before all were tried.
+        left: the single changes that were not tried, legal or not, for the search was over before.
         made: the changes by which the answer was made of the best layout of the space, in words.
     """
 
     bound: float
     tried: int = 0
-    left: bool = False
+    left: tuple[Change, ...] = ()
     made: tuple[str, ...] = ()
 
 
@@ -60,7 +66,8 @@ class _Polish:
         kinds = (*search.roles.parameters, *search.roles.state)
         self.trained = {argument.place for argument in kinds}
         self.seen: set[tuple] = set()
-        self.tried = 0
+        self.tried, self.left = 0, tuple[Change, ...]()
+        self.most = search.pricer.plans + max(_FEWEST, int(search.pricer.plans * _SHARE))
         self.without: dict[tuple[Layout, Dims], float] = {}
         self.made: dict[Layout, tuple[str, ...]] = {}
 
@@ -73,7 +80,7 @@ class _Polish:
             complete = answer is before
         assert self.search.best is not None, "there is an answer"
         made = self.made.get(self.search.tied(share)[0].layout, ())
-        return Polished(min(self.bound, self.search.cost(self.search.best)), self.tried, not complete, made)
+        return Polished(min(self.bound, self.search.cost(self.search.best)), self.tried, self.left, made)
 
     def _go_through(self, answer: Price, share: float) -> bool:
         """Tries all changes of an answer, or of what is better by more than a share; whether there was time for all."""
@@ -81,8 +88,10 @@ class _Polish:
         rules = self._resolved(answer.layout)
         assert rules is not None, "it was planned"
         self.seen.add(effect(self.program, rules))
-        for change in list(changes(self.program, self.mesh, answer.layout)):
-            if search.is_over(self.limits.seconds):
+        every = sorted(changes(self.program, self.mesh, answer.layout), key=lambda each: isinstance(each, Change))
+        for number, change in enumerate(every):
+            if search.is_over(self.limits.seconds) or search.pricer.plans >= self.most:
+                self.left = tuple(each for each in every[number:] if isinstance(each, Change))
                 return False
             price = self._price(change, answer)
             if price is not None and self._is_better(price):

@@ -133,7 +133,7 @@ def _globs(scopes: Any, problems: list[str]) -> tuple[Any, ...]:
 def _scope_problem(program: Program, glob: Any, *, everything: bool) -> str:
     """The reason why nothing can be searched for in a scope, and what to write instead; empty where it can."""
     if not everything:
-        return f'scopes: only searches for "time" and "memory" know rules in scopes: leave {shown(glob)} out'
+        return f'scopes: a search for "live" knows no rules in scopes: leave {shown(glob)} out'
     known = dict.fromkeys(f"@{name}" for scope in named_scopes(program) for name in scope)
     if isinstance(glob, str) and glob.startswith("@") and program.dims_in(glob):
         return ""
