@@ -1,5 +1,6 @@
 """Presets by their names, one or several: what `meshlab plan --layout "fsdp & tensor_parallel"` takes.
 
+PRESETS["ulysses"](program, mesh)      all presets, as the board and a search try them
 named("fsdp & tensor_parallel")        [("fsdp", fsdp), ("tensor_parallel", tensor_parallel)]
 together(presets, program, mesh)       the layout that all of them make, each beside those before it
 """
@@ -21,8 +22,21 @@ from .model import expert_parallel, sequence_parallel, tensor_parallel
 
 Preset = Callable[..., Layout]
 
-_MODEL = (tensor_parallel, sequence_parallel, expert_parallel, context_parallel, accumulate)
-_PRESETS = {preset.__name__: preset for preset in (data_parallel, fsdp, hsdp, zero1, zero2, zero3, *_MODEL)}
+# By their names: the functions of `ml.layouts`; one of two kinds is named after its kind.
+PRESETS: dict[str, Preset] = {
+    "data_parallel": data_parallel,
+    "fsdp": fsdp,
+    "hsdp": hsdp,
+    "zero1": zero1,
+    "zero2": zero2,
+    "zero3": zero3,
+    "tensor_parallel": tensor_parallel,
+    "sequence_parallel": sequence_parallel,
+    "expert_parallel": expert_parallel,
+    "context_parallel": context_parallel,
+    "ulysses": functools.partial(context_parallel, kind="ulysses"),
+    "accumulate": accumulate,
+}
 
 
 def named(text: str) -> list[Preset]:
@@ -34,13 +48,13 @@ def named(text: str) -> list[Preset]:
     words = [word.strip() for word in text.split("&")]
     if ":" in text or not all(word.isidentifier() for word in words):
         return []
-    unknown = [word for word in words if word not in _PRESETS]
+    unknown = [word for word in words if word not in PRESETS]
     if unknown:
         raise LayoutError(
-            f"{listed(unknown)} is no preset, and no rule such as batch:data.{closest(unknown[0], _PRESETS)} Presets"
-            f" are {listed(_PRESETS)}; write several as fsdp & tensor_parallel."
+            f"{listed(unknown)} is no preset, and no rule such as batch:data.{closest(unknown[0], PRESETS)} Presets"
+            f" are {listed(PRESETS)}; write several as fsdp & tensor_parallel."
         )
-    return [_PRESETS[word] for word in words]
+    return [PRESETS[word] for word in words]
 
 
 def together(presets: Sequence[Preset], program: Program, mesh: Mesh) -> Layout:

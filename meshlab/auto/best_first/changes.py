@@ -13,10 +13,8 @@ an output would save this step what the next one pays (`handed_on`).
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from ... import layouts
 from ...engine.errors import LayoutError
 from ...engine.planning.legality import LegalRules
 from ...engine.programs.data import Program, analysis
@@ -24,23 +22,9 @@ from ...engine.programs.trained import donors, trained
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...engine.specs.spec import Axes
+from ...layouts.by_name import PRESETS
 from ...layouts.globs import exact
 from .extras import some
-
-# Functions of `ml.layouts`; one of two kinds is named after its kind.
-PRESETS: dict[str, Callable[..., Layout]] = {
-    "data_parallel": layouts.data_parallel,
-    "fsdp": layouts.fsdp,
-    "hsdp": layouts.hsdp,
-    "zero1": layouts.zero1,
-    "zero2": layouts.zero2,
-    "tensor_parallel": layouts.tensor_parallel,
-    "sequence_parallel": layouts.sequence_parallel,
-    "expert_parallel": layouts.expert_parallel,
-    "context_parallel": layouts.context_parallel,
-    "ulysses": functools.partial(layouts.context_parallel, kind="ulysses"),
-    "accumulate": layouts.accumulate,
-}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -51,7 +51,7 @@ from .intents import (
     Undo,
     Unpin,
 )
-from .presets import PRESETS
+from .presets import LABELS
 
 
 class Gestures:
@@ -175,7 +175,7 @@ class Gestures:
             other: a layout in any of its spellings, a document, a name in `explorer.tried`, or a preset; None to show
                 the present one alone again.
         """
-        if isinstance(other, str) and other in PRESETS:
+        if isinstance(other, str) and other in LABELS:
             return self.apply(Beside(preset=other))
         return self.apply(Beside(None if other is None else self.tried.document_of(other, self.document, "beside")))
 

@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...auto.best_first.changes import PRESETS as MADE
 from ...engine.errors import LayoutError, closest, shown, some
 from ...engine.specs.layout import Layout
-from ...layouts.by_name import beside
+from ...layouts.by_name import PRESETS, beside
 from .intents import Load, TakePreset
 
+# The presets that are buttons, in their order, with what is on them.
 LABELS = {
     "data_parallel": "DP",
     "fsdp": "FSDP",
@@ -25,8 +25,6 @@ LABELS = {
     "ulysses": "Ulysses",
     "accumulate": "micro-batches",
 }
-# The presets with their labels, in the order of the buttons.
-PRESETS: dict[str, tuple[str, Callable[..., Layout]]] = {name: (LABELS[name], make) for name, make in MADE.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,11 +48,11 @@ class Preset:
 
 def presets_of(program: Any, mesh: Any) -> tuple[Preset, ...]:
     """Returns what each preset makes of a program on a mesh; micro-batches are for a mesh with a serial axis."""
-    return tuple(_preset(name, program, mesh) for name in PRESETS if mesh.serial or name != "accumulate")
+    return tuple(_preset(name, program, mesh) for name in LABELS if mesh.serial or name != "accumulate")
 
 
 def _preset(name: str, program: Any, mesh: Any) -> Preset:
-    label, function = PRESETS[name]
+    label, function = LABELS[name], PRESETS[name]
     try:
         layout = function(program, mesh)
         program.refusals(mesh, layout)  # which raises where the layout is illegal
@@ -82,4 +80,4 @@ def name_given(intent: object) -> str:
     """Returns the name that an intent gives to the layout after it: its own, or that of the preset which it takes."""
     if isinstance(intent, Load):
         return intent.name
-    return PRESETS[intent.name][0] if isinstance(intent, TakePreset) and not intent.combine else ""
+    return LABELS[intent.name] if isinstance(intent, TakePreset) and not intent.combine else ""
