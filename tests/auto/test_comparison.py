@@ -35,30 +35,30 @@ def test_rows_are_read_off_the_plans(comparison):
 def test_table(comparison):
     lines = str(comparison).splitlines()
     assert lines[0].split() == ["yours", "auto"]
-    assert lines[1] == "layout                batch:data hidden:model  classes:data hidden:model rows:data"
+    assert lines[1] == "layout                batch:data hidden:model  hidden:data+model"
     assert lines[2] == "work on one device    25.0%                    25.0%"
-    assert lines[3] == "bytes sent per step   1,628,116                412,800"
+    assert lines[3] == "bytes sent per step   1,628,116                6,000"
     assert repr(comparison) == str(comparison)
     page = comparison._repr_html_()
     assert ">auto</th>" in page
     assert ">1,628,116</td>" in page
-    assert "none that divides the work" in page
+    assert "A device sends 6,000 bytes: no gap" in page
 
 
 def test_data(comparison):
     data = json.loads(json.dumps(comparison.to_dict()))
     assert [row["layout"] for row in data["rows"]] == [row.layout for row in comparison.rows]
     assert data["rows"][0]["by_axis"] == {"data": 1_626_116, "model": 2_000}
-    assert data["proof"]["value"] == 412_800
+    assert data["proof"]["value"] == 6_000
 
 
 def test_figure(comparison):
     figure = comparison.figure()
     sent, memory, *auto = figure.data
-    assert (list(sent.x), list(sent.y)) == (["data", "model"], [1_626_116, 2_000])
+    assert (list(sent.x), list(sent.y)) == (["data", "model", "data+model"], [1_626_116, 2_000, 0])
     assert list(memory.x) == ["arguments", "live at most"]
     assert list(memory.y) == [comparison.rows[0].argument_bytes, comparison.rows[0].live_bytes]
-    assert sum(auto[0].y) == 412_800
+    assert sum(auto[0].y) == 6_000
     assert figure.layout.barmode == "group"
 
 

@@ -46,7 +46,7 @@ class Found:
     @property
     def proof(self) -> Proof:
         value = OBJECTIVES[self.objective].of_plan(self.plan, Options())
-        return Proof("hand", self.objective, "of all legal layouts none", 1, value, value, 0.0, 0.0)
+        return Proof("hand", self.objective, "one layout", "all others", 1, value, value, 0.0, 0.0)
 
 
 FINDS = {"traffic": "hidden:model", "memory": "batch:data hidden:model"}

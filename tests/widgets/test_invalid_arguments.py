@@ -110,7 +110,7 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
             r"a function of \(x\), and calls it with 0 arguments: write bat",
         ),
         (
-            lambda: ml.auto.layout(PROGRAM, MESH, pin="batch:data+model"),
+            lambda: ml.auto.layout(PROGRAM, MESH, pin="batch:data+model", objective="live"),
             r'the search puts a dim on one: write pin="batch:data"$',
         ),
         (lambda: ml.Explorer.from_json("{}", PROGRAM, machines=["v5e"]), "was given 'v5e' for a machine"),

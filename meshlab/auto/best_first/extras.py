@@ -85,8 +85,8 @@ class Extras:
     in_time: tuple[Dims, ...] = ()
 
     def ways(self, axes: Iterable[str]) -> int:
-        """The number of parts that axes split a dim into."""
-        return math.prod(self.sizes[axis] for axis in axes)
+        """The number of parts that axes split a dim into; one of a single device may be pinned, and splits nothing."""
+        return math.prod(self.sizes.get(axis, 1) for axis in axes)
 
     def divide(self, dim: str, axes: Axes) -> bool:
         """Whether axes divide a dim."""

@@ -65,6 +65,7 @@ class _Polish:
         self.kept = self._otherwise(search.roles.constrained(Layout()) or Layout())
         kinds = (*search.roles.parameters, *search.roles.state)
         self.trained = {argument.place for argument in kinds}
+        self.now: tuple = ()
         self.seen: set[tuple] = set()
         self.tried, self.left = 0, tuple[Change, ...]()
         self.most = search.pricer.plans + max(_FEWEST, int(search.pricer.plans * _SHARE))
@@ -87,7 +88,8 @@ class _Polish:
         search, cost = self.search, self.search.cost
         rules = self._resolved(answer.layout)
         assert rules is not None, "it was planned"
-        self.seen.add(effect(self.program, rules))
+        self.now = effect(self.program, rules)
+        self.seen.add(self.now)
         every = sorted(changes(self.program, self.mesh, answer.layout), key=lambda each: isinstance(each, Change))
         for number, change in enumerate(every):
             if search.is_over(self.limits.seconds) or search.pricer.plans >= self.most:
@@ -113,6 +115,10 @@ class _Polish:
         if layout is None or rules is None or otherwise(self.program, rules) - self.kept:
             return None
         key = effect(self.program, rules)
+        if key == self.now and (alike := self.search.pricer.price(layout)) is not None and alike.rules < answer.rules:
+            # The same in fewer rules, which is preferred where costs are equal.
+            self.search.consider(alike)
+            self.made[layout] = self.made.get(answer.layout, ())
         if key in self.seen:
             return None
         self.seen.add(key)

@@ -19,6 +19,14 @@ IN_TIME = ml.mesh("v5p:2x2x2", a=4, b=2, micro=ml.serial(4))
 LOOKUP = ["@lookup"]
 
 
+def assert_found(choice: ml.auto.Choice, best: float) -> None:
+    """The best of the space is found; what is better yet is outside of it, and made by single changes."""
+    if choice.proof.made:
+        assert choice.proof.value < best
+    else:
+        assert choice.proof.value == pytest.approx(best, rel=1e-12)
+
+
 @pytest.mark.parametrize("name", ["mlp_sgd", "mlp_adamw", "two_layer", "autoencoder"])
 def test_in_time_it_is_that_of_brute_force(name: str) -> None:
     prices, capacity = list(priced_layouts(grown(name), IN_TIME)), IN_TIME.on.hardware.memory_bytes
@@ -26,10 +34,10 @@ def test_in_time_it_is_that_of_brute_force(name: str) -> None:
     for most in (peaks[0], peaks[len(peaks) // 50], peaks[len(peaks) // 2]):
         choice = ml.auto.layout(grown(name), IN_TIME, exact=True, memory=(most + 1) / capacity)
         best = min(price.seconds for price in prices if price.peak_bytes <= most + 1)
-        assert choice.proof.value == pytest.approx(best, rel=1e-12)
+        assert_found(choice, best)
         assert choice.proof.gap == 0
     least = ml.auto.layout(grown(name), IN_TIME, objective="memory", exact=True)
-    assert least.proof.value == peaks[0]
+    assert_found(least, peaks[0])
 
 
 def test_in_a_scope_it_is_that_of_brute_force() -> None:
@@ -40,7 +48,7 @@ def test_in_a_scope_it_is_that_of_brute_force() -> None:
     for most in (capacity, peaks[len(peaks) // 2], peaks[0] + 1):
         found = ml.auto.layout(program, mesh, scopes=LOOKUP, exact=True, memory=most / capacity)
         wanted = min(price.seconds for price in prices if price.peak_bytes <= most)
-        assert found.proof.value == pytest.approx(wanted, rel=1e-12)
+        assert_found(found, wanted)
 
 
 @pytest.mark.nightly

@@ -24,7 +24,7 @@ from tests.auto.best_first.programs import MODELS
 from tests.auto.programs import SMALL, traced
 
 # Those whose search and changes take a few seconds at these sizes; `python -m benchmarks.chosen --changes` has all.
-QUICK = ("mlp_sgd", "mlp_adamw", "two_layer", "autoencoder", "block", "digits", "moe_sgd", "convnet_sgd")
+QUICK = ("mlp_sgd", "mlp_adamw", "two_layer", "autoencoder", "block", "digits", "moe_sgd")
 
 
 @functools.cache
