@@ -102,13 +102,15 @@ def test_each_parameter_is_stored_over_its_largest_dim_that_divides(name):
     assert bool(row.params) == (name in UNTOLD)
     assert row.layouts["zero3"] == row.layouts["fsdp"]
     program, layout = row.program, row.layouts["fsdp"]
+    assert isinstance(layout, ml.Layout)
     places = [a for a in program.arguments if a.place.startswith(("params/", "state/0/", "state/params/"))]
     assert places
     for argument in places:
+        dims = [dim for dim in program.dims_of(argument.value) if dim]
         globs = [glob for glob in layout.places if argument.place in program.matching(glob)]
         rules = layout.places[globs[-1]] if globs else {}
-        stored = [dim for dim in program.dims_of(argument.value) if rules.get(dim)]
-        possible = [d for d in program.dims_of(argument.value) if d and d not in scanned and not program.dims[d] % 4]
+        stored = [dim for dim in dims if rules.get(dim)]
+        possible = [dim for dim in dims if dim not in scanned and not program.dims[dim] % 4]
         assert len(stored) == bool(possible), argument.place
         assert not stored or program.dims[stored[0]] == max(program.dims[d] for d in possible)
 
@@ -120,6 +122,7 @@ def test_presets_combine(name):
     layouts = (layout for preset, layout in row.layouts.items() if preset not in ("context_parallel", "ulysses"))
     legal = [layout for layout in layouts if isinstance(layout, ml.Layout)]
     tensor = row.layouts["tensor_parallel"]
+    assert isinstance(tensor, ml.Layout)
     for layout in legal:
         both = layout & tensor
         assert both == tensor & layout or both.rules == (tensor & layout).rules

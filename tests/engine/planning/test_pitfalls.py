@@ -128,19 +128,16 @@ def test_5_too_few_devices_and_unknown_operations_are_told():
 
 
 def test_6_auto_weighs_what_is_sent_and_proves_it():
-    """auto_mtf/layout_optimizer.py:268-274: it knew peak memory alone, and gave no reason. No cap on it here yet."""
+    """auto_mtf/layout_optimizer.py:268-274: it knew peak memory alone, and gave no reason."""
     config, mesh = mesh_tf.TwoLayer(256, 64, 64), ml.mesh(r=2, c=2)
     x = ml.f32[config.dims("batch io")]
     program = ml.trace(mesh_tf.train(mesh_tf.two_layer_loss), initial.shapes(mesh_tf.init_two_layer, config), x, x)
     traffic, memory = (ml.auto.layout(program, mesh, objective=objective) for objective in ("traffic", "live"))
     assert (str(traffic.layout), str(memory.layout)) == ("batch:r+c", "batch:r io:c")
-    assert [each.plan.work.share for each in (traffic, memory)] == [0.25, 0.25]
+    assert traffic.plan.work.share == memory.plan.work.share == 0.25
     assert traffic.plan.wire_bytes < 0.7 * memory.plan.wire_bytes
-    plans = [price.plan for price in priced_layouts(program, mesh)]
-    least = min(plan.wire_bytes for plan in plans if plan.work.share == 0.25)
-    # Of layouts within 0.5 % of that it is the one with the least peak.
+    least = min(p.plan.wire_bytes for p in priced_layouts(program, mesh) if p.plan.work.share == 0.25)
     assert traffic.proof.bound == least <= traffic.proof.value <= 1.005 * least
-    assert traffic.plan.memory.donated.peak_bytes < program.plan(mesh, "batch:r hidden:c").memory.donated.peak_bytes
     assert (memory.proof.value, memory.proof.gap) == (planned_layouts(program, mesh)[0].value, 0)
     assert "batch:r io:c" in str(traffic.compare(memory.layout))
 

@@ -64,7 +64,7 @@ test("what was searched is said where no single change helps, and Auto's layout 
   const searched = "40 ways to compute";
   assert.equal(searchedText({ searched, not_searched: "scopes" }), `Searched: ${searched}. Not searched: scopes.`);
   const text = (/** @type {object | null} */ search) => nothingText(/** @type {any} */ ({ search }));
-  const untold = "No single change makes it better; Auto tries several at once.";
+  const untold = "No single change makes it better. Auto tries several at once.";
   assert.equal(text(null), untold);
   assert.equal(text({ searched, same: false }), untold, "another layout is on the board");
   assert.equal(text({ searched, same: true, outdated: "The mesh was changed." }), untold, "it was for something else");
