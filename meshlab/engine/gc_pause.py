@@ -1,4 +1,4 @@
-"""Puts garbage collection off while meshlab is imported, and while tracing and planning run.
+"""Puts garbage collection off while meshlab is imported, and while tracing, planning and costing run.
 
 A program and a plan make tens of thousands of objects that stay. Python would look for garbage among them again and
 again, and now and then among the millions of a traced program: half a second for nothing. So it looks when they are

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.gc_pause import no_collection
 from ...engine.tables import html_rows, text_rows
 from ...engine.tensors.dims import Dim
 from ..machines.accuracy import TIME, TimeFactor, accuracy, time_factor
@@ -241,7 +242,8 @@ def time_of(scenario: Scenario) -> Time:
     Raises:
         HardwareError: the machine lacks a figure that is needed.
     """
-    spent = spend(scenario)
+    with no_collection():
+        spent = spend(scenario)
     later, earlier = (np.maximum, np.minimum) if scenario.many else (max, min)
     busiest = functools.reduce(later, spent.busy.values(), 0.0)
     # The three are sums of the same seconds in other orders: rounding must not swap them.
