@@ -12,6 +12,7 @@ not counted.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -57,11 +58,17 @@ def multiplied(operation: Operation, code: Code) -> tuple[Any, int] | None:
     traits = TRAITS.get(operation.name)
     if traits is None or traits.multiplies is None:
         return None
+    if any([0 in code.shape_of(value) for value in (*operation.inputs[:2], *operation.outputs)]):
+        return None
     operands = [code.dtypes[value] for value in operation.inputs[:2] if isinstance(value, int)]
-    dtype = jnp.promote_types(operands[0], operands[-1])
+    return _of_dtypes(operands[0], operands[-1])
+
+
+@functools.cache
+def _of_dtypes(one: Any, other: Any) -> tuple[Any, int] | None:
+    dtype = jnp.promote_types(one, other)
     is_narrow = jnp.issubdtype(dtype, np.integer) and np.dtype(dtype).itemsize == 1
-    is_empty = any(0 in code.shape_of(value) for value in (*operation.inputs[:2], *operation.outputs))
-    if is_empty or not (is_narrow or jnp.issubdtype(dtype, np.inexact)):
+    if not (is_narrow or jnp.issubdtype(dtype, np.inexact)):
         return None
     return (jnp.finfo(dtype).dtype, 4) if jnp.issubdtype(dtype, np.complexfloating) else (dtype, 1)
 

@@ -37,6 +37,7 @@ from .steps import Cause, Compute, Materialise, Move
 from .target_specs import target_specs
 
 _NO_RULES: AxesByDim = MappingProxyType({})
+_NONE: frozenset[int] = frozenset()
 
 
 class Planner:
@@ -45,7 +46,7 @@ class Planner:
     def __init__(self, program: Program, rules: LegalRules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.names, self.shapes = program.names, program.code.shapes
-        self.uses, self.factors = program.uses, program.factors
+        self.uses, self.factors, self.factor_dims = program.uses, program.factors, program.factor_dims
         self.known, self.known_asked = known_on(program, sizes), dict[tuple, Asked]()
         self.zeros = program.uniform[1]
         self.original_of, self.materialisable = program.original_of, program.materialisable
@@ -193,7 +194,7 @@ class Planner:
         """Moves the operands to the specs in which they are read, and computes."""
         operation, specs = step.operation, self.specs
         for value, spec in zip(operation.inputs, step.operands, strict=True):
-            if spec is not None and isinstance(value, int) and specs.get(value) != spec:
+            if spec is not None and specs.get(value) != spec:  # pyright: ignore[reportArgumentType]: no literal has one
                 self.obtain(value, spec, cause)
         if operation.outputs[0] not in self.original_of:
             scope.steps.append(step)
@@ -212,8 +213,7 @@ class Planner:
 
     def asked_of(self, operation: Operation, fixed: frozenset[int]) -> Asked:
         """Returns the mesh axes that the compute rules ask for each factor but some; looked up for operations alike."""
-        compute = self.compute_rules(operation)
-        dims = self.program.factor_dims[operation]
+        compute, dims = self.compute_rules(operation), self.factor_dims[operation]
         key = id(dims), id(compute), fixed
         asked = self.known_asked.get(key)
         if asked is None:
@@ -223,8 +223,10 @@ class Planner:
 
     def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
         """The factors that are not sharded: those that are padded, and more than mapped or summed; see `single` too."""
-        padded, factors = self.sizes.padded, self.factors[operation]
-        per_shard = PER_SHARD.get(operation.name)
+        padded, per_shard = self.sizes.padded, PER_SHARD.get(operation.name)
+        if not padded and per_shard is None:
+            return _NONE
+        factors = self.factors[operation]
         single = self.single(operation) if per_shard is not None and per_shard.gathers else frozenset()
         if not padded:
             return single
@@ -294,9 +296,9 @@ class Planner:
     def reduce_operands(self, operation: Operation):
         """Reduces the partial operands that the operation cannot let through."""
         specs = self.specs
-        partial = [i for i, v in enumerate(operation.inputs) if isinstance(v, int) and v in specs and specs[v].partial]
-        if not partial:
+        if not any([v in specs and specs[v].partial for v in operation.reads]):
             return
+        partial = [i for i, v in enumerate(operation.inputs) if isinstance(v, int) and v in specs and specs[v].partial]
         keep = self.common(operation, partial)
         for i in partial:
             value = operation.inputs[i]
