@@ -5,6 +5,7 @@ decoding, decoding_tpu       the zoo's step of decoding, whose layers are a loop
                              dims for GPUs and in that for TPUs
 sgd_scan, adam_scan          several steps of training in one jit, a batch for each
 sgd_fori                     several steps on one batch
+scan_weights                 a forward pass whose layers are a scan, which returns their weights besides
 unrolled_sgd                 one step of a net whose layers are written out
 llama_scan, _unrolled        one step of a transformer, its layers a scan or written out,
     _kept                    and keeping what the backward pass needs: without `jax.checkpoint`
@@ -43,6 +44,7 @@ def looped() -> tuple[Subject, ...]:
         Subject("sgd_scan", _each_batch(_descend), lambda: (_weights(2), *_batches(STEPS)), _PARALLEL),
         Subject("sgd_fori", _one_batch, lambda: (_weights(2), *_batches()), _PARALLEL),
         Subject("adam_scan", _each_batch(_adam), _adam_arguments, _PARALLEL),
+        Subject("scan_weights", _returning, lambda: (_stacked(4), _batches()[0]), _PARALLEL),
         Subject("unrolled_sgd", _descend, lambda: (_weights(6), *_batches()), _PARALLEL | _sharded("weights")),
         *(_llama(sizes, unrolled, kept) for unrolled in (False, True) for kept in (False, True)),
     )
@@ -68,6 +70,10 @@ def _weights(pairs: int) -> list[Any]:
     return [_f32("embed ffn", EMBED, FFN), _f32("ffn embed", FFN, EMBED)] * pairs
 
 
+def _stacked(layers: int) -> list[Any]:
+    return [_f32("layers embed ffn", layers, EMBED, FFN), _f32("layers ffn embed", layers, FFN, EMBED)]
+
+
 def _batches(*steps: int) -> tuple[Any, Any]:
     names = "steps batch embed" if steps else "batch embed"
     return (_f32(names, *steps, BATCH, EMBED),) * 2
@@ -77,6 +83,14 @@ def _loss(weights: list[Any], x: Any, targets: Any) -> Any:
     for weight in weights:
         x = jnp.tanh(x @ weight)
     return jnp.square(x - targets).mean()
+
+
+def _returning(weights: list[Any], x: Any) -> tuple[Any, list[Any]]:
+    def layer(x, weights):
+        first, second = weights
+        return jnp.tanh(jnp.tanh(x @ first) @ second), weights
+
+    return jax.lax.scan(layer, x, weights)
 
 
 def _descend(weights: Any, x: Any, targets: Any) -> tuple[Any, Any]:
