@@ -118,12 +118,18 @@ def _wholes(program: Program) -> tuple[tuple[Operation, tuple[str, ...]], ...]:
             found.append((operation, tuple(_dims_inside(program, operation.blocks))))
         if operation.blocks:
             continue
-        traits, factors = TRAITS.get(operation.name), program.factors[operation]
-        if operation.name in _COMPARING or (traits is not None and traits.joins not in (None, "sum")):
-            along = factors.per_shard | (factors.unsharded if operation.name in _COMPARING else frozenset())
-            dims = (program.dim_of(name) for factor, name in program.factor_dims[operation] if factor in along)
-            found.append((operation, tuple(dict.fromkeys(dim for dim in dims if dim))))
+        along = whole_factors(program, operation)
+        dims = (program.dim_of(name) for factor, name in program.factor_dims[operation] if factor in along)
+        found.append((operation, tuple(dict.fromkeys(dim for dim in dims if dim))))
     return tuple((operation, dims) for operation, dims in found if dims)
+
+
+def whole_factors(program: Program, operation: Operation) -> frozenset[int]:
+    """Returns the factors of an operation without blocks of which it needs all at once: it takes no sum over them."""
+    traits, factors = TRAITS.get(operation.name), program.factors[operation]
+    if operation.name in _COMPARING:
+        return factors.per_shard | factors.unsharded
+    return factors.per_shard if traits is not None and traits.joins not in (None, "sum") else frozenset()
 
 
 def _dims_inside(program: Program, blocks: Iterable[Block]) -> dict[str, None]:

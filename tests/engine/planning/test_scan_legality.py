@@ -43,10 +43,46 @@ def test_the_refusal_names_the_micro_batches_and_the_axis_in_time_which_is_right
     assert sum(c.wire_bytes * c.times for c in plan.collectives) == 64 * 32 * 4  # one all-reduce, behind the loop
 
 
-def test_where_the_devices_do_not_divide_a_micro_batch_no_axis_in_time_is_offered():
+def test_the_rest_of_the_layout_stays_in_what_is_proposed():
+    with pytest.raises(ml.LayoutError) as raised:
+        traced(by_reshape).plan(ml.mesh(data=2, model=2), "batch:data ffn:model")
+    (problem,) = raised.value.problems
+    plan = eval(problem.fix[problem.fix.index("program.plan(") : -1], {"ml": ml, "program": traced(without_loop)})
+    assert str(plan.layout) == "batch:data+micro ffn:model"
+    assert plan.check().ok
+
+
+def in_steps(w, x):
+    """Four steps of training, one after another: each needs the weights of the one before."""
+    parts = x.reshape(4, 4, *x.shape[1:])
+    return jax.lax.scan(lambda w, part: (w - 0.1 * gradient(w, part), None), w, parts)[0]
+
+
+def weighed(w, x):
+    """Gradients of four micro-batches, each with the greatest example of its own."""
+
+    def loss(w, part):
+        return (jnp.square(jnp.tanh(part @ w)) / jnp.max(part, axis=0)[..., :1]).mean()
+
+    parts = x.reshape(4, 4, *x.shape[1:])
+    total, _ = jax.lax.scan(lambda total, part: (total + jax.grad(loss)(w, part), None), jnp.zeros_like(w), parts)
+    return w - 0.1 * total / 4
+
+
+@pytest.mark.parametrize(
+    ("step", "mesh"),
+    [
+        pytest.param(by_reshape, ml.mesh(data=8), id="the devices do not divide a micro-batch"),
+        pytest.param(by_reshape, ml.mesh(data=2, micro=2), id="an axis has the name"),
+        pytest.param(by_reshape, ml.mesh(data=2, later=ml.serial(2)), id="there is a serial axis"),
+        pytest.param(in_steps, ml.mesh(data=2), id="the loop is over training steps"),
+        pytest.param(weighed, ml.mesh(data=2), id="an iteration needs all of its micro-batch"),
+    ],
+)
+def test_where_the_axis_in_time_would_be_refused_or_wrong_none_is_offered(step, mesh):
     with pytest.raises(ml.LayoutError, match="needs a pipeline schedule") as raised:
-        traced(by_reshape).plan(ml.mesh(data=8), {"batch": "data", "x": {"batch": None}})
-    assert "serial" not in str(raised.value)
+        traced(step).plan(mesh, {"batch": "data", "x": {"batch": None}})
+    assert all("micro-batches" not in problem.fix for problem in raised.value.problems)
 
 
 def test_layers_that_a_scan_steps_through_are_no_micro_batches():
