@@ -147,8 +147,8 @@ class Compiled:
             (f"{mark(row.ok)} {named(row.kind, row.axes)}", row.predicted, row.compiled) for row in self.comparison.rows
         ]
         return (
-            (("payload bytes of a device", *_HEADS), rows or [(f"{mark(True)} no collectives",)]),
-            (("memory of a device, bytes", *_HEADS), [(*row, _off(*row[1:])) for row in self.memory_rows]),
+            (("payload bytes per device", *_HEADS), rows or [(f"{mark(True)} no collectives",)]),
+            (("memory per device, bytes", *_HEADS), [(*row, _off(*row[1:])) for row in self.memory_rows]),
         )
 
     @property

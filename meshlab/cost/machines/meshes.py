@@ -31,6 +31,8 @@ from .hardware import Hardware, HardwareError, hardware
 from .placed import AxisPlacement, Placement
 from .placement import check_shape, devices_of, place_mesh
 
+# What is proposed where a mesh is on no machine: the first that it fits.
+_USUAL = ("v5e", "h100")
 # Several axes as Mesh TensorFlow writes them: "x:4,y:2".
 _AXES = re.compile(r"\s*\w+:\d+(?:\s*[,;\s]\s*\w+:\d+)+\s*")
 _SHAPE = re.compile(r"(?:([0-9]{1,9})\*)?([0-9]{1,9}(?:x[0-9]{1,9})*)\Z")
@@ -149,17 +151,18 @@ def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: AxisPlacement)
     if on is not None:
         return Mesh(mesh.shape, placed(on, mesh, along))
     if not isinstance(mesh.on, Placement):
-        raise HardwareError(f'The mesh {mesh} is on no machine. Write ml.mesh("v5e", {_sizes(mesh)}).')
+        raise HardwareError(f"The mesh {mesh} is on no machine. {_write_machine(mesh)}")
     old = mesh.on
     return Mesh(mesh.shape, place_mesh(old.hardware, old.shape, mesh, count=old.count, requested=along))
 
 
-def machine_of(mesh: Mesh, wanted: str) -> Placement:
+def machine_of(mesh: Mesh, wanted: str, write: str = "") -> Placement:
     """Returns the placement of a mesh on its machine.
 
     Args:
         mesh: the mesh.
         wanted: the function that needs it, for the error.
+        write: the function that takes a machine's name, where that is not `ml.mesh`.
 
     Raises:
         HardwareError: it is no mesh, or is on no machine.
@@ -167,10 +170,20 @@ def machine_of(mesh: Mesh, wanted: str) -> Placement:
     _check_mesh(mesh, wanted)
     if isinstance(mesh.on, Placement):
         return mesh.on
-    raise HardwareError(
-        f"{wanted} needs a machine, and the mesh {mesh} is on none. Write"
-        f' ml.mesh("v5e", {_sizes(mesh)}), with the name of a machine, or `"attached"`.'
-    )
+    raise HardwareError(f"{wanted} needs a machine, and the mesh {mesh} is on none. {_write_machine(mesh, write)}")
+
+
+def _write_machine(mesh: Mesh, write: str = "") -> str:
+    """Says how a mesh is placed on a machine that it fits, and on the devices here; see `machine_of` for `write`."""
+    arguments = [""] if write or not mesh.shape else ["", _sizes(mesh)]
+    names = (*machines_for(mesh)[:1], ATTACHED)
+    calls = [f"""{write or "ml.mesh"}("{name}"{", ".join(arguments)})""" for name in names]
+    return f"Write {', say, or '.join(calls)} for the devices here."
+
+
+def machines_for(mesh: Mesh) -> list[str]:
+    """Returns usual machines that a mesh fits, each with its slice: "v5e:2x4"."""
+    return [written for name in _USUAL for written in _fitting(name, hardware(name), mesh, {})]
 
 
 def _check_mesh(mesh: Any, wanted: str):
@@ -208,14 +221,15 @@ def placed(on: Any, mesh: Mesh, along: dict[str, AxisPlacement] | None = None) -
     except HardwareError as error:
         if shape is None:
             raise
-        fitting = _fitting(slice_of(on)[0], machine, mesh, along or {}) + _sizes_for(machine, shape, count, mesh)
+        slices = [f"`{each}`" for each in _fitting(slice_of(on)[0], machine, mesh, along or {})]
+        fitting = slices + _sizes_for(machine, shape, count, mesh)
         raise HardwareError(f"{error}{' Take ' * bool(fitting)}{', or '.join(fitting)}{'.' * bool(fitting)}") from None
 
 
 def _fitting(name: str, machine: Hardware, mesh: Mesh, along: dict[str, AxisPlacement]) -> list[str]:
     """The slice that would fit a mesh, if there is one."""
     try:
-        return [f"`{name}:{place_mesh(machine, None, mesh, requested=along).slice}`"]
+        return [f"{name}:{place_mesh(machine, None, mesh, requested=along).slice}"]
     except HardwareError:
         return []
 

@@ -4,7 +4,7 @@
     plan.time               lower 3.1 ms, estimate 3.4 ms, upper 4.0 ms: bound by compute
     plan.time.exposed       seconds of exposed communication, which no computation hides
     plan.time.expected      the estimate, times what published steps took longer on this machine
-    plan.time.mfu           model FLOPs utilisation
+    plan.time.mfu           model FLOPs utilisation; hfu, hardware FLOPs utilisation
 
 There are three figures, since the overlap of communication and computation is not known beforehand. In the lower bound
 everything overlaps: the kernels, and the collectives of each link, whichever takes longest. In the upper bound nothing
@@ -34,7 +34,17 @@ from ..workload.attention import CAUSAL, DEFAULT, STORED, attentions
 from ..workload.scenario import Numbers, Scenario
 from .schedule import spend
 from .spent import Spent
-from .utilisation import TOKENS, balance, expected_text, items, of_a_device, over, seconds_again, seconds_at_peak
+from .utilisation import (
+    TOKENS,
+    balance,
+    expected_text,
+    items,
+    of_a_device,
+    over,
+    seconds_again,
+    seconds_at_peak,
+    seconds_executed,
+)
 
 # What would have to change for each of `Time.ceilings`.
 HIDDEN, ONCE = "all communication hidden", "no rematerialisation"
@@ -115,6 +125,11 @@ class Time:
         """Model FLOPs utilisation: model FLOPs over those that a device at its peak does in `estimate`."""
         return over(seconds_at_peak(self.scenario), self.estimate)
 
+    @functools.cached_property
+    def hfu(self) -> Numbers:
+        """Hardware FLOPs utilisation: as `mfu`, of all FLOPs that a device executes, replicated ones too."""
+        return over(seconds_executed(self.scenario, self.spent), self.estimate)
+
     @property
     def flops_per_second(self) -> Numbers:
         """Model FLOP/s of a device, in `estimate`."""
@@ -130,6 +145,11 @@ class Time:
             DimError: no dim is given, one is given twice, or one is no dim of the program.
         """
         return over(items(self.scenario, dims), self.estimate)
+
+    @property
+    def executes_more(self) -> bool:
+        """Whether devices execute more than the model FLOPs, by more than a thousandth."""
+        return bool(self.hfu > self.mfu * (1 + 1e-3))
 
     @functools.cached_property
     def ceilings(self) -> Mapping[str, Numbers]:
@@ -192,11 +212,11 @@ class Time:
         """How attention is taken to be run; "" where there is none."""
         asked, run = self.scenario.options.attention, self.scenario.attention
         if not attentions(self.scenario.plan.program):
-            return "" if asked in (DEFAULT, STORED) else f"none in this program: {asked} is as stored"
+            return "" if asked in (DEFAULT, STORED) else f"none in this program: `{asked}` changes nothing"
         if run != CAUSAL:
-            return {STORED: "its scores are stored"}.get(run, "in a fused kernel, which stores no scores")
-        spread = ", as much on each device" if self.scenario.options.balanced else ""
-        return f"in a fused kernel, which leaves out what its causal mask hides{spread}"
+            return {STORED: "scores are stored"}.get(run, "in a fused kernel, which stores no scores")
+        spread = ", balanced over the devices" if self.scenario.options.balanced else ""
+        return f"in a fused kernel, which skips what its causal mask hides{spread}"
 
     def _rows_of_use(self) -> list[tuple[str, str]]:
         """How well a step with matmuls uses its devices."""
@@ -205,8 +225,10 @@ class Time:
             better = [(name, s) for name, s in self.ceilings.items() if 0 < s < self.estimate]
             mfus = [f"{share_text(self.mfu * self.estimate / s)} with {name}" for name, s in better]
             intensity = f"{over(self.flops, self.memory_bytes):,.0f} FLOP/B"
+            executed = [("hardware FLOPs utilisation", share_text(self.hfu))] if self.executes_more else []
             rows = [
                 ("model FLOPs utilisation", "; ".join([share_text(self.mfu), ", ".join(mfus)][: 1 + bool(mfus)])),
+                *executed,
                 ("model FLOP/s per device", scaled_text(self.flops_per_second, "FLOP/s")),
                 ("arithmetic intensity", f"{intensity} (ridge {balance(self.scenario):,.0f})"),
             ]

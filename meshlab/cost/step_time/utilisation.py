@@ -1,6 +1,7 @@
 """Says how well a step uses its devices, in the units that published runs are told in.
 
     model FLOPs utilisation   model FLOPs of a device / (seconds · its peak FLOP/s)      PaLM, appendix B
+    hardware FLOPs utilis.    the same of all FLOPs that it executes, rematerialised and replicated ones too
     tokens/s per device       batch · seq / (seconds · devices)
     arithmetic intensity      FLOPs per byte of the step, beside the ridge, where a machine computes as long as it reads
 
@@ -24,6 +25,7 @@ from ...engine.tensors.dims import Dim
 from ..machines.accuracy import TimeFactor
 from ..machines.units import seconds_text
 from ..workload.scenario import Numbers, Scenario
+from .flops import multiplied
 from .model_flops import model_flops, second_runs
 from .spent import Spent
 
@@ -44,6 +46,21 @@ def seconds_at_peak(scenario: Scenario) -> Numbers:
     """
     by_dtype = model_flops(scenario)
     return sum(flops / _peak(scenario, dtype) for dtype, flops in by_dtype.items()) / _devices(scenario)
+
+
+def seconds_executed(scenario: Scenario, spent: Spent) -> Numbers:
+    """Returns the seconds in which a device does at its peak all FLOPs that it executes.
+
+    Raises:
+        HardwareError: the machine has no figure for matmuls in a dtype.
+    """
+    code = scenario.plan.program.code
+    matmuls = (
+        (known[0], cost.flops * times)
+        for step, times, cost in spent.kernels
+        if isinstance(step, Compute) and (known := multiplied(step.operation, code)) is not None
+    )
+    return sum((flops / _peak(scenario, dtype) for dtype, flops in matmuls), 0.0)
 
 
 def over(amount: Numbers, seconds: Numbers) -> Numbers:

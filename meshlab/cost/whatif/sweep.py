@@ -88,7 +88,7 @@ class Sweep:
         grids = np.meshgrid(*(np.array(list(map(_plain, values))) for values in self.varied.values()), indexing="ij")
         columns = {name: grid.ravel() for name, grid in zip(self.varied, grids, strict=True)}
         columns |= {name: values.ravel() for name, values in self.figures.items()}
-        columns |= {f"sending over {axes}": values.ravel() for axes, values in self.communication.items()}
+        columns |= {f"communication over {axes}": values.ravel() for axes, values in self.communication.items()}
         return columns | {"peak_bytes": self.peak_bytes.ravel(), "fits": self.fits.ravel()}
 
     def rows(self) -> list[tuple[str, str]]:

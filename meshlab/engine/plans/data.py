@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from ..code.operations import Literal, Operation, nbytes
+from ..errors import MeshlabError
 from ..gc_pause import no_collection
 from ..planning.legality import LegalRules
 from ..planning.planned import Planned
@@ -166,7 +167,10 @@ class Plan:
         Raises:
             HardwareError: the mesh is placed on no machine, or a figure of the machine is missing.
         """
-        return _estimates["time"](self)
+        try:
+            return _estimates["time"](self)
+        except MeshlabError as error:
+            raise error.with_traceback(None) from None  # a machine or a figure is the caller's to give
 
     def _local_bytes(self, value: int, spec: Spec) -> int:
         code = self.program.code

@@ -100,7 +100,7 @@ class Present(Gestures):
             HardwareError: no machine is chosen, or it lacks a figure that is needed.
         """
         document = self.document
-        machine_of(self.mesh, "explorer.time")
+        machine_of(self.mesh, "explorer.time", "explorer.on")
         costs = self.costing.of(document)
         if costs.time is None:
             raise HardwareError(costs.missing)

@@ -11,10 +11,12 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.machines.hardware import Figure
+from meshlab.cost.machines.units import share_text
 from meshlab.cost.step_time.model_flops import model_flops
 from meshlab.cost.step_time.time import HIDDEN, ONCE
 from meshlab.cost.workload.scenario import at_plan_sizes
 from meshlab.engine.errors import DimError
+from meshlab.models import zoo
 from meshlab.models.language import llama
 from meshlab.models.parts.initial import shapes
 
@@ -23,6 +25,7 @@ X, W, STACK = ml.bf16[BATCH, EMBED], ml.bf16[EMBED, FFN], ml.bf16[LAYERS, EMBED,
 # Operations of one matmul.
 ONE = 2 * 64 * 32 * 128
 MESH = ml.mesh("v5e", data=4)
+MODELS = {model.name: model for model in zoo.models()}
 
 
 def layer(x, w):
@@ -105,6 +108,29 @@ def test_utilisation_is_the_model_flops_over_those_of_the_peak():
     peak = ml.hardware("v5e").flops_per_second("bf16")
     assert time.mfu == pytest.approx(time.model_flops / peak / time.estimate)
     assert time.flops_per_second == pytest.approx(time.model_flops / time.estimate)
+
+
+def test_hardware_utilisation_has_what_runs_again_and_what_is_replicated():
+    once, again = time_of(layer), time_of(ml.checkpoint(layer))
+    assert once.hfu == pytest.approx(once.mfu)
+    assert again.hfu / again.mfu == pytest.approx(again.flops / again.model_flops)
+    assert again.hfu > again.mfu
+    (row,) = [text for name, text in again.rows() if name == "hardware FLOPs utilisation"]
+    assert row == share_text(again.hfu)
+    assert "hardware FLOPs utilisation" not in dict(once.rows())
+    # On four devices that all compute the same a quarter of what is executed is the model's.
+    whole = ml.trace(lambda x, w: ml.dot(x, w, EMBED), X, W).plan(MESH).time
+    assert whole.hfu == pytest.approx(4 * whole.mfu)
+
+
+@pytest.mark.parametrize("name", ["gpt2_adamw", "llama_adamw", "moe_sgd", "convnet_sgd"])
+def test_executed_flops_are_those_of_the_plan(name):
+    """By kernels they are those that the plan has in all, on a machine with one peak for all dtypes."""
+    h100 = ml.hardware("h100")
+    machine = dataclasses.replace(h100, flops=dict.fromkeys(h100.flops, Figure(1e12)))
+    program = MODELS[name].trace()
+    time = program.plan(ml.mesh(machine, data=2), "batch:data").time
+    assert time.hfu == pytest.approx(time.flops / 1e12 / time.estimate)
 
 
 def test_each_dtype_counts_by_its_own_peak():

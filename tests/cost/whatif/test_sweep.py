@@ -110,7 +110,7 @@ def test_many_points_make_one_table():
     assert list(table)[:3] == ["on", "batch", "data"]
     assert table["on"].tolist() == ["v5e"] * 12 + ["h100"] * 12
     assert table["batch"].tolist() == [16] * 4 + [32] * 4 + [64] * 4 + [16] * 4 + [32] * 4 + [64] * 4
-    assert "sending over model" in table
+    assert "communication over model" in table
     assert table["fits"].sum() == 22
     assert np.isnan(table["estimate"]).sum() == len(swept.reasons) == 2
     assert swept.reasons[0, 0, 3] == "`batch` of 16 is not divided by 32 (data)."

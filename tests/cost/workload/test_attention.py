@@ -132,7 +132,7 @@ def test_it_is_run_as_users_of_the_machine_do(machine, name, run):
     assert time.estimate == time.given(attention=run).estimate
     assert memory.peak_bytes == memory.given(run).peak_bytes == memory.given("default").peak_bytes
     assert time.flops == {"causal": ONE, "flash": 2 * ONE, "stored": 2 * ONE}[run]
-    said = {"causal": "leaves out what its causal mask hides", "flash": "stores no scores", "stored": "are stored"}[run]
+    said = {"causal": "skips what its causal mask hides", "flash": "stores no scores", "stored": "are stored"}[run]
     assert said in str(time)
     assert ("in a fused kernel" in str(memory)) == (run != "stored")
     assert as_run("default", "gpu", ml.trace(lambda x: x, ml.f32[B]).plan(ml.mesh(data=1))) == "stored"
@@ -161,7 +161,7 @@ def test_the_device_with_the_most_work_is_counted(n, split):
     assert time.flops == pytest.approx(2 * ONE / n * (1 - 1 / (2 * n)))
     assert time.given(balanced=True).flops == pytest.approx(ONE / n)
     assert time.given(attention="flash").flops == pytest.approx(2 * ONE / n)
-    assert "as much on each device" in str(time.given(balanced=True))
+    assert "balanced over the devices" in str(time.given(balanced=True))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 8])
