@@ -24,7 +24,7 @@ def add(verbs: Any):
     )
     parser.add_argument("--output", type=Path, help="where to write (default: where `attached` looks for it)")
     parser.add_argument("--simulate", type=int, metavar="N", help="measure N simulated CPU devices instead")
-    parser.add_argument("--quick", action="store_true", help="small sizes only: seconds, and less to be trusted")
+    parser.add_argument("--quick", action="store_true", help="small sizes only: takes seconds, and is less accurate")
     parser.set_defaults(run=run, parser=parser)
 
 

@@ -36,8 +36,8 @@ def add(verbs: Any):
         epilog=_STATUS,
         allow_abbrev=False,
     )
-    parser.add_argument("before", metavar="A.json", type=Path, help="the plan that is there")
-    parser.add_argument("after", metavar="B.json", type=Path, help="the plan that is to be")
+    parser.add_argument("before", metavar="A.json", type=Path, help="the baseline plan")
+    parser.add_argument("after", metavar="B.json", type=Path, help="the plan that is compared with it")
     parser.add_argument(
         "--tolerance", type=float, default=0.01, help="the share by which B may be worse (default: %(default)s)"
     )

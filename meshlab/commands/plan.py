@@ -23,8 +23,8 @@ from .searching import Stopped, searched
 from .words import layout_of, mesh_of, sizes_of
 
 _STATUS = (
-    "The exit status is 0 where the plan fits (or no machine is named), 1 where it does not, or no layout was met that"
-    " does, 2 where an argument is invalid, and 130 where Ctrl-C has stopped a search."
+    "The exit status is 0 where the plan fits (or no machine is named), 1 where it does not, or no layout was found"
+    " that does, 2 where an argument is invalid, and 130 where Ctrl-C has stopped a search."
 )
 
 
@@ -32,8 +32,8 @@ def add(verbs: Any):
     """Adds the command to those of the command line."""
     parser = verbs.add_parser(
         "plan",
-        help="plan a program on a mesh: time, memory, and all that is sent",
-        description="Plan a program on a mesh: the time of a step, the memory of a device, and all that is sent.",
+        help="plan a program on a mesh: step time, memory and communication",
+        description="Plan a program on a mesh: its step time, and the memory and communication of a device.",
         epilog=_STATUS,
         allow_abbrev=False,
     )
@@ -46,10 +46,10 @@ def add(verbs: Any):
     )
     layouts.add_argument("--auto", metavar="OBJECTIVE", help=f"find the layout: {', '.join(OBJECTIVES)}")
     parser.add_argument("--pad", action="store_true", help="pad dims whose sizes their mesh axes do not divide")
-    parser.add_argument("--memory", type=float, help="with --auto: the share of memory that may be taken, 0.9 say")
+    parser.add_argument("--memory", type=float, help="with --auto: the share of device memory to use, 0.9 say")
     parser.add_argument("--seconds", type=float, help="with --auto: take the best layout so far after so many seconds")
-    parser.add_argument("--batch", type=int, help="of a model that has a name: its batch")
-    parser.add_argument("--seq", type=int, help="of a model that has a name: the length of its sequences")
+    parser.add_argument("--batch", type=int, help="of a named model: its batch size")
+    parser.add_argument("--seq", type=int, help="of a named model: its sequence length")
     parser.add_argument("--size", action="append", default=[], help="sizes of other dims: batch=64,seq=128")
     parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the plan, for `meshlab diff`")

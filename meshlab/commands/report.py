@@ -25,10 +25,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..auto.proof import Proof
+from ..cost.machines.meshes import machines_for
 from ..cost.machines.units import bytes_text
 from ..engine.api.stages import Plan
 from ..engine.errors import MeshlabError
-from ..engine.plans import work
 from ..engine.plans.collectives import Collective
 from ..engine.tables import named, text_rows
 
@@ -55,7 +55,7 @@ def _rows(plan: Plan, known: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("mesh", devices if not plan.mesh.shape else f"{mesh}, {devices}"),
         ("layout", str(plan.layout) or "nothing is sharded"),
-        *work.rows(plan.work, plan.whole_from),
+        ("work per device", str(plan.work)),
         *_time(plan),
         ("peak memory per device", _peak(known["donated"])),
         ("sent per device", f"{bytes_text(plan.wire_bytes)} a step"),
@@ -67,7 +67,8 @@ def _rows(plan: Plan, known: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _time(plan: Plan) -> list[tuple[str, str]]:
     if plan.mesh.on is None:
-        return [("machine", "none is given, so no step time is predicted; add --on v5e:4x4, say")]
+        instead = [f"; add --on {name}, say" for name in machines_for(plan.mesh)[:1]]
+        return [("machine", f"none is given, so no step time is predicted{''.join(instead)}")]
     try:
         return plan.time.rows()
     except MeshlabError as error:  # the machine lacks a figure; all else is known without it

@@ -66,7 +66,7 @@ def searched(
 
 def _so_far(last: list[Found], text: Callable[[float], str]) -> str:
     if not last or last[0].plan is None:
-        return "No layout that fits was met until then."
+        return "No layout that fits was found until then."
     found = last[0]
     rules = str(found.plan.layout) or "nothing sharded" if found.plan else ""
     return f"The best layout until then has {text(found.value)} (gap {share_text(found.gap)}): {rules}"

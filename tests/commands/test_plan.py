@@ -108,7 +108,7 @@ def test_without_a_machine_there_is_no_time_and_nothing_that_does_not_fit(file, 
     status, out, _ = called(capsys, "plan", file)
     assert status == 0
     assert "1 device\n" in out
-    assert "none is given, so no step time is predicted; add --on v5e:4x4, say" in out
+    assert "none is given, so no step time is predicted; add --on v5e:1x1, say" in out
     assert "nothing is sharded" in out
 
 
@@ -340,4 +340,4 @@ def test_ctrl_c_before_anything_fits_says_so(capsys, monkeypatch):
         signal.signal(signal.SIGINT, before)
     assert status == 130
     assert "nothing fits yet; " in terminal.getvalue()
-    assert "Stopped. No layout that fits was met until then." in terminal.getvalue()
+    assert "Stopped. No layout that fits was found until then." in terminal.getvalue()

@@ -37,10 +37,10 @@ class Explanation:
 
     Attributes:
         rows: the collectives, in the order of the steps.
-        work: what part of the work each device does and, where parallelism is lost, from which line on it is whole.
-        warnings: arguments that may be carried and are not, operations that run unsharded because no rule knows them,
-            dims that the layout does not reach, rules at tags that have no effect, dims that are padded, and shardings
-            in the function itself, which are ignored.
+        work: what part of the work each device does.
+        warnings: the line where parallelism is lost, arguments that may be carried and are not, operations that run
+            unsharded because no rule knows them, dims that the layout does not reach, rules at tags that have no
+            effect, dims that are padded, and shardings in the function itself, which are ignored.
     """
 
     rows: tuple[Collective, ...]
@@ -102,8 +102,14 @@ def _text(c: Collective, with_remedies: bool) -> str:
 def warnings(plan: Plan) -> tuple[str, ...]:
     """Warns of all that a plan's user should know: see `Explanation.warnings`."""
     uncertain = (f"⚠ {text}" for text in plan.program.uncertain)
-    said = (_without_rules, _not_reached, without_effect, _ignored, _padded)
+    said = (_lost, _without_rules, _not_reached, without_effect, _ignored, _padded)
     return (*uncertain, *itertools.chain.from_iterable(each(plan) for each in said))
+
+
+def _lost(plan: Plan) -> Iterator[str]:
+    """Warns of the operation from which on work is whole."""
+    if plan.whole_from is not None:
+        yield work.warning(plan.work, plan.whole_from)
 
 
 def _ignored(plan: Plan) -> Iterator[str]:
@@ -174,7 +180,7 @@ def _not_reached(plan: Plan) -> Iterator[str]:
 
 def explain(plan: Plan) -> Explanation:
     """Explains every collective of a plan by its cause."""
-    return Explanation(plan.collectives, work.sentence(plan.work, plan.whole_from), warnings(plan))
+    return Explanation(plan.collectives, work.sentence(plan.work), warnings(plan))
 
 
 def rows(plan: Plan) -> list[tuple[str, str]]:
@@ -183,7 +189,7 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     lines = [
         ("mesh", str(dataclasses.replace(plan.mesh, on=None))),  # its machine stands with the times
         ("layout", str(plan.layout) or "nothing is sharded"),
-        *work.rows(plan.work, plan.whole_from),
+        ("work per device", str(plan.work)),
         ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
         ("sent per device", f"{plan.wire_bytes:,.0f} B a step"),
     ]

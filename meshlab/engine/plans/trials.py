@@ -55,8 +55,8 @@ class Outcome:
 
     def __str__(self):
         sent, peak = ([f"{round(count):,}" for count in pair] for pair in (self.sent, self.peak))
-        texts = [f"sends {sent[1]} B instead of {sent[0]} B" if sent[0] != sent[1] else "sends as much"]
-        texts.append(f"peak {peak[0]} → {peak[1]} B" if peak[0] != peak[1] else "the same peak")
+        texts = [f"sends {sent[1]} B instead of {sent[0]} B" if sent[0] != sent[1] else "sends the same bytes"]
+        texts.append(f"peak {peak[0]} → {peak[1]} B" if peak[0] != peak[1] else "same peak")
         if self.seconds:
             texts.append("step {:.4g} → {:.4g} ms".format(*(1e3 * each for each in self.seconds)))
         return ", ".join(texts)

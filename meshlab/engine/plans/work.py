@@ -94,20 +94,20 @@ def whole_from(
     return None if made.is_divided else _Lost(program, rules, mesh, grid).first(steps, _LITTLE * made.amount)
 
 
-def sentence(made: Work, lost_at: Operation | None) -> str:
-    """Says what part of the work each device does and, where parallelism is lost, from which line on work is whole."""
-    lost = f"; whole from {line_of(lost_at)} on" if lost_at else ""
-    return f"Each device does {made}{lost}."
+def sentence(made: Work) -> str:
+    """Says what part of the work each device does."""
+    return f"Each device does {made}."
 
 
-def rows(made: Work, lost_at: Operation | None) -> list[tuple[str, str]]:
-    """Lists the same for the table of a plan."""
-    lost = [("  whole from", line_of(lost_at))] if lost_at else []
-    return [("work per device", str(made)), *lost]
+def warning(made: Work, lost_at: Operation) -> str:
+    """Warns that parallelism is lost: from which line on work is whole, and what part of it each device does."""
+    even = f"{_percent(1 / made.devices)} in an even split"
+    share = f"each device does {_percent(made.share)} of the {made.unit}, {even}"
+    return f"⚠ Parallelism is lost at {line_of(lost_at)}: what follows is replicated; {share}."
 
 
 def to_dict(made: Work, lost_at: Operation | None) -> dict[str, Any]:
-    """Returns the same as plain data."""
+    """Returns the share, and the line from which on work is whole, as plain data."""
     line = line_of(lost_at) if lost_at else None
     return {"share": made.share, "devices": made.devices, "unit": made.unit, "whole_from": line}
 

@@ -75,11 +75,11 @@ class Report:
         for name, planned, compiled_bytes in zip(("arguments", "outputs"), *self.memory, strict=True):
             rows.append((f"{mark(planned == compiled_bytes)} {name}", planned, compiled_bytes))
         head = f"{mark(self.ok)} checked against the compiled program and the unsharded function"
-        lines = [head, *comparison(("bytes of a device", "predicted", "compiled"), rows)]
+        lines = [head, *comparison(("bytes per device", "predicted", "compiled"), rows)]
         worst = max(self.errors, key=lambda e: (e[1] > e[2], e[1]), default=None)
         if worst is not None:
             place, error, tolerance = worst
-            text = f"results: greatest error {error:.1e} of the root mean square, at {place} (allowed {tolerance:.0e})"
+            text = f"results: largest error {error:.1e} of the RMS, at {place} (allowed {tolerance:.0e})"
             lines.append(f"  {mark(self.results_equal)} {text}")
         return "\n".join([*lines, *note_lines((*map(str, self.merged), *self.notes))])
 

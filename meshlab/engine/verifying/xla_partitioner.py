@@ -5,7 +5,7 @@
 
     print(plan.xla())           # of the README's model, `batch` on `data` and `params/*` stored with `hidden` on it
 
-    XLA's own partitioner beside the plan, given the spec of every value (payload bytes on a device)
+    XLA's own partitioner beside the plan, given the spec of every value (payload bytes per device)
                                        plan        XLA
       = all-gather over data        813,056    813,056
       ≠ all-reduce over data              4  3,252,228
@@ -170,7 +170,7 @@ class Partitioned:
 
     def __str__(self):
         head = (
-            f"XLA's own partitioner beside the plan, given {CONSTRAINTS[self.constraints]} (payload bytes on a device)"
+            f"XLA's own partitioner beside the plan, given {CONSTRAINTS[self.constraints]} (payload bytes per device)"
         )
         rows = collective_rows(self.planned, self.inserted, self._mark) or [("= no collectives",)]
         rows.append(("sent per device", round(self.planned_wire_bytes), round(self.inserted_wire_bytes)))

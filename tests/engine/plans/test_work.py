@@ -12,7 +12,6 @@ from jax.extend.core import jaxprs_in_params
 import meshlab as ml
 from meshlab.commands.report import report
 from meshlab.commands.saved import record
-from meshlab.engine.plans.explain import explain
 from meshlab.engine.running.lower import lowered
 from meshlab.engine.running.run import abstract_mesh
 from meshlab.engine.verifying.random_layouts import MESHES, SERIAL_MESHES, draw
@@ -111,33 +110,38 @@ LOST = {
         _of_heads,
         8,
         "reshape",
-        "Each device does 50% of the FLOPs; an even split would be 12.5%",
+        "50%",
     ),
     "micro-batches": (
         _of_micro_batches,
         8,
         "reshape",
-        "Each device does 100% of the FLOPs; an even split would be 12.5%",
+        "100%",
     ),
 }
 
 
 @pytest.mark.parametrize("case", LOST)
 def test_parallelism_that_is_lost_is_said_with_the_line(case):
-    make, devices, name, head = LOST[case]
+    make, devices, name, part = LOST[case]
     plan = make(devices)
     assert plan.whole_from is not None
     assert plan.whole_from.source is not None
     assert plan.whole_from.name == name
     assert "whole from here" in plan.whole_from.source.code
     where = f"{plan.whole_from.source} ({name})"
-    text = f"{head}; whole from {where} on."
-    assert text in str(plan.explain()).splitlines()
-    assert f"<p>{text}</p>" in explain(plan)._repr_html_()
-    for table in (repr(plan), report(record("it", plan), plan)):
-        assert head.removeprefix("Each device does ") in table
-        assert where in table
-    assert where in plan._repr_html_()
+    head = f"{part} of the FLOPs; an even split would be 12.5%"
+    share = f"each device does {part} of the FLOPs, 12.5% in an even split"
+    text = f"⚠ Parallelism is lost at {where}: what follows is replicated; {share}."
+    explained, saved = plan.explain(), record("it", plan)
+    assert explained.warnings == (text,)
+    assert str(explained).endswith(f"Each device does {head}.\n{text}")
+    assert f"<p>{text}</p>" in explained._repr_html_()
+    assert saved["warnings"] == [text]
+    for table in (repr(plan), report(saved, plan)):
+        assert head in table
+        assert text in table.splitlines()
+    assert f"<p>{text}</p>" in plan._repr_html_()
     share = pytest.approx(flops(plan) / flops(plan.program.plan(ml.mesh())))
     told = json.loads(plan.to_json())["work"]
     assert told == {"share": share, "devices": devices, "unit": "FLOPs", "whole_from": where}
@@ -148,6 +152,7 @@ def test_where_all_devices_share_the_work_nothing_is_lost(make):
     plan = make(4) if make is _of_micro_batches else make(1)
     assert plan.work.is_divided
     assert plan.whole_from is None
+    assert plan.explain().warnings == ()
     assert f"Each device does {100 // plan.mesh.size}% of the FLOPs." in str(plan.explain()).splitlines()
     assert json.loads(plan.to_json())["work"]["whole_from"] is None
 

@@ -36,7 +36,7 @@ def test_a_good_plan_is_ok():
     assert report.ok
     assert str(report).startswith("✓ checked")
     assert str(report).splitlines()[1:5] == [
-        "  bytes of a device    predicted  compiled",
+        "  bytes per device     predicted  compiled",
         "  ✓ all-reduce over x        256       256",
         "  ✓ arguments                256       256",
         "  ✓ outputs                  256       256",
@@ -52,7 +52,7 @@ def test_a_collective_that_is_not_run_is_found():
     assert not report.ok
     assert report.bytes_equal
     assert not report.results_equal
-    assert "✗ results: greatest error" in str(report)
+    assert "✗ results: largest error" in str(report)
 
 
 def test_a_collective_that_is_not_predicted_is_found():

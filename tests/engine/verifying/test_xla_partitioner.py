@@ -224,7 +224,7 @@ def test_programs_without_arguments_or_axes_are_partitioned():
 def test_a_report_is_a_table():
     lines = str(ml.trace(product, ml.f32[A, B], ml.f32[B, C]).plan(X2Y2, "a:x b:y").xla()).splitlines()
     assert lines == [
-        "XLA's own partitioner beside the plan, given the spec of every value (payload bytes on a device)",
+        "XLA's own partitioner beside the plan, given the spec of every value (payload bytes per device)",
         "                       plan  XLA",
         "  = all-reduce over y   128  128",
         "  sent per device       128  128",
