@@ -162,7 +162,7 @@ def test_what_the_search_has_met_are_crosses_that_can_be_looked_at_and_taken(ope
     expect(crosses).to_have_count(len(others))
     expect(crosses.first.locator("path")).to_have_count(1)
     expect(panel.locator(".mlb-scatter-box [data-dot] path, .mlb-scatter-box [data-dot] circle")).to_have_count(2)
-    expect(panel.locator(".mlb-scatter-key")).to_contain_text(f"{met.count} met by the search")
+    expect(panel.locator(".mlb-scatter-key")).to_contain_text(f"{met.count} evaluated by the search")
     # By keyboard: the fastest first, each said; Enter takes it.
     slider = panel.get_by_role("slider")
     slider.focus()
@@ -196,7 +196,7 @@ def test_the_front_is_of_what_was_tried_and_met(open_board, explorer: Explorer) 
     path = panel.locator(".mlb-scatter-front").get_attribute("d") or ""
     assert path.count("H") + 1 == len(front)
     label = panel.locator(".mlb-scatter svg[role=img]").get_attribute("aria-label") or ""
-    assert "None is better in both than:" in label
+    assert "On the Pareto front:" in label
 
 
 def test_the_way_is_gone_step_by_step(open_board, explorer: Explorer) -> None:

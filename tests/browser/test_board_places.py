@@ -48,12 +48,12 @@ def test_columns_show_what_is_stored_there_as_it_is_computed(open_board, explore
     params, state = (board.zone("model", at).locator("[data-inherited]") for at in ("params/*", "opt_state/*"))
     expect(params).to_have_text("ffn")
     expect(state).to_have_text("ffn")
-    expect(params).to_have_attribute("title", "ffn on model: as compute. No rule here says otherwise.")
+    expect(params).to_have_attribute("title", "ffn on model: inherited from the compute rules.")
     # No parameter has the batch; the dim that has a rule here says what a device has of it.
     assert board.zone("data", "params/*").locator("[data-inherited]").count() == 0
     sizes = explorer.program.dims["embed"]
     expect(board.chip("embed", name("data", "params/*")).locator(".mlb-chip-size")).to_have_text(f"→ {sizes // 4}")
-    expect(board.root.locator(".mlb-corner .mlb-inherited")).to_have_text("as compute")
+    expect(board.root.locator(".mlb-corner .mlb-inherited")).to_have_text("inherited")
     board.blank.shot("inherited", full=True)
     # A rule of its own takes its place.
     with board.next_revision():

@@ -43,7 +43,7 @@ def test_a_machine_is_chosen_and_its_time_is_shown(open_board, explorer: Explore
     expect(board.total("step").locator(".mlb-total-value")).to_have_text(estimate)
     expect(time.locator("[data-limit]")).to_have_text(explorer.view()["time"]["limit"]["text"])
     use = explorer.view()["time"]["use"]
-    assert "As published steps took: " in use
+    assert "Expected: " in use
     expect(time.locator("[data-note='use']")).to_have_text(use)
     assert board.total("step").get_attribute("title").endswith(f" {use}")
     expect(time.locator("[data-part='model'] .mlb-badge")).to_have_text("recalled")
@@ -126,8 +126,9 @@ def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
     expect(memory.locator("[data-role='parameters']")).to_be_visible()
     # The parts stand on the scale of the whole, which is said to be estimated.
     expect(memory.locator(".mlb-verdict .mlb-badge").first).to_have_text("estimated")
-    expect(board.total("peak")).to_contain_text("peak, estimated")
-    expect(memory.locator(".mlb-bar-scale")).to_have_text(re.compile(r"^A bar of full width is the peak, .* holds\.$"))
+    expect(board.total("peak")).to_contain_text("est. peak memory")
+    scale = re.compile(r"^A full bar is the peak, .* a device's capacity, .*\.$")
+    expect(memory.locator(".mlb-bar-scale")).to_have_text(scale)
     bars = memory.locator('[data-chart="peak"] :is(.mlb-part, .mlb-meter-used)')
     whole, *parts = bars.evaluate_all("bars => bars.map(bar => bar.getBoundingClientRect().width)")
     assert sum(parts) == pytest.approx(whole, abs=2)

@@ -66,7 +66,7 @@ def test_a_moment_says_what_is_alive_and_it_adds_up(open_board, explorer: Explor
         board.keyboard.press("ArrowRight")
     expect(slider).to_have_attribute("aria-valuenow", "1")
     expect(alive).to_have_attribute("data-step", "1")
-    expect(alive.locator("h4")).to_contain_text(f"alive in operation 1, {memory.timeline[1].step}")
+    expect(alive.locator("h4")).to_contain_text(f"live at operation 1, {memory.timeline[1].step}")
     assert plot.evaluate("plot => plot.data[1].x") == [1, 1]
     if by == "keys":
         expect(slider).to_be_focused()

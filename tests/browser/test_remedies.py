@@ -101,19 +101,20 @@ def test_only_what_is_in_sight_is_priced_and_nothing_while_a_chip_is_held(open_b
     board = open_board()
     board.show("traffic")
     expect(remedies(board.panel("traffic"))).to_have_count(0)
-    asked = "sent.filter(each => each.kind === 'prices' && each.intents[0].op === 'remedy').length"
+    asked = "sent.filter(each => each.what === 'remedies' || each.intents?.[0].op === 'remedy').length"
     assert board.blank.view.evaluate(asked) == 0
     board.press("hidden")
     board.panel("traffic").locator('tr[data-axes="model"] b').first.evaluate("name => name.click()")
-    button = remedies(board.panel("traffic")).first
-    button.scroll_into_view_if_needed()
-    expect(button).to_be_in_viewport()
+    trying = board.panel("traffic").get_by_text("Trying what would remove it …").filter(visible=True)
+    trying.scroll_into_view_if_needed()
+    expect(trying).to_be_in_viewport()
     settled = ".mlb-zone:not(.mlb-tray)[data-state='legal']:not(:has(.mlb-zone-note span + span))"
     expect(board.root.locator(settled)).to_have_count(0)
     assert board.blank.view.evaluate(asked) == 0
     board.keyboard.press("Escape")
     board.mouse.up()
-    expect(button).to_have_attribute("data-priced", "true")
+    expect(remedies(board.panel("traffic")).first).to_have_attribute("data-priced", "true")
+    assert board.blank.view.evaluate(asked) > 1
 
 
 def test_the_step_over_time_has_the_same_button(open_board, explorer: Explorer) -> None:

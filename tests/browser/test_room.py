@@ -15,6 +15,7 @@ from tests.browser.blank import BlankBoard
 from tests.browser.board import TRAY
 from tests.browser.test_board import TABS
 from tests.browser.test_tray import advised
+from tests.engine.plans.test_work import LOST
 from tests.widgets import small
 
 Batch, Embed, Hidden, Layers = ml.dims(batch=8, embed=16, hidden=32, layers=1200)
@@ -53,6 +54,33 @@ TOPS = """parts => [...new Set(parts.map(each => Math.round(each.getBoundingClie
 @pytest.fixture(scope="module")
 def program() -> ml.Program:
     return next(model for model in zoo.models() if model.name == "transformer_adamw").trace()
+
+
+@pytest.mark.parametrize("width", [760, 1280, 1440])
+def test_the_line_where_parallelism_is_lost_is_cut_before_any_figure(open_board, width: int) -> None:
+    make, devices, *_ = LOST["heads of keys"]
+    plan = make(devices)
+    shown = explore(plan.program, ml.mesh("v5e", model=devices), plan.layout)
+    shown.remove("heads")
+    shown.place("heads", "model")
+    board = open_board(shown, width=width)
+    work = board.total("work")
+    lost = shown.view()["lost"]
+    why = f"Parallelism is lost at {lost}: what follows is replicated."
+    expect(work).to_contain_text(f"⚠ lost at {lost}")
+    expect(work.locator(".mlb-change")).to_have_text("▼ −50 pts")
+    expect(work.locator(".mlb-lost")).to_have_attribute("title", why)
+    assert board.root.evaluate(OUTSIDE) == []
+    # Its file and line are whole, and what follows them stands beside.
+    line = work.locator(".mlb-lost").evaluate("lost => lost.getBoundingClientRect().width")
+    assert line > 170
+    boxes = [work.locator(each).bounding_box() for each in (".mlb-lost", ".mlb-change")]
+    assert all(boxes)
+    lost_box, change = (box or {} for box in boxes)
+    assert lost_box["x"] + lost_box["width"] <= change["x"] or lost_box["y"] + lost_box["height"] <= change["y"] + 1
+    board.blank.shot(f"lost-{width}", full=True)
+    work.get_by_role("button", name="work per device").hover()
+    expect(board.root.locator(".mlb-hint")).to_contain_text(why)
 
 
 @pytest.fixture

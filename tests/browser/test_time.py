@@ -58,9 +58,9 @@ def test_the_roofline_has_a_dot_for_each_group_of_matmuls(open_board, explorer: 
     expect(plot.locator(".scatterlayer .points path")).to_have_count(len(timed))
     said = board.root.locator(".mlb-roofline-said")
     undrawn = float(explorer.time.compute) - sum(dot["seconds"] for dot in timed)
-    expect(said).to_contain_text(f"{seconds_text(undrawn)} of the {seconds_text(float(explorer.time.compute))}")
+    expect(said).to_contain_text(f"{seconds_text(undrawn)} of {seconds_text(float(explorer.time.compute))}")
     assert timed[0]["source"] in plot.locator(".textpoint").all_text_contents()[-1]
-    board.root.locator("summary", has_text="Kernels, by their time").click()
+    board.root.locator("summary", has_text="Kernels by time").click()
     table = board.root.locator(".mlb-roofline table")
     expect(table.locator("tbody tr")).to_have_count(len(dots) + 1)
     expect(table).to_contain_text(f"all kernels\t{seconds_text(float(explorer.time.compute))}", use_inner_text=True)

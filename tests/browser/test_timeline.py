@@ -95,8 +95,8 @@ def test_a_click_on_a_segment_says_its_cause_and_remedy(open_board, explorer: Ex
     row = next(each for each in explorer.view()["collectives"]["rows"] if each["key"] == "model")
     expect(detail(board)).to_contain_text(f"{row['kind']} over model")
     expect(detail(board)).to_contain_text(row["because"].replace("`", ""))
-    (remedy,) = row["remedies"]
-    expect(detail(board)).to_contain_text(f"To remove it: {remedy['text'].replace('`', '')}")
+    (remedy,) = next(c for c in explorer.plan.collectives if c.axes == ("model",)).remedies
+    expect(detail(board)).to_contain_text(f"To remove it: {remedy.text.replace('`', '')}")
     expect(detail(board)).to_contain_text("small.py:")
     board.blank.shot("timeline", full=True)
     # Once more, and it is let go.

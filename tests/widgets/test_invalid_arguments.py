@@ -260,5 +260,5 @@ def test_ones_own_machine_has_not_the_error_of_another_of_its_name():
 
 def test_attention_that_is_not_there_is_said():
     rows = dict(ON_TPU.time.given(attention="flash").rows())
-    assert rows["attention"] == "none in this program: flash is as stored"
+    assert rows["attention"] == "none in this program: `flash` changes nothing"
     assert "attention" not in dict(ON_TPU.time.rows())

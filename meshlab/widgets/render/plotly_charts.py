@@ -172,10 +172,10 @@ def _comparison(explorer: ExplorerState, view: dict) -> Any:
     if met is not None:
         x, y = [each.seconds for each in met.layouts], [each.peak_bytes for each in met.layouts]
         look, names = {"symbol": "x-thin-open", "size": 7, "color": SOFT}, [str(each.layout) for each in met.layouts]
-        drawn.add_scatter(x=x, y=y, hovertext=names, name="met by Auto's search", mode="markers", marker=look)
+        drawn.add_scatter(x=x, y=y, hovertext=names, name="evaluated by Auto's search", mode="markers", marker=look)
     if timed:
         limit = view["comparison"]["limit"]
-        drawn.add_hline(limit, line_dash="dash", annotation_text=f"{bytes_text(limit)} of a device")
+        drawn.add_hline(limit, line_dash="dash", annotation_text=f"device memory, {bytes_text(limit)}")
     titles = {"seconds": "predicted seconds of a step", "peak": "predicted peak memory, in bytes"}
     titles |= {"bytes": "bytes that each device sends per step", "arguments": "bytes of arguments on each device"}
     drawn.update_traces(textposition="top center")

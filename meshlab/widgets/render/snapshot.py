@@ -61,10 +61,11 @@ def _head(view: dict) -> str:
     mesh = ", ".join(f"{axis['name']} × {axis['size']:,}" for axis in view["mesh"]["axes"]) or "no axes"
     sent, stored = bytes_text(view["communication"]["total"]), bytes_text(view["memory"]["arguments"])
     layout = escaped(view["layout"]["text"] or "no layout")
+    lost = f" (⚠ unsharded from {escaped(view['lost'])} on)" if view["lost"] else ""
     return (
         f'<div style="font-weight:600;font-size:17px"><code>{layout}</code></div>'
         f'<div style="color:{SOFT}">{view["mesh"]["size"]:,} devices: {escaped(mesh)}. '
-        f"Each computes <b>{share_text(view['work'])}</b> of the FLOPs, sends <b>{sent}</b> per step in "
+        f"Each computes <b>{share_text(view['work'])}</b> of the FLOPs{lost}, sends <b>{sent}</b> per step in "
         f"{view['collectives']['count']:,} collectives, and holds <b>{stored}</b> of the arguments.</div>"
     )
 

@@ -5,12 +5,15 @@ Plans on the same mesh share what was worked out for the steps that they have in
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import threading
 from collections.abc import Mapping
 from typing import Any
 
 from ...cost.machines.hardware import Hardware
 from ...engine.api.stages import make_plan
+from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .document import Document, check_document
 from .machines import mesh_on
@@ -51,8 +54,15 @@ class Plans:
                 if placed not in self._meshes:
                     self._meshes[placed] = mesh_on(*placed, custom)
                 program, mesh = self._programs.at(document), self._meshes[placed]
-                self.put(document, make_plan(program, mesh, document.layout, document.pad or None))
+                plan = make_plan(program, mesh, document.layout, document.pad or None)
+                # A remedy is tried by the plan that its price is of.
+                under = functools.partial(self._under, document, custom)
+                self.put(document, dataclasses.replace(plan, under=under))
             return self._known[document]
+
+    def _under(self, document: Document, custom: Mapping[str, Hardware], layout: Layout) -> Any:
+        """Returns the plan of a document with another layout."""
+        return self.of(dataclasses.replace(document, layout=layout), custom)
 
     def put(self, document: Document, plan: Any) -> None:
         """Keeps a plan as a document's: one that was made elsewhere, or a broken one, to see that runs tell."""

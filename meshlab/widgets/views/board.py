@@ -28,7 +28,7 @@ from .step_time import costs_view, estimate_change
 def layout_part(explorer: ExplorerState) -> dict:
     """Describes what follows from the document alone, and is known at once."""
     history = explorer.history
-    return plan_view(explorer.plan, explorer.document.pad) | {
+    return plan_view(explorer.plan) | {
         "columns": columns_view(explorer),
         "refusals": refusals_view(explorer.refusals()),
         "additions": additions_view(explorer),

@@ -26,37 +26,37 @@ _RATES = {
     "network.link": "link bandwidth, one way",
     "network.specified": "link bandwidth, one way, by the vendor's specification",
     "network.chip": "bandwidth between devices of a chip",
-    "network.egress": "bandwidth of a device inside a node",
-    "inter_node.link": "bandwidth of a device over DCN or between nodes",
+    "network.egress": "bandwidth per device within a node",
+    "inter_node.link": "bandwidth per device over DCN or between nodes",
     "host": "bandwidth to the host",
-    "matmuls.partial": "bandwidth of partial sums of a matmul",
+    "matmuls.partial": "bandwidth of split-K partial sums",
 }
 _SECONDS = {
-    "network.hop_latency": "latency of a hop",
-    "network.base": "latency of a collective",
-    "network.step": "latency of a ring's step",
+    "network.hop_latency": "hop latency",
+    "network.base": "collective latency",
+    "network.step": "latency of a ring step",
     "inter_node.latency": "latency over DCN or between nodes",
-    "efficiency.launch": "launch of a kernel",
-    "matmuls.base": "latency of a matmul",
-    "matmuls.joining": "latency of adding partial sums of a matmul",
+    "efficiency.launch": "kernel launch latency",
+    "matmuls.base": "matmul latency",
+    "matmuls.joining": "latency of a split-K reduction",
 }
 _SHARES = {
-    "efficiency.matmul": ("matmuls reach", "of their figure"),
-    "matmuls.share": ("large matmuls reach", "of their figure"),
-    "matmuls.memory": ("matmuls reach", "of the memory's bandwidth"),
-    "matmuls.sustained": ("in long runs matmuls keep", "of that"),
-    "efficiency.attention": ("fused attention reaches", "of the figure of matmuls"),
-    "efficiency.overlap": ("beside a collective kernels take", "longer"),
-    "efficiency.memory": ("memory reaches", "of its bandwidth"),
-    "efficiency.network": ("links reach", "of their bandwidth"),
+    "efficiency.matmul": ("matmuls reach", "of peak FLOP/s"),
+    "matmuls.share": ("large matmuls reach", "of peak FLOP/s"),
+    "matmuls.memory": ("matmuls reach", "of memory bandwidth"),
+    "matmuls.sustained": ("sustained matmuls reach", "of that"),
+    "efficiency.attention": ("fused attention reaches", "of peak FLOP/s"),
+    "efficiency.overlap": ("kernels overlapped with a collective take", "longer"),
+    "efficiency.memory": ("kernels reach", "of memory bandwidth"),
+    "efficiency.network": ("collectives reach", "of link bandwidth"),
 }
 _NUMBERS = {
-    "matmuls.smaller": "power of a tile's size with which matmuls slow down",
-    "matmuls.prologue": "products that filling a tile of a matmul is worth:",
+    "matmuls.smaller": "matmul rate scales with tile size to the power",
+    "matmuls.prologue": "tile prologue, in steps along k:",
 }
 _PROTOCOLS = "network.protocols."
-_WAYS = {"rings": "rings in {}", "exchanges": "{} exchanges", "in_switch": "sums in the switch"}
-_WHAT = {"base": "latency", "step": "latency of a step", "bandwidth": "bandwidth"}
+_WAYS = {"rings": "rings in {}", "exchanges": "{} exchanges", "in_switch": "in-switch reduction"}
+_WHAT = {"base": "latency", "step": "step latency", "bandwidth": "bandwidth"}
 
 
 def figure_view(name: str, figure: Figure) -> dict:
@@ -73,7 +73,7 @@ def figure_view(name: str, figure: Figure) -> dict:
     elif name in _NUMBERS:
         text = f"{_NUMBERS[name]} {figure.value:g}"
     elif name == f"{_PROTOCOLS}copy":
-        text = f"copying a device's own part {scaled_text(figure.value, 'B/s')}"
+        text = f"local copy bandwidth {scaled_text(figure.value, 'B/s')}"
     elif name.startswith(_PROTOCOLS):
         kind, *way, what = name.removeprefix(_PROTOCOLS).split(".")
         value = scaled_text(figure.value, "B/s") if what == "bandwidth" else seconds_text(figure.value)

@@ -12,37 +12,23 @@ out. Bytes of communication are wire bytes per device and step; payload is given
 
 from __future__ import annotations
 
-import functools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ...engine.errors import LayoutError
-from ...engine.planning.legality import resolve
 from ...engine.plans.collectives import wire_bytes_by_axis
-from ...engine.plans.remedies import Remedy
-from ...engine.specs.layout import Layout
-from ..state.intents import TakeRemedy
+from ...engine.plans.work import line_of
 from ..state.selection import identities, places_of
 from ..state.totals import executed
-from .advice import message_of
 
 MOST_COLLECTIVES = 120
 MOST_PLACES = 200
 MOST_LINES = 40
 
 
-def plan_view(plan: Any, pad: bool = False) -> dict:
-    """Describes a plan.
-
-    Args:
-        plan: the plan.
-        pad: whether dims that their axes do not divide are padded.
-
-    Returns:
-        Plain data, ready for JSON.
-    """
+def plan_view(plan: Any) -> dict:
+    """Describes a plan as plain data, ready for JSON."""
     groups = axis_groups(plan)
     return {
         "mesh": mesh_view(plan.mesh),
@@ -50,7 +36,8 @@ def plan_view(plan: Any, pad: bool = False) -> dict:
         "layout": layout_view(plan.layout),
         "groups": groups,
         "work": plan.work.share,
-        "collectives": collectives_view(plan, pad),
+        "lost": "" if plan.whole_from is None else line_of(plan.whole_from),
+        "collectives": collectives_view(plan),
         "communication": communication_view(plan, groups),
         "memory": memory_view(plan),
     }
@@ -115,14 +102,14 @@ def _total(collective: Any) -> int:
     return round(collective.wire_bytes * collective.times)
 
 
-def collectives_view(plan: Any, pad: bool = False) -> dict:
-    """Lists the collectives, those that send most first, each with its cause and its remedy.
+def collectives_view(plan: Any) -> dict:
+    """Lists the collectives, those that send most first, each with its cause, and whether some remedy may be tried.
 
     The count is of those that one step executes, as in the plan's table: one in a scan counts as often as it runs.
+    What remedies do is asked for when a row opens: planning them takes longer than a drop may (`views/remedies.py`).
     """
     ordered = sorted(plan.collectives, key=_total, reverse=True)
     names = dict(zip(map(id, plan.collectives), identities(plan), strict=True))
-    refusal = functools.cache(lambda layout: refusal_of(plan, layout, pad))
     rows = [
         {
             "id": names[id(c)],
@@ -139,41 +126,11 @@ def collectives_view(plan: Any, pad: bool = False) -> dict:
             "source": _line(c.source),
             "code": getattr(c.source, "code", "") or "",
             "because": c.because,
-            "remedies": [view for each in c.proposed if (view := remedy_view(plan, each, refusal)) is not None],
+            "proposed": bool(c.proposed),
         }
         for c in ordered[:MOST_COLLECTIVES]
     ]
     return {"rows": rows, "count": executed(plan), "left_out": len(ordered) - len(rows)}
-
-
-def remedy_view(plan: Any, remedy: Remedy, refusal: Callable[[Layout], str]) -> dict | None:
-    """Describes a remedy: its words, and, where it is a change of the layout, the message that makes it.
-
-    What it does is asked for when it is in sight: planning it takes longer than a drop may (`views/prices.py`).
-
-    Args:
-        plan: the plan.
-        remedy: the remedy.
-        refusal: says why a layout is refused; "" where it is legal.
-
-    Returns:
-        None where it is refused, or changes nothing: then it is no remedy.
-    """
-    view = {"text": remedy.text, "effect": remedy.effect}
-    if not remedy.changes:
-        return view
-    after = remedy.applied(plan.layout)
-    legal = after != plan.layout and not refusal(after)
-    return view | message_of(TakeRemedy(remedy.changes)) if legal else None
-
-
-def refusal_of(plan: Any, layout: Layout, pad: bool) -> str:
-    """Returns why another layout of a plan's program is refused; "" where it is legal."""
-    try:
-        resolve(plan.program, plan.mesh, layout, pad or None)
-    except LayoutError as error:
-        return error.problems[0].text if error.problems else str(error)
-    return ""
 
 
 def communication_view(plan: Any, groups: list[dict]) -> dict:

@@ -25,6 +25,7 @@ from .forms import forms_view
 from .peak_memory import alive_view, moments_view
 from .program_steps import program_view
 from .reasons import met_view, regrets_view, way_view
+from .remedies import remedies_view
 from .roofline import roofline_view
 
 READS: Mapping[str, Callable[..., dict]] = {
@@ -37,6 +38,7 @@ READS: Mapping[str, Callable[..., dict]] = {
     "numbers": numbers_view,
     "program": program_view,
     "regrets": regrets_view,
+    "remedies": remedies_view,
     "roofline": roofline_view,
     "sends": sends_view,
     "way": way_view,

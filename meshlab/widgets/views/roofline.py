@@ -92,13 +92,13 @@ def _said(undrawn: float, compute: float, is_drawn: bool, is_cut: bool) -> str:
     if not compute:
         return "No kernel takes any time."
     if not is_drawn:
-        return f"No kernel multiplies: all {seconds_text(undrawn)} wait for memory or launches."
+        return f"No kernel has matmuls: all {seconds_text(undrawn)} are memory- or launch-bound."
     if not undrawn:
-        return f"All {seconds_text(compute)} of kernels are drawn."
-    part = f"{seconds_text(undrawn)} of the {seconds_text(compute)} that kernels take"
+        return f"All kernels are drawn: {seconds_text(compute)}."
+    part = f"{seconds_text(undrawn)} of {seconds_text(compute)} of kernel time"
     if is_cut:
         return f"Not drawn: kernels without matmuls and the smallest groups, {part}."
-    return f"Not drawn: kernels without matmuls, {part}. They do no FLOP, so no roof limits them."
+    return f"Not drawn: kernels without matmuls, {part}. They have no arithmetic intensity to plot."
 
 
 def _groups(time: Time) -> list[Group]:

@@ -86,7 +86,7 @@ def _label(key: str, time: Time) -> str:
     """Names a part of a time; kernels of `Time.memory_bound` also wait for their launch where a launch takes time."""
     if key == MEMORY:
         return "memory- or launch-bound" if time.hardware.efficiency.launch.value else "memory-bound"
-    return "compute-bound" if key == COMPUTE else f"sending over {key.replace('+', ' + ')}"
+    return "compute-bound" if key == COMPUTE else f"communication over {key.replace('+', ' + ')}"
 
 
 def _part(key: str, seconds: float, time: Time) -> dict:
@@ -113,11 +113,11 @@ def limit_text(time: Time) -> str:
     """Says what bounds the step, and how long that takes."""
     by = time.limited_by
     if by == COMPUTE:
-        return f"Compute-bound: kernels that wait for the matrix units take {seconds_text(float(time.compute_bound))}."
+        return f"Compute-bound: kernels limited by the matrix units take {seconds_text(float(time.compute_bound))}."
     if by == MEMORY:
-        waits = "memory, or for their launch," if time.hardware.efficiency.launch.value else "memory"
+        limits = "memory bandwidth" + " or launch latency" * bool(time.hardware.efficiency.launch.value)
         seconds = seconds_text(float(time.memory_bound))
-        return f"{_label(by, time).capitalize()}: kernels that wait for {waits} take {seconds}."
+        return f"{_label(by, time).capitalize()}: kernels limited by {limits} take {seconds}."
     axes = by.removeprefix("communication over ")
     seconds = seconds_text(float(time.communication[axes]))
     return f"Communication-bound over {axes.replace('+', ' + ')}: its collectives take {seconds}."
@@ -126,11 +126,12 @@ def limit_text(time: Time) -> str:
 def use_text(time: Time) -> str:
     """Says how well the estimated step uses its devices, and what published steps make of it; empty where neither."""
     use = [f"{share_text(float(time.mfu))} MFU"] if time.mfu else []
+    use += [f"{share_text(float(time.hfu))} HFU"] if time.mfu and time.executes_more else []
     if time.estimate and all(dim in time.scenario.plan.program.dims for dim in TOKENS):
-        use.append(f"{time.per_second(*TOKENS):,.0f} tokens/s a device")
+        use.append(f"{time.per_second(*TOKENS):,.0f} tokens/s per device")
     texts = [f"Estimated: {', '.join(use)}."] if use else []
     if time.expected is not None:
-        texts.append(f"As published steps took: {expected_text(time.expected, time.factor, str(time.hardware))}.")
+        texts.append(f"Expected: {expected_text(time.expected, time.factor, str(time.hardware))}.")
     return " ".join(texts)
 
 
@@ -139,7 +140,7 @@ def substituted_text(time: Time) -> str:
     replaced = [f"{times:,} × {what.replace('+', ' + ')}" for what, times in time.substituted.items()]
     if not replaced:
         return ""
-    return f"Its compiler sends all-reduces, twice as much, instead of {', '.join(replaced)}."
+    return f"The compiler sends all-reduces, twice the bytes, instead of {', '.join(replaced)}."
 
 
 def estimate_change(explorer: ExplorerState) -> dict:

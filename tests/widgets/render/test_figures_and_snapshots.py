@@ -10,11 +10,12 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.machines.units import seconds_text
-from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.render import palette
 from meshlab.widgets.render.snapshot import Snapshot
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.views.board import board_view
+from tests.engine.plans.test_work import LOST
 from tests.widgets import grown
 from tests.widgets.gates import Gate
 from tests.widgets.state.test_machines import own
@@ -51,7 +52,7 @@ def test_the_figures_of_a_machine(explorer: Explorer) -> None:
     seconds = {bar.y[0]: bar.x[0] for bar in drawn.data}
     assert seconds["step"] == time.estimate
     assert (seconds["compute-bound"], seconds["memory-bound"]) == (time.compute_bound, time.memory_bound)
-    assert seconds["sending over model"] == time.communication["model"]
+    assert seconds["communication over model"] == time.communication["model"]
     reach = drawn.data[-1].error_x
     assert time.estimate + reach.array[0] == pytest.approx(time.upper)
     assert time.estimate - reach.arrayminus[0] == pytest.approx(time.lower)
@@ -82,7 +83,7 @@ def test_a_snapshot_shows_the_machine(explorer: Explorer) -> None:
     text, view = explorer.snapshot().html, explorer.view()
     assert "On Google TPU v5e, 2x4" in text
     assert f"<b>{view['time']['texts']['estimate']}</b>" in text
-    assert "recalled, not verified: launch of a kernel 0 s; links reach 100% of their bandwidth" in text
+    assert "recalled, not verified: kernel launch latency 0 s; collectives reach 100% of link bandwidth" in text
     assert "Error: v5e: published steps took" in text
     assert "(More on a page of the project: <code>docs/accuracy.md#published-steps-of-training</code>.)" in text
     assert text.count("<rect ") > without.count("<rect ")
@@ -148,6 +149,15 @@ def test_a_snapshot_is_plain_and_complete(explorer: Explorer, tmp_path: Path) ->
     assert snapshot._repr_html_() == text
     snapshot.save(tmp_path / "board.html")
     assert (tmp_path / "board.html").read_text(encoding="utf-8").endswith(f"{text}</body></html>")
+
+
+def test_a_snapshot_names_the_line_where_parallelism_is_lost() -> None:
+    make, devices, *_ = LOST["heads of keys"]
+    plan = make(devices)
+    lost = explore(plan.program, plan.mesh, plan.layout)
+    line = lost.view()["lost"]
+    assert line.startswith("test_work.py:")
+    assert f"of the FLOPs (⚠ unsharded from {line} on), sends" in lost.snapshot().html
 
 
 def test_a_snapshot_has_the_columns_of_the_board_and_their_rules(explorer: Explorer) -> None:

@@ -8,26 +8,32 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.plans.remedies import Remedy
-from meshlab.engine.verifying.random_layouts import draw
+from meshlab.engine.verifying.random_layouts import SERIAL_MESHES, draw
 from meshlab.models import zoo
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook.protocol import answer
 from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.intents import Refused, TakeRemedy, read_intent
+from meshlab.widgets.state.intents import Accepted, Refused, TakeRemedy, read_intent
+from meshlab.widgets.state.selection import identities
 from tests.widgets import small
 
 MODELS = {model.name: model for model in zoo.models()}
 MESHES = (ml.mesh("v5e", x=2, y=4), ml.mesh("v5e", x=8))
 
 
+def sent(explorer: Explorer, kind: str, **content: object) -> dict:
+    return answer(explorer, {"v": 2, "kind": kind, "id": 1, **content})
+
+
+def remedies(explorer: Explorer, row: dict) -> list[dict]:
+    """Returns the remedies of a row of the board, as the page asks for them when it opens."""
+    return sent(explorer, "read", what="remedies", args={"collective": row["id"]})["data"]["rows"]
+
+
 def offered(explorer: Explorer) -> dict[str, dict]:
     """Returns the remedies of the board that are buttons, each once."""
     rows = explorer.view()["collectives"]["rows"]
-    return {str(each["args"]): each for row in rows for each in row["remedies"] if "op" in each}
-
-
-def sent(explorer: Explorer, kind: str, **content: object) -> dict:
-    return answer(explorer, {"v": 2, "kind": kind, "id": 1, **content})
+    return {str(each["args"]): each for row in rows for each in remedies(explorer, row) if "op" in each}
 
 
 @pytest.mark.parametrize("name", ["mlp_sgd", "transformer_sgd"])
@@ -55,21 +61,51 @@ def test_each_remedy_does_what_it_shows(name: str) -> None:
     assert taken["stored"] > 0, taken
 
 
-def test_the_words_are_those_of_the_plan() -> None:
-    explorer = explore(MODELS["mlp"].trace(), ml.mesh(data=2, model=2), "batch:data hidden:model")
-    rows = explorer.view()["collectives"]["rows"]
-    texts = {tuple(each["text"] for each in row["remedies"]) for row in rows}
-    assert texts == {tuple(each.text for each in c.remedies) for c in explorer.plan.collectives}
+@pytest.mark.parametrize("meshes", [MESHES, SERIAL_MESHES], ids=["devices", "in time"])
+def test_the_remedies_are_those_of_the_plan_and_no_others(meshes: tuple[ml.Mesh, ...]) -> None:
+    """What planning refuses, and what sends as much for the same cause, is legal by its rules, and not offered."""
+    program = MODELS["block"].trace()
+    offered, dropped = 0, 0
+    for mesh, layout in draw(program, seed=5, count=8, meshes=meshes):
+        explorer, plan = explore(program, mesh, layout), program.plan(mesh, layout)
+        planned = dict(zip(identities(plan), plan.collectives, strict=True))
+        for row in explorer.view()["collectives"]["rows"]:
+            c = planned[row["id"]]
+            texts = [each["text"] for each in remedies(explorer, row)]
+            assert texts == [each.text for each in c.remedies]
+            assert row["proposed"] == bool(c.proposed)
+            others = [each for each in c.proposed if each.changes and each.text not in texts]
+            dropped += sum(explorer.legal(each.applied(explorer.layout)) is None for each in others)
+            offered += len(texts)
+    assert offered
+    assert dropped
+
+
+def test_a_collective_that_is_gone_has_no_remedies(explorer: Explorer) -> None:
+    explorer.load("batch:data hidden:model")
+    row = next(each for each in explorer.view()["collectives"]["rows"] if each["key"] == "model")
+    assert remedies(explorer, row)
+    explorer.load("batch:data")
+    assert remedies(explorer, row) == []
+
+
+def test_a_remedy_is_planned_once_for_its_trial_and_its_price(explorer: Explorer) -> None:
+    explorer.load("batch:data hidden:model")
+    (remedy,) = next(c for c in explorer.plan.collectives if c.axes == ("model",)).remedies
+    outcome = explorer.what_if(TakeRemedy(remedy.changes))
+    assert isinstance(outcome, Accepted)
+    assert outcome.plan is remedy.outcome.then
 
 
 def test_what_would_be_refused_is_not_offered() -> None:
     layout = {"batch": "data", "params/*": {"hidden": "data"}}
+    explorer = explore(small.program(), ml.mesh(data=2, model=4), layout)
     (row, *_) = [
         each
-        for each in explore(small.program(), ml.mesh(data=2, model=4), layout).view()["collectives"]["rows"]
+        for each in explorer.view()["collectives"]["rows"]
         if each["value"].startswith("params/") and each["kind"] == "all-gather"
     ]
-    (whole,) = row["remedies"]
+    (whole,) = remedies(explorer, row)
     assert whole["text"].startswith("store `params/w")
     assert whole["op"] == "remedy"
 
@@ -81,7 +117,7 @@ def test_what_a_wider_glob_says_of_other_dims_refuses_no_remedy() -> None:
     explorer.load(ml.layouts.fsdp(program, explorer.mesh))
     rows = explorer.view()["collectives"]["rows"]
     row = next(each for each in rows if each["value"] == "params/embedding" and each["kind"] == "all-gather")
-    (whole,) = [each for each in row["remedies"] if each["text"] == "store `params/embedding` whole"]
+    (whole,) = [each for each in remedies(explorer, row) if each["text"] == "store `params/embedding` whole"]
     assert sent(explorer, "intent", op=whole["op"], args=whole["args"])["kind"] == "ack"
     rules = explorer.layout.places["params/embedding"]
     assert set(rules) <= program.place_dims["params/embedding"]

@@ -49,12 +49,12 @@ def test_a_limit_that_is_near_is_a_line_with_its_name(explorer: Explorer) -> Non
     memory = explorer.plan.memory
     far = moments_chart(memory, phases_view(memory))["layout"]
     assert memory.limit_bytes > far["yaxis"]["range"][1]
-    assert not [each for each in far["annotations"] if "a device holds" in each["text"]]
+    assert not [each for each in far["annotations"] if "device memory" in each["text"]]
     limit = int(1.2 * max(point.bytes for point in memory.timeline))
     smaller = types.SimpleNamespace(timeline=memory.timeline, limit_bytes=limit)
     near = moments_chart(cast(Memory, smaller), [])["layout"]
     assert near["shapes"][-1]["y0"] < near["yaxis"]["range"][1]
-    assert near["annotations"][-1]["text"].startswith("a device holds ")
+    assert near["annotations"][-1]["text"].startswith("device memory ")
 
 
 def test_names_of_narrow_phases_beside_each_other_stand_on_two_lines(explorer: Explorer) -> None:
@@ -103,10 +103,10 @@ def test_what_a_kernel_waits_for_is_its_shape_and_the_longest_are_named() -> Non
     traces = {trace["name"]: trace for trace in chart["data"]}
     looks = {(trace["marker"]["symbol"], trace["marker"]["color"]) for trace in chart["data"] if "marker" in trace}
     assert len(looks) == 3
-    assert traces["waits for memory"]["text"] == ["memory.py:1"]
+    assert traces["memory-bound"]["text"] == ["memory.py:1"]
     assert traces["compute-bound"]["text"] == ["compute.py:1"]
     # It would lie on the name of a longer one.
-    assert traces["waits for its launch"]["text"] == [""]
+    assert traces["launch-bound"]["text"] == [""]
     roof = traces["1 TFLOP/s in float32"]
     assert all(y <= 1e12 and y <= x * 2e9 * (1 + 1e-9) for x, y in zip(roof["x"], roof["y"], strict=True))
     assert kernels_chart([dot("memory", 1.0, 1.0) | {"intensity": None}], [], 2e9) is None
@@ -186,8 +186,8 @@ def test_a_program_without_matmuls_has_no_dots_and_says_so() -> None:
     shown.view()
     view = roofline_view(shown)
     assert view["chart"] is None
-    assert view["said"].startswith("No kernel multiplies: all ")
-    with pytest.raises(ExplorerError, match="No kernel multiplies: all "):
+    assert view["said"].startswith("No kernel has matmuls: all ")
+    with pytest.raises(ExplorerError, match="No kernel has matmuls: all "):
         shown.figure("roofline")
 
 

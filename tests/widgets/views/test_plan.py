@@ -9,6 +9,7 @@ import pytest
 from meshlab.cost.machines.meshes import mesh as make_mesh
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.views.devices.arrangement import MOST
+from tests.engine.plans.test_work import LOST
 
 LAYOUTS = ["", "batch:data", "hidden:model", "batch:data hidden:model", "hidden:data+model", "batch:data+model"]
 
@@ -88,6 +89,16 @@ def test_no_layout_does_all_of_the_work(explorer: Explorer) -> None:
         explorer.load(layout)
         shares.append(explorer.view()["work"])
     assert shares == [1, 1 / 2, 1 / 8]
+
+
+def test_the_line_where_parallelism_is_lost_stands_beside_the_work(explorer: Explorer) -> None:
+    make, devices, *_ = LOST["heads of keys"]
+    plan = make(devices)
+    lost = explore(plan.program, plan.mesh, plan.layout).view()
+    assert lost["work"] == 0.5
+    assert plan.whole_from is not None
+    assert lost["lost"] == f"{plan.whole_from.source} (reshape)"
+    assert explorer.view()["lost"] == ""
 
 
 def test_a_large_mesh_costs_no_more(program) -> None:

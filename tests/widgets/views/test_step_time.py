@@ -57,11 +57,11 @@ def test_the_view_shows_the_time_of_the_plan(explorer: Explorer, layout: str, ma
 @pytest.mark.parametrize(
     ("machine", "label", "limit"),
     [
-        ("v5e", "memory-bound", "Memory-bound: kernels that wait for memory take "),
+        ("v5e", "memory-bound", "Memory-bound: kernels limited by memory bandwidth take "),
         (
             "h100",
             "memory- or launch-bound",
-            "Memory- or launch-bound: kernels that wait for memory, or for their launch, take ",
+            "Memory- or launch-bound: kernels limited by memory bandwidth or launch latency take ",
         ),
     ],
 )
@@ -95,7 +95,7 @@ def test_the_view_says_what_is_sent_instead(explorer: Explorer) -> None:
     assert explorer.view()["time"]["substituted"] == ""
     explorer.on("v5p:2x2x2")
     count = explorer.plan.time.substituted["reduce-scatter over data+model"]
-    text = f"Its compiler sends all-reduces, twice as much, instead of {count} × reduce-scatter over data + model."
+    text = f"The compiler sends all-reduces, twice the bytes, instead of {count} × reduce-scatter over data + model."
     assert explorer.view()["time"]["substituted"] == text
     assert text in explorer.snapshot()._repr_html_()
 
@@ -108,10 +108,10 @@ def test_the_view_says_how_a_step_uses_its_devices_and_what_published_steps_make
         "batch:data",
     )
     time = opened.time
-    estimated = f"Estimated: {share_text(time.mfu)} MFU, {time.per_second('batch', 'seq'):,.0f} tokens/s a device."
+    estimated = f"Estimated: {share_text(time.mfu)} MFU, {time.per_second('batch', 'seq'):,.0f} tokens/s per device."
     assert time.expected is not None
     assert time.factor is not None
-    published = f"As published steps took: {seconds_text(time.expected)} ("
+    published = f"Expected: {seconds_text(time.expected)} ("
     use = opened.view()["time"]["use"]
     assert use.startswith(f"{estimated} {published}")
     assert use.endswith(f"): {time.factor.factor:g} times the estimate, as in {time.factor.runs} published runs.")
@@ -230,8 +230,8 @@ def test_each_figure_has_its_source() -> None:
     v5e = known()["v5e"]
     assert figure_view("bandwidth", v5e.bandwidth)["text"] == "memory bandwidth 810 GB/s"
     assert figure_view("flops.bf16", v5e.flops["bf16"])["text"] == "matmuls in bf16 197 TFLOP/s"
-    assert figure_view("network.hop_latency", v5e.figures["network.hop_latency"])["text"] == "latency of a hop 1 µs"
-    assert figure_view("efficiency.memory", v5e.efficiency.memory)["text"] == "memory reaches 91.1% of its bandwidth"
+    assert figure_view("network.hop_latency", v5e.figures["network.hop_latency"])["text"] == "hop latency 1 µs"
+    assert figure_view("efficiency.memory", v5e.efficiency.memory)["text"] == "kernels reach 91.1% of memory bandwidth"
     assert figure_view("memory", v5e.memory)["text"] == "memory 16 GB"
 
 
@@ -270,7 +270,7 @@ def test_what_was_recalled_is_marked(explorer: Explorer) -> None:
     view = explorer.view()["time"]
     parts = {part["key"]: part["recalled"] for part in view["parts"]}
     assert parts == {"compute": False, "memory": True, "model": True}
-    assert view["recalled"] == ["launch of a kernel 0 s", "links reach 100% of their bandwidth"]
+    assert view["recalled"] == ["kernel launch latency 0 s", "collectives reach 100% of link bandwidth"]
     explorer.on("h100")
     assert explorer.view()["time"]["recalled"] == []
 

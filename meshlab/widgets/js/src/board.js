@@ -385,7 +385,8 @@ export class Board {
     this.hand = null;
     this.prices.stop();
     this.paint();
-    this.remedies.ask();
+    // What a drop sends goes first.
+    queueMicrotask(() => this.remedies.resume());
     this.say("");
   }
 

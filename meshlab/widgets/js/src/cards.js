@@ -221,7 +221,7 @@ function drawCell({ view }, { totals, baseline, machine }, column, best) {
   if (value === null) {
     // Step and peak come together: a step that is not there beside its peak never comes.
     const never = totals !== null && (!machine || totals.peak !== null);
-    const title = never ? "not known: no machine, or a figure of it is missing" : "is being worked out";
+    const title = never ? "unknown: no machine, or a figure of it is missing" : "is being worked out";
     return h("td", { title, "data-total": column.key }, never ? "–" : "…");
   }
   const before = baselineOf(view)?.totals;
@@ -240,7 +240,7 @@ function drawCell({ view }, { totals, baseline, machine }, column, best) {
       "small",
       {},
       baseline ? "baseline" : changed && h("span", { class: `mlb-change ${sign}` }, changed),
-      over && h("span", { class: "mlb-card-over", title: "does not fit a device" }, " ✕ no fit"),
+      over && h("span", { class: "mlb-card-over", title: "out of memory: does not fit a device" }, " ✕ OOM"),
     ),
   );
 }

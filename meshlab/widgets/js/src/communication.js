@@ -16,7 +16,7 @@ import { axisLabel } from "./marks.js";
  * @returns {HTMLElement}
  */
 function chart(name, title, rows) {
-  const heads = [`${title}, in all`, "sends", "payload"].map((text, i) =>
+  const heads = [`${title}, total`, "sends", "payload"].map((text, i) =>
     h("span", { class: i ? "mlb-bar-value" : "" }, text),
   );
   return h(
@@ -69,11 +69,7 @@ export function drawCommunication(board) {
   });
   return [
     h("div", { class: "mlb-total-charts" }, chart("axes", "by mesh axis", axes), chart("kinds", "by kind", kinds)),
-    h(
-      "p",
-      { class: "mlb-foot" },
-      "In all: per device and step, all executions together. What it sends is wire bytes; payload, those of the operands.",
-    ),
+    h("p", { class: "mlb-foot" }, "Totals per device and step. Sends: wire bytes. Payload: bytes of the operands."),
   ];
 }
 

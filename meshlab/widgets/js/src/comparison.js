@@ -19,7 +19,7 @@ import { drawWay } from "./way.js";
 const REASONS = [
   ["layouts", "Layouts"],
   ["way", "From yours to Auto's"],
-  ["regrets", "Decided otherwise"],
+  ["regrets", "Regrets"],
 ];
 
 /**

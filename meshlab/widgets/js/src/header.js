@@ -118,15 +118,16 @@ function total(figure) {
  * @returns {HTMLElement[]}
  */
 export function drawTotals(view, price) {
-  const { change, work, communication } = view;
+  const { change, work, lost, communication } = view;
+  const why = `Parallelism is lost at ${lost}: what follows is replicated.`;
   return [
     ...drawStep(view, price),
     drawPeak(view, price),
     total({
       key: "sends",
-      label: "each device sends",
+      label: "sent per device",
       value: bytes(communication.total),
-      hint: `Each device sends ${exact(communication.total)} wire bytes in a step: what the plan says, not measured.`,
+      hint: `Each device sends ${exact(communication.total)} wire bytes in a step: exactly, by the plan.`,
       change: change?.bytes ? signedBytes(change.bytes) : "",
       sign: change?.bytes,
       after: price && !price.refused ? bytes(price.bytes) : "",
@@ -134,12 +135,16 @@ export function drawTotals(view, price) {
     }),
     total({
       key: "work",
-      label: "each device computes",
+      label: "work per device",
       value: percent(work),
-      more: h("span", { class: "mlb-total-limit" }, "of the FLOPs"),
+      more: h(
+        "span",
+        { class: "mlb-total-limit" },
+        lost ? h("span", { class: "mlb-lost", title: why }, `⚠ lost at ${lost}`) : "of the FLOPs",
+      ),
       hint:
         "The share of a step's matmul FLOPs that one device computes: 100% where nothing is sharded, " +
-        `${percent(1 / view.mesh.size)} at best.`,
+        `${percent(1 / view.mesh.size)} at best.${lost && ` ${why}`}`,
       change: change?.work ? signedPoints(change.work) : "",
       sign: change?.work,
       after: price && !price.refused && price.work !== work ? percent(price.work) : "",
@@ -163,7 +168,7 @@ function drawStep(view, price) {
   return [
     total({
       key: "step",
-      label: "step, estimated",
+      label: "est. step time",
       value: texts.estimate,
       title: `Predicted: between ${texts.lower} and ${texts.upper}. ${time.limit.text} ${time.use}`.trim(),
       change: moved ? signedSeconds(by) : "",
@@ -200,7 +205,7 @@ function drawPeak(view, price) {
   if (!peak) {
     return total({
       key: "arguments",
-      label: "holds, of the arguments",
+      label: "arguments per device",
       value: bytes(memory.arguments),
       title: `${exact(memory.arguments)} bytes`,
       change: change?.arguments && !price ? signedBytes(change.arguments) : "",
@@ -218,7 +223,7 @@ function drawPeak(view, price) {
   const verdict = peak.fits ? "fits" : "✕ does not fit";
   return total({
     key: "peak",
-    label: "peak, estimated",
+    label: "est. peak memory",
     value: bytes(peak.bytes),
     title: peak.text,
     change: by ? signedBytes(by) : "",

@@ -118,7 +118,7 @@ function drawCells(board, matrix) {
     cells.map((cell) => drawCell(view, cell, { left, top, wide, high }, levels, n <= WRITTEN)),
   );
   listenToCells(board, drawing, cells);
-  const note = kept ? ` On the diagonal stand ${bytes(kept)} that are counted and stay where they are.` : "";
+  const note = kept ? ` On the diagonal: ${bytes(kept)}, counted, though they stay on their device.` : "";
   return [
     h("div", { class: "mlb-matrix-box" }, drawing, drawLegend(view, matrix, levels)),
     h(

@@ -31,7 +31,7 @@ export function drawMemory(board) {
     spot("moments", () => [drawMoments(board, peak)]),
     canAsk(board)
       ? spot("alive", () => [drawAliveAt(board, peak)])
-      : disclosure(board, "alive", "Values in memory at the peak", [drawAlive(peak)]),
+      : disclosure(board, "alive", "Live values at the peak", [drawAlive(peak)]),
     disclosure(board, "stored", "Arguments and outputs, exactly", stored),
     drawAccuracy(board, "memory", peak.accuracy),
   ];
@@ -135,14 +135,14 @@ function drawParts(peak) {
     barRow(part.name, solid("mlb-argument", part.bytes, scale), part.bytes, { "data-role": part.name }),
   );
   const whole = barRow(h("b", {}, "peak"), drawMeter(peak), peak.bytes, { "data-role": "peak" });
-  const holds = `the ${bytes(peak.limit)} that a device holds`;
-  const beyond = peak.limit < scale ? `; the mark is ${holds}` : `, of ${holds}`;
-  const what = scale === peak.limit ? holds : `the peak, ${bytes(scale)}${beyond}`;
+  const capacity = `a device's capacity, ${bytes(peak.limit)}`;
+  const beyond = peak.limit < scale ? `; the mark is ${capacity}` : `, of ${bytes(peak.limit)}`;
+  const what = scale === peak.limit ? capacity : `the peak, ${bytes(scale)}${beyond}`;
   return h(
     "div",
     {},
     h("ul", { class: "mlb-bars", "data-chart": "peak" }, whole, rows),
-    h("p", { class: "mlb-foot mlb-bar-scale" }, `A bar of full width is ${what}.`),
+    h("p", { class: "mlb-foot mlb-bar-scale" }, `A full bar is ${what}.`),
   );
 }
 
@@ -180,7 +180,7 @@ function listed(rows, label) {
  */
 function drawAlive(peak) {
   const more = peak.left_out ? h("li", {}, `and ${exact(peak.left_out)} smaller ones`) : null;
-  return listed([...peak.alive.map(drawValue), more], "values in memory, largest first");
+  return listed([...peak.alive.map(drawValue), more], "live values, largest first");
 }
 
 /**
@@ -194,16 +194,21 @@ function drawAliveAt(board, peak) {
   if (error) return h("p", { class: "mlb-error" }, `✕ ${error}`);
   if (!data || data.bytes === null) return h("p", { class: "mlb-none" }, "The list is being worked out …");
   const source = data.source ? h("code", {}, data.source) : null;
-  const head = h("h4", {}, `alive in operation ${exact(data.step)}, ${data.name} `, source, `: ${bytes(data.bytes)}`);
+  const head = h("h4", {}, `live at operation ${exact(data.step)}, ${data.name} `, source, `: ${bytes(data.bytes)}`);
   const plain = (/** @type {number} */ count, /** @type {string} */ text) =>
     count > 0 && h("li", {}, h("b", { title: `${exact(count)} bytes` }, bytes(count)), ` ${text}`);
   const rows = [
     ...data.values.map(drawValue),
     plain(data.left_bytes, `in ${exact(data.left_out)} smaller ones`),
-    plain(data.padding, "rounding up in the heap, tables of addresses, constants"),
-    h("li", { class: "mlb-alive-sum" }, h("b", { title: `${exact(data.bytes)} bytes` }, bytes(data.bytes)), " in all"),
+    plain(data.padding, "alignment in the heap, address tables, constants"),
+    h(
+      "li",
+      { class: "mlb-alive-sum" },
+      h("b", { title: `${exact(data.bytes)} bytes` }, bytes(data.bytes)),
+      " in total",
+    ),
   ];
-  const label = `values in memory in operation ${data.step}, largest first`;
+  const label = `live values at operation ${data.step}, largest first`;
   return h(
     "div",
     { class: "mlb-alive-at", "data-step": data.step, "data-fresh": String(fresh) },

@@ -94,7 +94,7 @@ export function drawMetSlider(board, layouts, best) {
     role: "slider",
     tabindex: "0",
     "data-key": "met",
-    "aria-label": "layouts that the search has met, the fastest first; Enter puts one on the board",
+    "aria-label": "layouts that the search has evaluated, the fastest first; Enter puts one on the board",
     "aria-valuemin": 0,
     "aria-valuemax": layouts.length,
     "aria-valuenow": at + 1,
@@ -144,7 +144,7 @@ export function drawKey(count, shown) {
     "p",
     { class: "mlb-scatter-key" },
     h("span", {}, mark("mlb-dot", "circle", { cx: 6, cy: 6, r: 4 }), " tried"),
-    h("span", {}, mark("mlb-met", "path", { d: "M3 3l6 6m0-6l-6 6" }), ` ${of} met by the search`),
+    h("span", {}, mark("mlb-met", "path", { d: "M3 3l6 6m0-6l-6 6" }), ` ${of} evaluated by the search`),
     h("span", {}, mark("mlb-key-front", "path", { d: "M1 2V6H6V10H11" }), " Pareto front"),
   );
 }

@@ -86,9 +86,9 @@ export function drawMoments(board, peak) {
     board.stage.again("memory");
   };
   const drawing = board.charts.of(other ? "moments-beside" : "moments", marked, canAsk(board) ? choose : null);
-  const far = limit > chart.layout.yaxis.range[1] ? ` The limit, ${bytes(limit)}, is far above.` : "";
-  const note = gaps ? ` Gaps in the heap, ${bytes(gaps)}, count at the peak above and are not drawn.` : "";
-  const hint = canAsk(board) ? " Click, or use arrow keys: what is alive then." : "";
+  const far = limit > chart.layout.yaxis.range[1] ? ` Device memory, ${bytes(limit)}, is far above.` : "";
+  const note = gaps ? ` Heap fragmentation, ${bytes(gaps)}, is part of the peak above and is not drawn.` : "";
+  const hint = canAsk(board) ? " Click, or use arrow keys: what is live then." : "";
   const text = `Memory of a device while each of ${exact(steps)} operations runs.${far}${note}${hint} Drag to zoom.`;
   return h(
     "figure",

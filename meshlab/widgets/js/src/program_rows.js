@@ -52,7 +52,7 @@ function drawType(board, tree, type) {
   const [dtype, dims, partial] = types[type];
   const parts = dims.flatMap(([name, size, local, axes], i) => {
     const [dim, key] = [strings[name], strings[axes]];
-    const split = key ? `split over ${key}: ${exact(local)} of ${exact(size)} on a device` : "whole on each device";
+    const split = key ? `sharded over ${key}: ${exact(local)} of ${exact(size)} on a device` : "replicated";
     return [
       i ? ", " : "",
       h(

@@ -31,7 +31,7 @@ export function drawRegrets(board) {
     ),
     rows.length > 0
       ? h("div", { class: "mlb-way-box", "data-fresh": String(fresh) }, drawRows(board, rows))
-      : h("p", { class: "mlb-none" }, "It decides nothing that could be decided otherwise."),
+      : h("p", { class: "mlb-none" }, "There is no other choice to compare with."),
     rows.length > 0 && drawExact(board, data),
   ];
 }
@@ -52,11 +52,11 @@ export function endOf(rows) {
  */
 function drawRows(board, rows) {
   const end = endOf(rows);
-  const heads = ["decided otherwise", "the step gets longer by", ""];
+  const heads = ["change", "step longer by", ""];
   const head = h("tr", {}, ...heads.map((each) => (each ? h("th", { scope: "col" }, each) : h("td", {}))));
   return h(
     "table",
-    { class: "mlb-table mlb-regrets", "aria-label": "what each decision otherwise costs" },
+    { class: "mlb-table mlb-regrets", "aria-label": "regret of each decision" },
     h("thead", {}, head),
     h(
       "tbody",
@@ -72,7 +72,7 @@ function drawRows(board, rows) {
  */
 export function rangeText({ share, least }) {
   const from = `+${percent(least ?? 0)}`;
-  if (share === null) return `${from} at least: nothing that was met fits`;
+  if (share === null) return `at least ${from}: no layout evaluated fits`;
   return share - (least ?? 0) < 0.0005 ? `+${percent(share)}` : `${from} to +${percent(share)}`;
 }
 
@@ -125,7 +125,7 @@ function drawExact(board, { rows, phase, searched, error }) {
     );
   const done = searched === rows.length;
   const ended = phase === "cancelled" ? `Cancelled: ${of}.` : phase === "failed" ? `✕ ${error}` : "";
-  const what = done ? "Each was searched for, all else chosen anew." : "From what was met, and left behind. ";
+  const what = done ? "Each was searched for, with all else optimised again." : "From the layouts evaluated so far. ";
   return h(
     "p",
     { class: "mlb-foot mlb-exact" },

@@ -1,11 +1,13 @@
 // @ts-check
 /**
  * What would remove a collective, as buttons: each says what it does, and what it would change, for the better or the
- * worse. A price is asked for when its button comes into sight, one after the other, so that a drop waits for no more
- * than one of them; it stands with those of the zones, and is forgotten with them. Nothing is asked while a chip is held.
+ * worse. Which there are Python is asked when a row opens (`views/remedies.py`): it tries each. A price is asked for when
+ * its button comes into sight, one after the other, so that a drop waits for no more than one of them; it stands with
+ * those of the zones, and is forgotten with them. Nothing is asked while a chip is held.
  */
 import { h, prose } from "./dom.js";
 import { bytes, signedBytes, signedPoints, signedSeconds } from "./format.js";
+import { drawSpots, spot } from "./spots.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -51,21 +53,37 @@ export function verdictOf(price, { time, communication, work }) {
 }
 
 /**
- * The remedies of a collective; "" before each that is a change of the function, which no button can make.
+ * The remedies of a collective, once they have been tried; those of a layout that stands beside the board's are not.
  * @param {Board} board
  * @param {Collective} collective
  * @param {string} where the panel: keys differ from panel to panel
  * @returns {HTMLElement | null}
  */
 export function drawRemedies(board, collective, where) {
-  const { remedies, id } = collective;
-  if (remedies.length === 0) return null;
-  const parts = remedies.flatMap((remedy, i) => [
+  if (!collective.proposed || board.readOnly || "isOther" in board) return null;
+  return spot("remedies", () => drawTried(board, collective.id, where));
+}
+
+/**
+ * @param {Board} board
+ * @param {string} id
+ * @param {string} where
+ * @returns {(Node | null)[]}
+ */
+function drawTried(board, id, where) {
+  const { data, fresh } = board.hand ? UNASKED : board.reads.of("remedies", { collective: id });
+  if (!fresh) return [h("p", { class: "mlb-none" }, "Trying what would remove it …")];
+  /** @type {Remedy[]} */
+  const rows = data?.rows ?? [];
+  if (rows.length === 0) return [];
+  const parts = rows.flatMap((remedy, i) => [
     i > 0 ? " or " : " ",
     ...drawOne(board, remedy, `remedy:${where}:${id}:${i}`),
   ]);
-  return h("div", { class: "mlb-remedy" }, h("span", { class: "mlb-tag" }, "To remove it:"), parts);
+  return [h("div", { class: "mlb-remedy" }, h("span", { class: "mlb-tag" }, "To remove it:"), parts)];
 }
+
+const UNASKED = { data: null, fresh: false };
 
 /**
  * @param {Board} board
@@ -143,6 +161,13 @@ export class Remedies {
     button.setAttribute("data-priced", String(Boolean(price)));
   }
 
+  /** Asks for what was not asked for while a chip was held. */
+  resume() {
+    if (this.board.hand) return;
+    drawSpots(this.board.root, "remedies");
+    this.ask();
+  }
+
   /** Asks for the prices of what is in sight and has none. */
   async ask() {
     const { board } = this;
@@ -183,7 +208,6 @@ const VERDICTS = { better: "▼ better:", worse: "▲ worse:", same: "no gain:" 
  * @returns {HTMLElement[]}
  */
 function drawPrice(price, view) {
-  if (price.refused) return [h("span", { class: "mlb-more" }, `not here: ${price.refused.text}`)];
   const verdict = verdictOf(price, view);
   const style = (/** @type {string} */ line) => {
     if (line.includes("✕") || line.includes("+")) return "mlb-more";

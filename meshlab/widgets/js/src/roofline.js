@@ -60,12 +60,12 @@ function drawGroups(board) {
  * @returns {(Node | null)[]}
  */
 function drawKernels(board, data) {
-  const text = "Area is time. Filled: compute-bound. Hollow: waits for memory or its launch. Drag to zoom.";
+  const text = "Area is time. Filled: compute-bound. Hollow: memory- or launch-bound. Drag to zoom.";
   return [
     h("p", { class: "mlb-roofline-said" }, data.said),
     data.chart && board.charts.of("roofline", data.chart),
     data.chart && h("p", { class: "mlb-foot" }, text),
-    disclosure(board, "kernels", "Kernels, by their time", [drawTable(data.dots ?? [], data)]),
+    disclosure(board, "kernels", "Kernels by time", [drawTable(data.dots ?? [], data)]),
   ];
 }
 

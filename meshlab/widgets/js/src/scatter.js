@@ -122,7 +122,7 @@ function drawAxes({ timed, across, up, x, y, limit, written }, label, children) 
     text(FRAME.left - 5, FRAME.top - 6, "end", `${under} ↑`),
     limit === null ? [] : s("path", { class: "mlb-scatter-limit", d: `M${FRAME.left} ${y(limit)}H${FRAME.right}` }),
     ...children,
-    limit === null ? [] : text(written, y(limit) - 4, "start", `a device has ${bytes(limit)}`),
+    limit === null ? [] : text(written, y(limit) - 4, "start", `device memory ${bytes(limit)}`),
   );
 }
 
@@ -154,8 +154,8 @@ function stairs(front, { x, y }) {
 function labelOf(timed, tried, crosses, front) {
   const names = front.map((each) => ("card" in each ? each.card.name : each.met.layout || "no layout")).join("; ");
   const what = timed ? "step and peak" : "computes and sends";
-  const met = crosses.length ? ` and of ${crosses.length} that the search has met` : "";
-  return `${what} of ${tried.length} layouts${met}. None is better in both than: ${names}.`;
+  const met = crosses.length ? ` and of ${crosses.length} that the search has evaluated` : "";
+  return `${what} of ${tried.length} layouts${met}. On the Pareto front: ${names}.`;
 }
 
 /**

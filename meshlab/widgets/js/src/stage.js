@@ -67,7 +67,7 @@ export const PANELS = [
   {
     name: "traffic",
     title: "Traffic",
-    reads: ["board", "beside", "matrix"],
+    reads: ["board", "beside", "matrix", "remedies"],
     draw: (board) => [
       ...drawCommunication(board),
       h("h4", {}, "collectives, and why"),
@@ -234,6 +234,8 @@ export class Stage {
    * @param {string} what
    */
   answered(what) {
+    const { detail } = this.board.panels;
+    if (drawSpots(detail, what)) explain(detail);
     this.follow([what]);
   }
 

@@ -36,7 +36,7 @@ export function drawTensor(shards, small, heat, holders = new Map()) {
   const facets = blocks.facets.map((axis) => axisText(shards, axis)).join(" · ");
   const notes = [
     facets && `one for each part of ${facets}`,
-    whole && `in full in each: ${whole}`,
+    whole && `unsharded: ${whole}`,
     blocks.each > 1 && `each block is ${exact(blocks.each)} slices`,
     copies > 1 &&
       shards.slices > 1 &&

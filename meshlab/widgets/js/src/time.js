@@ -120,7 +120,7 @@ function drawPart(view, part, most) {
   const label = h(
     "span",
     {},
-    part.sends && "sending over ",
+    part.sends && "communication over ",
     name,
     " ",
     part.seconds > 0 && mark(part.figures, part.key),

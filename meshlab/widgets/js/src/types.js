@@ -23,7 +23,7 @@
  * @typedef {{
  *   kind: string, axes: string[], key: string, payload: number, wire: number, times: number, total: number,
  *   dtype: string, value: string, dims: string[], source: string, code: string, because: string, id: string,
- *   remedies: Remedy[]
+ *   proposed: boolean
  * }} Collective
  * @typedef {{
  *   place: string, dims: string[], shape: number[], dtype: string, local: number[], splits: string[][],
@@ -127,7 +127,7 @@
  *   columns: Column[], scopes: string[],
  *   layout: {text: string, places: {at: string, dim: string, axes: string[]}[]},
  *   groups: Group[],
- *   work: number,
+ *   work: number, lost: string,
  *   collectives: {rows: Collective[], count: number, left_out: number},
  *   communication: {
  *     total: number, payload: number, by_axis: (Sums & {key: string})[], by_kind: (Sums & {kind: string, count: number})[],
@@ -166,7 +166,7 @@
  *   opened: string
  * }} View
  * @typedef {Pick<View,
- *   "mesh" | "chips" | "layout" | "groups" | "work" | "collectives" | "communication" | "memory" | "time" | "peak_memory"
+ *   "mesh" | "chips" | "layout" | "groups" | "work" | "lost" | "collectives" | "communication" | "memory" | "time" | "peak_memory"
  *   | "pending">} OtherLayout
  * @typedef {{
  *   place: string | null, dim: string | null, device: number | null, collective: string | null, moment: string | null,

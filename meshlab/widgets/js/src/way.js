@@ -102,7 +102,7 @@ function drawStep(board, step, i, last, most) {
       "td",
       { title: `${exact(peak)} bytes` },
       bytes(peak),
-      h("small", {}, !fits && h("span", { class: "mlb-card-over" }, "✕ no fit")),
+      h("small", {}, !fits && h("span", { class: "mlb-card-over" }, "✕ OOM")),
     ),
     h("td", {}, i ? take : h("small", { class: "mlb-card-tag" }, "on the board")),
   );

@@ -206,8 +206,8 @@ function drawCell(view, column, axis, help) {
  * @returns {HTMLElement}
  */
 function drawInherited(view, chip, axis) {
-  const title = `${chip.name} on ${axis}: as compute. No rule here says otherwise.`;
-  const attributes = { role: "img", "aria-label": `${chip.name}, as compute`, title, "data-inherited": chip.name };
+  const title = `${chip.name} on ${axis}: inherited from the compute rules.`;
+  const attributes = { role: "img", "aria-label": `${chip.name}, inherited`, title, "data-inherited": chip.name };
   return h("span", { class: `mlb-inherited ${markClass(view, axis)}`, ...attributes }, chip.name);
 }
 
@@ -218,8 +218,8 @@ function drawInherited(view, chip, axis) {
  */
 function drawCorner({ columns }) {
   const some = columns.some(({ inherited }) => Object.values(inherited).some((axes) => axes.length > 0));
-  const title = "dashed names: as the compute rules say, for no rule of the column says otherwise";
-  return h("div", { class: "mlb-corner", title }, some && h("span", { class: "mlb-inherited" }, "as compute"));
+  const title = "dashed: inherited from the compute rules, as the column has no rule of its own";
+  return h("div", { class: "mlb-corner", title }, some && h("span", { class: "mlb-inherited" }, "inherited"));
 }
 
 const TITLES = /** @type {Record<string, string>} */ ({

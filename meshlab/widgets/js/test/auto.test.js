@@ -33,8 +33,8 @@ test("brackets reach as far as the longest, those without an end further", () =>
 test("a regret is a range, or a number where it is known", () => {
   assert.equal(rangeText({ share: 0.345, least: 0 }), "+0% to +34.5%");
   assert.equal(rangeText({ share: 0.0687, least: 0.0687 }), "+6.87%");
-  assert.equal(rangeText({ share: null, least: 0.5 }), "+50% at least: nothing that was met fits");
-  assert.equal(rangeText({ share: null, least: null }), "+0% at least: nothing that was met fits");
+  assert.equal(rangeText({ share: null, least: 0.5 }), "at least +50%: no layout evaluated fits");
+  assert.equal(rangeText({ share: null, least: null }), "at least +0%: no layout evaluated fits");
 });
 
 test("what a layout takes is said", () => {

@@ -20,8 +20,8 @@ LARGEST, SMALLEST = 36, 7
 NAMED, APART = 5, (0.24, 0.09)
 BOUNDS = {
     "compute": ("compute-bound", "circle", USED, ACTION),
-    "memory": ("waits for memory", "circle", NOTHING, INK),
-    "launch": ("waits for its launch", "diamond", NOTHING, SOFT),
+    "memory": ("memory-bound", "circle", NOTHING, INK),
+    "launch": ("launch-bound", "diamond", NOTHING, SOFT),
 }
 
 
@@ -49,7 +49,7 @@ def kernels_chart(dots: Sequence[dict], roofs: Sequence[dict], bandwidth: float)
         *(_dots(timed, labels, bound) for bound in BOUNDS if bound in bounds),
     ]
     layout = {
-        "xaxis": axis("FLOP per byte of memory traffic →", type="log", range=across, tickformat=",~r", dtick="D2"),
+        "xaxis": axis("arithmetic intensity, FLOP/B →", type="log", range=across, tickformat=",~r", dtick="D2"),
         "yaxis": axis("FLOP/s ↑", type="log", range=up, tickformat="~s", dtick="D2"),
         "hovermode": "closest",
         "showlegend": True,
@@ -103,7 +103,7 @@ def _roof(roof: dict, bandwidth: float, across: Sequence[float], up: Sequence[fl
         "x": x,
         "y": [min(peak, each * bandwidth) for each in x],
         # A line higher than the largest dots reach.
-        "text": ["", f"{scaled_text(bandwidth, 'B/s')} of memory ", "", f"{text}<br> "],
+        "text": ["", f"memory {scaled_text(bandwidth, 'B/s')} ", "", f"{text}<br> "],
         "textposition": ["top left", "top left", "top left", "top left"],
         "textfont": {"color": SOFT},
         "hoverinfo": "skip",

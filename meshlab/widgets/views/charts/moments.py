@@ -128,4 +128,4 @@ def _limit_name(limit: int, top: float, right: bool) -> list[dict]:
     # On the side where the peak is not: its own bytes stand there, often as high.
     side = {"x": 1, "xanchor": "right"} if right else {"x": 0, "xanchor": "left"}
     place = {"xref": "paper", "y": limit, "yanchor": "bottom"} | side
-    return [place | {"text": f"a device holds {bytes_text(limit)}", "showarrow": False, "font": {"color": BAD}}]
+    return [place | {"text": f"device memory {bytes_text(limit)}", "showarrow": False, "font": {"color": BAD}}]
