@@ -16,13 +16,14 @@ import argparse
 import os
 import re
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
 from meshlab.version import __version__
 
 from .commands import calibrate, diff, lab, models, plan
-from .commands.exits import STOPPED, WORSE, WRONG, fail
+from .commands.exits import BROKEN, STOPPED, WORSE, WRONG, fail
 from .engine.errors import MeshlabError, closest, listed
 
 # In the order of the help.
@@ -52,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output has ended: nothing more is to be written, not at exit either
         sys.stdout = open(os.devnull, "w", encoding="utf-8")
         return WORSE
+    except Exception:  # a fault of ours, which no status of a plan may stand for
+        return fail(f"{traceback.format_exc()}meshlab itself has failed: that is a fault of its own.", BROKEN)
 
 
 class _Once(argparse.Action):

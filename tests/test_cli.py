@@ -168,3 +168,14 @@ def test_an_option_that_is_none_is_told_with_the_closest(capsys):
     with pytest.raises(SystemExit, match="2"):
         cli.main(["--verison"])
     assert "there is no option `--verison`. Did you mean `--version`?" in capsys.readouterr().err
+
+
+def test_a_fault_of_its_own_is_no_verdict_of_a_plan(monkeypatch, capsys):
+    def broken(options, others):
+        raise IndexError("of the engine")
+
+    monkeypatch.setattr(lab, "run", broken)
+    assert cli.main(["lab"]) == 70
+    said = capsys.readouterr().err
+    assert "IndexError: of the engine" in said
+    assert "meshlab itself has failed" in said

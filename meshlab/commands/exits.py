@@ -3,6 +3,7 @@
 0    done; of a plan: it fits, or no machine is named; of two plans: the second is no worse
 1    of a plan: it does not fit, or nothing does; of two plans: the second is worse; else whatever has failed
 2    invalid arguments, as argparse has it: they are told on stderr, as the library words them
+70   meshlab itself has failed, which is no verdict: `EX_SOFTWARE` of sysexits.h
 130  stopped by Ctrl-C, as shells have it
 """
 
@@ -12,7 +13,7 @@ import sys
 
 from ..engine.errors import MeshlabError
 
-DONE, WORSE, WRONG, STOPPED = 0, 1, 2, 130
+DONE, WORSE, WRONG, BROKEN, STOPPED = 0, 1, 2, 70, 130
 
 
 class UsageError(MeshlabError):

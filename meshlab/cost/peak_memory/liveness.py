@@ -239,7 +239,7 @@ def _same_bytes(
             original = node.reads[1]
         elif node.kind == "bitcast" and len(clusters[number].inside) == 1:
             original = first
-        elif node.kind == "part" and nodes[first].kind == "loop":
+        elif node.kind == "part" and nodes[first].starts:  # of a loop whose carries have buffers (`_carry`)
             original = nodes[first].starts[node.position]
         elif (
             graph.backend.memory_scheduler

@@ -20,7 +20,7 @@ from ..errors import MeshlabError, first_of
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute
 from ..tables import html_rows, text_rows
-from . import work
+from . import turns, work
 from .collectives import Collective, wire_bytes_by_axis
 from .data import Plan
 from .remedies import Change, Remedy, sentence
@@ -38,9 +38,9 @@ class Explanation:
     Attributes:
         rows: the collectives, in the order of the steps.
         work: what part of the work each device does.
-        warnings: the line where parallelism is lost, arguments that may be carried and are not, operations that run
-            unsharded because no rule knows them, dims that the layout does not reach, rules at tags that have no
-            effect, dims that are padded, and shardings in the function itself, which are ignored.
+        warnings: loops of unknown length, the line where parallelism is lost, arguments that may be carried and are
+            not, operations that run unsharded because no rule knows them, dims that the layout does not reach, rules
+            at tags that have no effect, dims that are padded, and shardings in the function itself, which are ignored.
     """
 
     rows: tuple[Collective, ...]
@@ -103,7 +103,7 @@ def warnings(plan: Plan) -> tuple[str, ...]:
     """Warns of all that a plan's user should know: see `Explanation.warnings`."""
     uncertain = (f"⚠ {text}" for text in plan.program.uncertain)
     said = (_lost, _without_rules, _not_reached, without_effect, _ignored, _padded)
-    return (*uncertain, *itertools.chain.from_iterable(each(plan) for each in said))
+    return (*uncertain, *turns.warnings(plan.program), *itertools.chain.from_iterable(each(plan) for each in said))
 
 
 def _lost(plan: Plan) -> Iterator[str]:
@@ -243,6 +243,7 @@ def to_json(plan: Plan) -> str:
             "work": work.to_dict(plan.work, plan.whole_from),
             "memory": dict(plan.stored.parts),
             "padded": padded_sizes(plan),
+            "warnings": warnings(plan),
         }
         | predicted,
         indent=2,
