@@ -17,7 +17,7 @@ and keys come from the same sequence, but a score has both.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 # How many places of one name a message lists.
 _MOST_PLACES = 3
@@ -48,7 +48,7 @@ class Classes:
         self.problems: dict[frozenset[str], str] = {}
         # Where each name was given: the same one in several places.
         self.wheres: dict[str, dict[str, None]] = {}
-        self.line = ""
+        self.line: Callable[[], str] = str
 
     def add(self, size: int, rows: set[int]) -> int:
         """Adds an axis that stands in some rows; returns its node."""
@@ -181,9 +181,8 @@ class Classes:
 
     def _note_clash(self, known: Seed, other: Seed):
         if known.name != other.name:
+            line = self.line()
             text = " and ".join(
                 f"`{seed.name}` (named at {self._places(seed, known, other)})" for seed in (known, other)
             )
-            self.problems.setdefault(
-                frozenset((known.name, other.name)), text + (f", in {self.line}" if self.line else "")
-            )
+            self.problems.setdefault(frozenset((known.name, other.name)), text + (f", in {line}" if line else ""))

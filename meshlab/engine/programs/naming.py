@@ -17,6 +17,7 @@ computes again has the names of the first run, made-up ones too (`recomputed`).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,11 +62,12 @@ def facts_of(
     little: Iterable[Operation] = (),
 ) -> Facts:
     """Collects what a rule may know of an operation."""
+    shapes, inputs = code.shapes, operation.inputs
     return Facts(
-        tuple([code.shape_of(i) for i in operation.inputs]),
-        tuple([code.shapes[o] for o in operation.outputs]),
-        tuple([i in zeros if isinstance(i, int) else i.is_zero for i in operation.inputs]),
-        tuple([not isinstance(i, int) or not code.shapes[i] or i in uniform for i in operation.inputs]),
+        tuple([shapes[i] if isinstance(i, int) else () for i in inputs]),
+        tuple([shapes[o] for o in operation.outputs]),
+        tuple([i in zeros if isinstance(i, int) else i.is_zero for i in inputs]),
+        tuple([not isinstance(i, int) or not shapes[i] or i in uniform for i in inputs]),
         operation in little,
     )
 
@@ -209,7 +211,7 @@ class _Namer:
                     self.classes.join(x, y)
 
     def operation(self, operation: Operation):
-        self.classes.line = f"`{operation.name}` at {operation.source}" if operation.source else ""
+        self.classes.line = functools.partial(_line, operation)
         if operation.name == "reshape":
             self.reshape(operation)
             return
@@ -318,6 +320,10 @@ class _Namer:
                     resized = shapes[source][i] != shapes[result][i]
                     if b >= 0 and resized and (a == b or {a, b} <= factors.unsharded):
                         self.classes.hint(self.nodes[result][i], self.nodes[source][i])
+
+
+def _line(operation: Operation) -> str:
+    return f"`{operation.name}` at {operation.source}" if operation.source else ""
 
 
 def _groups(
