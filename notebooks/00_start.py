@@ -233,7 +233,7 @@ choice.compare("batch:data hidden:model")
 # %% [markdown]
 # It has `hidden` on both axes, and the batch on none: each device has an eighth of the weights and of their gradients,
 # which nobody has to add up; what is added up are the logits, of all images, which are small.
-# (`objective="memory"` asks for the least peak of memory. What is fastest in seconds depends on the machine: pick one
+# (`objective="memory"` asks for the least peak memory. What is fastest in seconds depends on the machine: pick one
 # in the Explorer above, and it tells the time of a step, and of each drop before you let go; Auto then finds the
 # fastest layout that fits in its memory.)
 #

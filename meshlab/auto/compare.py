@@ -4,8 +4,8 @@
 
                           yours                      auto
     layout                batch:data hidden:model    batch:data classes:model ...
-    work on one device    25.0 %                     25.0 %
-    bytes sent per step   1,628,116                  ...
+    work per device       25.0 %                     25.0 %
+    bytes sent per device 1,628,116                  ...
       over data           1,626,116                  ...
 
 Both columns are read off plans. Work is the part of all contractions that one device computes: a layout that sends
@@ -121,14 +121,14 @@ class Comparison:
         traffic, objectives = OBJECTIVES[TRAFFIC.name], offered(self.rows[0].plan.mesh)
         return [
             line("layout", lambda row: row.layout or "nothing sharded"),
-            line("work on one device", lambda row: f"{row.work:.1%}"),
+            line("work per device", lambda row: f"{row.work:.1%}"),
             cost(traffic),
             *(
                 line(f"  over {axis}", lambda row, axis=axis: f"{row.by_axis.get(axis, 0):,.0f}")
                 for axis in self._axes()
             ),
             line("collectives per step", lambda row: f"{row.collectives:,}"),
-            line("bytes of arguments", lambda row: f"{row.argument_bytes:,}"),
+            line("argument bytes per device", lambda row: f"{row.argument_bytes:,}"),
             *(cost(objective) for objective in objectives if objective is not traffic),
         ]
 
@@ -149,7 +149,7 @@ class Comparison:
             rows=1,
             cols=2,
             column_widths=[len(axes) + 1, 3],
-            subplot_titles=("Bytes that each device sends per step", "Bytes that each device holds"),
+            subplot_titles=("Bytes sent per device and step", "Bytes held per device"),
         )
         for row, colour in zip(self.rows, _COLOURS, strict=True):
             style = {
@@ -158,7 +158,7 @@ class Comparison:
                 "marker_color": colour,
             }
             figure.add_bar(x=axes, y=[row.by_axis.get(axis, 0) for axis in axes], row=1, col=1, **style)
-            memory = {"arguments": row.argument_bytes, "live at most": row.live_bytes}
+            memory = {"arguments": row.argument_bytes, "peak live": row.live_bytes}
             figure.add_bar(x=list(memory), y=list(memory.values()), row=1, col=2, showlegend=False, **style)
         figure.update_layout(
             barmode="group",

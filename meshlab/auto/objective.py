@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from ..cost.machines.meshes import machines_for
 from ..cost.machines.units import bytes_text, seconds_text
 from ..cost.step_time.time import time_of
 from ..cost.workload.options import Options
@@ -111,9 +112,9 @@ def _count(cost: float) -> str:
 TIME = Objective(
     name="time",
     label="fastest that fits",
-    condition="least time of a step; its peak, with arguments donated, takes at most 90% of a device's memory",
+    condition="least step time; its peak memory, with arguments donated, is at most 90% of a device's",
     quantity="seconds",
-    title="time of a step",
+    title="estimated step time",
     verb="takes",
     text=seconds_text,
     of_plan=lambda plan, options: float(time_of(at_plan_sizes(plan, options)).estimate),
@@ -124,7 +125,7 @@ TIME = Objective(
 MEMORY = Objective(
     name="memory",
     label="least peak memory",
-    condition="least peak of memory, with arguments donated, whatever the work",
+    condition="least peak memory, with arguments donated, whatever the work",
     quantity="peak_bytes",
     title="peak memory, donated",
     verb="holds at most",
@@ -138,7 +139,7 @@ TRAFFIC = Objective(
     label="least traffic",
     condition=f"fewest bytes sent per step, within {SLACK:.0%} of the least work",
     quantity="wire_bytes",
-    title="bytes sent per step",
+    title="bytes sent per device",
     verb="sends",
     text=_count,
     of_plan=lambda plan, _: plan.wire_bytes,
@@ -151,7 +152,7 @@ LIVE = Objective(
     label="fewest live bytes",
     condition="fewest live bytes (Mesh TensorFlow's count), whatever the work",
     quantity="live_bytes",
-    title="live bytes at most",
+    title="peak live bytes",
     verb="holds",
     text=_count,
     of_plan=lambda plan, _: planned_live_bytes(plan),
@@ -182,10 +183,10 @@ def objective_of(name: str | None, mesh: Mesh) -> Objective:
         )
     objective = OBJECTIVES[name]
     if objective.on_machine and mesh.on is None:
-        axes = ", ".join(f"{axis}={size}" for axis, size in mesh.axes.items())
-        others = [other.name for other in offered(mesh)]
+        axes = "".join(f", {axis}={size}" for axis, size in mesh.axes.items())
+        on, others = next(iter(machines_for(mesh)), "attached"), [other.name for other in offered(mesh)]
         raise MeshlabError(
-            f'ml.auto.layout() was asked for the objective "{name}", and its mesh lies on no machine; write'
-            f' ml.mesh("v5e:4x4", {axes}), or ask for {listed(others)}.'
+            f'ml.auto.layout() was asked for the objective "{name}", and its mesh is on no machine; write'
+            f' ml.mesh("{on}"{axes}), or ask for {listed(others)}.'
         )
     return objective

@@ -35,9 +35,9 @@ def test_rows_are_read_off_the_plans(comparison):
 def test_table(comparison):
     lines = str(comparison).splitlines()
     assert lines[0].split() == ["yours", "auto"]
-    assert lines[1] == "layout                batch:data hidden:model  hidden:data+model"
-    assert lines[2] == "work on one device    25.0%                    25.0%"
-    assert lines[3] == "bytes sent per step   1,628,116                6,000"
+    assert lines[1] == "layout                     batch:data hidden:model  hidden:data+model"
+    assert lines[2] == "work per device            25.0%                    25.0%"
+    assert lines[3] == "bytes sent per device      1,628,116                6,000"
     assert repr(comparison) == str(comparison)
     page = comparison._repr_html_()
     assert ">auto</th>" in page
@@ -56,7 +56,7 @@ def test_figure(comparison):
     figure = comparison.figure()
     sent, memory, *auto = figure.data
     assert (list(sent.x), list(sent.y)) == (["data", "model", "data+model"], [1_626_116, 2_000, 0])
-    assert list(memory.x) == ["arguments", "live at most"]
+    assert list(memory.x) == ["arguments", "peak live"]
     assert list(memory.y) == [comparison.rows[0].argument_bytes, comparison.rows[0].live_bytes]
     assert sum(auto[0].y) == 6_000
     assert figure.layout.barmode == "group"

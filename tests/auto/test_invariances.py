@@ -166,7 +166,7 @@ def test_a_budget_below_every_peak_is_told_as_that_by_search_and_by_brute_force(
     least = min(price.peak_bytes for price in priced_layouts(program, mesh))
     assert mesh.on is not None
     capacity = mesh.on.hardware.memory_bytes
-    with pytest.raises(ml.auto.NothingFits, match="met no layout that fits"):
+    with pytest.raises(ml.auto.NothingFits, match="found no layout that fits"):
         ml.auto.layout(program, mesh, memory=(least - 1) / capacity)
     choice = ml.auto.layout(program, mesh, memory=least / capacity)
     assert choice.plan.memory.donated.peak_bytes == least
@@ -180,6 +180,6 @@ def test_a_mixture_of_experts_does_not_fit_where_its_parameters_alone_do_not():
     assert mesh.on is not None
     shared = 46_702_792_704 * 12 / mesh.size
     assert shared > mesh.on.hardware.memory_bytes
-    with pytest.raises(ml.auto.NothingFits, match="met no layout that fits 96.0 GB") as error:
+    with pytest.raises(ml.auto.NothingFits, match="found no layout that fits 96.0 GB") as error:
         ml.auto.layout(program, mesh, memory=1.0)
     assert error.value.peak_bytes > shared

@@ -57,5 +57,5 @@ def test_what_is_no_mesh() -> None:
         ml.auto.mesh(program)
     with pytest.raises(ml.HardwareError, match=r"ml.auto.mesh\(\) was given options=3; they are a dict"):
         ml.auto.mesh(program, on="v5e:2x1", options=3)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ml.auto.NothingFits, match="met no layout that fits 95.0 kB"):
+    with pytest.raises(ml.auto.NothingFits, match="found no layout that fits 95.0 kB"):
         ml.auto.mesh(program, 2, on="v5p", memory=95e3 / ml.hardware("v5p").memory_bytes)

@@ -99,11 +99,11 @@ def test_what_binds() -> None:
     assert limit is not None
     assert choice.binding.peak_bytes == choice.plan.memory.donated.peak_bytes
     assert choice.binding.limited_by == choice.plan.time.limited_by
-    assert "waits for communication" in text
+    assert "exposed communication" in text
     assert f"memory: {bytes_text(choice.binding.peak_bytes)} of {bytes_text(limit)} with arguments donated" in text
-    assert f"more it would take {seconds_text(choice.proof.value - chosen().proof.value)} less" in text
+    assert f"more memory, {seconds_text(choice.proof.value - chosen().proof.value)} less" in text
     assert chosen().binding.faster is None
-    assert "more it would" not in str(chosen().binding)
+    assert "more memory" not in str(chosen().binding)
 
 
 def test_the_rank_counts_what_is_certain() -> None:

@@ -72,7 +72,7 @@ def test_auto_is_a_button_beside_the_presets_and_tells_how_far_it_is(
     estimate = explorer.program.plan(explorer.mesh, "batch:a+b").time.estimate
     bar = panel.get_by_role("progressbar")
     expect(bar).to_have_attribute("aria-valuenow", "50.0")
-    said = f"{seconds_text(estimate)}; none takes more than 50% less; 12 plans, 250 ms"
+    said = f"{seconds_text(estimate)}; gap 50%; 12 plans, 250 ms"
     expect(bar).to_have_attribute("aria-valuetext", said)
     expect(panel.locator(".mlb-sought")).to_contain_text(f"at least {seconds_text(0.5 * estimate)}")
     # Progress replaces no button: a press that has begun ends on the same one.

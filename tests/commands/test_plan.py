@@ -183,7 +183,7 @@ def test_where_nothing_fits_is_1(capsys):
     status, out, err = called(capsys, *words)
     assert status == 1
     assert out == ""
-    assert err.startswith("ml.auto.layout() met no layout that fits 160 MB of a device's memory. The least peak")
+    assert err.startswith("ml.auto.layout() found no layout that fits 160 MB of a device's memory. The least peak")
 
 
 WRONG = {

@@ -138,8 +138,8 @@ def _nothing_fits(asked: Asked, least: Price, bound: float) -> NothingFits:
     where = f"`{step.step}`" + (f" ({step.source})" if step.source else "")
     none_less = f"; none has less than {bytes_text(bound)}" if bound else ""
     text = (
-        f"ml.auto.layout() met no layout that fits {bytes_text(most)} of a device's memory. The least peak that it met"
-        f" is {bytes_text(least.peak_bytes)}, {bytes_text(least.peak_bytes - most)} too much, at {where}, under"
+        f"ml.auto.layout() found no layout that fits {bytes_text(most)} of a device's memory. The least peak found is"
+        f" {bytes_text(least.peak_bytes)}, {bytes_text(least.peak_bytes - most)} too much, at {where}, under"
         f" {str(least.layout) or 'no rules'!r}{none_less}. Take more devices, or others; make the batch"
         " smaller, or rematerialise more; or allow more, as in memory=1.0."
     )

@@ -2,7 +2,7 @@
 
 print(choice.binding)
 
-step: limited by compute; 4.1% of it waits for communication
+step: limited by compute; 4.1% of it is exposed communication
 memory: 14.3 GB of 86.4 GB with arguments donated, at `dot_general` (llama.py:80)
 """
 
@@ -46,12 +46,12 @@ class Binding:
         where = f"`{self.step}`" + (f" ({self.source})" if self.source else "")
         of = "" if self.most_bytes is None else f" of {bytes_text(self.most_bytes)}"
         lines = [
-            f"step: limited by {self.limited_by}; {share_text(self.exposed)} of it waits for communication",
+            f"step: limited by {self.limited_by}; {share_text(self.exposed)} of it is exposed communication",
             f"memory: {bytes_text(self.peak_bytes)}{of} with arguments donated, at {where}",
         ]
         if self.faster is not None:
             lines.append(
-                f"with {bytes_text(self.needs)} more it would take {seconds_text(self.saves)} less, under {self.faster}"
+                f"with {bytes_text(self.needs)} more memory, {seconds_text(self.saves)} less, under {self.faster}"
             )
         return "\n".join(lines)
 

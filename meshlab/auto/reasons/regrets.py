@@ -51,7 +51,7 @@ class Regret:
         return self.seconds / self.best - 1
 
     def __str__(self):
-        more = "nothing that was met fits" if self.layout is None else f"+{share_text(max(0.0, self.share))}"
+        more = "no layout evaluated fits" if self.layout is None else f"+{share_text(max(0.0, self.share))}"
         least = self.bound / self.best - 1
         return f"{self.change}: {more}" + (f" (at least +{share_text(max(0.0, least))})" if least < self.share else "")
 

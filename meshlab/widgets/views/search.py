@@ -67,9 +67,9 @@ def so_far_view(search: Search) -> dict:
         return {"said": "", "bracket": None, "load": None}
     plans = f"{found.plans:,} plan{'' if found.plans == 1 else 's'}, {seconds_text(found.seconds)}"
     if found.plan is None:
-        return {"said": f"nothing that fits was met yet; {plans}", "bracket": None, "load": None}
+        return {"said": f"no layout that fits yet; {plans}", "bracket": None, "load": None}
     cost = OBJECTIVES[search.objective].text(found.value)
-    more = f"none takes more than {share_text(found.gap)} less" if found.bound else "nothing is proved yet"
+    more = f"gap {share_text(found.gap)}" if found.bound else "no lower bound yet"
     said = {"said": f"{cost}; {more}; {plans}", "bracket": bracket_view(search.objective, found)}
     return said | taken_view(found.plan.layout)
 

@@ -118,13 +118,13 @@ def test_the_condition_of_each_search_is_said(explorer: Explorer) -> None:
     said = {one["name"]: one["condition"] for one in explorer.view()["comparison"]["objectives"]}
     assert list(said) == ["traffic", "memory", "live"]  # what is asked for first is what `explorer.auto()` finds
     assert said == {
-        "memory": "least peak of memory, with arguments donated, whatever the work",
+        "memory": "least peak memory, with arguments donated, whatever the work",
         "traffic": "fewest bytes sent per step, within 1% of the least work",
         "live": "fewest live bytes (Mesh TensorFlow's count), whatever the work",
     }
     explorer.on("v5e")
     first = explorer.view()["comparison"]["objectives"][0]
-    condition = "least time of a step; its peak, with arguments donated, takes at most 90% of a device's memory"
+    condition = "least step time; its peak memory, with arguments donated, is at most 90% of a device's"
     assert first == {"name": "time", "label": "fastest that fits", "condition": condition}
 
 
@@ -276,10 +276,10 @@ def test_a_search_tells_the_best_so_far(explorer: Explorer, monkeypatch: pytest.
     def best(search: Search, progress: Any) -> Found:
         plan = search.program.plan(search.mesh, "batch:data")
         progress(ml.auto.Found(None, math.inf, 0.0, 1, 0.1))
-        assert shown(explorer)["said"] == "nothing that fits was met yet; 1 plan, 100 ms"
+        assert shown(explorer)["said"] == "no layout that fits yet; 1 plan, 100 ms"
         assert shown(explorer)["bracket"] is None
         progress(ml.auto.Found(plan, 2e-6, 0.0, 3, 0.1))
-        assert shown(explorer)["said"] == "2 µs; nothing is proved yet; 3 plans, 100 ms"
+        assert shown(explorer)["said"] == "2 µs; no lower bound yet; 3 plans, 100 ms"
         progress(ml.auto.Found(plan, 2e-6, 1.9e-6, 5, 0.1))
         assert explorer.cancel_auto()
         progress(ml.auto.Found(plan, 1e-6, 1e-6, 9, 0.1))  # nobody waits for it any more
@@ -290,7 +290,7 @@ def test_a_search_tells_the_best_so_far(explorer: Explorer, monkeypatch: pytest.
         explorer.auto()
     search = shown(explorer)
     assert (search["objective"], search["phase"]) == ("time", "cancelled")
-    assert search["said"] == "2 µs; none takes more than 5% less; 5 plans, 100 ms"
+    assert search["said"] == "2 µs; gap 5%; 5 plans, 100 ms"
     intent = read_intent(search["load"]["op"], search["load"]["args"])
     assert not isinstance(intent, Refused)
     assert explorer.apply(intent)

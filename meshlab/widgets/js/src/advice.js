@@ -64,7 +64,7 @@ export function drawAdvice(board) {
             "data-op": "advice",
             onclick: () => board.send(advice.op, advice.args),
           },
-          "Do it",
+          "Apply",
         ),
       )
     : h("p", { class: "mlb-advice" }, view.advised ? prose(nothingText(view)) : "");
@@ -112,9 +112,9 @@ const TITLES = /** @type {Record<string, string>} */ ({
   zero2: "ZeRO-2: data parallel with sharded optimizer state and gradients",
   tensor_parallel: "Tensor parallel: heads, hidden and vocabulary dims are sharded",
   sequence_parallel: "Tensor parallel, with the residual stream sharded along the sequence between blocks",
-  expert_parallel: "Expert parallel: experts are sharded, tokens travel to them",
+  expert_parallel: "Expert parallel: experts are sharded, tokens are sent to them",
   accumulate: "Gradient accumulation: the batch in micro-batches, one after the other on each device",
-  hsdp: "Hybrid sharding: sharded as FSDP within a group of devices, whole copies of that from group to group",
+  hsdp: "Hybrid sharded data parallel: FSDP within each group of devices, replicated across groups",
   context_parallel: "Context parallel: the sequence is sharded, keys and values are gathered",
   ulysses: "Ulysses: the sequence is sharded, and in attention's core the heads instead, by all-to-alls",
 });

@@ -185,7 +185,7 @@ function drawButtons(board, search) {
 function takeBest(board) {
   const { load } = board.view.search ?? {};
   if (load) board.send(load.op, load.args);
-  else board.say("Nothing that fits was met yet.", "refused");
+  else board.say("No layout that fits yet.", "refused");
 }
 
 /**
@@ -218,7 +218,7 @@ function drawBracket(board) {
     h(
       "p",
       { class: "mlb-bracket-said" },
-      h("span", {}, bracket.bound ? `at least ${texts.bound}` : "nothing proved yet"),
+      h("span", {}, bracket.bound ? `at least ${texts.bound}` : "no lower bound yet"),
       h("span", {}, `${gap} · ${work}`),
       h("span", {}, `${searching ? "best so far" : "best"} `, h("b", {}, texts.value)),
     ),
@@ -250,7 +250,7 @@ function drawTies(board, ties, count) {
     ),
   );
   const note =
-    "Of layouts that cost almost the same the one with the least peak of memory was taken; of these, with the fewest rules.";
+    "Of layouts that cost almost the same the one with the least peak memory was taken; of these, the one with the fewest rules.";
   return disclosure(board, "ties", `${exact(count)} as good, within 0.5%`, [
     h("p", { class: "mlb-foot" }, note),
     h("ul", { class: "mlb-ties" }, rows),

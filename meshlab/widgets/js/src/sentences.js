@@ -48,7 +48,7 @@ export function doneText(op, args) {
     rename_dim: `${args.dim} is called ${args.name} now.`,
     select: args.place ? `Shown: ${args.place}.` : "",
     undo: "Undone.",
-    redo: "Done again.",
+    redo: "Redone.",
   });
   return texts[op] ?? "Nothing changes: it is so already.";
 }
