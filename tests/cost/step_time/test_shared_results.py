@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -25,19 +27,22 @@ def priced(meshes: list[Any]) -> tuple[ml.Program, list[tuple[float, int]]]:
     return program, [(float(plan.time.estimate), plan.memory.peak_bytes) for plan in plans]
 
 
-def test_plans_on_one_mesh_share_their_results():
-    shared, together = priced([mesh()] * len(LAYOUTS))
-    apart, alone = priced([mesh() for _ in LAYOUTS])
+def test_plans_on_one_mesh_cost_what_they_do_apart():
+    _, together = priced([mesh()] * len(LAYOUTS))
+    _, alone = priced([mesh() for _ in LAYOUTS])
     assert together == alone
-    assert len(scenario._known_at(shared)) == 1
-    assert len(scenario._known_at(apart)) == len(LAYOUTS)
 
 
-def test_the_latest_scenarios_are_kept(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(scenario, "_SCENARIOS", 2)
-    meshes = [mesh() for _ in LAYOUTS]
-    program, _ = priced(meshes)
-    assert [placement for placement, _ in scenario._known_at(program).values()] == [each.on for each in meshes[-2:]]
+def test_a_program_keeps_no_machine_for_ever():
+    program = ml.trace(step, PARAMS, ml.f32[Batch, Embed])
+    first = mesh()
+    program.plan(first, LAYOUTS[1]).time  # noqa: B018
+    gone = weakref.ref(first.on)
+    del first
+    for _ in range(20):
+        program.plan(mesh(), LAYOUTS[1]).time  # noqa: B018
+    gc.collect()
+    assert gone() is None
 
 
 def test_results_and_shapes_beyond_the_bound_are_worked_out_again(monkeypatch: pytest.MonkeyPatch):

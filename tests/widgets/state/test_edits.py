@@ -11,7 +11,7 @@ import meshlab as ml
 from meshlab.engine.api.stages import Program
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state import searches
-from meshlab.widgets.state.document import Document, ExplorerError
+from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.intents import Accepted, Refused, ResizeDim, read_intent
 from tests.widgets import small
 
@@ -238,6 +238,7 @@ class TestPins:
 
 class TestSizes:
     def test_a_dim_is_resized_in_one_step_and_back(self, explorer: Explorer) -> None:
+        traced = explorer.program
         explorer.place("batch", "data")
         changes: list[str] = []
         explorer.subscribe(changes.append)
@@ -253,7 +254,7 @@ class TestSizes:
         assert explorer.resize_dim("batch", 8)
         assert explorer.to_json() == explorer.history.past[-2].to_json()
         assert explorer.tracing is not None
-        assert explorer.program is explorer._programs.traced
+        assert explorer.program is traced
 
     def test_a_size_that_is_closed_over_is_refused_with_its_line(self, explorer: Explorer) -> None:
         before = explorer.to_json()
@@ -290,22 +291,24 @@ class TestSizes:
 class Held:
     """Tracing that ends when it is let."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, explorer: Explorer):
-        self.reached, self.open, self.traced = threading.Event(), threading.Event(), explorer._programs.at
-        monkeypatch.setattr(explorer._programs, "at", self.at)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        self.reached, self.open, self.resize = threading.Event(), threading.Event(), Program.resize
+        held = self
 
-    def at(self, document: Document) -> Program:
-        if threading.current_thread().name == "meshlab-trace" and not self.open.is_set():
-            self.reached.set()
-            assert self.open.wait(60)
-        return self.traced(document)
+        def resized(program: Program, **sizes: int) -> Program:
+            if threading.current_thread().name == "meshlab-trace" and not held.open.is_set():
+                held.reached.set()
+                assert held.open.wait(60)
+            return held.resize(program, **sizes)
+
+        monkeypatch.setattr(Program, "resize", resized)
 
 
 class TestTracing:
     def test_the_board_goes_on_while_the_program_is_traced(
         self, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        held, ended = Held(monkeypatch, explorer), threading.Event()
+        held, ended = Held(monkeypatch), threading.Event()
         answer = explorer.apply(ResizeDim("batch", 16))
         assert isinstance(answer, Accepted)
         assert answer.note == "The program is traced again."
@@ -323,7 +326,7 @@ class TestTracing:
 
     def test_undo_cancels_it(self, explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
         explorer.place("batch", "data")
-        held, before = Held(monkeypatch, explorer), explorer.to_json()
+        held, before = Held(monkeypatch), explorer.to_json()
         explorer.apply(ResizeDim("batch", 16))
         assert held.reached.wait(60)
         assert explorer.undo()

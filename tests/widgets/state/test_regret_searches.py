@@ -125,14 +125,19 @@ def test_a_failure_is_said(searches: RegretSearches) -> None:
     assert (last(searches).phase, last(searches).error) == ("failed", "seven")
 
 
-def test_a_new_search_forgets_it_and_what_it_finds_all_the_same(searched: Explorer) -> None:
+def test_a_new_search_forgets_it_and_what_it_finds_all_the_same(
+    searched: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     choice: Any = Held()
-    assert searched._regrets.start(choice) is None
-    assert choice.begun.wait(60)
-    search = last(searched._regrets)
-    searched.auto("time")
-    assert search.stop.is_set()
-    assert searched._regrets.last is None
+    with monkeypatch.context() as held:
+        held.setattr(type(searched), "fastest", property(lambda explorer: choice))
+        assert searched.apply(SearchRegrets())
+        assert choice.begun.wait(60)
+        search = searched.regret_search
+        assert search is not None
+        searched.auto("time")
+        assert search.stop.is_set()
+        assert searched.regret_search is None
     choice.open.set()
     ended()
     assert searched.regret_search is None
@@ -145,7 +150,8 @@ def test_cancel_auto_cancels_whichever_goes_on(searched: Explorer, monkeypatch: 
     assert searched.apply(SearchRegrets())
     assert choice.begun.wait(60)
     assert searched.cancel_auto()
-    assert last(searched._regrets).phase == "cancelled"
+    assert searched.regret_search is not None
+    assert searched.regret_search.phase == "cancelled"
     choice.open.set()
     ended()
 
