@@ -96,8 +96,12 @@ class Trials:
         )
 
     def _now(self) -> Any:
-        """Returns the plan; where nobody holds it any more, it is planned again."""
-        return self._plan() or self._planned(self._layout)
+        """Returns the plan; where nobody holds it any more, it is planned again, once for all that outcomes hold."""
+        plan = self._plan()
+        if plan is None:
+            plan = self._planned(self._layout)
+            self._plan = weakref.ref(plan)
+        return plan
 
     def _outcome(self, remedy: Remedy) -> Outcome | None:
         if remedy.changes not in self._outcomes:
