@@ -72,7 +72,8 @@ class Classes:
 
     def enter(self, node: int, row: int):
         """Puts a class into a row."""
-        for leaf in self.leaves(node):
+        root = self.find(node)
+        for leaf in self.leaves(root) if root in self.parts else (root,):
             self.rows[leaf].add(row)
 
     def name(self, node: int, seed: Seed):
@@ -164,7 +165,9 @@ class Classes:
         if gone in self.hints:
             self.hints.setdefault(root, []).extend(self.hints.pop(gone))
         # The larger set takes up the smaller one.
-        small, large = sorted((self.rows[root], self.rows[gone]), key=len)
+        large, small = self.rows[root], self.rows[gone]
+        if len(large) < len(small):
+            large, small = small, large
         large |= small
         self.rows[root], self.rows[gone] = large, set()
         self.parents[gone] = root

@@ -20,6 +20,7 @@ import dataclasses
 import functools
 import itertools
 import operator
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..code.loops import carried
@@ -333,16 +334,16 @@ def _groups(
 
     Factors of results come first, for the result's name counts where names are cut.
     """
-    groups: dict[tuple[int, int], tuple[list, list]] = {}
+    groups: defaultdict[tuple[int, int], tuple[list, list]] = defaultdict(lambda: ([], []))
     for value, axes in zip(operation.outputs, factors.results, strict=True):
         for factor, size, node in zip(axes, code.shapes[value], nodes[value], strict=True):
             if factor >= 0:
-                groups.setdefault((factor, size), ([], []))[1].append(node)
+                groups[factor, size][1].append(node)
     for position, (value, axes) in enumerate(zip(operation.inputs, factors.operands, strict=True)):
         if isinstance(value, int):
             for axis, (factor, size, node) in enumerate(zip(axes, code.shapes[value], nodes[value], strict=True)):
                 if factor >= 0:
-                    groups.setdefault((factor, size), ([], []))[0].append(((position, axis), node))
+                    groups[factor, size][0].append(((position, axis), node))
     for (factor, size), (operands, results) in groups.items():
         yield factor, size, operands, results
 
