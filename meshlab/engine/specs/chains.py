@@ -8,6 +8,9 @@ change places; a permute moves all of them at once to any other mesh axes that c
 move may end at a spec that only a later permute makes right. An axis of the value is cut by mesh axes that start or
 target name, into numbers of parts that divide what either cuts it into: so parts are even on the way as well.
 
+Whichever of two mesh axes is summed over first, as much is sent in all, and the second sends less: so the later axes of
+a mesh go first, which are placed inside nodes and slices, and between those only their share is sent.
+
 Each device sends at least what it lacks, which steers the search: most reshards are found in the first few specs.
 """
 
@@ -42,7 +45,9 @@ def reshard(start: Spec, target: Spec, sizes: Mapping[str, int]) -> Reshard:
 
 @functools.lru_cache(maxsize=65536)
 def _cheapest(start: Spec, target: Spec, mesh: MeshShape) -> tuple[ReshardStep, ...]:
-    """Returns the chain that sends the fewest bytes, and of those that send as many the shortest.
+    """Returns the chain that sends the fewest bytes.
+
+    Of those that send as many it is the shortest, and of these the one that sums least over the first mesh axes.
 
     Args:
         start: the spec that a value has.
@@ -50,10 +55,10 @@ def _cheapest(start: Spec, target: Spec, mesh: MeshShape) -> tuple[ReshardStep, 
         mesh: the mesh axes' names and sizes.
     """
     search, count = _Search(start, target, dict(mesh)), itertools.count()
-    waiting: list[tuple] = [(search.least(start), 0, next(count), 0.0, start, ())]
+    waiting: list[tuple] = [(search.least(start), 0, (0.0,) * len(mesh), next(count), 0.0, start, ())]
     settled: set[Spec] = set()
     while waiting:
-        _, length, _, sent, spec, steps = heapq.heappop(waiting)
+        _, length, summed, _, sent, spec, steps = heapq.heappop(waiting)
         if spec == target:
             return tuple(_crossing(start, steps, mesh))
         if spec in settled:
@@ -62,9 +67,11 @@ def _cheapest(start: Spec, target: Spec, mesh: MeshShape) -> tuple[ReshardStep, 
         for step in search.moves(spec):
             if step.result not in settled:
                 # Sums that are equal but for rounding are equal, so that the shorter chain wins.
-                total = sent + cost(spec, step, search.sizes)
-                bound = round(total + search.least(step.result), 12)
-                heapq.heappush(waiting, (bound, length + 1, next(count), total, step.result, (*steps, step)))
+                sends = cost(spec, step, search.sizes)
+                bound = round(sent + sends + search.least(step.result), 12)
+                over = search.summed(summed, step, sends)
+                rest = sent + sends, step.result, (*steps, step)
+                heapq.heappush(waiting, (bound, length + 1, over, next(count), *rest))
     raise AssertionError(f"no reshard leads from {start} to {target}")
 
 
@@ -79,7 +86,7 @@ class _Search:
     """The moves between one start and one target, and what is at least sent from a spec on."""
 
     def __init__(self, start: Spec, target: Spec, sizes: dict[str, int]):
-        self.target, self.sizes = target, sizes
+        self.target, self.sizes, self.order = target, sizes, tuple(sizes)
         self.named = tuple(dict.fromkeys((*start.axes, *start.partial, *target.axes)))
         # Where all axes are as long, a permute can wait until those that the target does not name are to be gathered.
         # Else it may have to go before an all-to-all; of many axes those are too many permutes to try.
@@ -140,6 +147,13 @@ class _Search:
             if over:
                 left = tuple(a for a in spec.partial if a not in over)
                 yield ReshardStep("all-reduce", over, -1, -1, with_splits(spec, {}, left))
+
+    def summed(self, before: tuple[float, ...], step: ReshardStep, sends: float) -> tuple[float, ...]:
+        """Adds what a step sends to the sums over the first of its mesh axes, in the order of the mesh."""
+        if step.kind not in ("reduce-scatter", "all-reduce"):
+            return before
+        first = min(map(self.order.index, step.axes))
+        return (*before[:first], round(before[first] + sends, 12), *before[first + 1 :])
 
     def slices(self, spec: Spec) -> Iterator[ReshardStep]:
         used = {*spec.axes, *spec.partial}

@@ -7,6 +7,8 @@ import pathlib
 import subprocess
 import sys
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
@@ -49,6 +51,41 @@ def test_of_two_gathers_that_along_the_first_axis_is_the_last():
     # Parts of the first axis lie one behind the other as they come; those of another are transposed, when still small.
     found = reshard(spec("x y z"), spec(". . ."), EIGHT)
     assert [(step.kind, step.axis) for step in found.steps] == [("all-gather", i) for i in (2, 1, 0)]
+
+
+@pytest.mark.parametrize("names", [("groups", "model"), ("nodes", "inside")], ids=str)
+@pytest.mark.parametrize(("target", "axis"), [((1, 0), 0), ((0, 1), 1)])
+def test_of_two_axes_that_are_summed_over_the_last_of_the_mesh_is_the_first(names, target, axis):
+    # Both orders send 7/8 of the value in all: over the first mesh axis 1/2 of it, or 1/8.
+    sizes = dict(zip(names, (2, 4), strict=True))
+    start = Spec(((), ()), tuple(sorted(names)))
+    found = reshard(start, Spec(tuple((names[i],) for i in target)), sizes)
+    assert [(step.kind, step.axes, step.axis) for step in found.steps] == [
+        ("reduce-scatter", names[1:], axis),
+        ("reduce-scatter", names[:1], 1 - axis),
+    ]
+    assert price(found, sizes) == pytest.approx(7 / 8)
+
+
+def test_an_optimizer_over_both_axes_of_hsdp_sends_its_share_alone_between_nodes():
+    def step(params, state, x):
+        grads = jax.grad(lambda p: jnp.mean((jnp.tanh(x @ p["up"]) @ p["down"] - x) ** 2))(params)
+        state = jax.tree.map(lambda m, g: 0.9 * m + g, state, grads)
+        return jax.tree.map(lambda p, m: p - 0.1 * m, params, state), state
+
+    shapes = {"up": jnp.zeros((64, 256)), "down": jnp.zeros((256, 64))}
+    named = ml.named(shapes, {"up": "embed ffn", "down": "ffn embed"})
+    program = ml.trace(step, named, named, ml.named(jnp.zeros((32, 64)), "batch embed"))
+    mesh = ml.mesh("h100:2x4", groups=2, model=4)
+    rules = {"batch": "groups+model", "params/*": {"ffn": "model"}, "out/0/*": {"ffn": "model"}}
+    both = {"ffn": "model", "embed": "groups"}
+    plan = program.plan(mesh, {**rules, "state/*": both, "out/1/*": both})
+    weight = 64 * 256 * 4
+    # Of both gradients: reduce-scattered in the node first, so that between nodes a quarter of each is; then the
+    # update, gathered there.
+    sums = [(c.axes, c.wire_bytes) for c in plan.collectives if c.kind == "reduce-scatter"]
+    assert sorted(sums) == sorted([(("model",), 3 / 4 * weight), (("groups",), 1 / 8 * weight)] * 2)
+    assert plan.check().ok
 
 
 def test_a_checkpoint_restored_on_another_mesh_moves_what_xla_moves():
