@@ -33,6 +33,7 @@ class Backend:
             first.
         asynchronous: whether what waits for a collective, and no other waits for, runs behind the last collective.
         copies_after_order: whether a loop's carry is copied only where a step that runs later reads it.
+        carried_order: whether a loop carries arrays in the order in which what it writes into them is made.
         fragmentation: whether the gaps between buffers count.
         tuple_tables: whether the tables of addresses of operations with several results count.
 
@@ -53,6 +54,7 @@ class Backend:
     memory_scheduler: bool = False
     asynchronous: bool = False
     copies_after_order: bool = False
+    carried_order: bool = False
     fragmentation: bool = True
     tuple_tables: bool = False
 
@@ -75,6 +77,7 @@ BACKENDS = {
         bfloat16_propagation=True,
         memory_scheduler=True,
         copies_after_order=True,
+        carried_order=True,
         fragmentation=False,
     ),
 }

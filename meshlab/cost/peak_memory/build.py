@@ -28,6 +28,7 @@ from ...engine.specs.spec import Spec
 from ..machines.xla_substitutes import most_summed
 from .assign_layouts import hoist_copies
 from .backends import Backend
+from .carried_order import is_reordered
 from .combine_all_reduces import combine
 from .graph import Buffer, Graph, Node
 from .round_to_bf16 import store_rounded
@@ -216,10 +217,19 @@ def _add_loop(scope: Scope, step: Nested):
             for source, r in zip(sources, operands[count:], strict=True)
             if r is not None
         ]
+    if scope.context.backend.carried_order:
+        moved = [position for position in range(count) if is_reordered(scope.context, inner[0], position)]
+        for position in moved:
+            starts[position] = scope.node("copy", (starts[position],), results[position])
+    else:
+        moved = []
     main = scope.several((*starts, *stacks, *rest, *around), results, "loop")
     node = scope.graph.nodes[main]
     node.inner, node.carries = inner, count
     node.buffers = tuple(map(Buffer, results))
+    for position in moved:
+        key = results[position]
+        scope.env[key] = scope.node("copy", (scope.env[key],), key)
 
 
 def _add_iterations(scope: Scope, step: Iterated):

@@ -89,6 +89,34 @@ def test_a_cache_is_there_once_where_it_is_donated_and_twice_where_it_is_not(fn,
     assert memory.peak_bytes == pytest.approx(2 * CACHE // 2, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("names", "caches"),
+    [("batch time d", (3, 2)), ("batch d time", (3, 2)), ("time batch d", (2, 1))],
+)
+def test_a_cache_that_is_stored_in_another_order_than_it_is_written_in_is_copied_on_tpus(names, caches):
+    """As XLA's compiler for v5e had it, of caches of 512 MiB (`benchmarks/looped.py`)."""
+    sizes = {"batch": 16, "time": 512, "d": 256}
+    axis = names.split().index("time")
+
+    def step(cache, w, tokens):
+        def one(carry, x):
+            cache, position = carry
+            at = [position if each == axis else 0 for each in range(3)]
+            cache = jax.lax.dynamic_update_slice(cache, jnp.expand_dims(x @ w, axis), at)
+            return (cache, position + 1), x.sum()
+
+        (cache, _), out = jax.lax.scan(one, (cache, 0), tokens)
+        return cache, out
+
+    arguments = f32(names, *map(sizes.get, names.split())), f32("_ d", 256, 256), f32("steps batch _", 3, 16, 256)
+    plan = ml.trace(step, *arguments).plan(ml.mesh(x=1))
+    cache = 16 * 512 * 256 * 4
+    for platform, expected in (("tpu", caches), ("gpu", (2, 1))):
+        memory = memory_of(plan, platform)
+        assert memory.peak_bytes == pytest.approx(expected[0] * cache, rel=0.1)
+        assert memory.donated.peak_bytes == pytest.approx(expected[1] * cache, rel=0.1)
+
+
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("fn", [each_batch, one_batch])
 def test_weights_that_a_loop_updates_are_written_over_where_they_are_donated(fn, platform):

@@ -54,13 +54,14 @@ def test_the_cache_is_carried():
 
 @pytest.mark.parametrize("order", [decoding.ORDER, decoding.TPU_ORDER])
 @pytest.mark.parametrize("platform", ["gpu", "tpu"])
-def test_there_is_one_cache_where_it_is_donated_and_two_where_it_is_not(platform, order):
+def test_there_is_one_cache_where_it_is_donated_and_two_where_it_is_not_in_the_order_of_the_compiler(platform, order):
     arguments = decoding.inputs(llama.Config(seq=1, head=128, batch=16, layers=4), 1024, order)
     plan = ml.trace(decoding.step, *arguments, carry={"cache": 1}).plan(ml.mesh(data=2), "batch:data")
     cache, memory = plan.stored.parts["cache"], memory_of(plan, platform)
-    assert memory.peak_bytes - memory.donated.peak_bytes == cache
+    copied = platform == "tpu" and order == decoding.ORDER
     layers = 4  # what is computed holds a layer's keys and values beside it
-    assert memory.donated.peak_bytes - memory.argument_bytes < 1.1 * cache / layers
+    for each, caches in ((memory, 1.5 if copied else 1), (memory.donated, 1 if copied else 0)):
+        assert 0 <= each.peak_bytes - memory.argument_bytes - caches * cache < 1.1 * cache / layers
 
 
 @pytest.mark.share(3)
