@@ -119,12 +119,16 @@ def assign_buffers(
         donor = donors.get(buffer.output)
         if donor is not None and size[id(donor)] == size[id(buffer)]:
             allocation = donor
-            # An output that overlaps with its argument is written to the heap, and copied when the argument is dead.
-            if _overlaps(donor, (buffer,)):
+            sharers[id(allocation)] = [donor, buffer]
+            if buffer.copied is donor:
+                # What comes back as it came stays where it is.
+                shared[buffer] = donor
+                sharers[id(allocation)] = [dataclasses.replace(donor, end=buffer.end)]
+            elif _overlaps(donor, (buffer,)):
+                # What overlaps with its argument is written to the heap, and copied when the argument is dead.
                 heap.append(buffer)
             else:
                 shared[buffer] = donor
-            sharers[id(allocation)] = [donor, buffer]
         else:
             allocation = buffer
             outputs.append(buffer)

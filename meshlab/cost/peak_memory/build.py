@@ -208,6 +208,14 @@ def _add_loop(scope: Scope, step: Nested):
         _build_inside(scope.context, block, inside, count if step.operation.name == "scan" and not position else None)
         for position, (block, inside) in enumerate(zip(step.operation.blocks, step.blocks, strict=True))
     )
+    handed_on = _handed_on(scope, step, count)
+    for position, operand in handed_on.items():
+        scope.env[results[position]] = operand
+    made = [position for position in range(len(results)) if position not in handed_on]
+    inner[0].outputs = [inner[0].outputs[position] for position in made]
+    inner[0].output_buffers = [inner[0].output_buffers[position] for position in made]
+    stacks = [stacks[position - count] for position in made if position >= count]
+    results = tuple(results[position] for position in made)
     rest = [r for r in operands[count:] if r is not None]
     around = [scope.read(key) for graph in inner for key in graph.outside]
     if scope.context.backend.bfloat16_propagation and step.operation.name == "scan":
@@ -230,6 +238,22 @@ def _add_loop(scope: Scope, step: Nested):
     for position in moved:
         key = results[position]
         scope.env[key] = scope.node("copy", (scope.env[key],), key)
+
+
+def _handed_on(scope: Scope, step: Nested, count: int) -> dict[int, int]:
+    """The stacks that a scan returns as it takes them, by position, each with its node: JAX runs no loop for these."""
+    if step.operation.name != "scan":
+        return {}
+    block, inside, operands = step.operation.blocks[0], step.blocks[0], scope.operands(step)
+    taken = entering(block, inside, scope.context.original_of)
+    returned = scope.context.returned(block.outputs, inside.outputs)
+    found = {}
+    for position, key in enumerate(returned[count:], count):
+        at = taken.index(key, count) if key in taken[count:] else -1
+        operand = operands[at] if at >= 0 else None
+        if operand is not None:
+            found[position] = scope.in_order(operand)
+    return found
 
 
 def _add_iterations(scope: Scope, step: Iterated):

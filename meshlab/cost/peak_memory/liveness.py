@@ -43,6 +43,7 @@ class LiveBuffer:
         may_alias: operands whose memory it may reuse, because it reads them last.
         heap_aliases: those of them whose memory it may reuse in the heap: XLA's heap does not see through bitcasts or
             several results, and skips the carries of loops (`HeapSimulator::RunComputation`).
+        copied: the buffer whose bytes it repeats; None for most.
         rank: breaks ties of buffers of one size: those inside loops first, then by the order of their first need.
     """
 
@@ -53,6 +54,7 @@ class LiveBuffer:
     argument: int = -1
     may_alias: tuple[LiveBuffer, ...] = ()
     heap_aliases: tuple[LiveBuffer, ...] = ()
+    copied: LiveBuffer | None = None
     rank: tuple[int, int] = (0, 0)
 
 
@@ -156,6 +158,7 @@ class _Walk:
                 rank = (-self.depth, position_of[number])
                 buffer = LiveBuffer(node.buffer, start, point, rank=rank)
                 buffer.may_alias = tuple(h for h in operands.values() if h is not None)
+                buffer.copied = within.get(node.reads[0]) if node.kind == "copy" else None
                 if number not in carried:
                     buffer.heap_aliases = tuple(
                         h for n, h in operands.items() if h in buffer.may_alias and _is_own(graph, same, n)

@@ -62,15 +62,25 @@ def one_batch(weights, xs):
     return jax.lax.fori_loop(0, 5, lambda _, carry: descended(carry[0], xs[0]), (weights, 0.0))
 
 
+def handed_on(weights, xs):
+    return weights, jnp.tanh(xs[0] @ weights[0]).sum()
+
+
+def scanned(weights, xs):
+    return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), w), xs[0], weights)[::-1]
+
+
 def plan_of(fn, devices=2):
     if fn in (decode, nested, once):
         arguments = f32("batch time d", 4, 256, 64), f32("steps batch d", 3, 4, 64)
+    elif fn is scanned:
+        arguments = f32("layers embed _", 4, 128, 128), f32("steps batch embed", 3, 16, 128)
     else:
         arguments = [f32("embed ffn", 64, 128), f32("ffn embed", 128, 64)] * 2, f32("steps batch embed", 3, 16, 64)
     return ml.trace(fn, *arguments).plan(ml.mesh(x=devices), "batch:x")
 
 
-@pytest.mark.parametrize("fn", [decode, nested, once, each_batch, one_batch])
+@pytest.mark.parametrize("fn", [decode, nested, once, each_batch, one_batch, handed_on, scanned])
 def test_the_peak_of_what_a_loop_carries_is_that_of_the_compiler(fn):
     plan = plan_of(fn)
     for donate, memory in ((False, plan.memory), (True, plan.memory.donated)):
@@ -115,6 +125,15 @@ def test_a_cache_that_is_stored_in_another_order_than_it_is_written_in_is_copied
         memory = memory_of(plan, platform)
         assert memory.peak_bytes == pytest.approx(expected[0] * cache, rel=0.1)
         assert memory.donated.peak_bytes == pytest.approx(expected[1] * cache, rel=0.1)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(("fn", "nbytes"), [(handed_on, 4 * WEIGHT), (scanned, 4 * 128 * 128 * 4)])
+def test_what_comes_back_as_it_came_is_there_once_where_it_is_donated(fn, nbytes, platform):
+    """A step that returns what it does not train, and a scan that returns its own slices."""
+    memory = memory_of(plan_of(fn), platform)
+    assert memory.donated.peak_bytes - memory.argument_bytes < 0.6 * nbytes
+    assert memory.peak_bytes - memory.argument_bytes >= nbytes
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
