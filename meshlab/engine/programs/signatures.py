@@ -68,9 +68,10 @@ def signatures(factors: Mapping[Operation, Factors], names: Sequence[Names], cut
 def factor_names(
     numbers: Mapping[Operation, int], factors: Mapping[Operation, Factors], names: Sequence[Names], cuts: Cuts
 ) -> dict[Operation, FactorNames]:
-    """Returns the name of each factor of an operation: that of the result, where both have one.
+    """Returns the name of each factor of an operation: that of the result, where it has the factor.
 
-    Equal ones are one object.
+    So the name of an operand never stands in for one of the result that no rule may shard, since nobody gave it. Equal
+    ones are one object.
 
     Args:
         numbers: the operations' `signatures`, which were made of the other arguments.
@@ -94,12 +95,12 @@ def _cut(operation: Operation, cuts: Cuts) -> frozenset[tuple[int, int]]:
 def _factor_names(
     operation: Operation, factors: Factors, names: Sequence[Names], cut: frozenset[tuple[int, int]]
 ) -> FactorNames:
-    found: dict[int, str] = {}
+    found: dict[int, str | None] = {}
     for position, (value, axes) in enumerate(zip(operation.inputs, factors.operands, strict=True)):
         if isinstance(value, int):
             for axis, (factor, name) in enumerate(zip(axes, names[value], strict=True)):
                 if factor >= 0 and name and (position, axis) not in cut:
                     found[factor] = name
     for value, axes in zip(operation.outputs, factors.results, strict=True):
-        found.update((factor, name) for factor, name in zip(axes, names[value], strict=True) if factor >= 0 and name)
-    return tuple(found.items())
+        found.update((factor, name) for factor, name in zip(axes, names[value], strict=True) if factor >= 0)
+    return tuple((factor, name) for factor, name in found.items() if name)

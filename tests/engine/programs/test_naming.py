@@ -279,3 +279,28 @@ def test_pieces_of_a_merged_axis_are_its_minor_parts(cut):
     assert not plan.collectives
     warning = "`heads` is not sharded in `w`: of the axis `three*heads*head` only the major part, `three`"
     assert warning in str(plan.explain())
+
+
+@pytest.mark.parametrize("name", ["~batch", "other", "a"])
+def test_what_a_made_up_dim_is_called_changes_no_plan(name):
+    # As in CLIP's loss: the labels of the transposed scores are of `batch`, but the scores' rows are not.
+    def loss(images, texts):
+        scores = images @ texts.T
+        labels = jnp.arange(scores.shape[0])[:, None]
+        rows, columns = (jnp.take_along_axis(each, labels, 1) for each in (scores, scores.T))
+        return (rows**2).mean() + (columns**2).mean()
+
+    argument = ml.named(jnp.ones((256, 8)), "batch shared")
+    program = ml.trace(loss, argument, argument).rename({"~batch": name} if name != "~batch" else {})
+    assert (name in program.dims) == (name != "~batch")
+    plan = program.plan(ml.mesh(data=8), "batch:data")
+    # Nobody sends the scores, 256 x 32 of them on each device: texts and labels are gathered, what is looked up is
+    # added up, and both means.
+    share = 256 // 8 * 4
+    assert [(c.kind, c.payload_bytes) for c in plan.collectives] == [
+        ("all-gather", 8 * share),
+        ("all-gather", share),
+        ("all-reduce", 256 * 4),
+        ("all-reduce", 4),
+    ]
+    assert plan.check().ok
