@@ -9,6 +9,7 @@ micro-batch to the next, and what reads the sum alone, the optimizer, runs behin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..engine.errors import closest, listed, shown
@@ -26,8 +27,8 @@ def accumulate(
     *,
     micro: str | None = None,
     batch: str | Dim | None = None,
-    params: str | None = None,
-    state: str | None = None,
+    params: str | Sequence[str] | None = None,
+    state: str | Sequence[str] | None = None,
 ) -> Layout:
     """Splits the batch into micro-batches, which each device runs one after the other.
 
@@ -40,7 +41,7 @@ def accumulate(
         micro: the serial axis; by default the mesh's only one.
         batch: the dim, as of `data_parallel`; dims that are made of it (groups of tokens, for experts) are on the axis
             as well.
-        params: a glob over the parameters.
+        params: a glob over the parameters, or several.
         state: a glob over the optimizer's state.
 
     Returns:

@@ -38,6 +38,8 @@ class _DataParallel(Request):
         self.data = self.axes("data", data, "data" if name == "data_parallel" else "shards")
         known = batch is not None and name == "data_parallel"
         self.arguments = Recognised((), (), program.arguments) if known else recognised(self, params, state)
+        # What `params` leaves out stays whole.
+        self.weights = self.arguments.weights if params is None else self.arguments.parameters
         self.batch = batch_dim(self, self.arguments, batch)
         self.rules = self.split(self.data)
 
@@ -46,7 +48,7 @@ class _DataParallel(Request):
         if not (self.batch and axes):
             return {}
         rules = {self.batch: axes}
-        known = {dim for a in self.arguments.parameters for dim in self.program.dims_of(a.value)}
+        known = {dim for a in self.arguments.weights for dim in self.program.dims_of(a.value)}
         for dim in made_of(self.program, self.batch):
             if dim not in known and not self.computed(dim) and self.goes_with({**rules, dim: axes}):
                 rules[dim] = axes
@@ -117,8 +119,8 @@ def data_parallel(
     *,
     data: str | Sequence[str] | None = None,
     batch: str | Dim | None = None,
-    params: str | None = None,
-    state: str | None = None,
+    params: str | Sequence[str] | None = None,
+    state: str | Sequence[str] | None = None,
     beside: LayoutLike = None,
 ) -> Layout:
     """Puts the batch dim on the data axis: each device computes a part of the batch with all parameters.
@@ -132,8 +134,8 @@ def data_parallel(
             major first.
         batch: the dim; by default the first of the data's that all of them have, and no parameter. What is made of it,
             by a rename or a reshape, goes with it: groups of tokens, for experts.
-        params: a glob over the arguments that are parameters, where the program does not tell.
-        state: a glob over those that are optimizer state.
+        params: a glob, or several, over the arguments that are parameters, where the program does not tell.
+        state: the same over those that are optimizer state.
         beside: a layout that this one is combined with: with experts on the data axis the groups of tokens are not on
             it, and tokens are sent to their experts.
 
@@ -153,8 +155,8 @@ def zero1(
     *,
     data: str | Sequence[str] | None = None,
     batch: str | Dim | None = None,
-    params: str | None = None,
-    state: str | None = None,
+    params: str | Sequence[str] | None = None,
+    state: str | Sequence[str] | None = None,
     beside: LayoutLike = None,
 ) -> Layout:
     """Stores the optimizer's state in shards, beside data parallelism: ZeRO stage 1.
@@ -167,7 +169,7 @@ def zero1(
         mesh: made by `ml.mesh`.
         data: the mesh axis; by default the only one, or the one called `fsdp` or `shard`, else as of `data_parallel`.
         batch: the batch dim, as of `data_parallel`.
-        params: a glob over the parameters.
+        params: a glob over the parameters, or several.
         state: a glob over the optimizer's state, where it lies in one argument with something else that is carried.
         beside: a layout that this one is combined with, of expert or tensor parallelism say: dims are chosen so that
             both may be.
@@ -188,8 +190,8 @@ def zero2(
     *,
     data: str | Sequence[str] | None = None,
     batch: str | Dim | None = None,
-    params: str | None = None,
-    state: str | None = None,
+    params: str | Sequence[str] | None = None,
+    state: str | Sequence[str] | None = None,
     beside: LayoutLike = None,
 ) -> Layout:
     """Stores the optimizer's state, if it has some, and the gradients in shards, beside data parallelism: ZeRO stage 2.
@@ -202,7 +204,7 @@ def zero2(
         mesh: made by `ml.mesh`.
         data: the mesh axis; by default the only one, or the one called `fsdp` or `shard`, else as of `data_parallel`.
         batch: the batch dim, as of `data_parallel`.
-        params: a glob over the parameters.
+        params: a glob over the parameters, or several.
         state: a glob over the optimizer's state.
         beside: a layout that this one is combined with, as of `zero1`.
 
@@ -225,14 +227,15 @@ def fsdp(
     *,
     data: str | Sequence[str] | None = None,
     batch: str | Dim | None = None,
-    params: str | None = None,
-    state: str | None = None,
+    params: str | Sequence[str] | None = None,
+    state: str | Sequence[str] | None = None,
     beside: LayoutLike = None,
 ) -> Layout:
     """Stores parameters, gradients and the optimizer's state in shards, beside data parallelism.
 
     Each parameter is gathered where it is used, in the forward and, in a rematerialised or scanned layer, again in the
-    backward pass; its gradient is reduce-scattered. Sources: https://arxiv.org/abs/2304.11277, and stage 3 of
+    backward pass; its gradient is reduce-scattered. Frozen weights, the base of a LoRA, are stored and gathered alike,
+    unless `params` names others. Sources: https://arxiv.org/abs/2304.11277, and stage 3 of
     https://arxiv.org/abs/1910.02054.
 
     Args:
@@ -240,7 +243,7 @@ def fsdp(
         mesh: made by `ml.mesh`.
         data: the mesh axis; by default the only one, or the one called `fsdp` or `shard`, else as of `data_parallel`.
         batch: the batch dim, as of `data_parallel`.
-        params: a glob over the parameters.
+        params: a glob over the parameters, or several.
         state: a glob over the optimizer's state.
         beside: a layout that this one is combined with, as of `zero1`.
 
@@ -260,8 +263,8 @@ def zero3(
     *,
     data: str | Sequence[str] | None = None,
     batch: str | Dim | None = None,
-    params: str | None = None,
-    state: str | None = None,
+    params: str | Sequence[str] | None = None,
+    state: str | Sequence[str] | None = None,
     beside: LayoutLike = None,
 ) -> Layout:
     """Stores parameters, gradients and the optimizer's state in shards: ZeRO stage 3, which is `fsdp`.
@@ -271,7 +274,7 @@ def zero3(
         mesh: made by `ml.mesh`.
         data: the mesh axis; by default the only one, or the one called `fsdp` or `shard`, else as of `data_parallel`.
         batch: the batch dim, as of `data_parallel`.
-        params: a glob over the parameters.
+        params: a glob over the parameters, or several.
         state: a glob over the optimizer's state.
         beside: a layout that this one is combined with, as of `zero1`.
 
@@ -291,8 +294,8 @@ def hsdp(
     replica: str | Sequence[str] | None = None,
     data: str | Sequence[str] | None = None,
     batch: str | Dim | None = None,
-    params: str | None = None,
-    state: str | None = None,
+    params: str | Sequence[str] | None = None,
+    state: str | Sequence[str] | None = None,
     beside: LayoutLike = None,
 ) -> Layout:
     """Stores parameters, gradients and state in shards over one axis, and the same shards again along another.
@@ -308,7 +311,7 @@ def hsdp(
             `node` or `dcn`, else another one for data.
         data: the axis of the shards, as of `fsdp`.
         batch: the batch dim, as of `data_parallel`, which is on both.
-        params: a glob over the parameters.
+        params: a glob over the parameters, or several.
         state: a glob over the optimizer's state.
         beside: a layout that this one is combined with, as of `zero1`.
 
@@ -329,7 +332,7 @@ def hsdp(
 
 
 def _fully_sharded(request: _DataParallel) -> Layout:
-    rules = request.store(request.arguments.parameters, "parameter")
+    rules = request.store(request.weights, "parameter")
     rules |= _only(request, request.arguments.state)
     return request.done(request.rules | rules)
 

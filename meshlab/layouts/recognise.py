@@ -2,15 +2,19 @@
 
 Parameters are arguments that are carried, or whose gradient the program takes (`programs/trained.py`); where neither
 tells (a loss alone, a step of decoding), those that `params="glob"` names. Optimizer state is what else is carried, or
-what `state="glob"` names. All arguments that are neither parameters nor carried are data. The batch dim is the first
-axis of the data, common to all of them that have named dims, that no parameter has. What it is renamed to, and merged
-or taken apart into, is made of it: the groups of tokens that go to experts, say.
+what `state="glob"` names. A tree of arrays beside them that has no batch dim is frozen weights: the base of a LoRA. All
+other arguments that are not carried are data. The batch dim is the first axis of the data, common to all of them that
+have named dims, that no weight has. What it is renamed to, and merged or taken apart into, is made of it: the groups of
+tokens that go to experts, say.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
+
+import jax.numpy as jnp
 
 from ..engine.code.operations import Operation, walk
 from ..engine.errors import closest, first_of, shown
@@ -28,11 +32,18 @@ class Recognised:
         parameters: what is trained, or named as such.
         state: what the optimizer keeps of them.
         data: all others that are not carried by a step of training.
+        frozen: weights that are not trained.
     """
 
     parameters: tuple[Argument, ...]
     state: tuple[Argument, ...]
     data: tuple[Argument, ...]
+    frozen: tuple[Argument, ...] = ()
+
+    @property
+    def weights(self) -> tuple[Argument, ...]:
+        """What is trained, and what is frozen."""
+        return (*self.parameters, *self.frozen)
 
 
 def recognised(request: Request, params: Any, state: Any) -> Recognised:
@@ -57,13 +68,43 @@ def recognised(request: Request, params: Any, state: Any) -> Recognised:
         its = places_text([a.place for a in arguments])
         glob = next(iter(trees), "params/*")
         request.refuse("unknown_place", text, f'Name them, as in params="{glob}"; its arguments are {its}.')
-    return Recognised(*(split.get(kind, ()) for kind in ("parameters", "state", "data")))
+    parameters, data = split.get("parameters", ()), split.get("data", ())
+    frozen = _frozen(request.program, parameters, data)
+    return Recognised(parameters, split.get("state", ()), tuple(a for a in data if a not in frozen), frozen)
 
 
-def _matching(request: Request, keyword: str, glob: Any) -> frozenset[str]:
-    """Returns the places of the arguments that a glob matches; that there are none is a problem."""
-    if glob is None:
+def _frozen(program: Program, parameters: Sequence[Argument], others: Sequence[Argument]) -> tuple[Argument, ...]:
+    """Returns the frozen weights: floating-point trees whose arrays share no dim that could be the batch.
+
+    What has a dim of the other data that no parameter has is data too, and where no others have such a dim so is all of
+    it: what is not certain is not taken for weights.
+    """
+    trained_dims = {dim for a in parameters for dim in program.dims_of(a.value)}
+    trees: dict[str, list[Argument]] = {}
+    for argument in others:
+        trees.setdefault(argument.parameter, []).append(argument)
+    dims = {tree: [set(program.dims_of(a.value)) - {None} for a in leaves] for tree, leaves in trees.items()}
+    weights = {
+        tree
+        for tree, leaves in trees.items()
+        if parameters and any(a.place != tree for a in leaves)
+        if all(jnp.issubdtype(program.code.dtypes[a.value], jnp.floating) for a in leaves)
+        if (named := [own for own in dims[tree] if own]) and set.intersection(*named) <= trained_dims
+    }
+    of_data = {dim for tree in trees.keys() - weights for own in dims[tree] for dim in own} - trained_dims
+    weights = {tree for tree in weights if of_data and of_data.isdisjoint(set().union(*dims[tree]))}
+    return tuple(argument for argument in others if argument.parameter in weights)
+
+
+def _matching(request: Request, keyword: str, given: Any) -> frozenset[str]:
+    """Returns the places of the arguments that a glob matches, or several; that one matches none is a problem."""
+    if given is None:
         return frozenset()
+    several = isinstance(given, tuple | list) and len(given) > 0
+    return frozenset().union(*(_matched(request, keyword, glob) for glob in (given if several else (given,))))
+
+
+def _matched(request: Request, keyword: str, glob: Any) -> frozenset[str]:
     places = [argument.place for argument in request.program.arguments]
     matched = frozenset(request.program.matching(glob)) & frozenset(places) if isinstance(glob, str) else frozenset()
     if not matched:
@@ -84,7 +125,7 @@ def batch_dim(request: Request, arguments: Recognised, batch: Any) -> str | None
         return None
     dims = [[dim for dim in request.program.dims_of(a.value) if dim] for a in arguments.data]
     named = [axes for axes in dims if axes]
-    taken = {dim for a in arguments.parameters for dim in request.program.dims_of(a.value)}
+    taken = {dim for a in arguments.weights for dim in request.program.dims_of(a.value)}
     common = [dim for dim in (named[0] if named else ()) if dim not in taken and all(dim in axes for axes in named)]
     if common:
         return common[0]
