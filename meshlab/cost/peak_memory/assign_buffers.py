@@ -148,6 +148,28 @@ def assign_buffers(
     return Assignment(liveness, tuple(outputs), tuple(heap), shared, *_heap_lifetimes(heap, size))
 
 
+def least_assignment(
+    liveness: Liveness, nbytes: Callable[[LiveBuffer], int], backend: Backend, donors: Mapping[int, int] | None
+) -> tuple[Assignment, int]:
+    """Returns the assignment that takes least, with and without arguments overwritten, and the size of its heap.
+
+    Args:
+        liveness: the lifetimes.
+        nbytes: the size of each buffer.
+        backend: whose heap it is.
+        donors: for outputs, the argument that may be overwritten; None: none may.
+    """
+    plain = assign_buffers(liveness, nbytes)
+    if donors is None:
+        return plain, plain.heap_size(nbytes, backend)
+    over = assign_buffers(liveness, nbytes, donors)
+    size, more = over.heap_size(nbytes, backend), plain.output_bytes(nbytes) - over.output_bytes(nbytes)
+    if size <= plain.without_gaps(nbytes, backend.alignment) + more:
+        return over, size
+    larger = plain.heap_size(nbytes, backend)
+    return (over, size) if size <= larger + more else (plain, larger)
+
+
 def _overlaps(buffer: LiveBuffer, others: Sequence[LiveBuffer]) -> bool:
     """Whether a buffer is alive at the same time as one of others, and neither is written in place of the other."""
     start, end = buffer.start, buffer.end

@@ -42,7 +42,7 @@ from ..workload.attention import STORED, Scores, as_run, fusable
 from ..workload.dataflow import local_shapes
 from ..workload.options import Options
 from ..workload.scenario import Scenario
-from .assign_buffers import Assignment, Numbers, aligned, assign_buffers
+from .assign_buffers import Assignment, Numbers, aligned, least_assignment
 from .backends import BACKENDS, Backend, tiled_bytes
 from .build import build_graph
 from .liveness import LiveBuffer, Liveness, liveness_of
@@ -223,17 +223,9 @@ class Memory:
     @functools.cached_property
     def _placed(self) -> tuple[Assignment, int]:
         """The assignment, and the size of its heap, which takes long to find."""
-        nbytes, backend = self._nbytes, self.backend
+        donors = roles_of(self.plan.program).donors if self.is_donated else None
         with no_collection():
-            plain = assign_buffers(self.liveness, nbytes)
-            if not self.is_donated:
-                return plain, plain.heap_size(nbytes, backend)
-            over = assign_buffers(self.liveness, nbytes, roles_of(self.plan.program).donors)
-            size, more = over.heap_size(nbytes, backend), plain.output_bytes(nbytes) - over.output_bytes(nbytes)
-            if size <= plain.without_gaps(nbytes, backend.alignment) + more:
-                return over, size
-            larger = plain.heap_size(nbytes, backend)
-            return (over, size) if size <= larger + more else (plain, larger)
+            return least_assignment(self.liveness, self._nbytes, self.backend, donors)
 
     @functools.cached_property
     def parts(self) -> Mapping[str, int]:
@@ -384,7 +376,8 @@ def memory_of(plan: Plan, platform: str | None = None, compiler: str | None = No
         platform: the compiler's: "cpu", "gpu" or "tpu"; None for that of the mesh's machine.
         compiler: the version of jaxlib, or for TPUs of libtpu; None for the installed one.
     """
-    backend = _backend(plan) if platform is None else BACKENDS[platform]
+    on = plan.mesh.on
+    backend = BACKENDS[platform or ("cpu" if on is None else on.hardware.platform)]
     with no_collection():
         liveness = liveness_of(build_graph(plan, backend))
     return Memory(plan, liveness, backend, other_compiler=other_compiler(backend.platform, compiler))
@@ -399,11 +392,6 @@ def _literal_bytes(plan: Plan) -> int:
     """Bytes of outputs that are literals of the program."""
     outputs = plan.program.code.block.outputs
     return sum(nbytes(1, jax.dtypes.result_type(value.value)) for value in outputs if isinstance(value, Literal))
-
-
-def _backend(plan: Plan) -> Backend:
-    placement = plan.mesh.on
-    return BACKENDS["cpu" if placement is None else placement.hardware.platform]
 
 
 def _name(step: Step | None) -> str:
