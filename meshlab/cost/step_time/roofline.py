@@ -27,15 +27,13 @@ import numpy as np
 from ...engine.code.operations import item_bytes
 from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute, Iterated, Materialise, Step
-from ...engine.rules import TRAITS, names_where
+from ...engine.rules import READ_IN_PART, TRAITS
 from ...engine.specs.serial import accumulator_dtype
 from ..machines.hardware import Hardware
 from ..workload.attention import CAUSAL, STORED
 from ..workload.scenario import Numbers, Scenario
 from .flops import Matmul, matmul_of, touches_scores
 
-# Primitives that read no more of their first operand than they write.
-PARTIAL_READS = names_where(lambda traits: traits.reads_part)
 # Primitives that update a part of their first operand in place, with the position of the update.
 UPDATES = {name: traits.updates for name, traits in TRAITS.items() if traits.updates is not None}
 
@@ -153,14 +151,14 @@ def _padded(size: Numbers, tile: int) -> Numbers:
 def _moved(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Scenario) -> Numbers:
     written = sum(map(scenario.nbytes, stores))
     name = step.operation.name if isinstance(step, Compute) else ""
-    if name in PARTIAL_READS or name in UPDATES:
+    if name in READ_IN_PART or name in UPDATES:
         assert isinstance(step, Compute)
         operation, original_of = step.operation, scenario.plan.program.original_of
         first = operation.inputs[0]
         spec = step.operands[0]
         table = (original_of.get(first, first), spec) if isinstance(first, int) and spec is not None else None
         rest = sum(scenario.nbytes(key) for key in loads if key != table)
-        if name in PARTIAL_READS:
+        if name in READ_IN_PART:
             return 2 * written + rest
         if table in loads:
             # In place: the replaced elements are read and written, and the updates are read.

@@ -2,7 +2,8 @@
 
 Three rules, and nothing else, decide them:
 
-1. It is computed under the compute rules on its dims; factors that cannot be split are replicated.
+1. It is computed under the compute rules on its dims; factors that cannot be split are replicated, and so is what is
+   looked up in a table that each device has whole.
 2. Sharding of an operand that the compute rules do not ask for propagates through elementwise and reducing operations,
    while its mesh axis shards nothing else there; before contractions, gathers and scatters the operand is gathered. A
    small operand does not propagate its sharding: a bias stored sharded is gathered, not what it is added to; but where
@@ -79,6 +80,23 @@ def specs_of_operation(
     )
     per_shard = any(splits.get(f) for f in factors.per_shard)
     return OperationSpecs(read, tuple(spec(axes, after) for axes in factors.results), per_shard)
+
+
+def looked_up_whole(factors: Factors, table: Spec, asked: Mapping[int, Axes]) -> frozenset[int]:
+    """Returns the factors along which elements are looked up, if each device has them all without moving the table.
+
+    Then a lookup of its own elements alone would save nothing, and what it finds would have to be added up.
+
+    Args:
+        factors: of an operation that reads a part of its first operand.
+        table: the spec that the first operand has.
+        asked: what the compute rules ask of each factor.
+    """
+    split_of = dict(zip(factors.operands[0], table.splits, strict=True))
+    if table.partial or any(split and asked.get(f, ())[: len(split)] != split for f, split in split_of.items()):
+        return frozenset()
+    there = {f for axes in factors.results for f in axes}
+    return frozenset(f for f, split in split_of.items() if f in factors.per_shard and f not in there and not split)
 
 
 def fitting(axes: Axes, limit: int, sizes: Mapping[str, int]) -> Axes:

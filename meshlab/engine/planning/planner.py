@@ -21,7 +21,7 @@ from types import MappingProxyType
 from ..code.operations import Input, Operation
 from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
-from ..rules import PER_SHARD
+from ..rules import PER_SHARD, READ_IN_PART
 from ..specs.chains import reshard
 from ..specs.reshard import price, reduced_spec
 from ..specs.serial import EACH
@@ -29,7 +29,7 @@ from ..specs.spec import Axes, Grid, Spec, replicated
 from .known_specs import Asked, known_on
 from .legality import LegalRules
 from .named_rules import AxesByDim
-from .operation_specs import OperationSpecs, specs_of_operation
+from .operation_specs import OperationSpecs, looked_up_whole, specs_of_operation
 from .propagation import lets_through, may_stay_partial
 from .scope import CachedPlan, Scope
 from .serial_sums import common_axes, stays_partial, stop, usable, waiting
@@ -222,12 +222,19 @@ class Planner:
         return asked
 
     def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
-        """The factors that are not sharded: those that are padded, and more than mapped or summed; see `single` too."""
+        """The factors that are not sharded: those that are padded, and more than mapped or summed.
+
+        And those of `single` and of `looked_up_whole`.
+        """
         padded, per_shard = self.sizes.padded, PER_SHARD.get(operation.name)
         if not padded and per_shard is None:
             return _NONE
         factors = self.factors[operation]
-        single = self.single(operation) if per_shard is not None and per_shard.gathers else frozenset()
+        single = self.single(operation) if per_shard is not None and per_shard.gathers else _NONE
+        if operation.name in READ_IN_PART and (table := self.spec_of(operation.inputs[0])) is not None:
+            asked = dict(self.asked_of(operation, _NONE))
+            whole = looked_up_whole(factors, table, asked)
+            single |= {f for f in whole if self.rules.serial.keys().isdisjoint(asked.get(f, ()))}
         if not padded:
             return single
         values = (*operation.inputs, *operation.outputs)

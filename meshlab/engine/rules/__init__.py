@@ -26,3 +26,5 @@ from .traits import names_where as names_where
 
 # Primitives that compute each element from those at the same place.
 ELEMENTWISE = names_where(lambda traits: traits.kind == "elementwise")
+# Primitives that read only a part of their first operand.
+READ_IN_PART = names_where(lambda traits: traits.reads_part)

@@ -42,6 +42,32 @@ def test_the_gradient_of_looking_up_is_the_same_where_the_table_is_split(mode, l
     checked(fn, (TABLE, IDS), layout, mesh=X2Y2, data=(table, ids))
 
 
+@pytest.mark.parametrize(
+    "look", [lambda table, ids: table[ids], lambda table, ids: jax.lax.dynamic_slice_in_dim(table, ids[0], 1)]
+)
+@pytest.mark.parametrize(
+    ("stored", "added_up"),
+    [
+        ({"a": ()}, False),
+        ({"a": (), "b": "y"}, False),
+        ({}, True),
+        # Of rows that are to be moved each device moves those of its own part of the table.
+        ({"a": (), "b": "z"}, True),
+    ],
+    ids=str,
+)
+def test_a_table_that_each_device_has_whole_is_looked_up_whole(look, stored, added_up):
+    def fn(table, head, ids):
+        return jnp.tanh(look(table.array, ids.array)) @ head.array
+
+    table, ids = jnp.arange(128.0).reshape(8, 16) / 100, jnp.array([3, 7, 0, 9, -3, 100, 5, -20])
+    layout, args = {"a": "x", "b": "y", "table": stored}, (TABLE, ml.f32[B, A], IDS)
+    plan = checked(fn, args, layout, mesh=ml.mesh(x=2, y=2, z=2), data=(table, table.T, ids))
+    assert any(c.kind == "all-reduce" and "x" in c.axes for c in plan.collectives) == added_up
+    # The sum over `b` of the product with the head is needed in any case.
+    assert added_up or [(c.kind, c.axes) for c in plan.collectives] == [("all-reduce", ("y",))]
+
+
 def small_integers(dtype):
     Rows = ml.Dim("rows", 256)
     ids = jnp.array([0, 127, 1, 100, 64, 63, 2, 120], dtype)
