@@ -2,7 +2,7 @@
 
 Parameters are arguments that are carried, or whose gradient the program takes (`programs/trained.py`); where neither
 tells (a loss alone, a step of decoding), those that `params="glob"` names. Optimizer state is what else is carried, or
-what `state="glob"` names. A tree of arrays beside them that has no batch dim is frozen weights: the base of a LoRA. All
+what `state="glob"` names. An argument beside them that has no batch dim is frozen weights: the base of a LoRA. All
 other arguments that are not carried are data. The batch dim is the first axis of the data, common to all of them that
 have named dims, that no weight has. What it is renamed to, and merged or taken apart into, is made of it: the groups of
 tokens that go to experts, say.
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from ..engine.code.operations import Operation, walk
 from ..engine.errors import closest, first_of, shown
 from ..engine.programs.data import Program, analysis
-from ..engine.programs.trained import trained
+from ..engine.programs.trained import backward_operations, needed, trained
 from ..engine.programs.values import Argument
 from .request import Request, places_text
 
@@ -74,11 +74,13 @@ def recognised(request: Request, params: Any, state: Any) -> Recognised:
 
 
 def _frozen(program: Program, parameters: Sequence[Argument], others: Sequence[Argument]) -> tuple[Argument, ...]:
-    """Returns the frozen weights: floating-point trees whose arrays share no dim that could be the batch.
+    """Returns the frozen weights: arguments of floating-point arrays that share no dim that could be the batch.
 
-    What has a dim of the other data that no parameter has is data too, and where no others have such a dim so is all of
-    it: what is not certain is not taken for weights.
+    The loss depends on them, else they are the optimizer's. What has a dim of the other data that no parameter has is
+    data too, and where no others have such a dim so is all of it: what is not certain is not taken for weights.
     """
+    backward = backward_operations(program)
+    read = needed(program, (value for operation in backward for value in operation.reads))
     trained_dims = {dim for a in parameters for dim in program.dims_of(a.value)}
     trees: dict[str, list[Argument]] = {}
     for argument in others:
@@ -87,7 +89,7 @@ def _frozen(program: Program, parameters: Sequence[Argument], others: Sequence[A
     weights = {
         tree
         for tree, leaves in trees.items()
-        if parameters and any(a.place != tree for a in leaves)
+        if parameters and (not backward or any(a.value in read for a in leaves))
         if all(jnp.issubdtype(program.code.dtypes[a.value], jnp.floating) for a in leaves)
         if (named := [own for own in dims[tree] if own]) and set.intersection(*named) <= trained_dims
     }

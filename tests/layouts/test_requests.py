@@ -230,6 +230,23 @@ def test_what_params_does_not_name_stays_whole():
         layouts.fsdp(traced, X4, params=[])
 
 
+@pytest.mark.parametrize("several", [False, True], ids=["an array", "a tree"])
+def test_moments_that_are_not_carried_are_no_frozen_weights_but_one_array_may_be(several):
+    def step(weights, other, x):
+        gradient = jax.grad(lambda w: ((x @ w + (0 if several else x @ other)) ** 2).mean())(weights)
+        return weights - 0.1 * gradient - (other["m"] if several else 0), gradient
+
+    x, weight = ml.named(jnp.ones((8, 16)), "batch width"), jnp.ones((16, 16))
+    other = ml.named({"m": weight} if several else weight, "width _")
+    traced = ml.trace(step, ml.named(weight, "width _"), other, x, carry={"weights": 0})
+    if several:
+        with pytest.raises(ml.LayoutError, match=r"no dim in common(?s:.*)Data are `other/m`"):
+            layouts.fsdp(traced, X4)
+    else:
+        expected = ml.Layout.of({"batch": "x", "weights": {"width": "x"}, "other": {"width": "x"}})
+        assert layouts.fsdp(traced, X4) == layouts.fsdp(traced, X4, batch="batch") == expected
+
+
 def test_a_tree_of_data_of_which_one_array_has_no_batch_is_not_taken_for_frozen_weights():
     traced = lora({"x": jnp.ones((8, 16)), "weights": jnp.ones(4)}, {"x": "batch width", "weights": "time"})
     with pytest.raises(
