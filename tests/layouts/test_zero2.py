@@ -12,8 +12,8 @@ from meshlab.models.zoo import imported_models, models
 STEPS = ("_sgd", "_adamw", "_adafactor", "_bfloat16")
 TRAINED = {m.name: m for m in models() if m.name.endswith(STEPS)} | {m.name: m for m in imported_models()}
 MESH = ml.mesh(data=4)
-# Parameters that are read tap by tap, and by looked up positions: such parts of a gradient are added up where they are.
-READ_IN_PARTS = {"gradient of params/layers/taps", "gradient of params/decoder/biases"}
+# Parameters that are read tap by tap, by looked up positions, or turned: parts of a gradient are summed as they come.
+READ_IN_PARTS = {f"gradient of params/{name}" for name in ("layers/taps", "decoder/biases", "up/0/rise")}
 
 
 def sent(plan, kind, of=""):
