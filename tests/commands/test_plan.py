@@ -227,7 +227,7 @@ WRONG = {
     "no objective": (("gpt2", "--auto", "tim"), "has `time`, `memory`, `traffic`, `live`. Did you mean `time`?"),
     "no time": (
         ("gpt2", "--mesh", "data=2", "--auto", "time"),
-        'asked for the objective "time", and its mesh lies on no',
+        'asked for the objective "time", and its mesh is on no',
     ),
     "no share": (("gpt2", *ON, "--auto", "time", "--memory", "2"), "memory=2.0 is no share of a device's memory"),
     "no search": (
