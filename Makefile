@@ -12,8 +12,8 @@ TESTS    :=
 SEED       := 0
 ENDS_TESTS := tests/engine/test_jax_compat.py tests/test_tested.py tests/auto/test_choice.py tests/test_notebooks.py
 PYTEST   := $(BIN)/python -m pytest
-# A file stays in one process, which makes its fixtures once.
-SUITE    := $(PYTEST) -n $(WORKERS) --dist loadgroup
+# A file stays in one process, which makes its fixtures once; in the order of tests/conftest.py.
+SUITE    := $(PYTEST) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help

@@ -6,6 +6,7 @@ never touch an accelerator, so that they mean the same on every machine.
 
 from __future__ import annotations
 
+import collections
 import gc
 import os
 import pathlib
@@ -63,6 +64,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     out = left_out(items, seed())
     config.hook.pytest_deselected(items=list(out))
     items[:] = [item for item in items if item not in out]
+    groups: dict[pytest.Item, str] = {}
     for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+        if (mark := item.get_closest_marker("xdist_group")) is None:
+            mark = pytest.mark.xdist_group(item.nodeid.partition("::")[0]).mark
+            item.add_marker(pytest.mark.xdist_group(mark.args[0]))
+        groups[item] = mark.args[0]
+    # Those of the browser take longest, and must not be the last to begin; then the largest files.
+    sizes = collections.Counter(groups.values())
+    items.sort(key=lambda item: (item.get_closest_marker("browser") is None, -sizes[groups[item]]))
