@@ -42,7 +42,7 @@ def start(done):
         assert problem in text
     in_turn = done.value("[explorer.layout.to_dict(), explorer.run().wait().phase, explorer.runs[-1].losses[-1]]")
     assert in_turn == [{}, "done", pytest.approx(losses["no layout"][-1], rel=1e-5)]
-    assert done.value("str(choice.layout)") == "batch:model hidden:data"
+    assert done.value("str(choice.layout)") == "hidden:data+model"
     assert done.value("choice.plan.wire_bytes < plan.wire_bytes")
 
 
