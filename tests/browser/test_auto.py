@@ -272,7 +272,7 @@ def test_decisions_otherwise_are_brackets_and_are_searched_for_on_demand(
     assert ended.wait(60)
     stop()
     board.blank.poll()
-    expect(panel).to_contain_text("Each was searched for, all else chosen anew.")
+    expect(panel).to_contain_text("Each was searched for, with all else optimised again.")
     expect(rows.locator("small", has_text="searched for")).to_have_count(len(regrets))
     with board.next_revision():
         rows.first.get_by_role("button").click()
@@ -372,6 +372,6 @@ def test_in_jupyterlab_a_search_goes_on_beside_drops_and_its_reasons_follow(note
     assert page.python("explorer.layout == explorer.choice.layout")
     panel.locator('[data-reason="regrets"]').click()
     board.button("exact_regrets").click()
-    expect(panel).to_contain_text("Each was searched for, all else chosen anew.")
+    expect(panel).to_contain_text("Each was searched for, with all else optimised again.")
     assert page.python("len(explorer.regret_search.regrets)") == panel.locator("[data-regret]").count()
     page.shot("auto-in-lab")

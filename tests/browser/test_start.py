@@ -82,7 +82,7 @@ def test_dragging_replans_and_running_trains(board, page):
     page.shot("5-auto-beside-manual", board.root)
     with board.next_revision():
         take.click()
-    assert layout(page) == page.python("choice.layout.to_dict()") == {"batch": "model", "hidden": "data"}
+    assert layout(page) == page.python("choice.layout.to_dict()") == {"hidden": ["data", "model"]}
 
     for _ in range(2):
         with board.next_revision():
