@@ -91,12 +91,17 @@ def layout(
     for name, each in (program if isinstance(program, Mapping) else {"": program}).items():
         constraints = read_constraints(each, mesh, pin, forbid, scopes, everything=goal.search is not None)
         asks[name] = Asked(each, mesh, constraints, limits, assumed)
+    _check_comparable(asks, goal)
+    return _solved(goal, asks, started) if goal.search is None else _searched(goal, asks, started)
+
+
+def _check_comparable(asks: Mapping[str, Asked], goal: Objective):
+    """Refuses several programs whose costs cannot be compared."""
     if len(asks) > 1 and goal.one_program:
         raise MeshlabError(
             f'ml.auto.layout() was given {len(asks)} programs for the objective "{goal.name}"; several are compared by'
             ' "time" or "memory" alone: give one.'
         )
-    return _solved(goal, asks, started) if goal.search is None else _searched(goal, asks, started)
 
 
 def _most_bytes(goal: Objective, mesh: Mesh, memory: float | None) -> float | None:

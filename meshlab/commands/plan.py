@@ -24,7 +24,7 @@ from .words import layout_of, mesh_of, sizes_of
 
 _STATUS = (
     "The exit status is 0 where the plan fits (or no machine is named), 1 where it does not, or no layout was found"
-    " that does, 2 where an argument is invalid, and 130 where Ctrl-C has stopped a search."
+    " that does, 2 where an argument is invalid, 70 where meshlab itself has failed, and 130 after Ctrl-C."
 )
 
 

@@ -1,4 +1,4 @@
-"""Finds the loops of which only running them tells how many iterations they take: a plan counts one of each.
+"""Finds the loops whose trip count is known only when they run: a plan counts one iteration of each.
 
 while at solve.py:12 stops when it has converged        collectives, bytes, FLOPs and time are those of one iteration
 """
@@ -24,9 +24,10 @@ def of_unknown_length(program: Program) -> tuple[Operation, ...]:
 def warnings(program: Program) -> Iterator[str]:
     """Warns that everything is counted for one iteration of such loops."""
     if lines := _lines(program):
+        loops = "the loop" if len(lines) == 1 else "the loops"
         yield (
-            f"⚠ How many iterations {first_of(lines)} takes is known only when it runs: bytes, FLOPs and time count one"
-            " iteration, and its collectives run in each."
+            f"⚠ The trip count of {loops} at {first_of(lines)} is known only when the program runs: bytes, FLOPs and"
+            " time count one iteration. Collectives inside run in each."
         )
 
 

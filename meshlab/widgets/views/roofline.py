@@ -98,7 +98,7 @@ def _said(undrawn: float, compute: float, is_drawn: bool, is_cut: bool) -> str:
     part = f"{seconds_text(undrawn)} of {seconds_text(compute)} of kernel time"
     if is_cut:
         return f"Not drawn: kernels without matmuls and the smallest groups, {part}."
-    return f"Not drawn: kernels without matmuls, {part}. They have no arithmetic intensity to plot."
+    return f"Not drawn: kernels without matmuls, {part}. Only FLOPs of matmuls are counted."
 
 
 def _groups(time: Time) -> list[Group]:

@@ -26,8 +26,7 @@ from meshlab.models.parts import initial, layers
 from tests.engine.small_programs import checked, sent
 
 ROOT = Path(__file__).parents[3]
-Batch, Seq, Embed, Ffn = ml.dims(batch=8, seq=16, embed=32, ffn=64)
-Routes, Experts = ml.dims(routes=4, experts=4)
+Batch, Seq, Embed, Ffn, Routes, Experts = ml.dims(batch=8, seq=16, embed=32, ffn=64, routes=4, experts=4)
 A, B = ml.dims(a=8, b=12)
 P2, P4 = ml.mesh(p=2), ml.mesh(p=4)
 SMALL = mlp.Config(batch=8, rows=4, cols=4, hidden=16, classes=4)
@@ -139,7 +138,6 @@ def test_6_auto_weighs_what_is_sent_and_proves_it():
     least = min(p.plan.wire_bytes for p in priced_layouts(program, mesh) if p.plan.work.share == 0.25)
     assert traffic.proof.bound == least <= traffic.proof.value <= 1.005 * least
     assert (memory.proof.value, memory.proof.gap) == (planned_layouts(program, mesh)[0].value, 0)
-    assert "batch:r io:c" in str(traffic.compare(memory.layout))
 
 
 def test_7_auto_finds_what_is_legal_and_nothing_else():

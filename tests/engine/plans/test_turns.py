@@ -28,7 +28,7 @@ def planned(fn, **axes):
 def test_a_loop_of_unknown_length_is_told_wherever_it_is_counted():
     plan = planned(converging, data=8)
     (warning,) = plan.explain().warnings
-    assert "test_turns.py:16 (while) takes is known only when it runs: bytes, FLOPs and time count one" in warning
+    assert "test_turns.py:16 (while) is known only when the program runs: bytes, FLOPs and time count one" in warning
     assert warning in str(plan)
     assert warning in str(plan.explain())
     assert json.loads(plan.to_json())["warnings"] == [warning]
