@@ -102,6 +102,7 @@ def test_the_page_shows_the_peaks_that_are_predicted_today(results):
     assert peaks.SECTION.figure(PAGE).read_text() == peaks.figure(results)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("machine", ["v5e", "v5p", "v6e"])
 def test_peaks_on_tpus_are_near_those_of_their_compiler(results, machine):
     """Six programs in four layouts are promised."""

@@ -12,6 +12,7 @@ from benchmarks.techniques.table import ROWS
 ROOT = pathlib.Path(__file__).parent.parent
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "page", ["architecture.md", "auto.md", "dialects.md", "scopes.md", "serial.md", "techniques.md"]
 )

@@ -87,6 +87,7 @@ def test_imports_go_down():
     assert not upward(sources())
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "text",
     [

@@ -41,7 +41,7 @@ def test_what_is_priced_at_other_sizes_is_what_is_planned_there(choice: ml.auto.
         assert choice.plan.program.plan(mesh, each.layout).time.estimate == pytest.approx(each.seconds, rel=1e-9)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("on", ["v5p:2x2x2", "h100:8"])
 def test_a_faster_network_never_makes_the_best_slower(on: str) -> None:
     choice = ml.auto.layout(grown("mlp_adamw"), ml.mesh(on, a=4, b=2), memory=None)
@@ -51,6 +51,7 @@ def test_a_faster_network_never_makes_the_best_slower(on: str) -> None:
         assert seconds[1] == pytest.approx(choice.proof.value, rel=0.006)
 
 
+@pytest.mark.nightly
 def test_what_does_not_fit_is_no_answer() -> None:
     choice = ml.auto.layout(llama3("8b", 64), ml.mesh("v5p:4x4x4", data=16, model=4), tolerance=0.05)
     found = choice.crossovers(batch=[64, 1024, 65_536])

@@ -67,6 +67,7 @@ def test_auto_mtf(graph, mesh, layouts, nbytes):
     }
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("graph", ["mlp_forward", "mlp_train", "two_layer", "block_forward", "block_train"])
 @pytest.mark.parametrize("mesh", [{"a": 4}, {"a": 2, "b": 2}, {"a": 4, "b": 2}, {"a": 2, "b": 2, "c": 2}])
 def test_no_layout_holds_less(graph, mesh):

@@ -47,6 +47,7 @@ def test_axes_of_size_one_split_nothing():
     assert ledger("x: a=3").space({"m1": 1, "m2": 3}).axes == {"m2": 3}
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.name)
 @pytest.mark.parametrize("axes", [{"a": 4}, {"a": 4, "b": 2}], ids=str)
 def test_the_space_is_what_a_plan_accepts(model, axes):

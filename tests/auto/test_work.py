@@ -15,6 +15,7 @@ from meshlab.cost.workload.options import USUAL
 from tests.auto.programs import MODELS, recorded, traced
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", MODELS)
 def test_what_a_way_to_compute_divides_is_what_plans_do(name):
     program, mesh = traced(name), ml.mesh(a=4, b=2)

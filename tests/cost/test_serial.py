@@ -53,6 +53,7 @@ def test_a_sweep_varies_the_number_of_micro_batches():
     assert (np.diff(swept.peak_bytes, axis=0) <= 0).all()
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("counts", [(1, 2, 4), (4, 1, 2), (1,)])
 def test_at_one_micro_batch_a_sweep_has_the_plan_without_a_loop(counts):
     two, one = (planned("transformer_adamw", n, "batch:data+micro", data=2, model=2) for n in (2, 1))
@@ -82,7 +83,7 @@ def test_sizes_that_micro_batches_do_not_divide_are_left_out():
     assert "`batch` of 12" in swept.reasons[1,]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", TRAINING)
 def test_temporary_memory_falls_with_micro_batches_as_predicted(name):
     program, predicted, compiled = MODELS[name].trace(), [], []

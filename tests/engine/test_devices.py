@@ -50,12 +50,21 @@ def test_enough_devices_are_left_alone():
     assert python(code) == "True 8"
 
 
-def test_fewer_never_replace_more():
-    assert python("simulate(8); simulate(2); print(len(jax.devices()))") == "8"
-    assert python("simulate(2); print(len(jax.devices()))", JAX_NUM_CPU_DEVICES="5") == "5"
-    flags = "--xla_force_host_platform_device_count=6"
-    assert python("simulate(2); print(len(jax.devices()))", XLA_FLAGS=flags) == "6"
-    assert python("simulate(8); print(len(jax.devices()))", XLA_FLAGS=flags) == "8"
+SIX = {"XLA_FLAGS": "--xla_force_host_platform_device_count=6"}
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize(
+    ("asked", "environment", "found"),
+    [
+        ("simulate(8); simulate(2)", {}, 8),
+        ("simulate(2)", {"JAX_NUM_CPU_DEVICES": "5"}, 5),
+        ("simulate(2)", SIX, 6),
+        ("simulate(8)", SIX, 8),
+    ],
+)
+def test_fewer_never_replace_more(asked, environment, found):
+    assert python(f"{asked}; print(len(jax.devices()))", **environment) == str(found)
 
 
 def test_only_the_cpu_platform_is_started():

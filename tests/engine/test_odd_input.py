@@ -91,6 +91,7 @@ def test_arrays_of_size_zero_and_scalars_are_exact():
     holds(lambda x: jnp.float32(3.0), X)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_narrow_floats_are_exact(dtype):
     def fn(x):
@@ -100,6 +101,7 @@ def test_narrow_floats_are_exact(dtype):
     holds(fn, like(jnp.dtype(dtype)))
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "uint16", "int32", "uint32"])
 def test_whole_numbers_and_truths_are_exact(dtype):
     def fn(x):

@@ -37,7 +37,7 @@ def traced(name: str) -> ml.Program:
     return MODELS[name].trace()
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_plain_rules_are_read_back_the_same(name: str) -> None:
     count = 0

@@ -48,7 +48,7 @@ def sent(plan: ml.Plan) -> list[tuple]:
     return sorted((c.kind, c.axes, c.payload_bytes, c.times) for c in plan.collectives)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_the_specs_of_a_plan_are_given_back(name: str) -> None:
     traced = MODELS[name].trace()

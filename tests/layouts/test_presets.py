@@ -65,7 +65,7 @@ def has_what_is_needed(preset, row):
     return preset != "expert_parallel" or "experts" in program.dims
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_layout_is_legal_or_the_error_lists_what_could_be_taken(name):
     for preset in PRESETS:
@@ -86,7 +86,7 @@ def _is_legal_or_refused(row, preset):
         assert result.problems
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", UNTOLD)
 def test_what_does_not_tell_its_parameters_is_asked_for_them(name):
     for preset in DATA:
@@ -94,7 +94,7 @@ def test_what_does_not_tell_its_parameters_is_asked_for_them(name):
             presets.preset(preset)(row_of(name).program, MESH)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_each_parameter_is_stored_over_its_largest_dim_that_divides(name):
     """By the rules that a plan goes by, for every array of a model; what a scan steps through does not count."""

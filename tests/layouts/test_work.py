@@ -15,7 +15,7 @@ TRAINED += [model.name for model in imported_models()]
 PRESETS = (LAYOUTS.data_parallel, LAYOUTS.fsdp)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", TRAINED)
 def test_a_device_does_its_part_of_every_train_step(name):
     program = MODELS[name].trace()

@@ -21,7 +21,7 @@ def sent(plan, kind, of=""):
     return sum(c.wire_bytes * c.times for c in plan.collectives if c.kind == kind and c.value.startswith(of))
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", TRAINED)
 def test_new_parameters_are_gathered_and_gradients_scattered(name):
     program = TRAINED[name].trace()

@@ -1,4 +1,4 @@
-"""Of the tests of each model of language and vision half run, drawn from the commit (tests/share.py)."""
+"""Of the tests of each model of language and vision a quarter runs, drawn from the commit (tests/share.py)."""
 
 from pathlib import Path
 
@@ -11,4 +11,4 @@ HERE = Path(__file__).parent
 def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents[1:2] and not item.get_closest_marker("share"):
-            item.add_marker(pytest.mark.share(2, of="file"))
+            item.add_marker(pytest.mark.share(4, of="file"))

@@ -60,6 +60,7 @@ def test_no_library_is_imported_before_a_model_is_asked_for():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
+@pytest.mark.share(3)
 @each
 def test_the_library_computes_what_is_traced(name):
     model = MODELS[name, 1]
@@ -102,7 +103,7 @@ def test_what_is_returned_is_stored_as_the_next_steps_argument(name):
         assert plan.spec(carry.place + place[len(carry.parameter) :]) == plan.spec(place)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @each
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_of_the_literature_are_exact(name, layout):
@@ -113,7 +114,7 @@ def test_layouts_of_the_literature_are_exact(name, layout):
     assert shapes(plan.run(*data(name))) == shapes(jax.eval_shape(MODELS[name, 1].step, *data(name)))
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @each
 def test_random_layouts_are_exact(name):
     program = traced(name)

@@ -26,6 +26,7 @@ def test_the_number_of_parameters(name):
         assert count(model.module.init, model.size()) == int(told[1].replace(",", ""))
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "name", ["llama3-8b", "mixtral-8x7b", "gpt2-small", "t5-small", "mamba-130m", "convnet-mesh-tf"]
 )

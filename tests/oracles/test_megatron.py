@@ -112,7 +112,7 @@ def test_activations_of_22b(saved, layout, expected):
     assert gib == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize(
     "config", [gpt.GPT_22B, gpt.GPT_175B, gpt.GPT_530B, gpt.GPT_1T], ids=["22B", "175B", "530B", "1T"]
 )

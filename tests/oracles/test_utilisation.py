@@ -33,6 +33,7 @@ MAXTEXT = {
 }
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(("model", "on"), MAXTEXT)
 def test_utilisation_of_maxtext(model, on):
     """From TFLOP/s of a chip, which its count of operations makes seconds of; the program is counted by its matmuls."""
@@ -41,6 +42,7 @@ def test_utilisation_of_maxtext(model, on):
     assert time.mfu * time.estimate / run.seconds == pytest.approx(MAXTEXT[model, on], abs=0.005)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("saved", [(), SELECTIVE], ids=["all recomputed", "attention recomputed"])
 @pytest.mark.parametrize(
     ("sizes", "run", "utilisation"),

@@ -16,7 +16,7 @@ from meshlab.models.parts import training
 from meshlab.models.parts.initial import shapes
 from tests.auto.best_first.programs import MODELS, llama3, mixtral
 
-pytestmark = pytest.mark.share(3, of="file")
+pytestmark = pytest.mark.share(6, of="file")
 
 TRAINED = ("params/*", "opt_state/*")
 

@@ -22,7 +22,7 @@ def test_each_other_order_once_and_storing_axes_last() -> None:
     assert len(list(reordered(ml.Layout.of("batch:a+b+c"), ("a", "b", "c")))) == 5
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("on", ["v5p:2x2x2", "h100:8"])
 @pytest.mark.parametrize("name", FEW)
 def test_no_other_order_of_any_layout_is_faster(name: str, on: str) -> None:

@@ -30,7 +30,7 @@ def analysis(compiled):
     return SimpleNamespace(argument_size_in_bytes=sizes.argument_bytes, output_size_in_bytes=sizes.output_bytes)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("target", ["v5e:2x4", "h100:1x1x8"])
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_bytes_are_those_that_the_compiler_counts(name, target):

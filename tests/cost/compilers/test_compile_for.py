@@ -21,7 +21,7 @@ from meshlab.cost.machines.installed_compilers import CompilerError, check_insta
 from meshlab.models import zoo
 from tests.processes import children
 
-pytestmark = pytest.mark.share(2, of="file")
+pytestmark = pytest.mark.share(4, of="file")
 
 FSDP = {"batch": "data", "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}}
 

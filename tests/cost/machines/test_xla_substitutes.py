@@ -50,7 +50,7 @@ def test_the_page_shows_what_was_compiled():
     assert substitutes.SECTION.read(page) == substitutes.page(LINES)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize(("slice_", "devices"), [("v5e:2x4", 8), ("v5e:4x4", 16), ("v5p:2x2x2", 8), ("v5p:4x4x4", 64)])
 def test_the_tpu_compiler_makes_what_is_told(slice_, devices):
     try:

@@ -92,6 +92,7 @@ def test_gradients_are_summed_while_others_are_computed():
     assert time.lower < time.estimate < time.upper
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(
     "name", ["transformer_adamw", "llama_adamw", "moe_sgd", "convnet_sgd", "unet3d", "state_space"]
 )
@@ -310,6 +311,7 @@ def test_parts_that_take_no_time_are_not_told():
     assert (rows["compute-bound kernels"], rows["memory-bound kernels"]) == ("0 s", "0 s")
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", ["transformer_adamw", "moe_sgd", "convnet_sgd", "gpt2_adamw"])
 def test_every_collective_of_a_plan_is_priced_as_it_is_alone(name):
     """In the plan's own list each collective has the bytes of its operand; of the full array where it gathers."""

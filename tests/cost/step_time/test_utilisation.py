@@ -123,6 +123,7 @@ def test_hardware_utilisation_has_what_runs_again_and_what_is_replicated():
     assert whole.hfu == pytest.approx(4 * whole.mfu)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", ["gpt2_adamw", "llama_adamw", "moe_sgd", "convnet_sgd"])
 def test_executed_flops_are_those_of_the_plan(name):
     """By kernels they are those that the plan has in all, on a machine with one peak for all dtypes."""

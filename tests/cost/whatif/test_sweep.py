@@ -38,7 +38,7 @@ RENAMED = ml.trace(lambda x: ml.tanh(x.rename(seq="kv")), ml.f32[ml.dims(seq=64)
 NOTHING = ml.trace(jnp.tanh, ml.named(jnp.zeros((0, 8)), "nothing some")).plan(ml.mesh("v5e", data=2))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(
     ("machine", "sizes", "mesh"),
     [

@@ -109,7 +109,7 @@ def test_trees_that_each_fit_are_said():
     )
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("model", [*zoo.models(), *zoo.imported_models()], ids=lambda model: model.name)
 def test_nothing_is_uncertain_of_the_models(model):
     program = ml.trace(model.step, *model.shapes)

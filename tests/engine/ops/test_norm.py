@@ -15,6 +15,7 @@ close = functools.partial(drawn.close, tolerance=1e-4)
 Batch, Height, Channels = ml.dims(batch=8, height=6, channels=4)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     ("dims", "axis"),
     [(("channels",), 2), (("batch", "height"), (0, 1)), (("height",), 1), ((), (0, 1, 2))],

@@ -172,6 +172,7 @@ def test_what_goes_along_a_dim_refuses_unknown_ones_and_arrays(name):
 LABELS = ml.tensor(np.array([[1, 0, 4], [2, 2, 3]], np.int32), A, B)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dims", [(A, B, K), (K, A, B), (B, K, A)])
 def test_cross_entropy_is_minus_the_log_of_the_softmax_at_the_label(dims):
     logits = draw(*dims)

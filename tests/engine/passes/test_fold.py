@@ -100,6 +100,7 @@ def test_a_product_whose_axes_would_change_places_reads_what_is_transposed():
     assert [op.name for op in plan.program.code.block.operations].count("transpose") == 1
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "bfloat16"])
 def test_nothing_is_sent_for_what_has_no_elements(dtype):
     """Edges of nothing, as `jnp.pad` makes them for a dim that it does not pad."""

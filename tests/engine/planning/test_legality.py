@@ -174,7 +174,7 @@ def codes_of(program, mesh, layout):
     return set()
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("model", models(), ids=lambda m: m.name)
 def test_the_table_of_refusals_agrees_with_what_is_refused(model):
     program = ml.trace(model.step, *model.shapes)

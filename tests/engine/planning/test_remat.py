@@ -28,6 +28,7 @@ def temporaries(layout, monkeypatch, recomputed):
     return program.plan(ml.mesh(x=4), layout).compile().memory_analysis().temp_size_in_bytes
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_recomputed_layers_need_less_memory(layout, monkeypatch):
     with_barriers = temporaries(layout, monkeypatch, recomputed=True)

@@ -156,6 +156,7 @@ def test_modules_of_flax_are_scopes():
     assert {"Encoder", "Layer_0"} <= names
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("scanned", [False, True], ids=["unrolled", "scanned"])
 @pytest.mark.parametrize(("rematerialised", "each"), [(False, 8), (True, 12)], ids=["kept", "rematerialised"])
 def test_ulysses_is_eight_all_to_alls_a_layer_and_no_gather(scanned, rematerialised, each):

@@ -41,6 +41,7 @@ def layouts(mesh):
         yield {**plain, **{place: {"heads": axes} for place in places}}
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("mesh", MESHES, ids=str)
 def test_what_is_stored_by_size_is_compiled_as_planned(program, mesh):
     compiled, drawn = 0, list(layouts(mesh))

@@ -67,6 +67,7 @@ def whole_numbers(shapes, seed):
     return jax.tree.map(one, shapes)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_whole_numbers_are_equal_to_the_bit(name):
     fn, args = PROGRAMS[name]

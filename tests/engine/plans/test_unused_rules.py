@@ -53,6 +53,7 @@ def steps(plan):
     return list(map(str, plan.steps))
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", sorted(BY_PROGRAM))
 def test_a_tag_of_the_zoo_is_stored_as_its_rule_says_or_that_is_said(name):
     program = BY_PROGRAM[name].trace()

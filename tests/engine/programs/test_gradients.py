@@ -39,6 +39,7 @@ def returning(loss, optimizer):
     return step
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("carry", [{"params": 1, "state": 2}, None], ids=["by its update", "by its path"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_gradient_of_each_parameter_is_what_the_function_says(name, carry):
@@ -202,7 +203,7 @@ def test_the_gradient_of_what_tokens_look_up_is_none_of_the_table():
     assert sorted(sums(program)) == ["gradient of w/table", "gradient of w/w"]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", [name for name in MODELS if name.endswith(("_sgd", "_adamw", "_adafactor"))])
 def test_every_gradient_that_is_summed_over_the_batch_has_its_parameter_s_name(name):
     program = MODELS[name].trace()
@@ -234,6 +235,7 @@ def test_what_takes_no_gradient_has_none():
     assert program.places == ("w/a", "w/b", "x", "out")
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "layout",
     [

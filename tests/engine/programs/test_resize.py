@@ -23,7 +23,7 @@ def doubled(program, *dims):
     return again, changed
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_the_batch_of_each_model_is_resized(model):
     program = model.trace()
@@ -34,6 +34,7 @@ def test_the_batch_of_each_model_is_resized(model):
     assert again.plan(ml.mesh(data=2), "batch:data")
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("model", zoo.imported_models(Config(layers=1)), ids=lambda model: model.name)
 def test_the_batch_of_imported_models_is_resized(model):
     assert doubled(model.trace(), "batch")[1] == {"batch"}

@@ -37,7 +37,7 @@ def grid():
     return np.random.default_rng(3).normal(size=(24, 16)).astype(np.float32)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", CUTS)
 def test_cuts_and_their_gradients_are_the_same(name):
     def fn(u):

@@ -74,7 +74,7 @@ CASES = {
 LAYOUTS = ("a:x", "b:x", "a:x b:y", "a:y+x", "b:x+y", "a:x c?:y", "c?:y+x", "b:y pick?:x row?:x")
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", CASES)
 def test_a_gather_is_the_same_under_every_layout(name, layout):
@@ -82,7 +82,7 @@ def test_a_gather_is_the_same_under_every_layout(name, layout):
     checked(fn, args, layout, mesh=X2Y2, data=data)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", CASES)
 def test_a_gather_and_its_gradient_are_the_same_under_layouts_at_random(name):
     fn, args, data = CASES[name]

@@ -60,7 +60,7 @@ WITH_RIGHT = {
 }
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("layout", ["stack:y+x", "more:x stack:y", "n:x", "m:y stack:x"])
 @pytest.mark.parametrize("name", ALONE)
 def test_stacks_are_factored_under_every_layout(name, layout):

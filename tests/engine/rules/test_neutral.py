@@ -78,7 +78,7 @@ def drawn(x, ids):
     ]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("fn", [ordered, running, joined, looked_up, written, drawn])
 def test_results_are_those_of_the_plain_function_where_parts_are_padded(fn, layout):

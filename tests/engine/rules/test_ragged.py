@@ -46,7 +46,7 @@ def traced(fn, given):
     return ml.trace(fn, *(ml.named(array, names) for array, names in zip(given, NAMES.values(), strict=True)))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_products_of_groups_and_their_gradients(layout):
     # No group, one alone, and rows that are in none.

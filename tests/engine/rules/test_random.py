@@ -52,7 +52,7 @@ def equal(results, wanted):
         np.testing.assert_array_equal(np.asarray(f, np.float64), np.asarray(w, np.float64))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", DRAWN)
 def test_the_same_numbers_are_drawn_where_they_are_split(name):
     def fn(x, raw, seed):

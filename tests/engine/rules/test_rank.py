@@ -25,7 +25,7 @@ def numbers():
     return x
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", *NARROW])
 @pytest.mark.parametrize("kind", ["max", "min"])
 def test_ranks_are_in_the_order_of_the_floats(kind, dtype):

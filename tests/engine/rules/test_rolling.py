@@ -42,7 +42,7 @@ def grid():
     return np.random.default_rng(7).normal(size=(16, 16)).astype(np.float32)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", SHIFTS)
 def test_every_spelling_of_a_shift_keeps_its_names_and_its_split(name):
     def fn(u):

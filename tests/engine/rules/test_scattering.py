@@ -112,7 +112,7 @@ for kind in KINDS:
         )
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("layout", ["a:x", "b:y", "a:y b:x", "a:y+x", "c?:x", "a:x c?:y", "b:x+y", "a:x three?:y"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_scatter_is_the_same_under_every_layout(name, layout):

@@ -253,7 +253,7 @@ def test_every_primitive_has_examples():
     assert {name for name, _ in NOT_COVERED} >= {"exp", "max", "sort", "div"}
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", LINEAR)
 def test_what_is_said_to_be_linear_is(name):
     tested = 0
@@ -265,7 +265,7 @@ def test_what_is_said_to_be_linear_is(name):
     assert tested
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(("name", "position"), NOT_COVERED)
 def test_nothing_linear_is_left_out(name, position):
     """In each operand that no set holds some equation of the primitive is not linear."""

@@ -40,6 +40,7 @@ def test_arguments_and_outputs_are_stored_padded():
     np.testing.assert_array_equal(result.array, x * x)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("layout", ["a:y", "b:x+y", "c:x", "a:y b:x", "a:x b:y", "a:x+y", "c:y+x"])
 def test_sums_products_and_extremes_leave_padding_out(layout):
     def fn(x, w):
@@ -49,6 +50,7 @@ def test_sums_products_and_extremes_leave_padding_out(layout):
     holds(fn, (ml.f32[A, B], ml.f32[B, C]), [layout])
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("layout", ["a:y", "b:x+y", "a:y b:x", "a:x b:y", "a:x+y"])
 def test_what_does_more_than_map_and_sum_has_it_gathered(layout):
     def fn(x):
@@ -81,11 +83,17 @@ def test_gradients_are_scattered_into_padded_parts():
     assert scattered.payload_bytes == 12 * 8 * 4
 
 
-def test_a_training_step_of_awkward_sizes():
+STORED = {"batch": "x", "params/*": {"hidden": "x"}}
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize(
+    "layout", ["batch:x", "hidden:y", "batch:x hidden:y", "classes:x+y", "rows:y cols:x", STORED], ids=str
+)
+def test_a_training_step_of_awkward_sizes(layout):
     config = mlp.Config(batch=9, rows=5, cols=3, hidden=11, classes=6)
     arguments = (shapes(mlp.init, config), *mlp.inputs(config))
-    holds(mlp.step, arguments, ["batch:x", "hidden:y", "batch:x hidden:y", "classes:x+y", "rows:y cols:x"])
-    holds(mlp.step, arguments, [{"batch": "x", "params/*": {"hidden": "x"}}], MESHES[1])
+    holds(mlp.step, arguments, [layout], MESHES[layout is STORED])
 
 
 @pytest.mark.nightly
@@ -161,6 +169,7 @@ EQUAL = {
 }
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("size", [2, 4, 6])
 @pytest.mark.parametrize(
     "mesh", [ml.mesh(x=5, y=ml.serial(2)), ml.mesh(x=7, y=ml.serial(2)), ml.mesh(x=3, y=2), ml.mesh(x=2, y=3)], ids=str

@@ -91,6 +91,7 @@ def test_a_tensor_is_a_tree_whose_path_names_its_array():
     assert jax.tree.structure(x) != jax.tree.structure(draw(B, A))
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(
     "operate",
     [

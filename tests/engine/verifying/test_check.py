@@ -146,6 +146,7 @@ def test_other_arguments_are_drawn_too():
     assert truth.array.dtype == bool
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("generator", ["threefry2x32", "rbg"])
 @pytest.mark.parametrize(
     ("mesh", "layout"),

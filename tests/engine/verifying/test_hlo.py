@@ -55,6 +55,7 @@ def _along(mesh):
     return [(name,) for name in names] + pairs + ([tuple(names)] if len(names) > 2 else [])
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mesh", MESHES, ids=lambda mesh: "x".join(map(str, mesh.values())))
 def test_every_kind_along_every_axis(kind, mesh):

@@ -90,7 +90,7 @@ def test_tensor_parallelism_of_an_mlp(mlp_program):
     check(plan)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("layout", ["batch:x", ZERO1, ZERO2, FSDP], ids=["data", "zero1", "zero2", "fsdp"])
 def test_data_parallelism_of_a_transformer(text_program, layout):
     program, params = text_program

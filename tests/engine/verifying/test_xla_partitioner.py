@@ -173,7 +173,7 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @BOTH
 @pytest.mark.parametrize(("name", "mesh", "layout"), LAYOUTS, ids=[name for name, _, _ in LAYOUTS])
 def test_xla_computes_what_the_function_computes(name, mesh, layout, constraints):

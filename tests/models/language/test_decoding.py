@@ -64,7 +64,7 @@ def test_there_is_one_cache_where_it_is_donated_and_two_where_it_is_not_in_the_o
         assert 0 <= each.peak_bytes - memory.argument_bytes - caches * cache < 1.1 * cache / layers
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("config", [ONE, SMALL], ids=["one", "prefill"])
 @pytest.mark.parametrize(
     "layout", ["batch:data", "batch:data heads:model ffn:model vocab:model", "batch:data kv:model"]

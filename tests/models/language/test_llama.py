@@ -81,7 +81,7 @@ def test_unrolled_8b_has_the_operations_of_each_layer():
     assert 10_000 < all_of_them < 15_000
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("saved", [("query", "key", "value", "attention"), ("gate", "up"), ("core",), ("all",)])
 def test_what_is_kept_is_not_computed_again(saved):
     """Nor does it change what is computed."""

@@ -19,7 +19,7 @@ FAMILY = {model.__name__.rsplit(".", 1)[-1]: model for model in (gpt2, llama, ge
 SUMS = ("exp", "log", "rsqrt", "reduce_max")
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("model", FAMILY.values(), ids=FAMILY)
 def test_mixed_precision_computes_in_16_bits_and_sums_in_32(model):
     config = model.Config()
@@ -34,7 +34,7 @@ def test_mixed_precision_computes_in_16_bits_and_sums_in_32(model):
     assert {str(leaf.dtype) for leaf in jax.tree.leaves(program.out_shapes)} == {"float32"}
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("model", FAMILY.values(), ids=FAMILY)
 def test_mixed_precision_is_close_to_full(model):
     config = model.Config()

@@ -152,14 +152,14 @@ def raw_diffusion(params, inputs, noise):
 ORACLES = dict(zip(STEPS, (raw_convnet, raw_resnet, raw_resnet, raw_unet, raw_diffusion), strict=True))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", STEPS)
 def test_models_and_their_gradients_equal_plain_jax(name):
     model, config, high = STEPS[name]
     plain.same(model.loss, ORACLES[name], *plain.numbers(model.init, model.inputs, config, high))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_are_planned_and_split_over_the_batch(name):
     model, config, _ = STEPS[name]

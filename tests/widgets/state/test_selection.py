@@ -116,7 +116,7 @@ def large(request: pytest.FixtureRequest) -> Iterator[Explorer]:
     jax.clear_caches()
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 def test_a_selection_sends_few_bytes_of_a_large_program(large: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     session, messages = session_of(large), []
     monkeypatch.setattr(session, "_send", lambda message, buffers=None: messages.append(json.dumps(message)))

@@ -43,7 +43,7 @@ def same(one: Plan, other: Plan) -> bool:
     return collectives == others and bytes_of[0] == bytes_of[1] and one.mesh == other.mesh
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_form_of_every_layout_gives_the_same_plan(name: str) -> None:
     model = next(each for each in (*zoo.models(), *zoo.imported_models()) if each.name == name)

@@ -89,6 +89,7 @@ def check(plan: ml.Plan) -> None:
     assert sum(each["wire"] * each["times"] for each in view["collectives"]) == plan.wire_bytes
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", ZOO)
 def test_every_collective_is_in_the_program_once(name: str) -> None:
     program = next(model for model in zoo.models() if model.name == name).trace()

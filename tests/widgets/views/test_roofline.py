@@ -15,7 +15,7 @@ from meshlab.widgets.views.roofline import roofline_of, roofline_view
 MODELS = {model.name: model for model in zoo.models()}
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("machine", ["v5e", "h100"])
 @pytest.mark.parametrize("options", [{}, {"attention": "flash"}])
 @pytest.mark.parametrize("name", ["transformer_adamw", "llama_adamw", "moe_sgd", "convnet", "mlp"])

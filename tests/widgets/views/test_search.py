@@ -77,6 +77,7 @@ def test_what_is_pinned_is_kept_and_said() -> None:
     assert explorer.choice is choice
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     ("change", "said"),
     [

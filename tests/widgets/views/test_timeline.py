@@ -96,6 +96,7 @@ def layouts() -> list[tuple[str, Any, dict]]:
     ]
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(("name", "layout", "options"), layouts())
 def test_what_is_drawn_adds_up_to_the_times(name: str, layout: Any, options: dict) -> None:
     plan = MODELS[name].trace().plan(ml.mesh("v5e", data=2, model=4), layout)

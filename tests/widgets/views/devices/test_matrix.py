@@ -33,7 +33,7 @@ def held_to_the_plan(plan: ml.Plan) -> dict[str, np.ndarray]:
     return by_key
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_are_the_wire_bytes_of_the_plan_under_random_layouts(name: str) -> None:
     program = MODELS[name].trace()
