@@ -19,13 +19,14 @@ import jax
 import numpy as np
 
 from ..argument_checks import function
+from ..code.flatten import flatten
 from ..code.operations import Code, Input, walk
 from ..errors import MeshlabError, TraceError, closest, listed, shown
 from ..gc_pause import no_collection
 from ..jax_compat import has_effects, needed, opened
-from ..passes.flatten import flatten
 from ..passes.fold import fold
 from ..passes.normalize import normalize
+from ..passes.own_rows import batch_rows
 from ..passes.split_constants import split_constants
 from ..programs.gradients import with_gradients
 from ..programs.naming import Naming, name_axes
@@ -78,7 +79,7 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
     leaves = [leaf for group in by_parameter.values() for leaf in group]
     structure = jax.tree.structure(args, is_leaf=is_tensor)
     closed, shapes = _jaxpr(fn, names, structure, leaves)
-    code = split_constants(fold(flatten(closed)))
+    code = split_constants(batch_rows(fold(flatten(closed))))
     _refuse_what_cannot_be_split(fn, code)
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     naming = name_axes(code, given)

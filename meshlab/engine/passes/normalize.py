@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..code.loops import LOOPS, carried
-from ..code.operations import Block, Code, Literal, Operation, walk
+from ..code.operations import Block, Code, Operation
 from ..jax_compat import REMAT, has_effects
-from ..rules import ELEMENTWISE
 from .common_subexpressions import Available, ClassOf, Eliminator, of_one_class
 
 
@@ -116,24 +115,3 @@ def outside_reads(block: Block) -> set[int]:
         local.update(operation.outputs)
     read.update(o for o in block.outputs if isinstance(o, int))
     return read - local
-
-
-def uniform_values(code: Code) -> tuple[frozenset[int], frozenset[int]]:
-    """Finds the values that hold one number everywhere, and those of them that are zero.
-
-    Returns:
-        The numbers of the values that are a broadcast scalar, or elementwise functions of such, and of those that are
-        the constant zero.
-    """
-    uniform: set[int] = set()
-    zeros: set[int] = set()
-    for operation in walk(code.block):
-        if operation.name in ELEMENTWISE or operation.name == "broadcast_in_dim":
-            known = [isinstance(i, Literal) or i in uniform for i in operation.inputs]
-            uniform.update(operation.outputs if all(known) and code.shapes[operation.outputs[0]] else ())
-        if operation.name == "broadcast_in_dim" and code.shape_of(operation.inputs[0]) == ():
-            uniform.update(operation.outputs)
-            source = operation.inputs[0]
-            if isinstance(source, Literal) and source.is_zero:
-                zeros.update(operation.outputs)
-    return frozenset(uniform), frozenset(zeros)

@@ -33,6 +33,14 @@ def reshape(operation: Operation, value: int, shape: Shape) -> Operation:
     return _instead(operation, _equation(lambda x: lax.reshape(x, result.shape), given), [value])
 
 
+def concatenation(operation: Operation, operands: Sequence[int], value: int) -> Operation:
+    """Joins some of the operands of a concatenation, by their numbers, to a value of its own."""
+    given = [jax.ShapeDtypeStruct((a := operation.equation.invars[i].aval).shape, a.dtype) for i in operands]
+    equation = _equation(lambda *pieces: lax.concatenate(pieces, operation.params["dimension"]), *given)
+    joined = _instead(operation, equation, [operation.inputs[i] for i in operands])
+    return dataclasses.replace(joined, outputs=(value,))
+
+
 def empty(line: Operation, value: int, shape: Shape, dtype: Any) -> Operation:
     """Makes a value without elements, at the source line of an operation."""
     equation = _equation(lambda: lax.full(shape, 0, dtype))

@@ -16,11 +16,10 @@ from .. import globs
 from ..argument_checks import is_whole
 from ..code.operations import Code, Operation, Scope, use_counts, walk
 from ..errors import MeshlabError, closest, shown, some
-from ..passes.constants import broadcast_values, constant_values
-from ..passes.normalize import uniform_values
 from ..rules import Factors
 from ..specs.scopes import matches
 from ..tensors.named_arrays import AxisName
+from .constants import broadcast_values, constant_values, uniform_values
 from .naming import Cuts
 from .scoping import Ruled, Scoping
 from .signatures import FactorNames, factor_names, factors_by_operation, renamed, signatures

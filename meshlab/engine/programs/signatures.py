@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
 from ..code.operations import Code, Operation, walk
-from ..passes.small_slices import small_slices
 from ..rules import Factors, factors_of
 from .naming import Cuts, facts_of
+from .small_slices import small_slices
 from .spread_names import Names
 
 # The names of factors, by number.

@@ -104,7 +104,7 @@ class Facts:
         results: the results' shapes.
         zeros: for each operand, whether it is known to be zero everywhere.
         uniform: for each operand, whether it is known to hold one number everywhere.
-        little: whether it is a slice so small that its operand stays sharded (`passes.small_slices`).
+        little: whether it is a slice so small that its operand stays sharded (`programs.small_slices`).
     """
 
     operands: tuple[Shape, ...]

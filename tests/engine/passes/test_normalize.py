@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import meshlab as ml
+from meshlab.engine.code.flatten import flatten
 from meshlab.engine.code.operations import walk
-from meshlab.engine.passes.flatten import flatten
-from meshlab.engine.passes.normalize import normalize, outside_reads, uniform_values
+from meshlab.engine.passes.normalize import normalize, outside_reads
+from meshlab.engine.programs.constants import uniform_values
 
 A, B = ml.dims(a=4, b=6)
 

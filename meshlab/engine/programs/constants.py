@@ -9,8 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from ..code.operations import Code, walk
+from ..code.operations import Code, Literal, walk
 from ..rules import ELEMENTWISE
+
+
+def uniform_values(code: Code) -> tuple[frozenset[int], frozenset[int]]:
+    """Finds the values that hold one number everywhere, and those of them that are zero.
+
+    Returns:
+        The numbers of the values that are a broadcast scalar, or elementwise functions of such, and of those that are
+        the constant zero.
+    """
+    uniform: set[int] = set()
+    zeros: set[int] = set()
+    for operation in walk(code.block):
+        if operation.name in ELEMENTWISE or operation.name == "broadcast_in_dim":
+            known = [isinstance(i, Literal) or i in uniform for i in operation.inputs]
+            uniform.update(operation.outputs if all(known) and code.shapes[operation.outputs[0]] else ())
+        if operation.name == "broadcast_in_dim" and code.shape_of(operation.inputs[0]) == ():
+            uniform.update(operation.outputs)
+            source = operation.inputs[0]
+            if isinstance(source, Literal) and source.is_zero:
+                zeros.update(operation.outputs)
+    return frozenset(uniform), frozenset(zeros)
 
 
 def constant_values(code: Code, uniform: Collection[int]) -> frozenset[int]:

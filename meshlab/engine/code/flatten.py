@@ -20,10 +20,10 @@ from jax.extend.core import Literal as JaxLiteral
 from jax.sharding import Sharding
 
 from .. import jax_compat
-from ..code.operations import Block, Code, Input, Literal, Operation, Scope, walk
-from ..code.source import Source, names_own_lines, source_of
 from ..devices import platform
 from ..jax_compat import REMAT, Opened, is_rematerialised, opened, scopes
+from .operations import Block, Code, Input, Literal, Operation, Scope, walk
+from .source import Source, names_own_lines, source_of
 
 # Primitives that place values, or say which to save: layouts do that.
 _IGNORED = ("device_put", "sharding_constraint", "name")
