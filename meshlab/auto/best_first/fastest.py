@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .bounds import Amounts, kernel_seconds
 from .extras import Dims
 from .pricer import Price
+from .promising import estimates
 from .staged import Staged
+
+# Of so many ways to compute, those that promise most are looked at early.
+_LARGE = 100_000
 
 
 class Fastest(Staged):
@@ -18,6 +24,12 @@ class Fastest(Staged):
     def divisible(self, unsplit: Price) -> Amounts:
         """The seconds of kernels."""
         return kernel_seconds(self.roles, unsplit)
+
+    def promise(self, unsplit: Price) -> np.ndarray | None:
+        """The seconds that points may take, in large spaces."""
+        if self.roles.count() < _LARGE:
+            return None
+        return estimates(self.roles, self.pricer, unsplit, self.bounds, lambda: self.is_over(self.limits.seconds))
 
     def of_activations(self, price: Price) -> float:
         """The clock in which parameters and gradients are sent in no time."""

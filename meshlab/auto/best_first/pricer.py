@@ -49,13 +49,14 @@ class Price:
     parameter_dims: Dims = dataclasses.field(repr=False)
 
     @functools.cached_property
-    def _scenario(self) -> Scenario:
+    def scenario(self) -> Scenario:
+        """The sizes and the machine at which it is priced."""
         return at_plan_sizes(self.plan, self.options, wanted="ml.auto.layout")
 
     @functools.cached_property
     def time(self) -> Time:
         """The time of one step."""
-        return time_of(self._scenario)
+        return time_of(self.scenario)
 
     @functools.cached_property
     def seconds(self) -> float:
@@ -82,12 +83,14 @@ class Price:
         return max(0.0, self._sending_free(dims) - sum(updates))
 
     def _sending_free(self, dims: Dims) -> float:
-        dims_of = self.plan.program.dims_of
+        return float(spend(self.scenario, functools.partial(self._has_only, dims)).elapsed)
 
-        def is_free(move: Move) -> bool:
-            return all(dim is None or dim in dims for dim in dims_of(move.value))
+    def is_parameter(self, move: Move) -> bool:
+        """Whether a collective sends a parameter, a gradient, or a sum over some."""
+        return self._has_only(self.parameter_dims, move)
 
-        return float(spend(self._scenario, is_free).elapsed)
+    def _has_only(self, dims: Dims, move: Move) -> bool:
+        return all(dim is None or dim in dims for dim in self.plan.program.dims_of(move.value))
 
     @functools.cached_property
     def sent(self) -> Mapping[int, float]:

@@ -69,31 +69,45 @@ class Unopened:
     Args:
         bounds: of all points, an array with an axis for each mesh axis.
         out: the points that are never opened, since they cannot fit.
+        promise: what each may cost, where that is known: another order in which to open them.
     """
 
-    def __init__(self, bounds: np.ndarray, out: np.ndarray):
-        self._bounds, self._opened = bounds, 0
-        order = np.argsort(bounds, axis=None, kind="stable")
-        self._order, self._out = order[~out.ravel()[order]], order[out.ravel()[order]]
+    def __init__(self, bounds: np.ndarray, out: np.ndarray, promise: np.ndarray | None = None):
+        self._bounds, self._promise = bounds, promise
+        self._left = np.ones(bounds.size, bool)
+        self.keep_out(out)
 
     @property
     def bound(self) -> float:
         """The least bound of them; infinite where all are open."""
-        left = self._opened < len(self._order)
-        return float(self._bounds.flat[self._order[self._opened]]) if left else math.inf
+        return self._least(self._by_bound, self._bounds)
 
-    def pop(self) -> tuple[int, ...]:
-        """Opens the one with the least bound, and returns its place in the array."""
-        index = np.unravel_index(self._order[self._opened], self._bounds.shape)
-        self._opened += 1
-        return tuple(map(int, index))
+    @property
+    def promised(self) -> float:
+        """The least that one of them may cost; infinite where that is not known, or all are open."""
+        return math.inf if self._promise is None else self._least(self._by_promise, self._promise)
+
+    def pop(self, promising: bool = False) -> tuple[int, ...]:
+        """Opens the one with the least bound, or that may cost least, and returns its place in the array."""
+        order = self._by_promise if promising else self._by_bound
+        self._left[order[-1]] = False
+        return tuple(map(int, np.unravel_index(order.pop(), self._bounds.shape)))
 
     def keep_out(self, out: np.ndarray):
         """Changes which points are never opened; those that are open stay so."""
-        left = np.concatenate([self._order[self._opened :], self._out])
-        left = left[np.argsort(self._bounds.flat[left], kind="stable")]
-        never = out.ravel()[left]
-        self._order, self._out, self._opened = left[~never], left[never], 0
+        left = np.flatnonzero(self._left & ~out.ravel())
+        self._by_bound = self._sorted(left, self._bounds)
+        self._by_promise = [] if self._promise is None else self._sorted(left, self._promise)
+
+    @staticmethod
+    def _sorted(points: np.ndarray, costs: np.ndarray) -> list[int]:
+        """Returns points in the order of what they cost, the least last."""
+        return points[np.argsort(costs.flat[points], kind="stable")][::-1].tolist()
+
+    def _least(self, order: list[int], costs: np.ndarray) -> float:
+        while order and not self._left[order[-1]]:
+            order.pop()
+        return float(costs.flat[order[-1]]) if order else math.inf
 
 
 class Search:
@@ -140,6 +154,14 @@ class Search:
             unsplit: what the plan costs that splits nothing.
         """
         raise NotImplementedError
+
+    def promise(self, unsplit: Price) -> np.ndarray | None:
+        """Returns what each point may cost, where it pays to look ahead; of the shape of `bounds`.
+
+        Args:
+            unsplit: what the plan costs that splits nothing.
+        """
+        return None
 
     def excluded(self) -> np.ndarray:
         """The points of what is computed that cannot be an answer: of the shape of `bounds`."""
@@ -199,18 +221,19 @@ class Search:
         self.amounts, most = self.divisible(unsplit), self.limits.most_bytes
         self.bounds = divided(self.roles, self.amounts)
         self.peaks = np.zeros_like(self.bounds) if most is None else memory_bounds(self.roles, unsplit)
-        self._unopened = Unopened(self.bounds, self.excluded())
+        self._unopened = Unopened(self.bounds, self.excluded(), self.promise(unsplit))
         least, told, plans = 0.0, 0.0, self.pricer.plans
-        while True:
+        for turn in itertools.count():
             before = self.best
             coming = self._unopened.bound
             first = self._waiting[0].bound if self._waiting else math.inf
             least = min(coming, first)
             if least >= self.limit or math.isinf(least) or self.is_over(self.limits.seconds):
                 break
-            if coming <= first:
-                index = self._unopened.pop()
-                self._open(tuple(sets[i] for sets, i in zip(self.roles.sets, index, strict=True)), coming)
+            if turn % 2 and self._unopened.promised < self.limit:
+                self._look_ahead()
+            elif coming <= first:
+                self._open(self._unopened.pop())
             else:
                 self.take(heapq.heappop(self._waiting))
             closer = self.best is not None and least - told >= _CLOSER * self.cost(self.best)
@@ -337,9 +360,23 @@ class Search:
                 least = min(least, price.peak_bytes - self.roles.argument_bytes(point))
         return least
 
-    def _open(self, computed: Parts, bound: float):
-        if self.roles.divides(self.roles.rules(computed)):
-            self.open(computed, bound)
+    def _open(self, index: tuple[int, ...]) -> Parts | None:
+        """Opens a point; returns what it splits, None where that does not divide."""
+        computed = tuple(sets[i] for sets, i in zip(self.roles.sets, index, strict=True))
+        if not self.roles.divides(self.roles.rules(computed)):
+            return None
+        self.open(computed, float(self.bounds[index]))
+        return computed
+
+    def _look_ahead(self):
+        """Opens the point that promises most, and plans it; where it is the best so far, in all ways to store it."""
+        computed = self._open(self._unopened.pop(promising=True))
+        if computed is None:
+            return
+        smallest, *others = [Point(computed, stored) for stored in self.roles.storages(computed)]
+        if self.consider(self.pricer.price(self.roles.layout(smallest))):
+            for point in others:
+                self.consider(self.pricer.price(self.roles.layout(point)))
 
     def is_over(self, seconds: float | None) -> bool:
         """Whether so many seconds have gone since the search began; raises `Cancelled` where it was cancelled."""
