@@ -97,7 +97,7 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
         code=code,
         names=naming.names,
         dims=naming.dims,
-        majors=naming.majors,
+        made_of=naming.made_of,
         cuts=naming.cuts,
         parameters=tuple(names),
         arguments=tuple(Argument(leaves[i][0], i, owner) for i, owner in enumerate(owners)),
@@ -237,7 +237,8 @@ def _abstract(leaf: Any) -> Any:
 
 def _stored(naming: Naming, values: Mapping[str, Input]) -> dict[str, tuple[Input, Dims]]:
     """Returns for each place its value, and the dims of its axes; None for an axis that no layout can address."""
-    known, names = {*naming.dims, *naming.majors}, naming.names
+    majors = [name for name, parts in naming.made_of.items() if parts[0].before == 1]
+    known, names = {*naming.dims, *majors}, naming.names
     return {
         place: (value, tuple(n if n in known else None for n in names[value]) if isinstance(value, int) else ())
         for place, value in values.items()

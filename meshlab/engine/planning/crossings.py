@@ -76,8 +76,9 @@ def _read(program: Program, rules: LegalRules, reader: Operation, position: int)
     axes = factors.results[0] if reader.name == "rename" else factors.operands[position]
     dims, used = dict(program.factor_dims[reader]), set[str]()
     splits = []
+    whole = factors.unsharded.union(factors.minors.values())
     for factor in axes:
-        split = there.get(dims.get(factor, ""), ()) if factor not in factors.unsharded else ()
+        split = there.get(dims.get(factor, ""), ()) if factor not in whole else ()
         splits.append(split if used.isdisjoint(split) else ())
         used.update(splits[-1])
     return Spec(tuple(splits))

@@ -30,7 +30,7 @@ from ..specs.scopes import matches, path
 from ..specs.serial import Serial
 from ..specs.spec import Axes, Padded, Spec
 from .named_rules import AxesByDim, as_written, matched_places, matched_scopes, named_rules
-from .operation_specs import fitting
+from .part_rules import once_each, part_rules
 from .refusal import Refusal, refuse
 from .scan_legality import scanned_problems
 from .scope_legality import Meeting, ScopedRules, judged
@@ -88,7 +88,7 @@ class LegalRules:
         known = self._specs.get(key)
         if known is None:
             rules = {**self.compute, **place_rules}
-            known = self._specs[key] = Spec(tuple(rules.get(n, ()) if n else () for n in names))
+            known = self._specs[key] = Spec(once_each(names, [rules.get(n, ()) if n else () for n in names]))
         return known
 
     @functools.cached_property
@@ -183,10 +183,12 @@ def _legal_rules(
 ) -> LegalRules:
     """Returns the rules of a layout without problems: those of dims, by scope and place, without axes of size 1."""
 
+    def split(rules: AxesByDim) -> dict[str, Axes]:
+        return {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
+
     def real(rules: AxesByDim, most: Mapping[str, int] = MappingProxyType({})) -> dict[str, Axes]:
-        split = {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
-        majors = program.majors.items()
-        return split | {n: fitting(split[d], most.get(n, limit), mesh.axes) for n, (d, limit) in majors if d in split}
+        own = split(rules)
+        return own | part_rules(program, mesh, own, split(compute) if most else {}, most)
 
     sizes = merged_sizes(program)
     uneven_places = [stored_by_dim(program, mesh, place, rules) for place, rules in matched.items()] if pad else []
@@ -195,8 +197,8 @@ def _legal_rules(
     storage: Mapping[str, AxesByDim] = {place: stored[id(rules)] for place, rules in matched.items()}
     different = [(real(rules), meeting.scopes) for rules, meeting in everywhere if rules != compute]
     by_scope = {scope: rules for rules, those in different for scope in those}
-    split = {a for rules in (real(compute), *by_scope.values()) for axes in rules.values() for a in axes}
-    serial = {axis: mesh.serial[axis] for axis in mesh.serial if axis in split}
+    used = {a for rules in (real(compute), *by_scope.values()) for axes in rules.values() for a in axes}
+    serial = {axis: mesh.serial[axis] for axis in mesh.serial if axis in used}
     if serial:
         storage = serial_storage(program, frozenset(serial), real(compute), storage)
     globs = tuple((glob, real(rules)) for glob, rules in scoped)

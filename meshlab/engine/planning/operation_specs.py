@@ -15,6 +15,7 @@ Three rules, and nothing else, decide them:
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -62,17 +63,25 @@ def specs_of_operation(
         The `OperationSpecs`.
     """
     partial = {a for spec in operands if spec is not None for a in spec.partial}
-    splits = _once_each(factors, {f: axes for f, axes in asked.items() if axes and f not in factors.unsharded})
+    own = {f: axes for f, axes in asked.items() if axes and f not in factors.unsharded}
+    splits = _once_each(factors, _within_limits(factors, own, sizes) if factors.minors else own)
     propagating = [None if position in smaller else spec for position, spec in enumerate(operands)]
     _propagate(factors, propagating, splits, partial, unsplittable)
-    for factor, limit in factors.limits.items():
-        if factor in splits:
-            splits[factor] = fitting(splits[factor], limit, sizes)
+    splits = _within_limits(factors, splits, sizes)
+    for major, minor in factors.minors.items():
+        if math.prod(sizes[a] for a in splits.get(major, ())) != factors.limits[major]:
+            splits.pop(minor, None)
     summed = {a for f in factors.summed for a in splits.get(f, ())}
     after = tuple(sorted(partial | summed))
 
     def spec(axes: tuple[int, ...], over: Axes) -> Spec:
-        return Spec(tuple(splits.get(f, ()) if f >= 0 else () for f in axes), over)
+        return Spec(tuple(split_of(f, axes) if f >= 0 else () for f in axes), over)
+
+    def split_of(factor: int, axes: tuple[int, ...]) -> Axes:
+        split = splits.get(factor, ())
+        while (factor := factors.minors.get(factor, -1)) >= 0 and factor not in axes:
+            split += splits.get(factor, ())
+        return split
 
     read = tuple(
         spec(axes, after if zero else have.partial if have is not None else ())
@@ -107,6 +116,12 @@ def fitting(axes: Axes, limit: int, sizes: Mapping[str, int]) -> Axes:
         if limit % count:
             return axes[:position]
     return axes
+
+
+def _within_limits(factors: Factors, splits: dict[int, Axes], sizes: Mapping[str, int]) -> dict[int, Axes]:
+    """Cuts the axes of factors to the first ones, into as many parts as the factors can be split."""
+    limits = factors.limits
+    return {f: fitting(axes, limits[f], sizes) if f in limits else axes for f, axes in splits.items()}
 
 
 def _once_each(factors: Factors, splits: Mapping[int, Axes]) -> dict[int, Axes]:

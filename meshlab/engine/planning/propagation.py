@@ -37,7 +37,7 @@ def carry_may_be_partial(uses: Sequence[int], outer: Input, inner: int, is_zero:
 
 def passes_targets_on(operation: Operation, factors: Factors) -> bool:
     """Whether the target spec of an operation's result passes to its operands."""
-    own = factors.propagating is not None or factors.summed or factors.per_shard or factors.unsharded
+    own = factors.propagating is not None or factors.summed or factors.per_shard or factors.unsharded or factors.minors
     return not own and len(operation.outputs) == 1 and operation.name != "broadcast_in_dim"
 
 

@@ -160,13 +160,13 @@ def _not_reached(plan: Plan) -> Iterator[str]:
             if axis and axis != major and len(compute.get(axis, ())) < len(compute.get(major, ())):
                 short.setdefault(axis, argument.place)
             for dim in (axis or "").split("*")[1:]:
-                if plan.rules.compute.get(dim):
+                if not set(compute.get(dim, ())) <= set(compute.get(axis or "", ())):
                     minor.setdefault((dim, axis or ""), []).append(argument.place)
     for (dim, axis), places in minor.items():
         more, major = f" and {len(places) - 1} more" if len(places) > 1 else "", axis.split("*")[0]
         yield (
-            f"⚠ `{dim}` is not sharded in `{places[0]}`{more}: of the axis `{axis}` only the major part, `{major}`, can"
-            " be. Give each of its dims an axis, and merge them in the function."
+            f"⚠ `{dim}` is not sharded in `{places[0]}`{more}: the axis `{axis}` is split over `{dim}` only where each"
+            f" device has one of `{major}`. Give each of its dims an axis, and merge them in the function."
         )
     for axis, place in short.items():
         major = axis.split("*")[0]

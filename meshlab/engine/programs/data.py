@@ -23,7 +23,7 @@ from .constants import broadcast_values, constant_values, uniform_values
 from .naming import Cuts
 from .scoping import Ruled, Scoping
 from .signatures import FactorNames, factor_names, factors_by_operation, renamed, signatures
-from .spread_names import Names
+from .spread_names import Names, Parts
 from .values import Argument, Carry, Value
 
 
@@ -36,8 +36,8 @@ class Program:
         code: its operations in normal form.
         names: the dim names of each value, by number.
         dims: the user's dims with their sizes, in order of first appearance.
-        majors: for the name of a merged axis (`heads*head`), or of the major part of one that was split (`embed.0`),
-            the dim whose split it bears, and how many parts it can be split into.
+        made_of: for the name of a merged axis (`heads*head`), or of a part of one that was split (`embed.0`), the
+            factors of dims whose splits it bears.
         cuts: the (operand, axis) pairs at which a name was cut, by the number of the operation's first result.
         parameters: the names of the function's parameters.
         arguments: the arrays among the arguments, in order.
@@ -59,7 +59,7 @@ class Program:
     code: Code
     names: tuple[Names, ...]
     dims: Mapping[str, int]
-    majors: Mapping[str, tuple[str, int]]
+    made_of: Mapping[str, Parts]
     cuts: Cuts
     parameters: tuple[str, ...]
     arguments: tuple[Argument, ...]
@@ -306,7 +306,7 @@ class Program:
     @functools.cached_property
     def addressed(self) -> tuple[Names, ...]:
         """The names of each value's axes that rules may shard; None for the others."""
-        return renamed(self.names, lambda name: name if self.dim_of(name) else None)
+        return renamed(self.names, lambda name: name if name in self.dims or name in self.made_of else None)
 
     @functools.cached_property
     def signatures(self) -> dict[Operation, int]:
@@ -322,7 +322,8 @@ class Program:
         """Returns the user's dim whose sharding an axis of this name bears; None for made-up names and minor parts."""
         if name is None or name in self.dims:
             return name
-        return self.majors[name][0] if name in self.majors else None
+        first = self.made_of[name][0] if name in self.made_of else None
+        return first.dim if first and first.before == 1 else None
 
     def dims_of(self, value: int) -> tuple[str | None, ...]:
         """Returns the user's dim whose sharding each axis of a value bears.

@@ -31,7 +31,7 @@ from ..rules.shaping import aligned
 from ..tensors.named_arrays import AxisName, Merged, Sizes
 from .axis_classes import Classes, Seed
 from .recomputed import recomputed
-from .spread_names import Names, spread
+from .spread_names import Names, Parts, spread
 
 # For an operation, the (operand, axis) pairs whose names are cut there: they are moved to the names of the factors.
 Cuts = dict[int, frozenset[tuple[int, int]]]
@@ -44,14 +44,13 @@ class Naming:
     Attributes:
         names: for each value the name of each axis; None for an axis of size 1.
         dims: the sizes of the user's dims, in order.
-        majors: for a name that is a product of dims, or the major part of one, the dim whose split it bears, and how
-            many parts it can be split into.
+        made_of: for a name that is a product of dims, or a factor of one, the factors whose splits it bears.
         cuts: operands at which names are cut, by the number of the operation's first result.
     """
 
     names: tuple[Names, ...]
     dims: dict[str, int]
-    majors: dict[str, tuple[str, int]]
+    made_of: dict[str, Parts]
     cuts: Cuts
 
 
@@ -120,9 +119,9 @@ class _Namer:
                 + ". Use one name for both; or tell them apart: in ml.named `_` for the axis that goes without a name,"
                 ' or of tensors x.rename(old="new") where one becomes the other.'
             )
-        names, majors = spread(self.classes, self.nodes, self.code)
+        names, made_of = spread(self.classes, self.nodes, self.code)
         cuts = {operation: frozenset(axes) for operation, axes in self.cuts.items()}
-        return Naming(names, dims, majors, cuts)
+        return Naming(names, dims, made_of, cuts)
 
     # Names that the user gave
 

@@ -14,6 +14,7 @@ from ..argument_checks import mapping
 from ..errors import DimError, closest, listed, shown
 from ..tensors.dims import NAME_RULE, Dim, is_name, name_of, proper
 from .data import Program, analysis
+from .spread_names import product
 
 Renamed = TypeVar("Renamed", bound=Program)
 
@@ -96,18 +97,22 @@ def _with(program: Renamed, names: Mapping[str, str], sizes: Mapping[str, int]) 
         return names.get(stem, stem) + dot + part
 
     dims = {new_name(name): size for name, size in program.dims.items()}
-    majors = {new_name(name): (new_name(dim), limit) for name, (dim, limit) in program.majors.items()}
+    made_of = {
+        new_name(name): tuple([part._replace(dim=new_name(part.dim)) for part in parts])
+        for name, parts in program.made_of.items()
+    }
     for old, new in names.items():
         if old in sizes:
             dims[new] = sizes[old]
     for name in sizes:
-        first = name.split("*")[0]
-        if "*" in name and first in names and name not in program.majors and first in sizes:
-            majors[new_name(name)] = (new_name(first), sizes[first])
+        parts = name.split("*")
+        if len(parts) > 1 and not names.keys().isdisjoint(parts) and sizes.keys() >= {*parts}:
+            made_of[new_name(name)] = product([new_name(part) for part in parts], [sizes[p] for p in parts], made_of)
+    made_of = {name: parts for name, parts in made_of.items() if name not in dims}
     axes = tuple(tuple(new_name(n) if n else None for n in row) for row in program.names)
     renames = {first: new_name(last) for first, last in program.renames.items()}
     renames |= {old: new for old, new in names.items() if old not in program.renames.values()}
-    return dataclasses.replace(program, names=axes, dims=dims, majors=majors, renames=renames)
+    return dataclasses.replace(program, names=axes, dims=dims, made_of=made_of, renames=renames)
 
 
 def _standing_twice(program: Program) -> dict[str, str]:

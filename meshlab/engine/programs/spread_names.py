@@ -9,8 +9,10 @@ In a made-up name `~` shows that it is not the user's.
 from __future__ import annotations
 
 import itertools
+import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ..code.operations import Code
 from .axis_classes import Classes
@@ -18,17 +20,34 @@ from .axis_classes import Classes
 Names = tuple[str | None, ...]
 
 
-def spread(
-    classes: Classes, nodes: list[tuple[int, ...]], code: Code
-) -> tuple[tuple[Names, ...], dict[str, tuple[str, int]]]:
-    """Returns the name of every axis, and which dim's sharding each derived name bears."""
+class Part(NamedTuple):
+    """Names a factor of a dim, which is split by those of the dim's mesh axes that are left by the factors before it.
+
+    Attributes:
+        dim: the user's.
+        before: the product of the factors before it.
+        size: its own.
+    """
+
+    dim: str
+    before: int
+    size: int
+
+
+# What an axis that is no dim is made of, major first.
+Parts = tuple[Part, ...]
+
+
+def spread(classes: Classes, nodes: list[tuple[int, ...]], code: Code) -> tuple[tuple[Names, ...], dict[str, Parts]]:
+    """Returns the name of every axis, and of which dims' factors each derived name is made."""
     called: dict[int, str] = {root: seed.name for root, seed in classes.given.items() if classes.find(root) == root}
-    majors: dict[str, tuple[str, int]] = {}
+    made_of: dict[str, Parts] = {}
     for root, name in list(called.items()):
         for position, leaf in enumerate(leaves if len(leaves := classes.leaves(root)) > 1 else ()):
             part = called.setdefault(leaf, f"{name}.{position}")
-            if position == 0 and part == f"{name}.0":
-                majors[part] = (name, classes.sizes[leaf])
+            if part == f"{name}.{position}":
+                before = math.prod(classes.sizes[other] for other in leaves[:position])
+                made_of[part] = (Part(name, before, classes.sizes[leaf]),)
     # By name, what it is called after: itself, or for a made-up one the name that it was cut off.
     stems, numbers = {name: name for name in called.values()}, itertools.count(1)
 
@@ -39,9 +58,8 @@ def spread(
             if len(leaves) > 1:
                 named = [name_of(leaf) for leaf in leaves]
                 known = "*".join(named)
-                first = majors.get(named[0]) or (named[0], classes.sizes[leaves[0]])
-                if "~" not in first[0] and "." not in first[0]:
-                    majors[known] = first
+                if parts := product(named, [classes.sizes[leaf] for leaf in leaves], made_of):
+                    made_of[known] = parts
             else:
                 known = _made_up(root, classes, called, stems) or f"~{next(numbers)}"
             called[root] = known
@@ -51,7 +69,24 @@ def spread(
     for value, shape in enumerate(code.shapes):
         row = zip(shape, nodes[value], strict=True)
         names.append(tuple([None if size == 1 else name_of(classes.find(node)) for size, node in row]))
-    return tuple(names), majors
+    return tuple(names), made_of
+
+
+def product(names: Sequence[str], sizes: Sequence[int], made_of: Mapping[str, Parts]) -> Parts:
+    """Returns of what the product of some axes is made, up to the first of which that is not known.
+
+    Args:
+        names: of the axes, major first.
+        sizes: of the axes.
+        made_of: what is known of names that are no dims.
+    """
+    parts: list[Part] = []
+    for name, size in zip(names, sizes, strict=True):
+        own = made_of.get(name) or (() if "~" in name or "." in name else (Part(name, 1, size),))
+        if not own:
+            break
+        parts += own
+    return tuple(parts)
 
 
 def _made_up(root: int, classes: Classes, called: Mapping[int, str], stems: dict[str, str]) -> str | None:

@@ -57,24 +57,34 @@ def _reshape(operation: Operation, facts: Facts) -> Factors:
     """Lets axes that keep their size run through, and the first axis of each group that is merged or split.
 
     [batch, heads, head] → [batch, heads*head]: shards of heads are shards of the merged axis, as long as the number of
-    shards divides both sizes. The minor axes must be unsharded.
+    shards divides both sizes. Where they are single heads, shards of head are shards of the merged axis as well. Minor
+    axes of anything else must be unsharded.
     """
     before, after = facts.operands[0], facts.results[0]
     operand, result = [-1] * len(before), [-1] * len(after)
     unsharded: set[int] = set()
     limits: dict[int, int] = {}
+    minors: dict[int, int] = {}
     count = 0
     for left, right in aligned(before, after, operation.params["dimensions"]):
         operand[left[0]] = result[right[0]] = count
         if before[left[0]] != after[right[0]]:
             limits[count] = math.gcd(before[left[0]], after[right[0]])
         count += 1
+        if len(left) == 1 or len(right) == 1:
+            parts, place, sizes = (left, operand, before) if len(right) == 1 else (right, result, after)
+            for axis in parts[1:]:
+                place[axis] = minors[count - 1] = count
+                limits[count] = sizes[axis]
+                count += 1
+            continue
         for axes, place in ((left, operand), (right, result)):
             for axis in axes[1:]:
                 place[axis] = count
                 unsharded.add(count)
                 count += 1
-    return Factors((tuple(operand),), (tuple(result),), unsharded=frozenset(unsharded), limits=limits, through=_ONE)
+    axes = (tuple(operand),), (tuple(result),)
+    return Factors(*axes, unsharded=frozenset(unsharded), limits=limits, minors=minors, through=_ONE)
 
 
 def aligned(before: Shape, after: Shape, order: Sequence[int] | None = None) -> list[tuple[list[int], list[int]]]:

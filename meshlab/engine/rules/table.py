@@ -12,7 +12,8 @@ one is gathered first. Axes of size 1 have no factor (-1): there is nothing to s
 factors are *summed* here, need-replication factors *unsharded*, and permutation factors nearest to *per-shard*.
 
 The axes of one factor may differ in size, as those of a convolution with a stride do, or the first of the axes that a
-reshape merges and the merged one: then its *limit* says into how many shards it can be split.
+reshape merges and the merged one: then its *limit* says into how many shards it can be split. Where that many split it,
+further mesh axes split the next factor of the merged axis, its *minor*.
 
 Each rule is registered with the primitive's `Traits`, which have all other facts of it. A primitive without a rule runs
 unsharded, on gathered operands, and the plan says so; it may have traits all the same.
@@ -44,6 +45,8 @@ class Factors:
         unsharded: factors that no mesh axis may shard; they are gathered first.
         limits: for some factors, a number that the number of shards must divide; the others are sharded as far as their
             size allows.
+        minors: for factors of a merged axis the next minor one, which may be sharded where the factor is split into as
+            many parts as its limit; the merged axis, which has the first alone, is split by the axes of all.
         propagating: factors along which sharding propagates that the compute rules do not ask for (elementwise and
             reducing operations: all of them, None); in the others it is dropped by gathering first.
         through: the operands whose partial sums the planner lets through: of those in which the operation is linear,
@@ -58,6 +61,7 @@ class Factors:
     per_shard: frozenset[int] = frozenset()
     unsharded: frozenset[int] = frozenset()
     limits: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    minors: Mapping[int, int] = dataclasses.field(default_factory=dict)
     propagating: frozenset[int] | None = None
     through: frozenset[int] = NONE
     linear: Groups = ()
@@ -73,6 +77,7 @@ class Factors:
             self.per_shard,
             self.unsharded,
             tuple(sorted(self.limits.items())),
+            tuple(sorted(self.minors.items())),
             self.propagating,
             self.through,
             self.linear,
@@ -185,6 +190,5 @@ def _finished(factors: Factors, facts: Facts, linear: Groups) -> Factors:
     if operands is factors.operands and results is factors.results and linear == factors.linear:
         return factors
     f = factors  # `dataclasses.replace` takes several times as long
-    return Factors(
-        operands, results, f.summed, f.per_shard, f.unsharded, f.limits, f.propagating, f.through, linear, f.known
-    )
+    alike = f.summed, f.per_shard, f.unsharded, f.limits, f.minors, f.propagating, f.through
+    return Factors(operands, results, *alike, linear, f.known)

@@ -277,7 +277,9 @@ def test_pieces_of_a_merged_axis_are_its_minor_parts(cut):
     assert plan.check().ok
     assert plan.spec("out").splits == ((), (), ("x",), ())
     assert not plan.collectives
-    warning = "`heads` is not sharded in `w`: of the axis `three*heads*head` only the major part, `three`"
+    warning = (
+        "`heads` is not sharded in `w`: the axis `three*heads*head` is split over `heads` only where each device has"
+    )
     assert warning in str(plan.explain())
 
 
