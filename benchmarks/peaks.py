@@ -120,9 +120,13 @@ def peaks(lines: Iterable[dict[str, Any]]) -> list[Peak]:
     for subject, name, machine in cases():
         peak = compiled.get((subject.name, name, machine))
         if peak is not None:
-            short = machine if machine in (*WHOLE, *DONATED) else machine.partition(":")[0]
-            results.append(Peak(subject.name, name, short, peak, predicted(subject, name, machine)))
+            results.append(Peak(subject.name, name, short(machine), peak, predicted(subject, name, machine)))
     return results
+
+
+def short(machine: str) -> str:
+    """What a machine of the journal is called in tables."""
+    return machine if machine in (*WHOLE, *DONATED) else machine.partition(":")[0]
 
 
 def page(results: Iterable[Peak]) -> str:

@@ -88,7 +88,7 @@ def test_the_chart_has_axes_phases_and_the_limit(open_board, explorer: Explorer,
     assert plot.locator(".ytick text").count() > 1
     assert plot.locator(".annotation-text").all_text_contents() == ["forward", "backward", "update"]
     limit = bytes_text(explorer.plan.memory.limit_bytes)
-    expect(board.root.locator(".mlb-moments")).to_contain_text(f"The limit, {limit}, is far above.")
+    expect(board.root.locator(".mlb-moments")).to_contain_text(f"Device memory, {limit}, is far above.")
     expect(board.root.locator(".mlb-alive-sum")).to_be_visible()
     assert (plot.get_attribute("aria-label") or "").startswith("memory of a device over ")
     board.blank.shot(f"moments-{theme}", full=True)

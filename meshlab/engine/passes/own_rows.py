@@ -68,7 +68,7 @@ class _Rewriter:
     def rows(self, operation: Operation) -> list[_Row]:
         """Returns the columns of a gather's or scatter's indices that count rows, if others remain."""
         numbers = operation.params.get("dimension_numbers")
-        columns = self.producers.get(operation.inputs[1]) if type(numbers) in _FIELDS else None
+        columns = self.maker(operation.inputs[1]) if type(numbers) in _FIELDS else None
         if columns is None or columns.name != "concatenate":
             return []
         one, counted, _, taken = (getattr(numbers, field) for field in _FIELDS[type(numbers)])
@@ -85,9 +85,13 @@ class _Rewriter:
         found = [row for row in found if axes.count(row.indices) == 1]
         return found if len(found) < len(counted) else []
 
+    def maker(self, value: Input) -> Operation | None:
+        """Returns the operation that makes a value; None for arguments and literals."""
+        return self.producers.get(value) if isinstance(value, int) else None
+
     def counts(self, value: Input) -> int | None:
         """Returns the axis along which a value counts 0, 1, 2, …; None where it is anything else."""
-        made = self.producers.get(value) if isinstance(value, int) else None
+        made = self.maker(value)
         if made is None:
             return None
         if made.name == "iota":
@@ -106,7 +110,7 @@ class _Rewriter:
 
     def _is_negative(self, predicate: Input, value: Input) -> bool:
         """Says whether a predicate asks if a value is negative, as JAX asks of every index."""
-        made = self.producers.get(predicate) if isinstance(predicate, int) else None
+        made = self.maker(predicate)
         return (
             made is not None
             and made.name == "lt"
@@ -116,7 +120,8 @@ class _Rewriter:
 
     def batched(self, operation: Operation, rows: list[_Row]) -> list[Operation]:
         """Returns the operation over a batch of rows, behind one that joins the other columns of its indices."""
-        columns = self.producers[operation.inputs[1]]
+        columns = self.maker(operation.inputs[1])
+        assert columns is not None, "it counts rows"
         remaining = [i for i in range(len(columns.inputs)) if i not in {row.column for row in rows}]
         value, variable = columns.inputs[remaining[0]], columns.equation.invars[remaining[0]]
         joined = []

@@ -64,7 +64,7 @@ def test_the_optimum_is_that_of_brute_force(name: str, monkeypatch: pytest.Monke
     assert choice.proof.gap == 0
 
 
-@pytest.mark.share(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", SPACES)
 def test_looking_ahead_finds_no_worse_in_as_many_plans(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found: dict[int, Found] = {}

@@ -68,6 +68,7 @@ export class Board {
     this.readOnly = false;
     this.adding = false;
     this.ready = false;
+    this.arriving = ""; // the key of a chip that was dropped by keyboard and is not drawn there yet
     this.chosen = nothingChosen();
     /** @type {Pick<View, "time" | "peak_memory" | "timeline">} */
     this.costs = { time: null, peak_memory: null, timeline: null };

@@ -1,7 +1,7 @@
 // @ts-check
 /** The end of a drag, by whatever hand: the intent of the zone, or why it is refused, and where the focus goes. */
 import { axesAfter, dropIntent, partsOf, TRAY, verdict } from "./hand.js";
-import { drawElsewhere } from "./zones.js";
+import { drawElsewhere, focusArrived } from "./zones.js";
 
 /** @typedef {import("./board.js").Board} Board */
 
@@ -27,15 +27,7 @@ export async function drop(board) {
   const { op, args } = dropIntent(view, hand, zone);
   const goal = axesAfter(view, hand, zone).includes(partsOf(zone).axis) ? zone : TRAY;
   const answer = await board.send(op, args);
-  if (answer?.kind === "ack" && hand.by === "keyboard") focusChip(board, hand.dim, goal);
-}
-
-/**
- * @param {Board} board
- * @param {string} dim
- * @param {string} zone
- */
-function focusChip({ panels }, dim, zone) {
-  const key = CSS.escape(`chip:${dim}:${zone}`);
-  /** @type {HTMLElement | null} */ (panels.zones.querySelector(`[data-key="${key}"]`))?.focus();
+  if (answer?.kind !== "ack" || hand.by !== "keyboard") return;
+  board.arriving = `chip:${hand.dim}:${goal}`;
+  focusArrived(board);
 }

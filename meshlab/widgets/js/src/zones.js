@@ -316,6 +316,22 @@ export function paintZones(board) {
     const pressed = hand?.dim === chip.getAttribute("data-dim") && hand?.from === chip.getAttribute("data-zone");
     chip.setAttribute("aria-pressed", String(pressed));
   }
+  focusArrived(board);
+}
+
+/**
+ * Focuses the chip that the keyboard has dropped, once it is drawn: the answer may come before the board. Whoever has gone
+ * on with something else meanwhile stays there.
+ * @param {Board} board
+ */
+export function focusArrived(board) {
+  const { zones } = board.panels;
+  const chip = board.arriving && zones.querySelector(`[data-key="${CSS.escape(board.arriving)}"]`);
+  if (!chip) return;
+  board.arriving = "";
+  const focused = /** @type {Document | ShadowRoot} */ (zones.getRootNode()).activeElement;
+  if (focused && focused !== document.body && !zones.contains(focused)) return;
+  /** @type {HTMLElement} */ (chip).focus();
 }
 
 /**
