@@ -26,6 +26,8 @@ def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Re
     down, up = size // count * count, -(-size // count) * count
     fitting = f"{down} or {up}" if down else str(up)
     text = f"{dim} has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
+    if size == 1:
+        return Refusal("not_divisible", text, "Leave it whole.")
     sizes = serial_sizes(size, axes, mesh)
     serial = [f"{axis}=ml.{dataclasses.replace(mesh.serial[axis], size=n)}" for axis, n in sizes]
     in_time = f"; or {' or '.join(serial)}" if serial else ""
