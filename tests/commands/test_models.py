@@ -11,6 +11,8 @@ from meshlab.models.published import published
 from meshlab.models.zoo import imported_models, models
 from tests.commands.small import called, process
 
+pytestmark = pytest.mark.share(2, of="file")
+
 
 def test_a_process_lists_them():
     done = process("models")

@@ -11,6 +11,8 @@ import pytest
 from meshlab.cost.machines.installed_compilers import folder_of_compilers
 from meshlab.engine import absent_hardware
 
+pytestmark = pytest.mark.share(2, of="file")
+
 PLAN = ["-m", "meshlab.cli", "plan", "digits", "--mesh", "data=4", "--layout", "batch:data"]
 # As in a notebook, whose first cell imports JAX before meshlab.
 NOTEBOOK = """

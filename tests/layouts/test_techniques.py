@@ -59,7 +59,7 @@ def test_formulas_are_the_plan(row, size, other):
     assert plan.wire_bytes == pytest.approx(law + beside, rel=1e-12)
 
 
-@pytest.mark.share(16)
+@pytest.mark.share(24)
 @EACH
 def test_the_compiled_program_is_the_plan(row):
     report = row.plan().check()
@@ -67,7 +67,7 @@ def test_the_compiled_program_is_the_plan(row):
     assert not report.merged
 
 
-@pytest.mark.share(16)
+@pytest.mark.share(24)
 @EACH
 def test_three_steps_are_those_of_one_device(row):
     """In float64: in float32 AdamW multiplies what is rounded otherwise, on some processors beyond any tolerance."""
@@ -127,7 +127,7 @@ def test_the_compilers_were_asked_for_todays_plan_and_accept_it(row, machine):
     assert compiled.mark(line) == "=" or set(compiled.mark(line)) <= set("abcde")
 
 
-@pytest.mark.share(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "machine", "platform"),
     [

@@ -15,6 +15,8 @@ from meshlab.models.imported.sizes import Config
 from meshlab.models.zoo import imported_models
 from tests.models import plain
 
+pytestmark = pytest.mark.share(2, of="file")
+
 LAYERS = 2
 NAMES = ("plain_gpt", "linen_encoder", "nnx_mixer", "equinox_decoder")
 MODELS = {(m.name, layers): m for layers in (1, LAYERS) for m in imported_models(Config(layers=layers))}

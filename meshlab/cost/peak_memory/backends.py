@@ -34,6 +34,7 @@ class Backend:
         asynchronous: whether what waits for a collective, and no other waits for, runs behind the last collective.
         copies_after_order: whether a loop's carry is copied only where a step that runs later reads it.
         carried_order: whether a loop carries arrays in the order in which what it writes into them is made.
+        rolled_hash: whether the rounds of Threefry are a loop, which stores what it counts; else they are fused.
         fragmentation: whether the gaps between buffers count.
         tuple_tables: whether the tables of addresses of operations with several results count.
 
@@ -55,6 +56,7 @@ class Backend:
     asynchronous: bool = False
     copies_after_order: bool = False
     carried_order: bool = False
+    rolled_hash: bool = False
     fragmentation: bool = True
     tuple_tables: bool = False
 
@@ -64,7 +66,15 @@ class Backend:
         return "matmul" if self.matmul_fusion else "opaque"
 
 
-CPU = Backend("cpu", 64, float_normalization=True, library_rewriter=True, layout_assignment=True, tuple_tables=True)
+CPU = Backend(
+    "cpu",
+    64,
+    float_normalization=True,
+    library_rewriter=True,
+    layout_assignment=True,
+    rolled_hash=True,
+    tuple_tables=True,
+)
 BACKENDS = {
     "cpu": CPU,
     "gpu": Backend("gpu", 256, combine_threshold=30 * 2**20, asynchronous=True, copies_after_order=True),

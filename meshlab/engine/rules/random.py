@@ -26,7 +26,7 @@ from ..jax_compat import is_threefry, setting
 from ..specs.spec import local_shape
 from .per_shard import Device, ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, Shape, rule, run_unsharded
-from .traits import NOWHERE, opaque
+from .traits import NOWHERE, marking, opaque
 
 _TRAITS = opaque(linear=NOWHERE, multiplies=None)
 # What draws from keys to make others of them, or numbers.
@@ -39,7 +39,8 @@ def _through(_operation: Operation, facts: Facts) -> Factors:
     return Factors(tuple(axes if s else () for s in facts.operands), (axes,) * len(facts.results))
 
 
-@rule(*"random_seed random_fold_in random_wrap random_unwrap random_split random_gamma".split(), traits=_TRAITS)
+@rule("random_wrap", "random_unwrap", traits=marking(identity=False))
+@rule(*"random_seed random_fold_in random_split random_gamma".split(), traits=_TRAITS)
 def _keys(operation: Operation, facts: Facts) -> Factors:
     """Lets keys run through; the axes behind them belong to each key, and are unsharded."""
     values = (*operation.equation.invars, *operation.equation.outvars)

@@ -51,7 +51,7 @@ class Traits:
             "constant"      reads no array: positions along an axis
             "broadcast"     repeats an array along new axes
             "bitcast"       gives the same bytes another shape
-            "mark"          names or tags its operand and computes nothing; a primitive of ours
+            "mark"          names, tags or wraps its operand and computes nothing
             "move"          moves or drops elements: transposes, slices, padding
             "concatenate"   joins arrays along an axis
             "reduce"        joins the elements along axes: sums, maxima

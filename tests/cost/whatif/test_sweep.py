@@ -147,6 +147,7 @@ def test_a_mesh_lies_at_every_point_as_it_was_requested_to():
         assert swept.estimate.item() == pytest.approx(program(batch=64).plan(mesh, BOTH).time.estimate)
 
 
+@pytest.mark.nightly
 def test_plans_cross_where_they_take_equally_long():
     """In a step that only sends, gathers of weights do not grow with the batch, and sums of activations do."""
     config = {"batch": 64, "seq": 128, "embed": 512, "ffn": 2048}

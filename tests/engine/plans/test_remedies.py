@@ -23,7 +23,7 @@ def sent(plan: ml.Plan, axes: tuple[str, ...], because: str) -> float:
     return sum(c.wire_bytes * c.times for c in plan.collectives if c.axes == axes and c.because == because)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("name", ["mlp", "transformer_adamw"])
 def test_each_remedy_is_legal_and_takes_its_cause_away(name: str) -> None:
     program = MODELS[name].trace()

@@ -1,6 +1,6 @@
 """Each test draws its data from a generator of its own: what one meets does not depend on which ran before it.
 
-Of tests with many cases a fifth runs, drawn from the commit (tests/share.py), where they do not say another share.
+Of tests with many cases an eighth runs, drawn from the commit (tests/share.py), where they do not say another share.
 """
 
 import zlib
@@ -17,7 +17,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         is_case = "[" in item.nodeid and HERE in item.path.parents
         if is_case and not item.get_closest_marker("share"):
-            item.add_marker(pytest.mark.share(5))
+            item.add_marker(pytest.mark.share(8))
 
 
 @pytest.fixture(autouse=True)
