@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from ..code.operations import Operation
 from .table import Factors, Facts, rule, run_unsharded
-from .traits import FIRST, NOWHERE, Groups, Linear, Traits, bitcasting, elementwise, linear_in, opaque, together
+from .traits import FIRST, NOWHERE, Groups, Linear, Traits, bitcasting, elementwise, linear_in, moving, opaque, together
 
 
 def _through(facts: Facts, through: frozenset[int] = frozenset()) -> Factors:
@@ -85,7 +85,7 @@ def _each(_operation: Operation, facts: Facts) -> Factors:
     return _through(facts)
 
 
-@rule("bitcast_convert_type", traits=opaque(linear=NOWHERE, multiplies=None))
+@rule("bitcast_convert_type", traits=moving(linear=NOWHERE, reads_part=False, keeps=False))
 def _bitcast(_operation: Operation, facts: Facts) -> Factors:
     # Between dtypes of different widths an axis is added or removed.
     return _through(facts) if facts.operands[0] == facts.results[0] else run_unsharded(facts, known=True)

@@ -39,7 +39,7 @@ def _through(_operation: Operation, facts: Facts) -> Factors:
     return Factors(tuple(axes if s else () for s in facts.operands), (axes,) * len(facts.results))
 
 
-@rule("random_wrap", "random_unwrap", traits=marking(identity=False))
+@rule("random_wrap", "random_unwrap", traits=marking(identity=False, linear=NOWHERE))
 @rule(*"random_seed random_fold_in random_split random_gamma".split(), traits=_TRAITS)
 def _keys(operation: Operation, facts: Facts) -> Factors:
     """Lets keys run through; the axes behind them belong to each key, and are unsharded."""

@@ -172,9 +172,9 @@ def bitcasting(*, identity: bool) -> Traits:
     return _traits("bitcast", FIRST, keeps=True, identity=identity)
 
 
-def marking(*, identity: bool) -> Traits:
-    """Describes a primitive that names or tags its operand, and returns it."""
-    return _traits("mark", FIRST, keeps=True, identity=identity)
+def marking(*, identity: bool, linear: Linear = FIRST) -> Traits:
+    """Describes a primitive that names, tags or wraps its operand."""
+    return _traits("mark", linear, keeps=True, identity=identity)
 
 
 def moving(*, linear: Linear, reads_part: bool, keeps: bool) -> Traits:

@@ -37,4 +37,4 @@ def test_the_peak_is_near_the_compilers(on):
     """The rounds of the hash are fused: its words and counts are nowhere in memory. (Issue 14559 of JAX.)"""
     plan = dropped(jax.random.key(0), on)
     compiled, activation = compile_for(plan), plan.program.value(plan.program.arguments[1].value).nbytes / 8
-    assert abs(plan.memory.peak_bytes - compiled.memory.peak_bytes) < 2 * activation
+    assert abs(plan.memory.peak_bytes - compiled.memory.peak_bytes) < activation
