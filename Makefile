@@ -11,6 +11,8 @@ TESTS    :=
 # Which layouts `make newest` and `make oldest` draw; and what they run beside them: what is read of JAX, auto, notebooks.
 SEED       := 0
 ENDS_TESTS := tests/engine/test_jax_compat.py tests/test_tested.py tests/auto/test_choice.py tests/test_notebooks.py
+# Here before the tests of the browser read it, while what checks the page's JavaScript runs beside them.
+MODULES  := meshlab/widgets/js/node_modules/.package-lock.json
 PYTEST   := $(BIN)/python -m pytest
 # A file stays in one process, which makes its fixtures once; in the order of tests/conftest.py.
 SUITE    := $(PYTEST) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
@@ -42,6 +44,9 @@ $(VENV)/.compilers: $(VENV)/.made scripts/compilers.txt
 	@sh scripts/compilers.sh $(BIN)/python $(VENV)/compilers
 	@touch $@
 
+$(MODULES): meshlab/widgets/js/package-lock.json
+	@sh scripts/modules.sh meshlab/widgets/js
+
 system: $(VENV)/.dev
 	@sh scripts/browser.sh $(BIN)/python
 
@@ -51,7 +56,7 @@ lab: $(VENV)/.notebook ## Open the notebooks in JupyterLab (LAB_ARGS="--no-brows
 	@$(BIN)/meshlab lab $(LAB_ARGS)
 
 test: ## Lint, types, JavaScript, unit tests, notebooks, browser; of the largest a share (tests/share.py)
-	@$(MAKE) --no-print-directory -j2 system $(VENV)/.compilers
+	@$(MAKE) --no-print-directory -j2 system $(VENV)/.compilers $(MODULES)
 	@sh scripts/beside.sh "$(MAKE) --no-print-directory check" $(SUITE) $(TESTS)
 
 nightly: ## Everything: all cases of all tests, both ends of the versions, and many layouts of each model (hours)

@@ -18,10 +18,7 @@ if ! command -v npm >/dev/null 2>&1; then
     echo "npm is not installed: types, lint and bundle of the JavaScript sources were not checked."
     exit 0
 fi
-if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
-    npm ci --no-audit --no-fund --loglevel=error
-    touch node_modules/.package-lock.json
-fi
+sh ../../../scripts/modules.sh .
 npm run --silent check
 
 # Built beside the committed bundle, which tests in the browser may be reading.

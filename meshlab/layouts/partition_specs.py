@@ -17,6 +17,7 @@ places (`globs.py`). A plain rule changes only where work is done and what is se
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -137,7 +138,7 @@ def _stored(request: Request, place: str, spec: Any) -> Stored:
     for axis, (name, own) in enumerate(zip(names, axes, strict=True)):
         dim = program.dim_of(name)
         if name and dim and dim not in stored:
-            stored[dim] = own
+            stored |= _by_parts(program, name, dim, own, request.mesh.axes)
             if own and shape[axis] % request.count(own):
                 request.problems.append(uneven(f"{where}`{name}`", shape[axis], own, request.mesh))
         elif own and shape[axis] == 1:
@@ -147,6 +148,22 @@ def _stored(request: Request, place: str, spec: Any) -> Stored:
             text = f"{where}axis {axis} (of size {shape[axis]:,}) is on `{'+'.join(own)}`, and"
             request.refuse("unknown_dim", *_nameless(request, text, name))
     return stored
+
+
+def _by_parts(program: Program, name: str, dim: str, axes: Axes, sizes: Mapping[str, int]) -> Stored:
+    """Returns the mesh axes of each dim of a merged axis, if each but the last is used up; else of the first dim all.
+
+    The axis `kv*group` on `y+z` is `kv` on `y` and `group` on `z`, where `y` has as many devices as there are `kv`.
+    """
+    left, split = axes, dict[str, Axes]()
+    for part in program.made_of.get(name, ()):
+        if not left or program.dims.get(part.dim) != part.size:
+            break
+        split[part.dim] = fitting(left, part.size, sizes)
+        left = left[len(split[part.dim]) :]
+        if math.prod(sizes[axis] for axis in split[part.dim]) != part.size:
+            break
+    return {dim: axes} if left or not split else split
 
 
 def _given(program: Program, place: str, axis: int) -> str:

@@ -218,6 +218,27 @@ def test_an_axis_without_a_name_of_the_users_is_not_sharded() -> None:
         read((P(), P(), P(("data", "model"))), traced, wide)
 
 
+def test_a_merged_axis_on_two_mesh_axes_is_each_of_its_dims_on_one() -> None:
+    """As query heads are stored in tables of grouped-query attention."""
+    traced = ml.trace(
+        lambda x, w: (x @ w.reshape(8, 32)).reshape(16, 4, 2, 4),
+        *(
+            ml.named(jax.ShapeDtypeStruct(shape, "float32"), names)
+            for shape, names in (((16, 8), "batch embed"), ((8, 8, 4), "embed (kv=4 group) head"))
+        ),
+    )
+    mesh = ml.mesh(y=4, z=2)
+    specs = P(), P(None, ("y", "z"))
+    layout = read(specs, traced, mesh)
+    assert layout.rules == {"kv": ("y",), "group": ("z",)}
+    plan = traced.plan(mesh, layout)
+    assert plan.partition_specs[0] == (P(None, None), P(None, ("y", "z"), None))
+    assert plan.collectives == ()
+    assert plan.check().ok
+    # Where the first is not used up, it has all.
+    assert read((P(), P(None, "y")), traced, ml.mesh(y=2, z=2)).rules == {"kv": ("y",)}
+
+
 def test_the_parts_of_a_dim_are_split_by_the_first() -> None:
     def parts(x: Any) -> Any:
         return x.reshape(2, 4)

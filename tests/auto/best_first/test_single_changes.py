@@ -24,7 +24,7 @@ from tests.auto.best_first.programs import MODELS
 from tests.auto.programs import SMALL, traced
 
 # Those whose search and changes take a few seconds at these sizes; `python -m benchmarks.chosen --changes` has all.
-QUICK = ("mlp_sgd", "mlp_adamw", "two_layer", "autoencoder", "block", "digits", "moe_sgd")
+QUICK = ("mlp_sgd", "mlp_adamw", "two_layer", "autoencoder", "block", "digits")
 
 
 @functools.cache
@@ -34,7 +34,7 @@ def large(name: str) -> ml.Program:
 
 @pytest.mark.share(8)
 @pytest.mark.parametrize("on", MACHINES[::2])
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", [*QUICK, pytest.param("moe_sgd", marks=pytest.mark.nightly)])
 def test_no_single_change_is_faster(name: str, on: str) -> None:
     choice = ml.auto.layout(large(name), ml.mesh(on, data=2, model=4))
     tried, better = better_changes(choice)
