@@ -33,7 +33,8 @@ def amounts_of(program: Program) -> Amounts:
     amounts: dict[Dims, float] = defaultdict(float)
     for operation, times in measured(program).items():
         divisible = _divisible(program, operation)
-        dims = frozenset(dim for factor, dim in program.factor_dims[operation] if factor in divisible)
+        names = (name for factor, name in program.factor_dims[operation] if factor in divisible)
+        dims = frozenset(dim for name in names for dim in program.splitters(name))
         amounts[dims] += times * multiply_adds(program, operation)
     return amounts
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import string
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -55,8 +55,7 @@ def kernel_seconds(roles: Roles, unsplit: Price) -> Amounts:
 
 def peak_bytes(roles: Roles, unsplit: Price) -> Amounts:
     """Returns the bytes at the peak of the plan that splits nothing, with the dims that may divide each value."""
-    dim_of = roles.program.dim_of
-    held = [(frozenset(filter(None, map(dim_of, alive.dims))), alive.bytes) for alive in unsplit.memory.at_peak]
+    held = [(_splitters(roles, alive.dims), alive.bytes) for alive in unsplit.memory.at_peak]
     return [(_holding(roles, dims), nbytes / _iterations(roles, dims)) for dims, nbytes in held]
 
 
@@ -97,11 +96,15 @@ def _sharing(roles: Roles, step: Step) -> Dims:
     """The dims of which a rule must split one for devices to share a step; none where they may share it anyway."""
     if not isinstance(step, Compute) or step.operation not in roles.program.factor_dims:
         return _ALL
-    names = (name for _, name in roles.program.factor_dims[step.operation])
-    dims = frozenset(dim for name in names if (dim := roles.program.dim_of(name)))
+    dims = _splitters(roles, (name for _, name in roles.program.factor_dims[step.operation]))
     scopes = roles.extras.scopes.items()
     dims = dims.union(*(scope.dims for glob, scope in scopes if matches(glob, step.operation.scope)))
     return dims if multiplies(step.operation) or not _is_elsewhere(roles, dims) else _ALL
+
+
+def _splitters(roles: Roles, names: Iterable[str | None]) -> Dims:
+    """The dims whose rules may split axes of some names."""
+    return frozenset(dim for name in names for dim in roles.program.splitters(name))
 
 
 def _is_elsewhere(roles: Roles, dims: Dims) -> bool:

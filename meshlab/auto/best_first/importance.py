@@ -24,7 +24,7 @@ def shares(unsplit: Price) -> Mapping[str, float]:
     """
     program, held = unsplit.plan.program, Counter[str]()
     for alive in unsplit.memory.at_peak:
-        held.update(dict.fromkeys({dim for name in alive.dims if (dim := program.dim_of(name))}, alive.bytes))
+        held.update(dict.fromkeys({dim for name in alive.dims for dim in program.splitters(name)}, alive.bytes))
     of_peak = _shares(held, unsplit.peak_bytes)
     if unsplit.plan.mesh.on is None:
         return of_peak
@@ -37,7 +37,7 @@ def shares(unsplit: Price) -> Mapping[str, float]:
         seconds = float(times * kernel.seconds)
         total += seconds
         factors = program.factor_dims.get(step.operation, ()) if isinstance(step, Compute) else ()
-        spent.update(dict.fromkeys({dim for _, name in factors if (dim := program.dim_of(name))}, seconds))
+        spent.update(dict.fromkeys({dim for _, name in factors for dim in program.splitters(name)}, seconds))
     of_time = _shares(spent, total)
     return {dim: max(of_peak.get(dim, 0.0), of_time.get(dim, 0.0)) for dim in (*of_peak, *of_time)}
 

@@ -127,7 +127,7 @@ def multiplies(operation: Operation) -> bool:
 
 def has_only(program: Program, operation: Operation, dims: Dims) -> bool:
     """Whether an operation works on some dims alone."""
-    own = {dim for _, name in program.factor_dims.get(operation, ()) if (dim := program.dim_of(name))}
+    own = {dim for _, name in program.factor_dims.get(operation, ()) for dim in program.splitters(name)}
     return operation in program.factor_dims and own <= dims
 
 

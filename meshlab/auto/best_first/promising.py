@@ -10,7 +10,7 @@ partial, as far as the others split it. These are arrays over all points, and so
                 begin behind the kernels of the forward pass
 
 The larger of the two is the estimate. What is sent otherwise, and for what is partly known, is in none of it: this is
-no bound, and proves nothing. It says where to look first (`staged.Staged.look_ahead`).
+no bound, and proves nothing. It says where to look first (`search.py`).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _kernels(price: Price) -> Mapping[_Kind, float]:
     for step, times, kernel in price.time.spent.kernels:
         operation = step.operation if isinstance(step, Compute) else None
         names = program.factor_dims.get(operation, ()) if operation else ()
-        dims = frozenset(dim for _, name in names if (dim := program.dim_of(name)))
+        dims = frozenset(dim for _, name in names for dim in program.splitters(name))
         is_forward = operation is not None and multiplies(operation) and not operation.backward
         found[dims, is_forward] += float(times * kernel.seconds)
     return {kind: seconds for kind, seconds in found.items() if seconds}

@@ -93,9 +93,8 @@ def _left_out(
 def _worked_on(program: Program) -> Counter[str]:
     """The multiply-adds of matmuls that have a dim, for each dim."""
     work: Counter[str] = Counter()
-    for names, amount in amounts_of(program).items():
-        for dim in {dim for name in names if (dim := program.dim_of(name))}:
-            work[dim] += round(amount)
+    for dims, amount in amounts_of(program).items():
+        work.update(dict.fromkeys(dims, round(amount)))
     return work
 
 

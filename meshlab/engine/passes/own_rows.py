@@ -15,6 +15,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 from jax import lax
 
 from ..code.operations import Block, Code, Input, Operation
@@ -92,31 +93,33 @@ class _Rewriter:
     def counts(self, value: Input) -> int | None:
         """Returns the axis along which a value counts 0, 1, 2, …; None where it is anything else."""
         made = self.maker(value)
-        if made is None:
+        along = self._along(made) if made is not None else None
+        if made is None or along is None:
             return None
+        result = made.equation.outvars[0].aval
+        # A float rounds large numbers, and an integer of few bits begins anew.
+        exact = jnp.issubdtype(result.dtype, jnp.integer) and result.shape[along] - 1 <= jnp.iinfo(result.dtype).max
+        return along if exact else None
+
+    def _along(self, made: Operation) -> int | None:
+        """Returns the axis along which an operation's result counts, if its dtype can."""
         if made.name == "iota":
             return made.params["dimension"]
-        if made.name == "select_n" and self._is_negative(made.inputs[0], made.inputs[1]):
+        if made.name == "select_n" and self._asks_for_negative(made.inputs[0], made.inputs[1]):
             return self.counts(made.inputs[1])
         own = self.counts(made.inputs[0]) if made.name in ("broadcast_in_dim", "convert_element_type") else None
         if own is None or made.name != "broadcast_in_dim":
             return own
-        there, before, after = (
-            made.params["broadcast_dimensions"][own],
-            made.equation.invars[0],
-            made.equation.outvars[0],
-        )
-        return there if before.aval.shape[own] == after.aval.shape[there] else None
+        there = made.params["broadcast_dimensions"][own]
+        before, after = (atom.aval.shape for atom in (made.equation.invars[0], made.equation.outvars[0]))
+        return there if before[own] == after[there] else None
 
-    def _is_negative(self, predicate: Input, value: Input) -> bool:
-        """Says whether a predicate asks if a value is negative, as JAX asks of every index."""
+    def _asks_for_negative(self, predicate: Input, value: Input) -> bool:
+        """Says whether a predicate asks which elements of a value are negative, as JAX does of every index."""
         made = self.maker(predicate)
-        return (
-            made is not None
-            and made.name == "lt"
-            and made.inputs[0] == value
-            and number(made.inputs[1], self.producers) == 0
-        )
+        if made is None or made.name != "lt" or made.inputs[0] != value:
+            return False
+        return number(made.inputs[1], self.producers) == 0
 
     def batched(self, operation: Operation, rows: list[_Row]) -> list[Operation]:
         """Returns the operation over a batch of rows, behind one that joins the other columns of its indices."""
@@ -132,9 +135,10 @@ class _Rewriter:
             self.shapes.append(tuple(variable.aval.shape))
             self.dtypes.append(variable.aval.dtype)
         numbers = _batching(operation.params["dimension_numbers"], rows)
+        # What was sorted with the rows need not be without them.
+        params = operation.params | {"dimension_numbers": numbers, "indices_are_sorted": False}
         equation = operation.equation
-        invars = [equation.invars[0], variable, *equation.invars[2:]]
-        equation = changed(equation, invars=invars, params=operation.params | {"dimension_numbers": numbers})
+        equation = changed(equation, invars=[equation.invars[0], variable, *equation.invars[2:]], params=params)
         inputs = (operation.inputs[0], value, *operation.inputs[2:])
         return [*joined, dataclasses.replace(operation, equation=equation, inputs=inputs)]
 

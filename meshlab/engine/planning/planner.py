@@ -217,20 +217,9 @@ class Planner:
         key = id(dims), id(compute), fixed
         asked = self.known_asked.get(key)
         if asked is None:
-            minors = frozenset(self.factors[operation].minors.values()) if self.rules.serial else _NONE
-            asked = tuple(
-                [
-                    (f, compute[dim])
-                    for f, dim in dims
-                    if dim in compute and f not in fixed and not (f in minors and self.is_serial(compute[dim]))
-                ]
-            )
+            asked = tuple([(f, compute[dim]) for f, dim in dims if dim in compute and f not in fixed])
             self.known_asked[key] = asked
         return asked
-
-    def is_serial(self, axes: Axes) -> bool:
-        """Whether one of some mesh axes is an axis in time."""
-        return not self.rules.serial.keys().isdisjoint(axes)
 
     def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
         """The factors that are not sharded: those that are padded, and more than mapped or summed.

@@ -151,8 +151,8 @@ class Origins:
                     yield self.dim(name), factor, split
 
     def dim(self, name: str | None) -> str:
-        """Returns the dim that a layout has for an axis of a name: `heads` for `heads*head`."""
-        return self.program.dim_of(name) or name or "?"
+        """Returns the dim that a layout has for an axis of a name: `heads` for `heads*head`, and for `heads.1`."""
+        return next(iter(self.program.splitters(name)), name or "?")
 
     def stored(self, value: int) -> int | None:
         """Returns the argument that a value is in another form, if it is one."""

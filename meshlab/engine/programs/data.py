@@ -36,8 +36,7 @@ class Program:
         code: its operations in normal form.
         names: the dim names of each value, by number.
         dims: the user's dims with their sizes, in order of first appearance.
-        made_of: for the name of a merged axis (`heads*head`), or of a part of one that was split (`embed.0`), the
-            factors of dims whose splits it bears.
+        made_of: for the name of a merged axis (`heads*head`) or a part (`embed.0`), the factors whose splits it bears.
         cuts: the (operand, axis) pairs at which a name was cut, by the number of the operation's first result.
         parameters: the names of the function's parameters.
         arguments: the arrays among the arguments, in order.
@@ -320,10 +319,13 @@ class Program:
 
     def dim_of(self, name: str | None) -> str | None:
         """Returns the user's dim whose sharding an axis of this name bears; None for made-up names and minor parts."""
-        if name is None or name in self.dims:
-            return name
-        first = self.made_of[name][0] if name in self.made_of else None
-        return first.dim if first and first.before == 1 else None
+        minor = any(part.before > 1 for part in self.made_of.get(name or "", ())[:1])
+        return None if minor else next(iter(self.splitters(name)), None)
+
+    def splitters(self, name: str | None) -> tuple[str, ...]:
+        """Returns the user's dims whose mesh axes split an axis of this name, major first; of a minor part too."""
+        dim = name or ""
+        return (dim,) if dim in self.dims else tuple([part.dim for part in self.made_of.get(dim, ())])
 
     def dims_of(self, value: int) -> tuple[str | None, ...]:
         """Returns the user's dim whose sharding each axis of a value bears.
@@ -362,8 +364,7 @@ class Program:
 
     def __repr__(self):
         dims = " ".join(f"{name}={size}" for name, size in self.dims.items()) or "no named dims"
-        count = sum(1 for _ in walk(self.code.block))
-        return f"Program({getattr(self.fn, '__name__', 'fn')}: {count} operations over {dims})"
+        return f"Program({getattr(self.fn, '__name__', 'fn')}: {len([*walk(self.code.block)])} operations over {dims})"
 
 
 # Whatever follows from the code of a program, but for what is asked of it for itself.

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import meshlab as ml
@@ -98,3 +99,27 @@ def test_rows_that_are_shifted_or_fewer_stay_a_lookup():
     plan = ml.trace(shifted, LOGITS, LABELS).plan(ml.mesh(data=2), "batch:data")
     assert plan.collectives
     assert plan.check().ok
+
+
+@pytest.mark.parametrize("dtype", [jnp.int8, jnp.uint8, jnp.bfloat16], ids=str)
+def test_rows_that_their_dtype_cannot_count_stay_a_lookup(dtype):
+    """300 rows: an int8 begins anew behind 127, and a bfloat16 rounds behind 256."""
+
+    def fn(x, labels):
+        return x[jnp.arange(x.shape[0]).astype(dtype).astype(jnp.int32), labels]
+
+    program = ml.trace(fn, named("batch vocab", 300, 6), named("batch", 300, dtype=jnp.int32))
+    x, labels = np.arange(1800, dtype=np.float32).reshape(300, 6), np.arange(300, dtype=np.int32) % 6
+    plan = program.plan(ml.mesh(data=2), "batch:data")
+    assert np.array_equal(plan.run(x, labels), fn(jnp.asarray(x), labels))
+
+
+def test_indices_that_were_sorted_are_sorted_no_more():
+    def fn(x, columns):
+        rows = jnp.broadcast_to(jnp.arange(8)[:, None], columns.shape)
+        return x.at[rows, columns].get(indices_are_sorted=True)
+
+    program = ml.trace(fn, named("batch vocab", 8, 6), named("batch k", 8, 2, dtype=jnp.int32))
+    columns = np.sort(np.random.default_rng(0).integers(0, 6, (8, 2)).astype(np.int32), 1)
+    x = np.arange(48, dtype=np.float32).reshape(8, 6)
+    assert np.array_equal(program.plan(ml.mesh(data=2), "batch:data").run(x, columns), fn(jnp.asarray(x), columns))

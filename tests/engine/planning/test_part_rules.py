@@ -5,6 +5,10 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
+from meshlab.auto.best_first.bounds import kernel_seconds, least_under
+from meshlab.auto.best_first.pricer import Pricer
+from meshlab.auto.best_first.space import roles_of
+from meshlab.cost.workload.options import Options
 
 
 def f32(names, *shape):
@@ -40,6 +44,29 @@ def test_and_nor_does_the_backward_pass_but_for_sums():
     assert {c.kind for c in plan.collectives} == {"all-reduce"}
     assert plan.check().ok
     assert plan.work.share == pytest.approx(1 / 8, rel=0.1)
+
+
+def test_what_a_minor_part_sends_is_told_of_its_dim_with_a_remedy_that_was_tried():
+    """`q_heads.1` is no name that a layout has."""
+    program = ml.trace(jax.grad(projected, (1, 2, 3)), *ATTENTION, f32("q_heads head embed", 16, 8, 32))
+    plan = program.plan(ml.mesh("h100:1x1x8", y=4, z=2), "q_heads:y+z kv:y")
+    assert "q_heads.1" not in str(plan.explain())
+    sums = [c for c in plan.collectives if c.axes == ("z",)]
+    assert sums
+    assert all(remedy.outcome is not None for c in sums for remedy in c.remedies)
+
+
+def test_no_bound_of_auto_lies_above_what_a_minor_part_divides():
+    program = ml.trace(jax.grad(projected, (1, 2, 3)), *ATTENTION, f32("q_heads head embed", 16, 8, 32))
+    big = program.resize(batch=64, seq=2048, embed=4096, head=128)
+    mesh = ml.mesh("h100:1x1x8", y=4, z=2)
+    pricer = Pricer(big, mesh, Options())
+    roles, unsplit = roles_of(pricer), pricer.price(ml.Layout())
+    price = pricer.price(ml.Layout.of("q_heads:y+z kv:y"))
+    assert unsplit is not None
+    assert price is not None
+    bound = least_under(roles, kernel_seconds(roles, unsplit), {"q_heads": ("y", "z"), "kv": ("y",)})
+    assert bound <= sum(seconds for _, seconds in kernel_seconds(roles, price)) * (1 + 1e-6)
 
 
 def test_where_keys_are_not_single_groups_the_second_axis_is_gathered():
