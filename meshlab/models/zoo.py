@@ -216,6 +216,7 @@ def _decoding() -> Model:
     return Model("decoding", decoding.step, lambda: decoding.inputs(config, length), data, {"cache": 1})
 
 
+@functools.cache
 def imported_models(config: ImportedConfig | None = None) -> tuple[Model, ...]:
     """Returns every imported model; the step of each takes its trees of arrays, tokens and targets.
 

@@ -22,7 +22,7 @@ def least_live(program, mesh, pin, forbid):
     return planned_layouts(program, mesh, "live", pin, forbid)[0].value
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("objective", ["traffic", "live"])
 def test_the_proof_is_about_the_plan(name, objective):
@@ -75,7 +75,7 @@ def test_a_mesh_that_nothing_fits_on(axes):
         assert str(choice).startswith("nothing sharded: ")
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("objective", ["traffic", "live"])
 @pytest.mark.parametrize(
     ("pin", "forbid"),

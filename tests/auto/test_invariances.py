@@ -58,7 +58,7 @@ def torus(faster: float) -> ml.Hardware:
     )
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", ["mlp_adamw", "autoencoder"])
 @pytest.mark.parametrize("made", [machine, torus])
 def test_a_machine_that_is_faster_in_all_has_the_same_layout(name, made):
@@ -100,7 +100,7 @@ def _swapped(rules):
     return tuple(map(_swapped, rules)) if isinstance(rules, tuple | list) else {"a": "b", "b": "a"}.get(rules, rules)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("objective", EQUAL)
 @pytest.mark.parametrize("dim", ["batch", "ffn"])
 @pytest.mark.parametrize("pinned", [True, False])
@@ -126,7 +126,7 @@ def test_the_order_of_equal_axes_does_not_count(objective):
     assert one.proof.value == other.proof.value
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("objective", EQUAL)
 @pytest.mark.parametrize("backwards", [False, True])
 def test_names_of_dims_do_not_count(objective, backwards):
@@ -140,7 +140,7 @@ def test_names_of_dims_do_not_count(objective, backwards):
     assert {names[dim]: axes for dim, axes in named.layout.rules.items()} == other.layout.rules
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(
     ("objective", "mesh"),
     [
@@ -163,7 +163,7 @@ def test_each_layer_more_costs_the_same(objective, mesh):
 # What fits in no memory
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", ["mlp_sgd", "mlp_adamw", "autoencoder"])
 def test_a_budget_below_every_peak_is_told_as_that_by_search_and_by_brute_force(name):
     program, mesh = grown(name), ml.mesh("v5p:2x2x2", a=4, b=2)

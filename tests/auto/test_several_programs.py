@@ -8,6 +8,8 @@ import pytest
 import meshlab as ml
 from tests.auto.best_first.programs import grown
 
+pytestmark = pytest.mark.share(2, of="file")
+
 Batch, Embed, Ffn, Layers = ml.dims(batch=16_384, embed=4096, ffn=16_384, layers=8)
 MESH = ml.mesh("v5p:2x2x2", data=4, model=2)
 

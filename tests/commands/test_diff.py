@@ -9,6 +9,8 @@ from meshlab.commands.saved import Sent, saved_of
 from meshlab.cost.machines.units import bytes_text
 from tests.commands.small import called, process, written
 
+pytestmark = pytest.mark.share(2, of="file")
+
 ON = ("--mesh", "data=4", "--on", "v5e:2x2")
 SHARDED = '{"batch": "data", "params/*": {"ffn": "data"}}'
 BIG = ("--size", "batch=4096,embed=1024,ffn=4096")

@@ -12,6 +12,8 @@ from meshlab.commands.saved import record
 from meshlab.models.zoo import models
 from tests.commands.small import ROOT, called
 
+pytestmark = pytest.mark.share(2, of="file")
+
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 LINES = re.findall(r"^    meshlab (.*)$", PAGE, re.MULTILINE)
 

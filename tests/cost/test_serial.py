@@ -6,6 +6,8 @@ import pytest
 import meshlab as ml
 from meshlab.models.zoo import models
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MODELS = {model.name: model for model in models()}
 FSDP = {"batch": "data+micro", "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}}
 TRAINING = ("transformer_adamw", "gpt2_adamw", "llama_bfloat16", "state_space_adamw", "moe_sgd", "convnet_sgd")

@@ -11,6 +11,8 @@ import pytest
 import meshlab as ml
 from meshlab.models.zoo import imported_models, models
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MODELS = {model.name: model for model in models()}
 MESH = ml.mesh(data=2, context=4)
 

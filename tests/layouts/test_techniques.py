@@ -33,7 +33,7 @@ def test_rows_differ():
     assert all(row.mesh.size == 8 and row.sources and row.there and row.here for row in ROWS)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("step", steps(), ids=lambda step: step.name)
 def test_a_formula_of_all_parameters_counts_them(step):
     if "P" in step.defined:
@@ -42,7 +42,7 @@ def test_a_formula_of_all_parameters_counts_them(step):
         assert sum(np.prod(array.shape) for array in params) == step.names(ml.mesh(x=8))["P"]
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @EACH
 @pytest.mark.parametrize("size", ["small", "middle", "large"])
 @pytest.mark.parametrize("other", [False, True], ids=["eight", "other"])
@@ -59,7 +59,7 @@ def test_formulas_are_the_plan(row, size, other):
     assert plan.wire_bytes == pytest.approx(law + beside, rel=1e-12)
 
 
-@pytest.mark.share(24)
+@pytest.mark.share(35)
 @EACH
 def test_the_compiled_program_is_the_plan(row):
     report = row.plan().check()
@@ -67,7 +67,7 @@ def test_the_compiled_program_is_the_plan(row):
     assert not report.merged
 
 
-@pytest.mark.share(24)
+@pytest.mark.share(35)
 @EACH
 def test_three_steps_are_those_of_one_device(row):
     """In float64: in float32 AdamW multiplies what is rounded otherwise, on some processors beyond any tolerance."""

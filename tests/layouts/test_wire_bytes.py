@@ -45,7 +45,7 @@ def test_data_parallelism_of_an_mlp(block, preset, expected):
     check(plan)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(
     ("preset", "expected"),
     [
@@ -137,7 +137,7 @@ def test_experts_stay_where_they_are_beside_fully_sharded_parameters():
     check(plan)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", ["plain_gpt", "linen_encoder", "equinox_decoder"])
 def test_foreign_models_are_laid_out_as_they_are(name):
     """Predicted is compiled: plain JAX, Flax and Equinox, whose names were given by globs."""

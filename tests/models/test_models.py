@@ -24,7 +24,7 @@ def close(actual, wanted, tolerance=1e-5):
     np.testing.assert_allclose(getattr(actual, "array", actual), wanted, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_shapes_are_those_of_the_data_and_steps_are_finite(model):
     data = model.data(0)
@@ -33,7 +33,7 @@ def test_shapes_are_those_of_the_data_and_steps_are_finite(model):
         assert np.all(np.isfinite(leaf))
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_nearly_every_axis_has_a_name(model):
     assert plain.named_share(model.trace()) > 0.99
@@ -202,7 +202,7 @@ def test_the_autoencoder_alternates_its_names():
     assert list(params) == ["w0", "w1", "w2", "w3"]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", ["two_layer", "block", "autoencoder"])
 def test_training_returns_the_gradients_of_the_loss(name):
     model = MODELS[name]

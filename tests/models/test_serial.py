@@ -33,7 +33,7 @@ def planned(name, mesh, axes):
     return MODELS[name].trace().plan(mesh, serial.layout_of(MODELS[name], axes))
 
 
-@pytest.mark.share(16)
+@pytest.mark.share(24)
 @pytest.mark.parametrize("name", STEPS)
 def test_micro_batches_give_the_plain_step(name):
     """In float64 only the order of additions differs; a program of 16-bit floats is held to its own tolerance."""
@@ -69,7 +69,7 @@ def test_a_batch_norm_is_refused_with_both_lines(name):
         assert problem.fix.startswith("Take `batch` off `micro`")
 
 
-@pytest.mark.share(10)
+@pytest.mark.share(16)
 @pytest.mark.parametrize("name", SHRINKING)
 def test_temporary_memory_falls(name):
     row = serial.row(MODELS[name])

@@ -25,7 +25,7 @@ def priced(name: str, on: str) -> list[Price]:
     return list(priced_layouts(grown(name), MESHES[on]))
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("on", MESHES)
 @pytest.mark.parametrize("name", FEW)
 def test_time_under_caps_is_that_of_brute_force(name: str, on: str) -> None:
@@ -47,7 +47,7 @@ def test_time_under_caps_is_that_of_brute_force(name: str, on: str) -> None:
         assert cap is None or choice.plan.memory.donated.peak_bytes <= cap * capacity
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("on", MESHES)
 @pytest.mark.parametrize("name", FEW)
 def test_the_least_peak_is_that_of_brute_force(name: str, on: str) -> None:
@@ -57,7 +57,7 @@ def test_the_least_peak_is_that_of_brute_force(name: str, on: str) -> None:
     assert choice.proof.value <= least
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("machine", ["v5e:2x4", "h100:8"])
 @pytest.mark.parametrize("name", ["transformer_adamw", "t5_adafactor", "moe_sgd", "convnet_sgd", "plain"])
 def test_no_recipe_is_faster(name: str, machine: str) -> None:

@@ -32,7 +32,7 @@ def large(name: str) -> ml.Program:
     return grown(MODELS[name].trace())
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("on", MACHINES[::2])
 @pytest.mark.parametrize("name", [*QUICK, pytest.param("moe_sgd", marks=pytest.mark.nightly)])
 def test_no_single_change_is_faster(name: str, on: str) -> None:
@@ -42,7 +42,7 @@ def test_no_single_change_is_faster(name: str, on: str) -> None:
     assert not better
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", SMALL)
 def test_no_single_change_sends_less(name: str) -> None:
     choice = ml.auto.layout(traced(name), ml.mesh(data=4, model=2))
@@ -58,7 +58,7 @@ def surveyed(explorer: ExplorerState) -> list[advice.Advice]:
     return found
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("objective", ["time", "traffic"])
 @pytest.mark.parametrize("name", ["mlp_adamw", "block"])
 def test_the_board_has_no_hint_after_auto(name: str, objective: str) -> None:
@@ -69,7 +69,7 @@ def test_the_board_has_no_hint_after_auto(name: str, objective: str) -> None:
     assert advice.advise(explorer) is None
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", ["mlp_adamw", "moe_sgd", "transformer_adamw"])
 def test_whatever_the_board_proposes_is_tried(name: str) -> None:
     program, mesh = MODELS[name].trace(), ml.mesh(data=2, model=2)
@@ -104,7 +104,7 @@ def test_the_digits_send_what_the_hidden_layer_on_all_devices_sends() -> None:
     assert choice.layout.rules == {"hidden": ("data", "model")}
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("axes", [{"a": 4}, {"a": 4, "b": 2}], ids=str)
 def test_traffic_is_that_of_brute_force_or_less(name: str, axes: dict[str, int]) -> None:

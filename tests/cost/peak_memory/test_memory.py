@@ -349,7 +349,7 @@ def test_the_peak_on_a_tpu_counts_tiles_and_no_gaps():
     assert sum(tpu.parts.values()) == tpu.peak_bytes
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
 @pytest.mark.parametrize("name", ["mlp_adamw", "transformer_sgd", "llama_adamw", "convnet", "moe_sgd"])
 def test_what_is_alive_adds_up_at_every_step(name: str, platform: str):

@@ -20,6 +20,8 @@ from meshlab.engine.plans.per_shard_collectives import per_shard_collectives_of
 from meshlab.models.language import llama, transformer
 from meshlab.models.parts.initial import shapes
 
+pytestmark = pytest.mark.share(2, of="file")
+
 FSDP = {"batch": "data", "params/*": {"embed": "data"}}
 BOTH = FSDP | {"heads": "model", "ffn": "model", "vocab": "model"}
 
@@ -38,7 +40,7 @@ RENAMED = ml.trace(lambda x: ml.tanh(x.rename(seq="kv")), ml.f32[ml.dims(seq=64)
 NOTHING = ml.trace(jnp.tanh, ml.named(jnp.zeros((0, 8)), "nothing some")).plan(ml.mesh("v5e", data=2))
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize(
     ("machine", "sizes", "mesh"),
     [

@@ -89,6 +89,7 @@ def test_what_hides_no_half_is_no_causal_mask(name):
     assert causal_masks(attention(OPEN[name])) == frozenset()
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     ("name", "kinds", "hidden"),
     [
@@ -106,6 +107,7 @@ def test_masks_of_the_zoo(name, kinds, hidden):
     assert (len(attentions(program)), len(masked(program))) == (kinds, hidden)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("model", zoo.imported_models(), ids=lambda model: model.name)
 def test_masks_of_models_that_others_wrote(model):
     """Layers that are written out have a name for the keys each, and one mask."""

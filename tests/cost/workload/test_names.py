@@ -51,7 +51,7 @@ def otherwise(program, draw):
         return program.rename({name: f"other_{number}" for number, name in enumerate(some)})
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_renaming_what_nobody_named_changes_no_cost(name):
     program, draw = PROGRAMS[name](), random.Random()
@@ -65,7 +65,7 @@ def test_renaming_what_nobody_named_changes_no_cost(name):
             assert costs(after, mesh) == before, (seed, after.renames)
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_other_models_have_nothing_to_rename(name):
     assert bool(MODELS[name]().made_up) == (name in UNNAMED)

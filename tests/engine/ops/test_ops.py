@@ -13,6 +13,8 @@ import meshlab as ml
 from meshlab.engine.tensors.marks import tag_p
 from tests.engine.drawn import close, draw, primitives
 
+pytestmark = pytest.mark.share(2, of="file")
+
 A, B, C, K = ml.dims(a=2, b=3, c=4, k=5)
 
 

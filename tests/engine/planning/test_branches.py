@@ -9,6 +9,8 @@ from jax import lax
 import meshlab as ml
 from meshlab.engine.programs.random_arguments import drawn_arguments
 
+pytestmark = pytest.mark.share(2, of="file")
+
 A, B = ml.dims(a=8, b=16)
 LAYOUTS = ("", "a:x", "b:x", "a:x b:y", "a:y+x", "b:x+y")
 

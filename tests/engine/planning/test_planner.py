@@ -15,7 +15,7 @@ from tests.engine.small_programs import X2Y2, A, B, C, D, checked, moved, sent
 AB, BC, AC = ml.f32[A, B], ml.f32[B, C], ml.f32[A, C]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(
     ("mesh", "layout", "payload"),
     [
@@ -329,7 +329,7 @@ def test_an_operation_without_a_rule_runs_unsharded_and_the_plan_says_so():
     assert "has no rule: its operands are gathered and it runs unsharded" in str(plan)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize(
     "fn",
     [

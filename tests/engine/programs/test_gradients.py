@@ -11,6 +11,8 @@ import pytest
 import meshlab as ml
 from meshlab.models.zoo import models
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MODELS = {model.name: model for model in models()}
 LOSSES = ("convnet", "gpt2", "llama", "moe", "state_space", "t5", "vit")
 SHAPE = functools.partial(jax.ShapeDtypeStruct, dtype=jnp.float32)

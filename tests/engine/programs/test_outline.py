@@ -115,7 +115,7 @@ def totals(plan):
     return sums
 
 
-@pytest.mark.share(10)
+@pytest.mark.share(20)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_step_by_step_the_plan_is_the_one_without_an_outline(name):
     program = PROGRAMS[name]()

@@ -240,21 +240,24 @@ def _not_covered(name):
     return others
 
 
+def _is_linear(name):
+    """Whether a primitive is said to be linear in something."""
+    return any(TRAITS[name].linear(operation(equation)) for equation in _distinct(name))
+
+
 # What no CPU computes; and nextafter, which moves a number by less than can be told here from nothing.
 NOT_TRIED = {"nextafter", "scaled_matmul_wrapper"}
-NOT_COVERED = [(name, at) for name in sorted(set(TRAITS) - NOT_TRIED) for at in _not_covered(name)]
-LINEAR = sorted(name for name in TRAITS if any(TRAITS[name].linear(operation(e)) for e in _distinct(name)))
 
 
 def test_every_primitive_has_examples():
     assert {name for name in TRAITS if not _distinct(name)} == _later()
     named = "add cumsum concatenate dynamic_update_slice gather mul pad ragged_dot_general scatter select_n".split()
-    assert set(named) <= set(LINEAR)
-    assert {name for name, _ in NOT_COVERED} >= {"exp", "max", "sort", "div"}
+    assert all(map(_is_linear, named))
+    assert all(map(_not_covered, ("exp", "max", "sort", "div")))
 
 
-@pytest.mark.share(5)
-@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.share(8)
+@pytest.mark.parametrize("name", sorted(TRAITS))
 def test_what_is_said_to_be_linear_is(name):
     tested = 0
     for equation in _distinct(name):
@@ -262,21 +265,19 @@ def test_what_is_said_to_be_linear_is(name):
             if _can_be_summed(equation, group):
                 assert is_additive(equation, group, whole=True), (equation, group)
                 tested += 1
-    assert tested
+    assert tested or not _is_linear(name)
 
 
-@pytest.mark.share(5)
-@pytest.mark.parametrize(("name", "position"), NOT_COVERED)
-def test_nothing_linear_is_left_out(name, position):
+@pytest.mark.share(8)
+@pytest.mark.parametrize("name", sorted(set(TRAITS) - NOT_TRIED))
+def test_nothing_linear_is_left_out(name):
     """In each operand that no set holds some equation of the primitive is not linear."""
-    assert not all(
-        is_additive(equation, {position}, whole=False, seed=seed)
-        for equation in _not_covered(name)[position]
-        for seed in range(24)
-    )
+    for position, left in _not_covered(name).items():
+        drawn = itertools.product(left, range(24))
+        assert not all(is_additive(one, {position}, whole=False, seed=seed) for one, seed in drawn), position
 
 
-@pytest.mark.parametrize("name", sorted(set(LINEAR) & set(RULES)))
+@pytest.mark.parametrize("name", sorted(set(TRAITS) & set(RULES)))
 def test_planner_lets_through_only_what_is_linear(name):
     """Of what is linear in nothing the planner lets nothing through: it asks for both."""
     tested = 0
@@ -289,4 +290,4 @@ def test_planner_lets_through_only_what_is_linear(name):
             if factors.linear:
                 assert factors.through <= frozenset().union(*factors.linear)
                 tested += 1
-    assert tested
+    assert tested or not _is_linear(name)

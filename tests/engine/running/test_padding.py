@@ -40,7 +40,7 @@ def test_arguments_and_outputs_are_stored_padded():
     np.testing.assert_array_equal(result.array, x * x)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("layout", ["a:y", "b:x+y", "c:x", "a:y b:x", "a:x b:y", "a:x+y", "c:y+x"])
 def test_sums_products_and_extremes_leave_padding_out(layout):
     def fn(x, w):
@@ -50,7 +50,7 @@ def test_sums_products_and_extremes_leave_padding_out(layout):
     holds(fn, (ml.f32[A, B], ml.f32[B, C]), [layout])
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("layout", ["a:y", "b:x+y", "a:y b:x", "a:x b:y", "a:x+y"])
 def test_what_does_more_than_map_and_sum_has_it_gathered(layout):
     def fn(x):
@@ -86,7 +86,7 @@ def test_gradients_are_scattered_into_padded_parts():
 STORED = {"batch": "x", "params/*": {"hidden": "x"}}
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(
     "layout", ["batch:x", "hidden:y", "batch:x hidden:y", "classes:x+y", "rows:y cols:x", STORED], ids=str
 )
@@ -169,7 +169,7 @@ EQUAL = {
 }
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("size", [2, 4, 6])
 @pytest.mark.parametrize(
     "mesh", [ml.mesh(x=5, y=ml.serial(2)), ml.mesh(x=7, y=ml.serial(2)), ml.mesh(x=3, y=2), ml.mesh(x=2, y=3)], ids=str

@@ -250,7 +250,7 @@ BRANCHES = {
 }
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", BRANCHES)
 def test_branches_behind_the_loop_read_sums_of_all_iterations(name):
     program = regression(BRANCHES[name])

@@ -41,7 +41,7 @@ SEED = share.number()
 FAILED = json.loads(Path(__file__).with_name("failed_cases.json").read_text())
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(16)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_sample_of_the_sweep(name):
     model = MODELS[name]
@@ -53,7 +53,7 @@ def test_a_sample_of_the_sweep(name):
     jax.clear_caches()
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("name", IN_TIME)
 def test_a_sample_of_layouts_in_time(name):
     model = MODELS[name]
@@ -69,7 +69,7 @@ def test_a_sample_of_layouts_in_time(name):
     jax.clear_caches()
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_sample_of_loops_scopes_padding_and_time_together(name):
     program, data = LOOPS[name].trace(), LOOPS[name].data(0)
@@ -114,7 +114,7 @@ def test_an_edge_that_no_iteration_changes_is_sent_once():
     assert report.ok, report
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("case", FAILED, ids=lambda case: case["model"])
 def test_what_failed_once_works(case):
     model = MODELS[case["model"]]

@@ -19,6 +19,8 @@ from meshlab.models.parts.initial import shapes
 from meshlab.models.zoo import models
 from tests.engine.small_programs import X2Y2, X4, A, B, C, inserted_here, product
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MODELS = {model.name: model for model in models()}
 BOTH = pytest.mark.parametrize("constraints", ["all", "stored"])
 
@@ -173,7 +175,7 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @BOTH
 @pytest.mark.parametrize(("name", "mesh", "layout"), LAYOUTS, ids=[name for name, _, _ in LAYOUTS])
 def test_xla_computes_what_the_function_computes(name, mesh, layout, constraints):

@@ -14,6 +14,8 @@ from meshlab.widgets.state.intents import Auto, Refused, SearchRegrets
 from meshlab.widgets.state.regret_searches import RegretSearch, RegretSearches
 from tests.widgets.grown import opened
 
+pytestmark = pytest.mark.share(2, of="file")
+
 
 @pytest.fixture
 def searched() -> Explorer:
