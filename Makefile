@@ -16,7 +16,11 @@ MODULES  := meshlab/widgets/js/node_modules/.package-lock.json
 PYTEST   := $(BIN)/python -m pytest
 # A file stays in one process, which makes its fixtures once; in the order of tests/conftest.py.
 SUITE    := $(PYTEST) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
-PIP      := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
+PIP      := $(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile --constraint constraints.txt
+# What pip would do on one core.
+COMPILE  := $(BIN)/python -m compileall -q -j 0 $(VENV)/lib
+# Else each of hundreds of processes would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test nightly check lint format types js unit notebooks browser pictures bench busy compilers presets techniques serial newest oldest sweep constraints clean system
@@ -32,12 +36,12 @@ $(VENV)/.made:
 
 $(VENV)/.notebook: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing meshlab and JupyterLab into $(VENV) (about a minute, once)."
-	@$(PIP) --editable '.[notebook]'
+	@$(PIP) --editable '.[notebook]' && $(COMPILE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing meshlab and what its tests need into $(VENV) (about a minute, once)."
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --editable '.[dev]' && $(COMPILE)
 	@touch $(VENV)/.notebook $@
 
 $(VENV)/.compilers: $(VENV)/.made scripts/compilers.txt

@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
             needs_lab = "lab" in getattr(item, "fixturenames", ())
             item.add_marker(pytest.mark.xdist_group("JupyterLab" if needs_lab else "blank pages"))
-            item.add_marker(pytest.mark.share(6 if needs_lab else 8, of="file"))
+            item.add_marker(pytest.mark.share(10, of="file"))
             if os.environ.get("MESHLAB_NO_BROWSER"):
                 item.add_marker(pytest.mark.skip(reason="MESHLAB_NO_BROWSER is set"))
 
