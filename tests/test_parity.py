@@ -171,7 +171,7 @@ def assert_checked(section: Section, layout: str, program: ml.Program, data: Any
         pytest.fail(f"{section.title} under {layout}: {wrong or report}")
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("title", TRACED)
 def test_each_row_runs_under_layouts_and_equals_numpy(title: str):
     section = TRACED[title]
@@ -189,7 +189,7 @@ def test_each_row_runs_under_layouts_and_equals_numpy(title: str):
                 raise
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("title", ELSEWHERE)
 def test_each_row_outside_of_a_step_is_what_it_says(title: str):
     for row in ELSEWHERE[title].rows:

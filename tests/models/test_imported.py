@@ -15,7 +15,7 @@ from meshlab.models.imported.sizes import Config
 from meshlab.models.zoo import imported_models
 from tests.models import plain
 
-pytestmark = pytest.mark.share(2, of="file")
+pytestmark = pytest.mark.share(3, of="file")
 
 LAYERS = 2
 NAMES = ("plain_gpt", "linen_encoder", "nnx_mixer", "equinox_decoder")
@@ -62,7 +62,7 @@ def test_no_library_is_imported_before_a_model_is_asked_for():
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @each
 def test_the_library_computes_what_is_traced(name):
     model = MODELS[name, 1]

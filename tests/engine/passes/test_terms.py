@@ -179,7 +179,7 @@ def test_what_is_constant_of_integers_is_never_sent(function):
     agrees(program)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("rows", [MERGED[i : i + 9] for i in range(0, len(MERGED), 9)])
 def test_what_the_compiler_merges_beyond_that_is_named(rows):
     are_named(rows)
@@ -249,7 +249,7 @@ def drawn(seed):
     return [spelt(chance, grown) for _ in range(2)]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("seed", range(0, 60, 10))
 def test_spellings_drawn_at_random_are_equal_or_named(seed):
     program = traced([f for each in range(seed, seed + 10) for f in drawn(each)])
