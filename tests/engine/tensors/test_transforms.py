@@ -90,7 +90,6 @@ def test_names_survive_gradients_of_scans_under_checkpoints():
     assert set(marks(jax.grad(loss), WEIGHTS, X)) == {
         ("batch", "embed"),
         ("batch", "out"),
-        ("batch",),
         ("layers", "batch"),
     }
 
@@ -179,7 +178,7 @@ def test_vmap_gives_gradients_of_each_slice():
     result = ml.vmap(jax.grad(lambda x: ml.square(x).sum()), "batch")(X)
     assert result.dims == X.dims
     close(result, 2 * np.asarray(X.array))
-    assert (None, "embed") in marks(ml.vmap(ml.exp, Batch), X)
+    assert (None, "embed") in marks(ml.vmap(lambda x: x.sum(), Batch), X)
     assert ("batch", "embed") in marks(ml.vmap(ml.exp, Batch), X)
 
 
