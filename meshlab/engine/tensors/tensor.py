@@ -10,9 +10,8 @@ A `Tensor` is one array and its dims. It is a pytree, so everything in JAX that 
     >>> (x + bias).sum(Hidden)
     f32[batch=2]([6. 6.])
 
-Operations mark their results (`marks.py`), which is how names get into a jaxpr; but not where the names follow from an
-operand, as in arithmetic. A result without dims is a scalar `jax.Array`: JAX wants one for a loss, and a tensor without
-names would say nothing more.
+Operations mark results whose names do not follow (`marks.py`), which is how names get into a jaxpr. A result without
+dims is a scalar `jax.Array`: JAX wants one for a loss, and a tensor without names would say nothing more.
 
 The dims are static and JAX's transforms know nothing of them. `jax.vmap` and `jax.lax.scan` take an axis off the array
 and leave the dims alone; `meshlab.vmap` and `meshlab.scan` take off both. Unflattening must accept anything (JAX puts
@@ -339,9 +338,9 @@ def _given(what: str, x: Any, name: str = "") -> str:
     return f"{what} was given {shown(x)}, a {type(x).__name__}{place}"
 
 
-def result(array: Any, dims: Dims) -> Any:
-    """Returns the result of an operation: a tensor whose names are marked, or the scalar where there are no dims."""
-    return _unchecked(mark_names(array, dim_lists.names(dims)), dims) if dims else array
+def result(array: Any, dims: Dims, *, marked: bool = True) -> Any:
+    """Returns the result of an operation: a tensor, its names marked or not, or the scalar where there are no dims."""
+    return _unchecked(mark_names(array, dim_lists.names(dims)) if marked else array, dims) if dims else array
 
 
 def expand(array: Any, dims: Dims, wanted: Dims) -> Any:
@@ -374,9 +373,8 @@ def elementwise(what: str, function: Callable[..., Any], *operands: Any) -> Any:
         fitting(what, operands)
     union = dim_lists.union(what, *dims)
     alike = [expand(array, has, union) for array, has in zip(arrays, dims, strict=True)]
-    array = applied(what, function, alike, operands)
     # An operand with all dims has their names, which the rules spread: a mark would only say them again.
-    return _unchecked(array, union) if union and union in dims else result(array, union)
+    return result(applied(what, function, alike, operands), union, marked=union not in dims)
 
 
 def reduce(
@@ -389,11 +387,9 @@ def reduce(
     """
     if unnamed:
         x.refuse_unnamed(what, unnamed)
-    array, gone = array_of(what, x), dim_lists.find_all(what, x.dims, dims)
-    # The operand is marked, and not the result, whose axes are its: so the gradient that a sum spreads has names too.
-    marked = mark_names(array, dim_lists.names(x.dims)) if x.dims else array
-    reduced, rest = applied(what, function, (marked,), (x,), axis=gone), dim_lists.without(x.dims, gone)
-    return _unchecked(reduced, rest) if rest else reduced
+    # The operand is marked, not the result, whose axes it has: so the gradient that a sum spreads has names too.
+    array, gone = mark_names(array_of(what, x), dim_lists.names(x.dims)), dim_lists.find_all(what, x.dims, dims)
+    return result(applied(what, function, (array,), (x,), axis=gone), dim_lists.without(x.dims, gone), marked=False)
 
 
 def _operate(what: str, function: Callable[..., Any], left: Any, right: Any) -> Any:
