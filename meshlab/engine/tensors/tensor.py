@@ -10,12 +10,11 @@ A `Tensor` is one array and its dims. It is a pytree, so everything in JAX that 
     >>> (x + bias).sum(Hidden)
     f32[batch=2]([6. 6.])
 
-Operations mark results whose names do not follow (`marks.py`), which is how names get into a jaxpr. A result without
-dims is a scalar `jax.Array`: JAX wants one for a loss, and a tensor without names would say nothing more.
+Marks (`marks.py`) write names into a jaxpr, on results whose names do not follow from an operand. A result without dims
+is a scalar `jax.Array`: JAX wants one for a loss, and a tensor without names would say nothing more.
 
-The dims are static and JAX's transforms know nothing of them. `jax.vmap` and `jax.lax.scan` take an axis off the array
-and leave the dims alone; `meshlab.vmap` and `meshlab.scan` take off both. Unflattening must accept anything (JAX puts
-placeholders into trees), so a tensor that does not fit its dims is found at its first operation, and refused there.
+Dims are static: `jax.vmap` and `jax.lax.scan` take an axis off the array alone, `meshlab.vmap` and `meshlab.scan` off
+both. JAX puts placeholders into trees, so a tensor that does not fit its dims is refused only at its first operation.
 """
 
 from __future__ import annotations
@@ -54,6 +53,8 @@ class Tensor(Positional):
 
     array: Any
     dims: Dims
+    # Whether a jaxpr has its names: not of constants, nor of what JAX makes of a tree.
+    is_marked = False
     # NumPy then leaves `scalar * tensor` to the tensor; its functions ask for `__array__`, which refuses.
     __array_priority__ = 1000
     # `==` compares elements, so there is nothing that a hash could agree with.
@@ -117,14 +118,13 @@ class Tensor(Positional):
         after = list(self.dims)
         for old, new in names.items():
             axis = dim_lists.find("rename", self.dims, old)
-            after[axis] = new if isinstance(new, Dim) else Dim(new, self.dims[axis].size)
-            if after[axis].size != self.dims[axis].size:
-                raise DimError(
-                    f"rename was asked to make {self.dims[axis]} into {after[axis]}; a rename keeps the size."
-                )
+            before = self.dims[axis]
+            after[axis] = new if isinstance(new, Dim) else Dim(new, before.size)
+            if after[axis].size != before.size:
+                raise DimError(f"rename was asked to make {before} into {after[axis]}; a rename keeps the size.")
         after = dim_lists.distinct("The result of rename", after)
         marked = mark_rename(array_of("rename", self), dim_lists.names(self.dims), dim_lists.names(after))
-        return _unchecked(marked, after)
+        return _unchecked(marked, after, True)
 
     def astype(self, dtype: Any) -> Tensor:
         """Returns the tensor in another dtype: `x.astype(ml.bf16)` or `x.astype(jnp.bfloat16)`."""
@@ -210,11 +210,10 @@ class Tensor(Positional):
         return _operate("greater_equal", jnp.greater_equal, self, other)
 
 
-def _unchecked(array: Any, dims: Dims) -> Tensor:
+def _unchecked(array: Any, dims: Dims, is_marked: bool = False) -> Tensor:
     """Makes a tensor without looking at the array."""
     unchecked = object.__new__(Tensor)
-    object.__setattr__(unchecked, "array", array)
-    object.__setattr__(unchecked, "dims", dims)
+    vars(unchecked).update(array=array, dims=dims, is_marked=is_marked)
     return unchecked
 
 
@@ -338,9 +337,9 @@ def _given(what: str, x: Any, name: str = "") -> str:
     return f"{what} was given {shown(x)}, a {type(x).__name__}{place}"
 
 
-def result(array: Any, dims: Dims, *, marked: bool = True) -> Any:
-    """Returns the result of an operation: a tensor, its names marked or not, or the scalar where there are no dims."""
-    return _unchecked(mark_names(array, dim_lists.names(dims)) if marked else array, dims) if dims else array
+def result(array: Any, dims: Dims, *, follow: bool = False) -> Any:
+    """Returns the result of an operation: a tensor, marked unless its names follow; without dims the scalar."""
+    return _unchecked(array if follow else mark_names(array, dim_lists.names(dims)), dims, True) if dims else array
 
 
 def expand(array: Any, dims: Dims, wanted: Dims) -> Any:
@@ -373,8 +372,9 @@ def elementwise(what: str, function: Callable[..., Any], *operands: Any) -> Any:
         fitting(what, operands)
     union = dim_lists.union(what, *dims)
     alike = [expand(array, has, union) for array, has in zip(arrays, dims, strict=True)]
-    # An operand with all dims has their names, which the rules spread: a mark would only say them again.
-    return result(applied(what, function, alike, operands), union, marked=union not in dims)
+    # The rules spread the names of a marked operand with all dims: a mark would only say them again.
+    follow = any(isinstance(x, Tensor) and x.is_marked and x.dims == union for x in operands)
+    return result(applied(what, function, alike, operands), union, follow=follow)
 
 
 def reduce(
@@ -389,7 +389,7 @@ def reduce(
         x.refuse_unnamed(what, unnamed)
     # The operand is marked, not the result, whose axes it has: so the gradient that a sum spreads has names too.
     array, gone = mark_names(array_of(what, x), dim_lists.names(x.dims)), dim_lists.find_all(what, x.dims, dims)
-    return result(applied(what, function, (array,), (x,), axis=gone), dim_lists.without(x.dims, gone), marked=False)
+    return result(applied(what, function, (array,), (x,), axis=gone), dim_lists.without(x.dims, gone), follow=True)
 
 
 def _operate(what: str, function: Callable[..., Any], left: Any, right: Any) -> Any:

@@ -238,6 +238,16 @@ def test_every_result_has_names():
     assert not any(name is None or name.startswith("~") for names in made for name in names)
 
 
+def test_a_tensor_that_was_put_together_has_names_from_its_first_operation_on():
+    def cube_root(array):
+        return jax.pure_callback(np.cbrt, jax.ShapeDtypeStruct(array.shape, array.dtype), array)
+
+    program = ml.trace(lambda x: jax.tree.map(cube_root, x) * 2, draw(A, B))
+    (doubled,) = program.code.block.outputs
+    assert isinstance(doubled, int)
+    assert program.names[doubled] == ("a", "b")
+
+
 @pytest.mark.parametrize(
     "loss",
     [
