@@ -24,6 +24,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 import meshlab as ml
@@ -136,7 +137,8 @@ def write(array: ml.Tensor, new: ml.Tensor, at: tuple[Any, Any]) -> ml.Tensor:
     axes = [of_new.index("seq" if name == "kv" else name) for name in names if name != "layers"]
     values = jnp.expand_dims(new.array.transpose(axes), names.index("layers")).astype(array.dtype)
     place = {"layers": at[0], "kv": at[1]}
-    return ml.tensor(lax.dynamic_update_slice(array.array, values, [place.get(name, 0) for name in names]), *array.dims)
+    start = [place.get(name, np.int32(0)) for name in names]
+    return ml.tensor(lax.dynamic_update_slice(array.array, values, start), *array.dims)
 
 
 def recalled(cache: Cache, layer: Any) -> Cache:
