@@ -24,6 +24,7 @@ from benchmarks.pages import Section
 from meshlab.cost.compilers.differences import GATHERED_BY_ADDING, SUMMED_WHOLE
 from meshlab.cost.machines.meshes import machine_of
 from meshlab.cost.machines.xla_substitutes import most_summed
+from meshlab.engine.collectives.kinds import KINDS
 
 JOURNAL = pathlib.Path(__file__).with_name("substitutes.jsonl")
 SECTION = Section("substitutes")
@@ -91,7 +92,9 @@ def predicted(line: dict[str, Any]) -> list[str]:
     """What of all that is sent is predicted to be compiled as all-reduces."""
     placement = machine_of(ml.mesh(line["slice"], **line["mesh"]), "this benchmark")
     part = line["mesh"]["data"] * _COLUMNS * _EACH
-    return [name for name, (_, kind, rows) in SENT.items() if rows * part <= most_summed(kind, placement, ("data",))]
+    return [
+        name for name, (_, kind, rows) in SENT.items() if rows * part <= most_summed(KINDS[kind], placement, ("data",))
+    ]
 
 
 def page(lines: Iterable[dict[str, Any]]) -> str:

@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 # Lowest first: a package may import those before it in this list. A module of `meshlab` itself counts as a package.
 _PACKAGES = """
 version tested
-engine engine.code engine.tensors engine.specs engine.ops engine.rules engine.passes engine.programs engine.planning
-engine.plans engine.running engine.verifying engine.api
+engine engine.code engine.tensors engine.specs engine.collectives engine.ops engine.rules engine.passes engine.programs
+engine.planning engine.plans engine.running engine.verifying engine.api
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost.whatif cost
 layouts
 auto.request auto.additive auto.best_first auto.reasons auto
@@ -28,7 +28,7 @@ models.parts models.basic models.language models.vision models.imported models
 workbooks verify commands cli
 """
 PACKAGES: list[str] = [*_PACKAGES.split()]
-MOST_FILES, MOST_LINES, MOST_FLOORS = 25, 400, 12
+MOST_FILES, MOST_LINES, MOST_FLOORS = 25, 400, 14
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from meshlab.cost.machines.collective_time import rate, seconds
 from meshlab.cost.machines.hardware import Switch, hardware
 from meshlab.cost.machines.meshes import mesh
 from meshlab.cost.machines.placement import place_mesh
+from meshlab.engine.collectives.kinds import ALL_REDUCE
 
 # The largest median error of a band; of one kind, machine and number of GPUs it may be twice as large.
 MOST = {"from 1 MiB": 0.10, "64 KiB to 1 MiB": 0.20, "below 64 KiB": 0.30}
@@ -53,7 +54,7 @@ def test_more_bytes_take_longer_and_a_gather_and_a_scatter_are_no_faster_than_an
 def test_an_all_reduce_takes_the_fastest_of_its_ways():
     """Few bytes go in the protocol that begins first, many are summed in the switch; each way is once the fastest."""
     placed = place_mesh(hardware("h100"), None, mesh(x=8))
-    ways = rate("all-reduce", placed, ("x",))
+    ways = rate(ALL_REDUCE, placed, ("x",))
     sizes = [2.0**i for i in range(8, 34)]
     each = (ways, *ways.others)
     fastest = [min(each, key=lambda way: way.latency + size * way.seconds_per_byte) for size in sizes]
@@ -63,7 +64,7 @@ def test_an_all_reduce_takes_the_fastest_of_its_ways():
     assert len(set(map(id, fastest))) == len(RINGS) + 1
     assert fastest[-1].seconds_per_byte == pytest.approx(1 / 260e9)
     without = place_mesh(hardware("a100"), None, mesh(x=8))
-    assert len(rate("all-reduce", without, ("x",)).others) == len(RINGS) - 1
+    assert len(rate(ALL_REDUCE, without, ("x",)).others) == len(RINGS) - 1
 
 
 def test_between_nodes_and_in_textbooks_bandwidth_alone_counts_as_before():
@@ -71,9 +72,9 @@ def test_between_nodes_and_in_textbooks_bandwidth_alone_counts_as_before():
     assert isinstance(machine.ideal.network, Switch)
     assert machine.ideal.network.protocols is None
     placed = place_mesh(machine, None, mesh(x=16))
-    assert rate("all-reduce", placed, ("x",)).others == ()
+    assert rate(ALL_REDUCE, placed, ("x",)).others == ()
     node = place_mesh(machine, None, mesh(x=8))
-    assert rate("all-reduce", node, ("x",), book=True).others == ()
+    assert rate(ALL_REDUCE, node, ("x",), book=True).others == ()
 
 
 @pytest.mark.nightly

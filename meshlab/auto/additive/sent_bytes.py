@@ -12,7 +12,6 @@ from ...engine.planning.steps import Compute, Move
 from ...engine.plans.collectives import payload
 from ...engine.plans.data import Plan
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
-from ...engine.specs.reshard import wire_bytes
 
 
 def sent_by_value(plan: Plan) -> dict[int, float]:
@@ -25,11 +24,11 @@ def sent_by_value(plan: Plan) -> dict[int, float]:
     collectives = per_shard_collectives_of(plan.steps, plan.program, sizes)
     for step, times in counted(plan.steps):
         if isinstance(step, Move):
-            if step.via.kind != "slice":
+            if step.via.kind.sends:
                 _, nbytes = payload(plan.program, plan.grid, step.value, step.start, step.via)
-                sent[step.value] += times * wire_bytes(step.via.kind, nbytes, step.via.axes, sizes)
+                sent[step.value] += times * step.via.kind.wire_bytes(nbytes, step.via.axes, sizes)
         elif isinstance(step, Compute) and step.per_shard:
             for one, often in collectives[step.operation].items():
-                nbytes = often * wire_bytes(one.kind, one.payload_bytes, one.axes, sizes)
+                nbytes = often * one.kind.wire_bytes(one.payload_bytes, one.axes, sizes)
                 sent[step.operation.outputs[0]] += nbytes
     return dict(sent)

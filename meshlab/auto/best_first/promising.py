@@ -25,12 +25,12 @@ import numpy as np
 
 from ...cost.step_time.schedule import links_of
 from ...cost.workload.scenario import Scenario
+from ...engine.collectives.kinds import Kind
 from ...engine.planning.steps import Compute, Move
 from .extras import Dims
 from .pricer import Price, Pricer, multiplies
 from .roles import Point, Roles
 
-_SUMS = ("all-reduce", "reduce-scatter")
 # Kernels that are told apart: by their dims, and whether they are matmuls of the forward pass.
 _Kind = tuple[Dims, bool]
 
@@ -60,7 +60,7 @@ class _Singles:
     """
 
     kernels: dict[_Kind, list[np.ndarray]]
-    summed: dict[tuple[int, str], _Summed]
+    summed: dict[tuple[int, Kind], _Summed]
 
 
 def estimates(
@@ -133,12 +133,12 @@ def _kernels(price: Price) -> Mapping[_Kind, float]:
 
 def _add_sums(singles: _Singles, roles: Roles, price: Price, where: Sequence[tuple[int, int]]):
     """Adds what a plan sums; `where` has the axes, and the number of its set of dims on each."""
-    seconds = defaultdict[tuple[int, str], float](float)
+    seconds = defaultdict[tuple[int, Kind], float](float)
     moves = [(step, times) for step, times, _ in price.time.spent.rows if isinstance(step, Move)]
     for step, times in moves:
-        if step.via.kind in _SUMS:
+        if step.via.kind.sums:
             # A gradient that is summed in shards comes back as the parameter that is gathered of it.
-            comes_back = step.via.kind == "reduce-scatter" and price.is_parameter(step)
+            comes_back = step.via.kind.cuts and price.is_parameter(step)
             seconds[step.value, step.via.kind] += float(times) * (2 if comes_back else 1)
     for step, _ in moves:
         key = step.value, step.via.kind

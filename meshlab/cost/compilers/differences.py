@@ -31,9 +31,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from ...engine.collectives.kinds import ALL_GATHER, ALL_REDUCE, COLLECTIVE_PERMUTE, KINDS, REDUCE_SCATTER
 from ...engine.plans.collectives import Collective
 from ...engine.verifying.hlo import HloCollective
-from ..machines.collective_time import MOVING
 
 Axes = tuple[str, ...] | None
 Key = tuple[str, Axes]
@@ -262,30 +262,30 @@ def _narrow(piece: Piece) -> Candidates:
 
 
 def _moved_narrow(piece: Piece, _devices: int, _compiled: Counter) -> Candidates:
-    if piece.kind in MOVING:
+    if KINDS[piece.kind].shard:
         yield from _narrow(piece)
 
 
 def _greatest_narrow(piece: Piece, _devices: int, _compiled: Counter) -> Candidates:
-    if piece.kind == "all-reduce":
+    if piece.kind == ALL_REDUCE.name:
         yield from _narrow(piece._replace(exact=True))
 
 
 def _summed_whole(piece: Piece, _devices: int, _compiled: Counter) -> Candidates:
-    if piece.kind == "reduce-scatter":
-        yield (piece._replace(kind="all-reduce"),)
+    if piece.kind == REDUCE_SCATTER.name:
+        yield (piece._replace(kind=ALL_REDUCE.name),)
 
 
 def _added(piece: Piece, devices: int, _compiled: Counter) -> Candidates:
-    if piece.kind == "all-gather":
-        added = piece._replace(kind="all-reduce", payload=devices * piece.payload)
+    if piece.kind == ALL_GATHER.name:
+        added = piece._replace(kind=ALL_REDUCE.name, payload=devices * piece.payload)
         yield (added,)
         yield from _narrow(added)
 
 
 def _padded(piece: Piece, devices: int, compiled: Counter) -> Candidates:
     """Larger parts, and permutes of the last device's offset: as many whole parts as fit in it, and the rest."""
-    if piece.kind != "reduce-scatter":
+    if piece.kind != REDUCE_SCATTER.name:
         return
     for other, times in sorted(compiled.items(), key=str):
         more = other.payload - piece.payload
@@ -293,7 +293,7 @@ def _padded(piece: Piece, devices: int, compiled: Counter) -> Candidates:
             continue
         shards, rest = divmod(more // devices * (devices - 1), other.payload // devices)
         moved = [other.payload // devices] * shards + [rest] * (rest > 0)
-        yield (other, *(piece._replace(kind="collective-permute", payload=size) for size in moved))
+        yield (other, *(piece._replace(kind=COLLECTIVE_PERMUTE.name, payload=size) for size in moved))
 
 
 # By rule, the pieces that it makes of a predicted one, nearest first; none where it does not apply.

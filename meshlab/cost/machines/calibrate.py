@@ -35,6 +35,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...engine.collectives.kinds import ALL_GATHER
 from ...engine.specs.mesh import Mesh
 from .attached import file_of
 from .collective_time import KINDS, seconds
@@ -77,7 +78,7 @@ class Calibration:
         lines = [f"{scaled_text(rate.value, 'FLOP/s')} in {kind}" for kind, rate in machine.flops.items()]
         lines.append(f"{scaled_text(machine.bytes_per_second, 'B/s')} of memory, beyond caches")
         lines.append(f"{seconds_text(machine.efficiency.launch.value)} to launch a kernel")
-        if any(sample.kind == "all-gather" for sample in self.samples):
+        if any(sample.kind == ALL_GATHER.name for sample in self.samples):
             assert isinstance(machine.network, Switch)
             sent, begin = scaled_text(machine.network.egress.value, "B/s"), seconds_text(machine.network.base.value)
             lines.append(f"{sent} sent by a device, after {begin}")
@@ -219,7 +220,7 @@ def training_samples(samples: Sequence[Sample]) -> tuple[Sample, ...]:
     groups: dict[tuple[str, str], list[Sample]] = {}
     for sample in sorted(samples, key=lambda sample: -sample.size):
         groups.setdefault((sample.kind, sample.dtype), []).append(sample)
-    taken = {MATMUL: slice(None, None, 2), "all-gather": slice(None, None, 2), COPY: slice(1), LAUNCH: slice(None)}
+    taken = {MATMUL: slice(None, None, 2), ALL_GATHER.name: slice(None, None, 2), COPY: slice(1), LAUNCH: slice(None)}
     return tuple(sample for (kind, _), group in groups.items() for sample in group[taken.get(kind, slice(0))])
 
 
@@ -239,7 +240,7 @@ def fitted(devices: Sequence[Any], samples: Sequence[Sample]) -> Hardware:
             rates[kind] = max(rates.get(kind, 0.0), 2 * sample.size**3 / sample.seconds)
     moved = max((sample.size / sample.seconds for sample in training if sample.kind == COPY), default=1.0)
     launch = min((sample.seconds for sample in training if sample.kind == LAUNCH), default=0.0)
-    begin, sent = _line([sample for sample in training if sample.kind == "all-gather"], len(devices))
+    begin, sent = _line([sample for sample in training if sample.kind == ALL_GATHER.name], len(devices))
     like = _like(device)
     return Hardware(
         name="attached",
@@ -248,7 +249,9 @@ def fitted(devices: Sequence[Any], samples: Sequence[Sample]) -> Hardware:
         flops={kind: figure(rate, MATMUL) for kind, rate in rates.items()},
         memory=figure(_memory(device, len(devices))),
         bandwidth=figure(moved, COPY),
-        network=Switch(max(len(devices), 1), figure(sent, "all-gather"), figure(begin, "all-gather"), figure(0.0)),
+        network=Switch(
+            max(len(devices), 1), figure(sent, ALL_GATHER.name), figure(begin, ALL_GATHER.name), figure(0.0)
+        ),
         efficiency=Efficiency(figure(1.0), figure(1.0), figure(1.0), figure(launch)),
         inter_node=like.inter_node if like else None,
         tile=like.tile if like else 1,

@@ -33,13 +33,10 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.collectives.kinds import EACH, KINDS, PAIRS, RING, Kind
 from ...engine.errors import closest, listed
 from .hardware import HardwareError, Switch, Torus
 from .placed import CHIP, Leg, Nodes, Placement
-
-# Collectives whose operand is a shard of the full array, and those whose operand is a partial sum of it.
-MOVING, REDUCING = ("all-gather", "all-to-all", "collective-permute"), ("all-reduce", "reduce-scatter")
-KINDS = (*REDUCING, *MOVING)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,21 +84,21 @@ def seconds(kind: str, nbytes: float, placement: Placement, axes: Sequence[str],
         HardwareError: there is no such kind or axis, an axis comes twice, the bytes are negative, or the machine has
             no figure for a network that is crossed.
     """
-    predicted = rate(kind, placement, axes, book=book)
+    if kind not in KINDS:
+        raise HardwareError(f"There is no collective `{kind}`.{closest(str(kind), KINDS)} There are {listed(KINDS)}.")
+    predicted = rate(KINDS[kind], placement, axes, book=book)
     if not nbytes >= 0:
         raise HardwareError(f"`nbytes` must be the bytes of the full array, 0 or more, not {nbytes:,}.")
     return predicted.seconds(nbytes)
 
 
-def rate(kind: str, placement: Placement, axes: Sequence[str], *, book: bool = False) -> Rate:
+def rate(kind: Kind, placement: Placement, axes: Sequence[str], *, book: bool = False) -> Rate:
     """Returns the rate of a collective, for all sizes; see `seconds`.
 
     Raises:
-        HardwareError: there is no such kind or axis, an axis comes twice, or the machine has no figure for a network
-            that is crossed.
+        HardwareError: there is no such axis, an axis comes twice, or the machine has no figure for a network that is
+            crossed.
     """
-    if kind not in KINDS:
-        raise HardwareError(f"There is no collective `{kind}`.{closest(str(kind), KINDS)} There are {listed(KINDS)}.")
     unknown = [axis for axis in axes if axis not in placement.axes]
     if unknown:
         raise HardwareError(
@@ -132,7 +129,7 @@ def _inter_node(placement: Placement, count: int, what: str) -> tuple[float, flo
 # On a torus
 
 
-def _on_torus(kind: str, placement: Placement, axes: Sequence[str], book: bool) -> Rate:
+def _on_torus(kind: Kind, placement: Placement, axes: Sequence[str], book: bool) -> Rate:
     torus, machine = placement.hardware.network, placement.hardware
     assert isinstance(torus, Torus)
     every = [leg for axis in axes for leg in placement.legs[axis]]
@@ -145,9 +142,9 @@ def _on_torus(kind: str, placement: Placement, axes: Sequence[str], book: bool) 
         return Rate()
     # Devices of one chip that are in different collectives share its links.
     link = torus.link.value * machine.efficiency.network.value * cores / machine.devices_per_chip
-    ways = {"all-to-all": _exchange, "collective-permute": _permute}.get(kind, _gather)
-    per_byte = [ways(link, legs, chips, n, book)] if legs else []
-    hops = (0 if not legs else 1) if kind == "collective-permute" else sum(map(_hops, legs))
+    way = {RING: _gather, EACH: _exchange, PAIRS: _permute}[kind.way or RING]
+    per_byte = [way(link, legs, chips, n, book)] if legs else []
+    hops = (0 if not legs else 1) if kind.way == PAIRS else sum(map(_hops, legs))
     latency = hops * torus.hop_latency.value
     if cores > 1:
         per_byte.append(_shared(kind, cores, n, book) / _chip_link(placement))
@@ -155,8 +152,7 @@ def _on_torus(kind: str, placement: Placement, axes: Sequence[str], book: bool) 
         bandwidth, between = _inter_node(placement, slices, "slices")
         per_byte.append(_shared(kind, slices, n, book) / bandwidth)
         latency += between
-    twice = 2 if kind == "all-reduce" else 1
-    return Rate(twice * latency, twice * max(per_byte), overlaps=True)
+    return Rate(kind.passes * latency, kind.passes * max(per_byte), overlaps=True)
 
 
 def _chip_link(placement: Placement) -> float:
@@ -170,14 +166,14 @@ def _chip_link(placement: Placement) -> float:
     return torus.chip.value
 
 
-def _shared(kind: str, parts: int, n: int, book: bool) -> float:
+def _shared(kind: Kind, parts: int, n: int, book: bool) -> float:
     """Bytes that one device receives from the other slices (or chips), for each byte of the array.
 
     All devices of a slice share the traffic between slices: each receives a part, and passes it on within its slice.
     """
-    if kind == "collective-permute":
+    if kind.way == PAIRS:
         return 1 / n
-    if kind == "all-to-all":
+    if kind.way == EACH:
         return (1 - 1 / parts) / n
     return (1.0 if book else 1 - 1 / parts) / (n // parts)
 
@@ -210,7 +206,7 @@ def _permute(link: float, legs: Sequence[Leg], _chips: int, n: int, _book: bool)
 # Behind switches
 
 
-def _behind_switches(kind: str, placement: Placement, over: Sequence[Nodes], book: bool) -> Rate:
+def _behind_switches(kind: Kind, placement: Placement, over: Sequence[Nodes], book: bool) -> Rate:
     switch = placement.hardware.network
     assert isinstance(switch, Switch)
     inside, nodes = (math.prod(getattr(axis, part) for axis in over) for part in ("inside", "nodes"))
@@ -223,18 +219,17 @@ def _behind_switches(kind: str, placement: Placement, over: Sequence[Nodes], boo
     if nodes > 1:
         link, between = _inter_node(placement, nodes, "nodes")
         steps += between
-    twice = 2 if kind == "all-reduce" else 1
-    latency = switch.base.value + twice * steps
+    latency = switch.base.value + kind.passes * steps
     egress = switch.egress.value * placement.hardware.efficiency.network.value
     n = inside * nodes
-    if kind == "all-to-all":
+    if kind.way == EACH:
         # Each device sends every other one a different part, so that no detour saves anything.
         return Rate(latency, max((inside - 1) / n / egress, (n - inside) / n / link) / n)
-    if kind == "collective-permute":
+    if kind.way == PAIRS:
         return Rate(latency, 1 / n / (egress if nodes == 1 else link))
     ways = (_nodewise(inside, nodes, group, book) for group in range(1, inside + 1) if inside % group == 0)
     once = min(before / egress + max(within / egress, across / link) for before, within, across in ways)
-    return Rate(latency, once * twice)
+    return Rate(latency, once * kind.passes)
 
 
 def _nodewise(inside: int, nodes: int, group: int, book: bool) -> tuple[float, float, float]:

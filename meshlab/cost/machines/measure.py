@@ -15,6 +15,7 @@ A copy reads and writes more memory than any cache holds, however small it is: t
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,9 @@ import numpy as np
 from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from ...engine.collectives.kinds import KINDS, Kind, Request
+from ...engine.collectives.routes import Shifted
+from ...engine.running.lower import MeshDevice
 from .units import seconds_text
 
 MATMUL, COPY, LAUNCH = "matmul", "copy", "launch"
@@ -165,20 +169,20 @@ def launches(devices: Sequence[Any]) -> Iterator[Sample]:
 def collectives(devices: Sequence[Any], sizes: Sequence[int]) -> Iterator[Sample]:
     """Measures each collective over all devices; `sizes` are bytes of the full array."""
     n = len(devices)
-    # By kind: the operand of one device, as a fraction 1/parts of the full array, and the collective.
-    kinds: dict[str, tuple[int, Callable[[Any], Any]]] = {
-        "all-gather": (n, lambda x: lax.all_gather(x, _AXIS, tiled=True)),
-        "reduce-scatter": (1, lambda x: lax.psum_scatter(x, _AXIS, tiled=True)),
-        "all-reduce": (1, lambda x: lax.psum(x, _AXIS)),
-        "all-to-all": (n, lambda x: lax.all_to_all(x, _AXIS, 0, 0, tiled=True)),
-        "collective-permute": (n, lambda x: lax.ppermute(x, _AXIS, [(i, (i + 1) % n) for i in range(n)])),
-    }
-    for kind, (parts, collective) in kinds.items():
-        runs = []
+    device = MeshDevice({_AXIS: n})
+    asked = Request((_AXIS,), axis=0, other=0, route=Shifted((_AXIS,), 1, wrap=True))
+    for name, kind in KINDS.items():
+        # The operand of one device is a part of the full array.
+        runs, parts = [], n if kind.shard else 1
         for nbytes in sizes:
             x = _filled(devices, (max(n, nbytes // 4 // parts // n * n),), jnp.float32, 1.0)
-            runs.append(Run(kind, "float32", x.nbytes // n * parts, _timed(_everywhere(devices, collective), 1, x)))
+            function = _everywhere(devices, functools.partial(_sent, kind, device, asked))
+            runs.append(Run(name, "float32", x.nbytes // n * parts, _timed(function, 1, x)))
         yield from measured(runs)
+
+
+def _sent(kind: Kind, device: MeshDevice, asked: Request, x: Any) -> Any:
+    return kind.run(device, x, asked)
 
 
 def _mesh(devices: Sequence[Any]) -> Mesh:

@@ -26,6 +26,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from ...engine.collectives.kinds import ALL_REDUCE, EACH, PAIRS, Kind
 from ...engine.errors import shown
 from .figures import Figure, figure, no_figures, refuse
 
@@ -84,20 +85,20 @@ class Protocols:
             problems.append(f"`in_switch` must be an ml.Protocol, not {shown(self.in_switch)}")
         refuse("protocols", problems)
 
-    def ways(self, kind: str, n: int) -> list[tuple[float, float]]:
+    def ways(self, kind: Kind, n: int) -> list[tuple[float, float]]:
         """Returns the latency, and the seconds for each byte of the full array, of each way of a collective.
 
         Args:
             kind: of the collective.
             n: the number of GPUs, at least 2.
         """
-        if kind == "all-to-all":
+        if kind.way == EACH:
             return [self._way(way, n - 1, (n - 1) / n / n, 1 / n / n) for way in self.exchanges.values()]
-        if kind == "collective-permute":
+        if kind.way == PAIRS:
             return [self._way(way, 1, 1 / n) for way in self.exchanges.values()]
-        times = 2 if kind == "all-reduce" else 1
-        ways = [self._way(way, times * (n - 1), times * (n - 1) / n, 1 / n) for way in self.rings.values()]
-        if kind == "all-reduce" and self.in_switch is not None:
+        turns = kind.passes * (n - 1)
+        ways = [self._way(way, turns, turns / n, 1 / n) for way in self.rings.values()]
+        if kind is ALL_REDUCE and self.in_switch is not None:
             ways.append(self._way(self.in_switch, 1, 1.0))
         return ways
 

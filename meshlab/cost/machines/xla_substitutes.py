@@ -19,6 +19,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from ...engine.collectives.kinds import ALL_GATHER, KINDS, REDUCE_SCATTER, Kind
 from ...engine.plans.data import Plan
 from .hardware import Torus
 from .placed import Placement
@@ -28,7 +29,7 @@ from .placed import Placement
 _FEW, _MANY, _SMALL = 4, 64, 16 * 2**20
 
 
-def most_summed(kind: str, placement: Placement | None, axes: Sequence[str]) -> float:
+def most_summed(kind: Kind, placement: Placement | None, axes: Sequence[str]) -> float:
     """Returns the most bytes of the full array for which an all-reduce substitutes a collective.
 
     Args:
@@ -44,9 +45,9 @@ def most_summed(kind: str, placement: Placement | None, axes: Sequence[str]) -> 
     if placement.count > 1 or not _is_among_all(placement, axes):
         return 0
     devices = math.prod(placement.shape) * placement.hardware.devices_per_chip
-    if kind == "reduce-scatter" and torus.reduce_scatter_as_all_reduce and devices > _FEW and _is_even(placement.shape):
+    if kind is REDUCE_SCATTER and torus.reduce_scatter_as_all_reduce and devices > _FEW and _is_even(placement.shape):
         return math.inf
-    if kind == "all-gather" and torus.all_gather_as_all_reduce and devices >= _MANY:
+    if kind is ALL_GATHER and torus.all_gather_as_all_reduce and devices >= _MANY:
         return math.inf if sum(size > 1 for size in placement.shape) > 2 else _SMALL
     return 0
 
@@ -55,8 +56,9 @@ def substituted(plan: Plan, placement: Placement) -> Mapping[str, int]:
     """Counts the collectives of a plan that all-reduces substitute: {"reduce-scatter over data": 9}."""
     counts: Counter[str] = Counter()
     for collective in plan.collectives:
-        most = most_summed(collective.kind, placement, collective.axes)
-        parts = math.prod(plan.grid[axis] for axis in collective.axes) if collective.kind == "all-gather" else 1
+        kind = KINDS[collective.kind]
+        most = most_summed(kind, placement, collective.axes)
+        parts = math.prod(plan.grid[axis] for axis in collective.axes) if kind.shard else 1
         if collective.payload_bytes * parts <= most and most:
             counts[f"{collective.kind} over {'+'.join(collective.axes)}"] += collective.times
     return counts

@@ -19,10 +19,11 @@ from collections.abc import Sequence
 
 from ...engine.code.loops import carried
 from ...engine.code.operations import Block, item_bytes
+from ...engine.collectives.kinds import ALL_REDUCE, RING
+from ...engine.collectives.reshard import ReshardStep
 from ...engine.planning.step_keys import Key, entering
 from ...engine.planning.steps import Compute, Inside, Iterated, Materialise, Move, Nested, Result, Step
 from ...engine.plans.data import Plan
-from ...engine.specs.reshard import ReshardStep
 from ...engine.specs.serial import accumulator_dtype
 from ...engine.specs.spec import Spec
 from ..machines.xla_substitutes import most_summed
@@ -34,9 +35,6 @@ from .graph import Buffer, Graph, Node
 from .round_to_bf16 import store_rounded
 from .scope import Context, Scope
 from .translate import literals_of, translate
-
-# Collectives that XLA runs along the axis that is first in memory.
-_FIRST_AXIS = ("all-gather", "reduce-scatter")
 
 
 def build_graph(plan: Plan, backend: Backend) -> Graph:
@@ -118,11 +116,11 @@ def _add_move(scope: Scope, step: Move):
     context, via = scope.context, step.via
     start, key = context.key(step.value, step.start), context.key(step.value, via.result)
     read = scope.read(start)
-    if via.kind == "slice":
+    if not via.kind.sends:
         scope.env[key] = scope.node("move", (read,), key)
-    elif via.kind == "all-reduce":
+    elif via.kind is ALL_REDUCE:
         scope.env[key] = scope.all_reduce(read, key, via.axes, "reduce_sum")
-    elif via.kind == "reduce-scatter" and most_summed(via.kind, context.placement, via.axes):
+    elif via.kind.sums and most_summed(via.kind, context.placement, via.axes):
         whole = scope.all_reduce(read, start, via.axes, "reduce_sum")
         scope.env[key] = scope.node("move", (whole,), key)
     elif _reorders(context, via, start):
@@ -138,7 +136,7 @@ def _add_move(scope: Scope, step: Move):
 def _reorders(context: Context, via: ReshardStep, start: Key) -> bool:
     """Whether a collective runs along an axis that is not the first in memory, and the backend needs it first."""
     leads = all(n == 1 for n in context.shape(start)[: via.axis])
-    return context.backend.layout_assignment and via.kind in _FIRST_AXIS and not leads
+    return context.backend.layout_assignment and via.kind.way == RING and not leads
 
 
 # Loops, branches and regions that run once

@@ -18,6 +18,7 @@ import collections
 import dataclasses
 from collections.abc import Sequence
 
+from ...engine.collectives.kinds import ALL_REDUCE
 from ...engine.planning.steps import Step
 from .fuse import Cluster, clustered
 from .graph import Buffer, Graph, Node, depth_first
@@ -246,7 +247,7 @@ def _same_bytes(
             original = nodes[first].starts[node.position]
         elif (
             graph.backend.memory_scheduler
-            and node.op == "all-reduce"
+            and node.op == ALL_REDUCE.name
             and last[first] == index
             and _fresh(graph, same, first)
         ):

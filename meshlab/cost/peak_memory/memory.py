@@ -396,5 +396,5 @@ def _literal_bytes(plan: Plan) -> int:
 
 def _name(step: Step | None) -> str:
     if isinstance(step, Move):
-        return step.via.kind
+        return step.via.kind.name
     return "start" if step is None or isinstance(step, Iterated | Repeated) else step.operation.name

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from ...engine.collectives.kinds import ALL_REDUCE
 from ...engine.planning.steps import Compute
 from .graph import Buffer, Graph, topological
 
@@ -47,7 +48,7 @@ def _rounds(graph: Graph, number: int) -> bool:
         return node.dtype == _ROUNDED
     if node.kind == "barrier":
         return True  # its operands are judged at their own `through`
-    moves = node.kind in _MOVES or (node.kind == "collective" and node.op != "all-reduce")
+    moves = node.kind in _MOVES or (node.kind == "collective" and node.op != ALL_REDUCE.name)
     return moves and number in graph.rounded
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ...engine.code.operations import Literal
+from ...engine.collectives.kinds import ALL_REDUCE
 from ...engine.planning.step_keys import Key, keys
 from ...engine.planning.steps import Compute, Nested, Step
 from ...engine.programs.data import Program
@@ -185,7 +186,7 @@ class Scope:
         """Adds an all-reduce."""
         number = self.node("collective", (read,), key)
         node = self.graph.nodes[number]
-        node.op = "all-reduce"
+        node.op = ALL_REDUCE.name
         collective = number if node.kind == "collective" else node.reads[0]
         kind = (tuple(sorted(axes)), operation, str(self.context.code.dtypes[key[0]]))
         self.reductions.append((kind, collective))

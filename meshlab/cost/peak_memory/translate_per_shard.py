@@ -17,6 +17,7 @@ import numpy as np
 from jax.extend.core import Literal
 
 from ...engine.code.operations import item_bytes
+from ...engine.collectives.kinds import ALL_REDUCE
 from ...engine.jax_compat import call, opened
 from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute
@@ -127,12 +128,13 @@ class _Walk:
 
     def asked(self, params: Mapping[str, Any], reads: Sequence[int], aval: Any) -> int:
         """Adds a collective, or the index of a device."""
-        if params["kind"] == "index":
+        kind, asked = params["kind"], params["asked"]
+        if kind is None:
             return self.add("constant", (), aval)
         number = self.add("collective", reads, aval)
-        self.scope.graph.nodes[number].op = params["kind"]
-        if params["kind"] == "all-reduce":
-            kind = (tuple(sorted(params["axes"])), f"reduce_{params['operation']}", str(aval.dtype))
+        self.scope.graph.nodes[number].op = kind.name
+        if kind is ALL_REDUCE:
+            kind = (tuple(sorted(asked.axes)), f"reduce_{asked.operation}", str(aval.dtype))
             self.scope.reductions.append((kind, number))
         return number
 

@@ -27,7 +27,7 @@ def is_fused(step: Step) -> bool:
     """Returns whether readers can compute the result of a step themselves."""
     if isinstance(step, Compute):
         return not step.per_shard and step.operation.name in FUSED
-    return isinstance(step, Materialise) or (isinstance(step, Move) and step.via.kind == "slice")
+    return isinstance(step, Materialise) or (isinstance(step, Move) and not step.via.kind.sends)
 
 
 def is_bitcast(step: Step) -> bool:

@@ -22,10 +22,10 @@ import numpy as np
 
 from ...engine.code.loops import LOOPS, carried
 from ...engine.code.operations import Block, Operation
+from ...engine.collectives.kinds import Kind
 from ...engine.planning.step_keys import Key, keys, leaving
 from ...engine.planning.steps import Compute, Inside, Iterated, Move, Nested, Step
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
-from ..machines.collective_time import MOVING
 from ..machines.hardware import Switch
 from ..machines.placed import CHIP, Placement
 from ..workload.per_shard_payloads import payload
@@ -161,19 +161,19 @@ class _Schedule:
     def send(self, step: Move, start: Numbers, clock: _Clock, spent: Spent) -> Numbers:
         """Runs one collective as soon as possible; returns when it ends."""
         via = step.via
-        if via.kind == "slice" or (self.is_free is not None and self.is_free(step)):
+        if not via.kind.sends or (self.is_free is not None and self.is_free(step)):
             return start
         operand = self.scenario.nbytes((step.value, step.start))
         seconds = self.collective(via.kind, via.axes, operand, spent)
         spent.rows.append((step, 1, seconds))
         end = self.occupy(via.axes, start, seconds, clock)
         if not self.scenario.many:
-            spent.spans.append(Span(step, end - seconds, end, kind=via.kind, axes=via.axes))
+            spent.spans.append(Span(step, end - seconds, end, kind=via.kind.name, axes=via.axes))
         return end
 
-    def collective(self, kind: str, axes: Axes, operand: Numbers, spent: Spent, times: Numbers = 1) -> Numbers:
+    def collective(self, kind: Kind, axes: Axes, operand: Numbers, spent: Spent, times: Numbers = 1) -> Numbers:
         """The seconds of one collective, by the bytes of its operand on one device; adds `times` of them."""
-        full = operand * self.scenario.ways(axes) if kind in MOVING else operand
+        full = operand * self.scenario.ways(axes) if kind.shard else operand
         seconds = self.scenario.seconds(kind, axes, full)
         spent.sent[axes] = spent.sent[axes] + seconds * times
         for link in self.used(axes):
@@ -222,7 +222,7 @@ class _Schedule:
                 seconds = self.collective(sent.kind, sent.axes, payload(step, sent, self.scenario), spent, times)
                 end = self.occupy(sent.axes, end, seconds * times, clock)
                 if not self.scenario.many:
-                    spent.spans.append(Span(step, end - seconds * times, end, kind=sent.kind, axes=sent.axes))
+                    spent.spans.append(Span(step, end - seconds * times, end, kind=sent.kind.name, axes=sent.axes))
                 spent.rows.append((step, times, seconds))
         return end
 
@@ -310,7 +310,7 @@ def _order(fusion: Fusion) -> list[int]:
         if fusion.is_gone(position):
             continue
         first = position
-        if isinstance(step, Move) and step.via.kind in ("all-reduce", "reduce-scatter"):
+        if isinstance(step, Move) and step.via.kind.sums:
             maker = max((flow.maker[number] for number in fusion.loaded(position)), default=-1)
             first = maker if 0 <= maker < position else position
         behind[first].append(position)

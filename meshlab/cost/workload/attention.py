@@ -73,7 +73,7 @@ def _fusable(plan: Plan) -> Mapping[int, Scores]:
     scores = scores_of(plan.program)
     if not scores:
         return scores
-    moves = (step for step, _ in counted(plan.planned.steps) if isinstance(step, Move) and step.via.kind != "slice")
+    moves = (step for step, _ in counted(plan.planned.steps) if isinstance(step, Move) and step.via.kind.sends)
     sent = {scores[step.value] for step in moves if step.value in scores}
     return {value: kind for value, kind in scores.items() if kind not in sent} if sent else scores
 

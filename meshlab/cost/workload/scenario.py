@@ -20,6 +20,7 @@ import numpy as np
 
 from ...engine.code.loops import carried
 from ...engine.code.operations import Operation, item_bytes, walk
+from ...engine.collectives.kinds import ALL_REDUCE, Kind
 from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute
 from ...engine.plans.data import Plan
@@ -133,7 +134,7 @@ class Scenario:
             )
         return self._known[key]
 
-    def seconds(self, kind: str, axes: Sequence[str], nbytes: Numbers) -> Numbers:
+    def seconds(self, kind: Kind, axes: Sequence[str], nbytes: Numbers) -> Numbers:
         """Returns the seconds of a collective, or of its substitute, for a full array of `nbytes`."""
         most, as_asked, substitute = self._rates(kind, tuple(axes))
         if not np.any(most):
@@ -142,15 +143,15 @@ class Scenario:
             return np.where(nbytes <= most, substitute.seconds(nbytes), as_asked.seconds(nbytes))
         return (substitute if nbytes <= most else as_asked).seconds(nbytes)
 
-    def _rates(self, kind: str, axes: tuple[str, ...]) -> tuple[Numbers, Rate, Rate]:
+    def _rates(self, kind: Kind, axes: tuple[str, ...]) -> tuple[Numbers, Rate, Rate]:
         """The most bytes for which an all-reduce substitutes a collective, its own rate, and the all-reduce's."""
         key = ("rates", kind, axes)
         if key not in self._known:
             most = 0 if self.options.book else self.of_machine(lambda p: most_summed(kind, p, axes))
-            self._known[key] = most, self._rate(kind, axes), self._rate("all-reduce", axes)
+            self._known[key] = most, self._rate(kind, axes), self._rate(ALL_REDUCE, axes)
         return self._known[key]
 
-    def _rate(self, kind: str, axes: tuple[str, ...]) -> Rate:
+    def _rate(self, kind: Kind, axes: tuple[str, ...]) -> Rate:
         rates = [rate(kind, placement, axes, book=self.options.book) for placement in self.placements]
         return rates[0] if self.which is None else _joined(rates, self.which)
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Operation, walk
+from ..collectives.chains import reshard
+from ..collectives.reshard import price, reduced_spec
 from ..programs.outline import Repetition
-from ..specs.chains import reshard
-from ..specs.reshard import price, reduced_spec
 from ..specs.spec import Axes, Spec, replicated, split_count
 from .planner import Planner
 from .propagation import carry_may_be_partial, entering, may_stay_partial

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from ..code.operations import Input, Operation
+from ..collectives.chains import reshard
+from ..collectives.reshard import price, reduced_spec
 from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
 from ..rules import PER_SHARD, READ_IN_PART
-from ..specs.chains import reshard
-from ..specs.reshard import price, reduced_spec
 from ..specs.serial import EACH
 from ..specs.spec import Axes, Grid, Spec, replicated
 from .known_specs import Asked, known_on
@@ -365,7 +365,7 @@ class Planner:
         if spec is not None and spec.partial:
             needed = op_specs.operands[0]
             taken = not set(needed.axes).isdisjoint(spec.partial)
-            if taken or any(step.kind != "slice" for step in reshard(spec, needed, self.sizes).steps):
+            if taken or any(step.kind.sends for step in reshard(spec, needed, self.sizes).steps):
                 self.reduce(value, Cause("sum", operation), needed if may_stay_partial(self.uses, value) else None)
                 op_specs = self.renamed(operation, value, moved)
                 waits = tuple(a for a in self.specs[value].partial if a not in op_specs.operands[0].axes)

@@ -16,8 +16,8 @@ from __future__ import annotations
 import dataclasses
 
 from ..code.operations import Operation
+from ..collectives.reshard import Reshard, ReshardStep
 from ..programs.outline import Repetition
-from ..specs.reshard import Reshard, ReshardStep
 from ..specs.spec import Spec
 
 

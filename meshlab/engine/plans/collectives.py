@@ -14,6 +14,9 @@ from typing import Any
 
 from ..code.operations import Operation, nbytes
 from ..code.source import Source
+from ..collectives.kinds import EACH, PAIRS
+from ..collectives.reshard import ReshardStep, gather_then_slice, price, sent_shape
+from ..collectives.routes import Route
 from ..planning.legality import LegalRules
 from ..planning.shared_steps import each_once, stand_ins
 from ..planning.steps import Cause, Compute, Move, Step
@@ -22,8 +25,6 @@ from ..programs.data import Program
 from ..programs.gradients import gradient_values
 from ..programs.outline import Repetition
 from ..rules import PER_SHARD
-from ..specs.reshard import ReshardStep, gather_then_slice, price, sent_shape, wire_bytes
-from ..specs.routes import Route
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .iteration_causes import IterationCauses
 from .partial_sums import Origins, Split
@@ -140,23 +141,23 @@ class _Story:
         shape, count = payload(self.program, self.grid, number, spec, via)
         shown = self.program.value(number)
         facts: dict[str, Any] = {
-            "kind": via.kind,
+            "kind": via.kind.name,
             "axes": via.axes,
             "payload_bytes": count,
-            "wire_bytes": wire_bytes(via.kind, count, via.axes, self.grid),
+            "wire_bytes": via.kind.wire_bytes(count, via.axes, self.grid),
             "times": times,
             "dtype": str(code.dtypes[number]),
             "shape": shape,
             "value": shown.label,
             "dims": tuple(d or "1" for d in shown.dims),
             "chain": "",
-            "route": self.iterations.route(spec, via.result) if via.kind == "collective-permute" else None,
+            "route": self.iterations.route(spec, via.result) if via.kind.way == PAIRS else None,
         }
         return Collective(**(facts | story))
 
     def of_each(self) -> Iterator[tuple[Collective, ...]]:
         for step, times, repetitions in self.steps:
-            if isinstance(step, Move) and step.via.kind != "slice":
+            if isinstance(step, Move) and step.via.kind.sends:
                 row, gradient = self.move(step, times)
                 yield (self.for_all(row, step, gradient, repetitions) if len(repetitions) > 1 else row,)
             else:
@@ -165,7 +166,7 @@ class _Story:
     def move(self, step: Move, times: int) -> tuple[Collective, int | None]:
         """Returns the row of a move, and the value that tells whose gradient it adds up, if it is one."""
         gradient = None
-        if step.via.kind in ("all-reduce", "reduce-scatter"):
+        if step.via.kind.sums:
             story, gradient = self.summed(step)
         else:
             story = self.resharded(step)
@@ -208,7 +209,7 @@ class _Story:
         because = f"{quoted(dim for dim, _ in pairs)} {be} {verb}{where} while {sharded(pairs)}"
         if way.loop is not None:
             because += _WAYS[way.how]
-        if step.via.kind == "reduce-scatter":
+        if step.via.kind.cuts:
             because += "; the result is stored split, so each device keeps its part"
         label = self.program.value(step.name)
         value = label.place or (source and source.target) or self.program.value(operation.outputs[0]).label
@@ -251,12 +252,13 @@ class _Story:
 
     @staticmethod
     def moved_axis(step: Move) -> int:
-        """Returns the axis of the value whose sharding changes."""
-        via = step.via
-        if via.kind == "collective-permute":
-            pairs = zip(step.start.splits, via.result.splits, strict=True)
-            return next(i for i, (before, after) in enumerate(pairs) if before != after)
-        return via.other if via.kind == "all-to-all" else via.axis
+        """Returns the axis of the value that is no longer split as it was."""
+        changed = [
+            (after[: len(before)] == before, axis)
+            for axis, (before, after) in enumerate(zip(step.start.splits, step.via.result.splits, strict=True))
+            if before != after
+        ]
+        return min(changed)[1]
 
     def chain(self, step: Move) -> str:
         """Describes the reshard that a move is part of, with the price of the gather-then-slice alternative."""
@@ -265,7 +267,7 @@ class _Story:
             return ""
         code, sizes = self.program.code, self.grid
         whole = nbytes(math.prod(code.shapes[step.value]), code.dtypes[step.value])
-        kinds = [f"{each.kind} over {quoted(each.axes)}" for each in step.reshard.steps if each.kind != "slice"]
+        kinds = [f"{each.kind} over {quoted(each.axes)}" for each in step.reshard.steps if each.kind.sends]
         return (
             f"{', then '.join(kinds)}: {whole * price(step.reshard, sizes):,.0f} B sent; gathering first would send "
             f"{whole * price(gathered, sizes):,.0f} B"
@@ -279,7 +281,7 @@ class _Story:
         maker = self.program.makers.get(step.value)
         by_rule = maker is not None and self.rules.within(maker.scope).get(dim) == split
         axes, made = quoted(split), in_scope(self.rules, maker, dim) if by_rule else ""
-        if step.via.kind == "collective-permute":
+        if step.via.kind.way == PAIRS:
             wanted = step.via.result.splits[self.moved_axis(step)]
             return (
                 f"`{name}`{where} needs `{dim}` split over {quoted(wanted)}, but it is split over {axes}{made}.",
@@ -289,7 +291,7 @@ class _Story:
                     ),
                 ),
             )
-        if step.via.kind == "all-to-all":
+        if step.via.kind.way == EACH:
             now = self.origins.dim(self.program.value(step.name).dims[step.via.axis])
             return (
                 f"`{name}`{where} needs `{now}` split over {axes}, but it has `{dim}` split over it{made}:"
@@ -374,10 +376,10 @@ class _Story:
             text = PER_SHARD[operation.name].summary.format(dims=quoted(dim for dim, _ in pairs))
             be = "they are" if len(pairs) > 1 else "it is"
             row = Collective(
-                kind=sent.kind,
+                kind=sent.kind.name,
                 axes=sent.axes,
                 payload_bytes=sent.payload_bytes,
-                wire_bytes=wire_bytes(sent.kind, sent.payload_bytes, sent.axes, self.grid),
+                wire_bytes=sent.kind.wire_bytes(sent.payload_bytes, sent.axes, self.grid),
                 times=times,
                 dtype=str(sent.dtype),
                 shape=sent.shape,

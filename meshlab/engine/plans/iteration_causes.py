@@ -10,11 +10,12 @@ import functools
 from collections.abc import Iterable
 
 from ..code.operations import Operation
+from ..collectives.kinds import ALL_GATHER
+from ..collectives.routes import Rerouted
 from ..errors import listed
 from ..planning.legality import LegalRules
 from ..planning.shared_steps import each_once
 from ..planning.steps import Compute, Iterated, Move, Step
-from ..specs.routes import Rerouted
 from ..specs.serial import without
 from ..specs.spec import Spec
 
@@ -52,7 +53,7 @@ class IterationCauses:
         loop = self.moves.get(id(step))
         if loop is None:
             return ""
-        verb = "gathered again" if step.via.kind == "all-gather" else "moved"
+        verb = "gathered again" if step.via.kind is ALL_GATHER else "moved"
         return f" It is {verb} in each of {self.blocks(loop)}."
 
     def route(self, start: Spec, result: Spec) -> Rerouted:

@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
 from ..code.operations import Input, Operation
+from ..collectives.kinds import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from ..planning.dead_moves import prune
 from ..planning.planned import Planned
 from ..planning.refusal import Refusal, refuse
@@ -140,7 +141,7 @@ class _Division:
         Returns:
             Whether devices reduce there, and the ids of these steps.
         """
-        kinds = {ONCE: (), EACH: ("reduce-scatter", "all-reduce")}.get(options.reduce or "", ("reduce-scatter",))
+        kinds = {ONCE: (), EACH: (REDUCE_SCATTER, ALL_REDUCE)}.get(options.reduce or "", (REDUCE_SCATTER,))
         wanted: set[Key] = set()
         ids, any_reduces = set[int](), False
         for step in reversed(steps):
@@ -158,7 +159,7 @@ class _Division:
 
     def take(self, step: Step):
         """Finds where a step runs."""
-        if isinstance(step, Move) and self.axis in step.via.axes and step.via.kind != "slice":
+        if isinstance(step, Move) and self.axis in step.via.axes and step.via.kind.sends:
             self.leave(step)
         elif isinstance(step, Materialise) and not self.is_late(step):
             self.deferred[self.makes(step)[0]] = step
@@ -206,9 +207,9 @@ class _Division:
         """Takes note that a value is known of all iterations from here on: their sum, or their blocks joined."""
         key, via = (step.value, step.start), step.via
         result = step.value, via.result
-        if via.axes != (self.axis,) or via.kind not in ("all-reduce", "all-gather"):
+        if via.axes != (self.axis,) or via.kind not in (ALL_REDUCE, ALL_GATHER):
             self.moved.append(step)
-        elif via.kind == "all-reduce":
+        elif via.kind is ALL_REDUCE:
             self.use(key, AFTER)
         elif self.phase.get(key) == LOOP:
             self.results[key] = Result(*key, via.result, via.axis)

@@ -23,6 +23,9 @@ from jax.extend.core import Primitive
 
 from ..code.loops import LOOPS
 from ..code.operations import Code, Literal, Operation, nbytes
+from ..collectives.device import Device
+from ..collectives.kinds import Kind, Request
+from ..collectives.routes import Route
 from ..jax_compat import needed, opened, with_shape
 from ..passes.common_subexpressions import per_shard_key
 from ..planning.shared_steps import counted
@@ -32,7 +35,6 @@ from ..programs.outline import Repetition
 from ..rules import Factors
 from ..rules.per_shard import PER_SHARD, ShardedOperation
 from ..rules.traits import TRAITS
-from ..specs.routes import Mirrored, Route, Shifted
 from ..specs.spec import Axes, Grid, Spec, local_shape
 
 
@@ -40,7 +42,7 @@ class PerShardCollective(NamedTuple):
     """One collective of a per-shard implementation.
 
     Attributes:
-        kind: all-reduce, all-gather or collective-permute.
+        kind: which.
         axes: the mesh axes, major first.
         shape: of its operand on one device.
         dtype: of its operand.
@@ -49,7 +51,7 @@ class PerShardCollective(NamedTuple):
         route: of a collective-permute, who sends to whom.
     """
 
-    kind: str
+    kind: Kind
     axes: Axes
     shape: tuple[int, ...]
     dtype: Any
@@ -67,51 +69,15 @@ _asked = Primitive("asked")
 _asked.def_abstract_eval(lambda x, *, answer, **_: with_shape(x, answer))
 
 
-class _Recorder:
+class _Recorder(Device):
     """A device that marks each request; its answers have the right shape."""
 
-    def __init__(self, sizes: Mapping[str, int]):
-        self.sizes = sizes
-
     def index(self, axes: Axes) -> Any:
-        return _asked.bind(jnp.zeros((), jnp.int32), kind="index", axes=axes, answer=())
+        return _asked.bind(jnp.zeros((), jnp.int32), kind=None, asked=Request(axes), answer=())
 
-    def all_reduce(self, x: Any, axes: Axes, operation: str) -> Any:
-        return _asked.bind(x, kind="all-reduce", axes=axes, operation=operation, answer=x.shape)
-
-    def all_gather(self, x: Any, axes: Axes, axis: int) -> Any:
-        count = math.prod(self.sizes[a] for a in axes)
-        answer = (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :])
-        return _asked.bind(x, kind="all-gather", axes=axes, axis=axis, answer=answer)
-
-    def permute(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
-        crossed, distance = crossing(axes, distance, wrap, self.sizes)
-        if not crossed:
-            return jnp.zeros_like(x) if distance else x
-        params = {"axes": crossed, "along": axes, "distance": distance, "wrap": wrap}
-        return _asked.bind(x, kind="collective-permute", **params, answer=x.shape)
-
-    def mirrored(self, x: Any, axes: Axes) -> Any:
-        crossed = tuple(sorted(a for a in axes if self.sizes[a] > 1))
-        if math.prod(self.sizes[a] for a in crossed) == 2:
-            return self.permute(x, crossed, 1, wrap=True)
-        return _asked.bind(x, kind="collective-permute", axes=crossed, mirrored=True, answer=x.shape) if crossed else x
-
-
-def crossing(axes: Axes, distance: int, wrap: bool, sizes: Mapping[str, int]) -> tuple[Axes, int]:
-    """Returns the mesh axes that a permute of so many parts crosses, and the distance without full circles.
-
-    A distance that is a multiple of a minor axis leaves the place on that axis as it is. Where no axis is crossed
-    nothing is sent: each part stays where it is, or, with a distance that is left, leaves the mesh.
-    """
-    count = math.prod(sizes[a] for a in axes)
-    distance = distance % count if wrap else distance
-    left, crossed = abs(distance), list(axes)
-    if not left or left >= count:
-        return (), distance
-    while crossed and left % sizes[crossed[-1]] == 0:
-        left //= sizes[crossed.pop()]
-    return tuple(crossed), distance
+    def send(self, kind: Kind, x: Any, asked: Request) -> Any:
+        count = math.prod(self.sizes[axis] for axis in asked.axes)
+        return _asked.bind(x, kind=kind, asked=asked, answer=kind.answer(x.shape, asked, count))
 
 
 def sharded_operation(step: Compute, code: Code) -> ShardedOperation:
@@ -274,7 +240,7 @@ def traced(step: Compute, program: Program, sizes: Grid) -> Any:
     """Returns the jaxpr of a step's per-shard implementation, of the shards of those operands that are values.
 
     What it asks of other devices are equations of the primitive `asked`, whose parameter `kind` says what: a
-    collective, or "index", the number of the part that the device holds. Operations alike have one jaxpr.
+    collective, or None, for the number of the part that the device holds. Operations alike have one jaxpr.
     """
     operation, code = step.operation, program.code
     used = tuple([program.uses[output] > 0 for output in operation.outputs])
@@ -343,13 +309,12 @@ class _Trace:
     def collectives(self) -> Iterator[PerShardCollective]:
         """Yields the marked collectives, in order."""
         for equation in self.equations:
-            kind = equation.params.get("kind")
-            if equation.primitive is _asked and kind != "index":
+            if equation.primitive is _asked and equation.params["kind"] is not None:
+                kind, asked = equation.params["kind"], equation.params["asked"]
                 slots: dict[int, int] = {}
                 derivation, sent = self.derivation(equation.outvars[0], slots, {}), equation.invars[0].aval
                 shape, reads = tuple(sent.shape), tuple(slots)
-                axes, route = equation.params["axes"], _route(equation.params)
-                yield PerShardCollective(kind, axes, shape, sent.dtype, derivation, reads, route)
+                yield PerShardCollective(kind, asked.axes, shape, sent.dtype, derivation, reads, asked.route)
 
     def derivation(self, atom: Any, slots: dict[int, int], known: dict[Any, str]) -> str:
         """Writes how a value is derived; shards are named by the order in which they are met, stored in `slots`."""
@@ -366,15 +331,6 @@ class _Trace:
             operands = [self.derivation(a, slots, known) for a in equation.invars]
             known[atom] = _digest(f"{equation.primitive} {equation.params} {position} {operands}".encode())
         return known[atom]
-
-
-def _route(params: Mapping[str, Any]) -> Route | None:
-    """Returns who sends to whom in a permute that was asked for."""
-    if params["kind"] != "collective-permute":
-        return None
-    if "mirrored" in params:
-        return Mirrored(params["axes"])
-    return Shifted(params["along"], params["distance"], params["wrap"])
 
 
 def _unchanged(equation: Any) -> bool:

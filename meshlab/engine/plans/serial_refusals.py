@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..code.operations import Operation
 from ..code.source import Source
+from ..collectives.kinds import ALL_GATHER, ALL_REDUCE
 from ..errors import listed
 from ..planning.legality import LegalRules
 from ..planning.refusal import Refusal
@@ -89,7 +90,7 @@ class Refusals:
 
     def makes_whole(self, step: Step) -> bool:
         """Whether all iterations together know a value from a step on."""
-        return isinstance(step, Move) and self.axis in step.via.axes and step.via.kind != "slice"
+        return isinstance(step, Move) and self.axis in step.via.axes and step.via.kind.sends
 
     @functools.cached_property
     def whole(self) -> set[Key]:
@@ -102,10 +103,10 @@ class Refusals:
 
     def maker(self, move: Move, made_by: MadeBy) -> tuple[str, str]:
         """Says what all iterations together know, a sum or what is gathered, and its remedy, "" for the usual one."""
-        if move.via.kind == "all-reduce":
+        if move.via.kind is ALL_REDUCE:
             return f"the sum that {named(self.origin((move.value, move.start), made_by))} makes", ""
         gathered = f"{self.program.value(move.name).label}, gathered for {named(move.cause.operation)}"
-        dim = self.program.dims_of(move.name)[move.via.axis] if move.via.kind == "all-gather" else None
+        dim = self.program.dims_of(move.name)[move.via.axis] if move.via.kind is ALL_GATHER else None
         reason, fix = self.only_in_some_scopes(move.cause.operation, dim)
         return gathered + reason, fix
 
@@ -184,7 +185,7 @@ class Refusals:
         every = (each for each, *_ in each_once(steps if moves else ()))
         made_by = {key: each for each in every for key in makes(each, self.program.original_of)}
         for move in moves:
-            if move.via.kind in ("all-reduce", "all-gather"):
+            if move.via.kind in (ALL_REDUCE, ALL_GATHER):
                 maker, fix = self.maker(move, made_by)
                 yield self.needs(move.cause.operation, maker, fix=fix)
             else:

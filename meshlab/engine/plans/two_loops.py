@@ -170,7 +170,7 @@ def in_each_iteration(loops: Loops, outputs: Collection[Key]) -> Loops:
     stay: list[Step] = []
     go: list[Step] = []
     for step in loops.before:
-        sends = isinstance(step, Move) and step.via.kind != "slice"
+        sends = isinstance(step, Move) and step.via.kind.sends
         if id(step) in ids and (sends or not gathered.isdisjoint(reads(step, loops.original_of))):
             go.append(step)
             gathered.update(makes(step, loops.original_of))

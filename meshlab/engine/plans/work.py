@@ -18,6 +18,7 @@ from typing import Any
 
 from ..code.loops import LOOPS, trip_count
 from ..code.operations import Block, Operation
+from ..collectives.kinds import ALL_GATHER
 from ..planning.legality import LegalRules
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute, Iterated, Move, Nested, Step
@@ -205,7 +206,7 @@ class _Lost:
     def move(self, step: Move):
         """Notes what is gathered for an operation, but for what is merely stored split, as parameters are."""
         operation, program = step.cause.operation, self.program
-        if step.via.kind == "all-gather" and step.cause.kind == "operand" and operation is not None:
+        if step.via.kind is ALL_GATHER and step.cause.kind == "operand" and operation is not None:
             is_stored = program.outermost(step.value) in self.arguments
             computed = self.rules.spec(program.names[step.value]) if is_stored else step.start
             for axis in itertools.chain.from_iterable(computed.splits):

@@ -24,9 +24,10 @@ from typing import Any
 from jax.lax import ConvDimensionNumbers
 
 from ..code.operations import Operation
+from ..collectives.device import Device
 from .halo import Slide
 from .matmuls import of_convolution
-from .per_shard import Device, ShardedOperation, per_shard
+from .per_shard import ShardedOperation, per_shard
 from .table import AxisFactors, Factors, Facts, Shape, local_params, rule
 from .traits import multiplying
 

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..code.operations import Operation
-from .per_shard import Device, ShardedOperation, per_shard
+from ..collectives.device import Device
+from .per_shard import ShardedOperation, per_shard
 from .table import Factors, Facts, rule
 from .traits import FIRST, NOWHERE, opaque
 

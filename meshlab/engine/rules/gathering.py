@@ -19,8 +19,9 @@ import jax.numpy as jnp
 from jax import dtypes, lax
 
 from ..code.operations import Operation
+from ..collectives.device import Device
 from .indices import LocalWindows, Windows, local_windows, window_factors
-from .per_shard import Device, ShardedOperation, per_shard
+from .per_shard import ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, Groups, gathering
 

@@ -23,8 +23,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from ..collectives.device import Device
 from ..specs.spec import Axes
-from .per_shard import Device
 
 Pair = tuple[int, int]
 
@@ -163,10 +163,10 @@ def extended(device: Device, block: Any, axis: int, split: Axes, widths: Pair, *
     beyond, index = (0, None) if fill is None else (fill, device.index(split))
     before, behind = [], []
     for distance, width in _distances(widths[0], size, others):
-        edge = device.permute(lax.slice_in_dim(block, size - width, size, axis=axis), split, distance)
+        edge = device.shift(lax.slice_in_dim(block, size - width, size, axis=axis), split, distance)
         before.append(edge if index is None else jnp.where(index >= distance, edge, beyond))
     for distance, width in _distances(widths[1], size, others):
-        edge = device.permute(lax.slice_in_dim(block, 0, width, axis=axis), split, -distance)
+        edge = device.shift(lax.slice_in_dim(block, 0, width, axis=axis), split, -distance)
         behind.append(edge if index is None else jnp.where(index <= others - distance, edge, beyond))
     ends = [_filled(block, axis, max(0, width - others * size), fill) for width in widths]
     parts = [ends[0], *reversed(before), block, *behind, ends[1]]
@@ -183,11 +183,11 @@ def gathered_in(device: Device, wide: Any, axis: int, split: Axes, widths: Pair)
     block = lax.slice_in_dim(wide, widths[0], widths[0] + size, axis=axis)
     for distance, width in _distances(widths[0], size, others):
         stop = widths[0] - (distance - 1) * size
-        edge = device.permute(lax.slice_in_dim(wide, stop - width, stop, axis=axis), split, -distance)
+        edge = device.shift(lax.slice_in_dim(wide, stop - width, stop, axis=axis), split, -distance)
         block += _placed(edge, axis, size, size - width)
     for distance, width in _distances(widths[1], size, others):
         start = widths[0] + distance * size
-        edge = device.permute(lax.slice_in_dim(wide, start, start + width, axis=axis), split, distance)
+        edge = device.shift(lax.slice_in_dim(wide, start, start + width, axis=axis), split, distance)
         block += _placed(edge, axis, size, 0)
     return block
 

@@ -18,9 +18,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..code.operations import Operation
+from ..collectives.device import Device
 from .gathering import addable, combined
 from .indices import signed
-from .per_shard import Device, ShardedOperation, per_shard
+from .per_shard import ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, constant, linear_in, moving, updating
 

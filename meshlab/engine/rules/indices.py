@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from .per_shard import Device, ShardedOperation
+from ..collectives.device import Device
+from .per_shard import ShardedOperation
 from .table import AxisFactors, Shape
 
 

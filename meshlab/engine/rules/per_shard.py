@@ -16,42 +16,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..code.operations import Operation
+from ..collectives.device import Device
 from ..specs.spec import Axes, Spec, local_shape
 from .table import LOCAL_PARAMS, Shape
-
-
-class Device(Protocol):
-    """Runs the collectives of a per-shard implementation on one device of a mesh.
-
-    All devices call each method, in the same order. Shards are counted along `axes`, major first.
-    """
-
-    sizes: Mapping[str, int]
-
-    def index(self, axes: Axes) -> Any:
-        """Returns the number of this device's shard of an axis that is sharded over `axes`: a scalar i32."""
-        ...
-
-    def all_reduce(self, x: Any, axes: Axes, operation: str) -> Any:
-        """Returns the "sum", "max" or "min" of `x` over the devices along `axes`, element by element."""
-        ...
-
-    def all_gather(self, x: Any, axes: Axes, axis: int) -> Any:
-        """Returns the shards of all devices along `axes`, joined on an axis of `x` in their order."""
-        ...
-
-    def permute(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
-        """Returns `x` of the device `distance` shards before this one; zeros if there is none and it does not wrap."""
-        ...
-
-    def mirrored(self, x: Any, axes: Axes) -> Any:
-        """Returns `x` of the device that has as many shards behind it as this one has before it."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True)

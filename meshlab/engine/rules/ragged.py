@@ -18,8 +18,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..code.operations import Operation
+from ..collectives.device import Device
 from .matmuls import of_ragged_dot
-from .per_shard import Device, ShardedOperation, per_shard
+from .per_shard import ShardedOperation, per_shard
 from .table import NONE, AxisFactors, Factors, Facts, rule, run_unsharded
 from .traits import linear_in, opaque
 

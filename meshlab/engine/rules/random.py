@@ -22,9 +22,10 @@ from jax import dtypes, lax
 from jax.extend.random import threefry2x32_p
 
 from ..code.operations import Operation
+from ..collectives.device import Device
 from ..jax_compat import is_threefry, setting
 from ..specs.spec import local_shape
-from .per_shard import Device, ShardedOperation, per_shard
+from .per_shard import ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, Shape, rule, run_unsharded
 from .traits import NOWHERE, marking, opaque
 

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..collectives.device import Device
 from ..specs.spec import Axes
-from .per_shard import Device
 
 
 def extreme(device: Device, value: Any, axes: Axes, kind: str) -> Any:

@@ -14,9 +14,10 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..code.operations import Operation
+from ..collectives.device import Device
 from .matmuls import of_dot
 from .neutral import idle
-from .per_shard import Device, ShardedOperation, bind, per_shard
+from .per_shard import ShardedOperation, bind, per_shard
 from .rank import extreme
 from .table import NONE, Factors, Facts, rule
 from .traits import NOWHERE, multiplying, opaque, reducing

@@ -18,8 +18,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..code.operations import Operation
+from ..collectives.device import Device
 from .indices import Windows, local_windows, window_factors
-from .per_shard import Device, ShardedOperation, bind, per_shard
+from .per_shard import ShardedOperation, bind, per_shard
 from .table import NONE, Factors, Facts, Shape, rule
 from .traits import FIRST, NOWHERE, Groups, Linear, Traits, linear_in, scattering
 

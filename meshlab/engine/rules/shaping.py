@@ -15,9 +15,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..code.operations import Literal, Operation
+from ..collectives.device import Device
 from .gathering import addable, combined
 from .halo import Slide
-from .per_shard import Device, ShardedOperation, per_shard
+from .per_shard import ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, bitcasting, broadcasting, concatenating, linear_in, moving, opaque
 
@@ -234,7 +235,7 @@ def _reverse_blocks(device: Device, sharded: ShardedOperation, operands: Sequenc
     # A single element is its own reverse, which other operations may send as well.
     long = tuple(axis for axis in axes if block.shape[axis] != 1)
     own = lax.rev(block, long) if long else block
-    return [device.mirrored(own, tuple(a for axis in axes for a in sharded.split(axis)))]
+    return [device.mirror(own, tuple(a for axis in axes for a in sharded.split(axis)))]
 
 
 @rule("concatenate", traits=concatenating())

@@ -15,7 +15,8 @@ from typing import Any
 from jax import lax
 
 from ..code.operations import Operation
-from .per_shard import Device, ShardedOperation, per_shard
+from ..collectives.device import Device
+from .per_shard import ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, rule
 from .traits import FIRST, opaque
 
@@ -35,7 +36,7 @@ def _shift_blocks(device: Device, sharded: ShardedOperation, operands: Sequence[
     size, split = block.shape[axis], sharded.split(axis)
     devices, rest = divmod(sharded.params["offset"], size)
     parts = [
-        device.permute(lax.slice_in_dim(block, start, stop, axis=axis), split, distance, wrap)
+        device.shift(lax.slice_in_dim(block, start, stop, axis=axis), split, distance, wrap)
         for start, stop, distance in ((size - rest, size, devices + 1), (0, size - rest, devices))
         if start < stop
     ]

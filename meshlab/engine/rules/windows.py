@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from ..code.operations import Operation
+from ..collectives.device import Device
 from .halo import Pair, Slide
 from .neutral import idle, neutral
-from .per_shard import Device, ShardedOperation, per_shard
+from .per_shard import ShardedOperation, per_shard
 from .rank import extreme
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, NOWHERE, opaque

@@ -7,7 +7,6 @@ Every device runs the same steps on its own shards. All collectives are in the p
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -18,15 +17,17 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from ..code.operations import Input, Literal
+from ..collectives.device import Device
+from ..collectives.kinds import PAIRS, Kind, Request
+from ..collectives.reshard import ReshardStep, sent_shape
+from ..collectives.routes import Rerouted
 from ..planning.step_keys import reads
 from ..planning.steps import Compute, Iterated, Materialise, Move, Nested, Result, Step
 from ..plans.data import Plan
-from ..plans.per_shard_collectives import crossing, sharded_operation
+from ..plans.per_shard_collectives import sharded_operation
 from ..programs.data import Program
 from ..rules import PER_SHARD
 from ..rules.per_shard import bind
-from ..specs.reshard import ReshardStep, sent_shape
-from ..specs.routes import Mirrored, Rerouted, Shifted, pairs
 from ..specs.serial import accumulator_dtype, without
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .interpret import run_blocks
@@ -40,7 +41,7 @@ def partition_spec(spec: Spec) -> PartitionSpec:
     return PartitionSpec(*(split or None for split in spec.splits))
 
 
-class MeshDevice:
+class MeshDevice(Device):
     """The device that a function inside `shard_map` runs on; it reaches the others by collectives.
 
     Args:
@@ -49,7 +50,8 @@ class MeshDevice:
     """
 
     def __init__(self, sizes: Mapping[str, int], iteration: Mapping[str, Any] = MappingProxyType({})):
-        self.sizes, self.iteration = sizes, iteration
+        super().__init__(sizes)
+        self.iteration = iteration
 
     def index(self, axes: Axes) -> Any:
         """Returns which part this device holds of an axis that is sharded over mesh `axes`, major first."""
@@ -59,43 +61,16 @@ class MeshDevice:
             number = number * self.sizes[axis] + here
         return number
 
-    def all_reduce(self, x: Any, axes: Axes, operation: str) -> Any:
-        """Returns the sum, maximum or minimum over the devices along `axes`."""
-        return {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}[operation](x, axes)
-
-    def all_gather(self, x: Any, axes: Axes, axis: int) -> Any:
-        """Concatenates the parts of all devices along `axes`, in order."""
-        return lax.all_gather(x, axes, axis=axis, tiled=True)
-
-    def permute(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
-        """Receives the part of the device `distance` parts before this one; zeros where there is none."""
-        crossed, distance = crossing(axes, distance, wrap, self.sizes)
-        if not crossed:
-            return jnp.zeros_like(x) if distance else x
-        # `ppermute` counts devices in the order of the mesh, whatever the order of the axes that it is given.
-        return lax.ppermute(x, *pairs(Shifted(axes, distance, wrap), self.sizes))
-
-    def mirrored(self, x: Any, axes: Axes) -> Any:
-        """Receives the part of the device that has as many parts behind it as this one has before it."""
-        ordered, mirrored = pairs(Mirrored(axes), self.sizes)
-        return lax.ppermute(x, ordered, mirrored) if ordered else x
+    def send(self, kind: Kind, x: Any, asked: Request) -> Any:
+        """Runs a collective."""
+        return kind.run(self, x, asked)
 
 
 def moved(device: MeshDevice, start: Spec, via: ReshardStep, shard: Any) -> Any:
-    """Moves a shard of a value by one step of a reshard from the spec `start`: a slice or a collective."""
-    if via.kind == "slice":
-        size = shard.shape[via.axis] // math.prod(device.sizes[a] for a in via.axes)
-        return lax.dynamic_slice_in_dim(shard, device.index(via.axes) * size, size, via.axis)
-    if via.kind == "all-gather":
-        return lax.all_gather(shard, via.axes, axis=via.axis, tiled=True)
-    if via.kind == "reduce-scatter":
-        return lax.psum_scatter(shard, via.axes, scatter_dimension=via.axis, tiled=True)
-    if via.kind == "all-to-all":
-        return lax.all_to_all(shard, via.axes, split_axis=via.axis, concat_axis=via.other, tiled=True)
-    if via.kind == "collective-permute":
-        ends = (functools.reduce(without, device.iteration, spec) for spec in (start, via.result))
-        return lax.ppermute(shard, *pairs(Rerouted(*ends), device.sizes))
-    return lax.psum(shard, via.axes)
+    """Moves a shard of a value by one step of a reshard from the spec `start`."""
+    ends = (functools.reduce(without, device.iteration, spec) for spec in (start, via.result))
+    route = Rerouted(*ends) if via.kind.way == PAIRS else None
+    return device.send(via.kind, shard, Request(via.axes, via.axis, via.other, route))
 
 
 class Lowering:
@@ -193,7 +168,7 @@ class Lowering:
     @staticmethod
     def apart(step: Iterated, result: Result, addend: Any) -> Any:
         """Keeps an addend that was reduced apart from the sum: TPUs would reduce it after the loop, whole."""
-        moves = (s for s in step.steps if isinstance(s, Move) and s.via.kind in ("all-reduce", "reduce-scatter"))
+        moves = (s for s in step.steps if isinstance(s, Move) and s.via.kind.sums)
         reduced = any((s.value, s.via.result) == (result.value, result.inside) for s in moves)
         return lax.optimization_barrier(addend) if reduced else addend
 
@@ -212,7 +187,7 @@ class Lowering:
 
     def tied(self, step: Iterated, shards: Shards, number: Any) -> Shards:
         """Returns the shards that an iteration knows: what it gathers is tied to its number, or XLA gathers it once."""
-        sending = (s for s in step.steps if isinstance(s, Move) and s.via.kind != "slice")
+        sending = (s for s in step.steps if isinstance(s, Move) and s.via.kind.sends)
         keys = [key for s in sending for key in reads(s, self.original_of) if key in shards]
         return shards | {key: lax.optimization_barrier((shards[key], number))[0] for key in dict.fromkeys(keys)}
 

@@ -24,9 +24,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from ..collectives.kinds import ALL_REDUCE, KINDS, PAIRS, REDUCE_SCATTER
 from ..errors import RunError
 from .hlo_groups import axes_of_groups, axes_of_pairs, read_groups
-from .hlo_text import COLLECTIVES, Instruction, arrays, parse_module, shapes
+from .hlo_text import Instruction, arrays, parse_module, shapes
 from .hlo_walk import Visit, moves, visits
 
 
@@ -35,7 +36,7 @@ class HloCollective:
     """One collective of a compiled program.
 
     Attributes:
-        kind: all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute.
+        kind: one of `KINDS`.
         axes: mesh axes in the mesh's order, without axes of size 1; empty where each device is alone; None where
             the devices that take part are those of no set of axes.
         payload_bytes: of its operands on one device, for one execution.
@@ -140,22 +141,22 @@ def _read(instruction: Instruction, visit: Visit, axes: Mapping[str, int]) -> li
     """Reads one instruction that moves data: one record for each dtype among its operands."""
     kind = instruction.opcode.removesuffix("-start")
     # In place, a permute lists its results and offsets among its operands.
-    if kind not in COLLECTIVES or instruction.attribute("slice_sizes") is not None:
+    if kind not in KINDS or instruction.attribute("slice_sizes") is not None:
         raise RunError(
             f"The compiled program moves data by `{instruction.opcode}` (`%{instruction.name}`), in a form that is not"
-            " read here. What is read: " + ", ".join(COLLECTIVES) + "."
+            " read here. What is read: " + ", ".join(KINDS) + "."
         )
     payload: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
     for printed in visit.computation.operand_types(instruction):
         for (dtype, size), shape in zip(arrays(printed), shapes(printed), strict=True):
             payload.setdefault(dtype, []).append((size, shape))
-    if kind == "collective-permute":
+    if KINDS[kind].way == PAIRS:
         along = axes_of_pairs(instruction.attribute("source_target_pairs") or "", axes)
     else:
         groups = read_groups(instruction.attribute("replica_groups") or "{}", math.prod(axes.values()))
         along = axes_of_groups(groups, axes)
-    if kind == "all-reduce" and "all-reduce-scatter" in visit.computation.name:
-        kind = "reduce-scatter"
+    if kind == ALL_REDUCE.name and "all-reduce-scatter" in visit.computation.name:
+        kind = REDUCE_SCATTER.name
     where = re.search(r'op_name="([^"]*)"', instruction.attributes)
     facts = (visit.times, instruction.name, visit.conditional, where[1] if where else "")
     records = []

@@ -24,11 +24,11 @@ import math
 import re
 from collections.abc import Mapping
 
+from ..collectives.kinds import KINDS, OTHERS_IN_HLO
 from ..errors import RunError
 
-COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 # Opcodes that move data between devices; no plan of meshlab contains the others.
-MOVING = (*COLLECTIVES, "ragged-all-to-all", "collective-broadcast", "send", "recv")
+MOVING = (*KINDS, *OTHERS_IN_HLO)
 
 _BITS = {
     "pred": 8,

@@ -13,11 +13,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from ..collectives.kinds import ALL_TO_ALL
 from ..plans.collectives import Collective
 from .hlo import HloCollective
 
 # What XLA may cut into one operand for each device.
-_CUT = "all-to-all"
+_CUT = ALL_TO_ALL.name
 # Kind, axes, dtype, and the sizes of the operand's axes: in ascending order, for compilers turn and reshape arrays. Of
 # an all-to-all it is the number of its elements.
 Like = tuple[str, tuple[str, ...], str, tuple[int, ...]]

@@ -43,6 +43,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 
 from ..code.operations import Block, Input, Literal, Operation
+from ..collectives.kinds import KINDS, REDUCE_SCATTER
 from ..devices import compiler_options, devices
 from ..errors import CompilerError, LayoutError, MeshlabError, closest, listed, shown, some
 from ..planning.uneven import uneven
@@ -53,7 +54,6 @@ from ..running.compiler_process import Cancel, Process, Progress, Watch, inherit
 from ..running.interpret import run_blocks
 from ..running.lower import partition_spec
 from ..running.run import abstract_arguments, abstract_mesh, flat_arguments, jax_mesh, mesh_axes, output_tree
-from ..specs.reshard import wire_factor
 from ..specs.spec import Spec
 from ..tables import Totals, collective_rows, comparison, note_lines
 from ..tensors.trees import is_tensor
@@ -213,11 +213,11 @@ def partitioned(
     collectives = read_collectives(text, sizes, unknown_trips=1)
     inserted = {(kind, axes or ("?",)): count for (kind, axes), count in totals(collectives).items()}
     planned, notes = predicted_totals(plan, on[0].platform)
-    if on[0].platform == "cpu" and any(kind == "reduce-scatter" for kind, _ in planned):
+    if on[0].platform == "cpu" and any(kind == REDUCE_SCATTER.name for kind, _ in planned):
         notes = (*notes, "XLA for CPU makes no reduce-scatter: it all-reduces, and every device keeps its part.")
     if any(axes == ("?",) for _, axes in inserted):
         notes = (*notes, _UNKNOWN_GROUPS)
-    sent = sum(n * wire_factor(kind, math.prod(sizes[a] for a in axes)) for (kind, axes), n in planned.items())
+    sent = sum(KINDS[kind].wire_bytes(n, axes, sizes) for (kind, axes), n in planned.items())
     by_xla = sent_bytes(collectives, text, count)
     return Partitioned(planned, inserted, sent, by_xla, constraints, plan, executable, notes)
 
@@ -259,7 +259,7 @@ def sent_bytes(collectives: Iterable[HloCollective], text: str, count: int) -> f
             sizes |= {name: read_groups(groups, count).shape[1]} if groups is not None else {}
     # A permute has no groups, and sends its operand whatever the number of devices.
     moved = (c for c in collectives if c.axes != ())
-    return sum(c.payload_bytes * c.times * wire_factor(c.kind, sizes.get(c.name, 2)) for c in moved)
+    return sum(c.payload_bytes * c.times * KINDS[c.kind].sent(sizes.get(c.name, 2)) for c in moved)
 
 
 def _compile(plan: Plan, on: Sequence[Any], constraints: str) -> Any:

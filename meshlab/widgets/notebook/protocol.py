@@ -1,7 +1,8 @@
 """The protocol between a page and an Explorer, as JSON-like data, whatever carries it.
 
 Python is the only writer of shared state. It shares the parts of the view (`views/board.PARTS`), `job` (runs), `rev`
-(the revision) and `notice` (the last error); a change sends the parts that it touches. A page sends intents,
+(the revision), `terms` (what collectives do, for the page's glossary) and `notice` (the last error); a change sends the
+parts that it touches. A page sends intents,
 
     {"v": 2, "kind": "intent", "id": 7, "base_rev": 3, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
 
@@ -22,6 +23,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+from ...engine.collectives.kinds import KINDS
 from ..state.advice import Adviser
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused, read_intent
@@ -49,6 +51,8 @@ def shared_state(explorer: ExplorerState, what: str | None = None) -> dict:
     state: dict[str, Any] = dict(parts_view(explorer, what))
     if what in (None, "run"):
         state["job"] = job_view(explorer)
+    if what is None:
+        state["terms"] = {kind.name: kind.meaning for kind in KINDS.values()}
     return state | {"rev": explorer.revision}
 
 

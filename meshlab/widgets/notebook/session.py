@@ -46,6 +46,7 @@ class Session(anywidget.AnyWidget):
     panel = traitlets.Unicode().tag(sync=True)
     job = traitlets.Dict().tag(sync=True)
     notice = traitlets.Dict().tag(sync=True)
+    terms = traitlets.Dict().tag(sync=True)
 
     def __init__(self, explorer: ExplorerState, panel: str = ""):
         shown = {"height": explorer.height, "saved": uuid.uuid4().hex, "panel": panel}

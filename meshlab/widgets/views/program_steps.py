@@ -180,7 +180,7 @@ class _Tree:
         if isinstance(step, Move):
             value = self.program.value(step.name).label
             facts |= {"makes": self.type_of(step.name, step.via.result), "reads": [self.type_of(step.name, step.start)]}
-            facts |= {"name": step.via.kind, "value": value, "label": ""}
+            facts |= {"name": step.via.kind.name, "value": value, "label": ""}
             for row in rows:
                 return self.collective(parent, row, **facts)
             return self.add(parent, SLICE, **facts, uses="+".join(step.via.axes))

@@ -13,6 +13,7 @@ from meshlab.cost.machines.installed_compilers import CompilerError, check_insta
 from meshlab.cost.machines.xla_substitutes import most_summed
 from meshlab.cost.peak_memory.backends import BACKENDS
 from meshlab.cost.peak_memory.build import build_graph
+from meshlab.engine.collectives.kinds import ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER
 
 B, E, F = ml.dims(batch=1024, embed=4096, ffn=4096)
 GRADIENT = ml.trace(lambda x, g: ml.dot(x, g, B), ml.f32[B, E], ml.f32[B, F])
@@ -82,7 +83,7 @@ def test_the_books_and_ideal_machines_count_each_as_what_it_is_called():
     seconds, whole, itself = sent(GRADIENT, SCATTERED, ml.mesh(ml.hardware("v5e").ideal, data=16))
     assert seconds == itself < whole
     ideal = ml.mesh(ml.hardware("v5p").ideal, data=64).on
-    assert most_summed("all-gather", ideal, ("data",)) == 0
+    assert most_summed(ALL_GATHER, ideal, ("data",)) == 0
 
 
 def test_a_sweep_charges_each_slice_and_each_size_what_is_compiled_there():
@@ -113,17 +114,17 @@ def test_a_time_says_which_collectives_are_sent_as_all_reduces():
 
 
 def test_other_machines_and_several_slices_are_left_alone():
-    assert most_summed("reduce-scatter", None, ("data",)) == 0
-    assert most_summed("reduce-scatter", ml.mesh("h100", data=16).on, ("data",)) == 0
-    assert most_summed("reduce-scatter", ml.mesh("v5e:2*4x4", data=32).on, ("data",)) == 0
-    assert most_summed("all-to-all", ml.mesh("v5e:4x4", data=16).on, ("data",)) == 0
-    assert most_summed("reduce-scatter", ml.mesh("v5e:4x4", data=16, other=1).on, ("data",)) == math.inf
+    assert most_summed(REDUCE_SCATTER, None, ("data",)) == 0
+    assert most_summed(REDUCE_SCATTER, ml.mesh("h100", data=16).on, ("data",)) == 0
+    assert most_summed(REDUCE_SCATTER, ml.mesh("v5e:2*4x4", data=32).on, ("data",)) == 0
+    assert most_summed(ALL_TO_ALL, ml.mesh("v5e:4x4", data=16).on, ("data",)) == 0
+    assert most_summed(REDUCE_SCATTER, ml.mesh("v5e:4x4", data=16, other=1).on, ("data",)) == math.inf
     flags = dict.fromkeys(("reduce_scatter_as_all_reduce", "all_gather_as_all_reduce"), True)
     flagged = dataclasses.replace(ml.Torus.of(64, link=1e11), **flags)
     own = ml.Hardware.of("own", flops={"bf16": 1e14}, memory=1e10, bandwidth=1e12, network=flagged, platform="tpu")
     line = ml.mesh(own, data=64).on
-    assert most_summed("reduce-scatter", line, ("data",)) == 0
-    assert most_summed("all-gather", line, ("data",)) == 16 * 2**20
+    assert most_summed(REDUCE_SCATTER, line, ("data",)) == 0
+    assert most_summed(ALL_GATHER, line, ("data",)) == 16 * 2**20
 
 
 @pytest.mark.parametrize(("slice_", "ops"), [("v5e:4x4", ["all-reduce"]), ("v5e:2x8", [""])])

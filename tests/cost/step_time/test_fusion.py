@@ -22,7 +22,7 @@ def planned(fn, *arguments, layout="batch:x", devices=2):
 
 
 def named(steps) -> dict[str, Any]:
-    return {step.via.kind if hasattr(step, "via") else step.operation.name: step for step in steps}
+    return {step.via.kind.name if hasattr(step, "via") else step.operation.name: step for step in steps}
 
 
 def numbers(numbers_of):

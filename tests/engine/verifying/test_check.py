@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import meshlab as ml
+from meshlab.engine.collectives.kinds import SLICE
+from meshlab.engine.collectives.reshard import ReshardStep
 from meshlab.engine.planning.steps import Move
 from meshlab.engine.programs.random_arguments import drawn_arguments, index_bounds
-from meshlab.engine.specs.reshard import ReshardStep
 from meshlab.engine.verifying import check
 from meshlab.engine.verifying.results import compare
 from tests.engine.small_programs import X4, A, B, C
@@ -47,7 +48,7 @@ def test_a_good_plan_is_ok():
 def test_a_collective_that_is_not_run_is_found():
     plan = PROGRAM.plan(X4, "b:x")
     # The step is planned as a slice of nothing: counted as nothing, while the results stay partial.
-    skipped = tampered(plan, lambda m: dataclasses.replace(m, via=ReshardStep("slice", (), 0, -1, m.via.result)))
+    skipped = tampered(plan, lambda m: dataclasses.replace(m, via=ReshardStep(SLICE, (), 0, -1, m.via.result)))
     report = skipped.check()
     assert not report.ok
     assert report.bytes_equal

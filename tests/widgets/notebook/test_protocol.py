@@ -119,7 +119,7 @@ def test_an_error_is_changes_and_not_raised(explorer: Explorer, monkeypatch: pyt
 
 def test_the_shared_state_is_plain_data(explorer: Explorer) -> None:
     state = shared_state(explorer)
-    assert state.keys() == {"rev", "job", *PARTS}
+    assert state.keys() == {"rev", "job", "terms", *PARTS}
     assert json.loads(json.dumps(state)) == state
 
 

@@ -74,7 +74,7 @@ def check(plan: ml.Plan) -> None:
     steps = [step for step, *_ in each_once(plan.planned.steps) if not isinstance(step, Iterated | Nested | Repeated)]
     moves = [step for step in steps if isinstance(step, Move)]
     found = [node for node in rows if node["kind"] in ("step", "slice", "collective")]
-    inside = sum(len(each) for each in plan.collectives_by_step) - sum(m.via.kind != "slice" for m in moves)
+    inside = sum(len(each) for each in plan.collectives_by_step) - sum(m.via.kind.sends for m in moves)
     assert len(found) == len(steps) + inside
     assert [n["name"] for n in rows if n["kind"] == "step"] == [
         step.operation.name for step in steps if not isinstance(step, Move)

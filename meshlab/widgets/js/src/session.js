@@ -4,6 +4,7 @@ import "./session.css";
 import { Board } from "./board.js";
 import { h } from "./dom.js";
 import { nextNumber } from "./numbers.js";
+import { learn } from "./terms.js";
 import { followTheme } from "./theme.js";
 
 /**
@@ -17,6 +18,7 @@ function render({ model, el }) {
   const root = h("div", { class: "mlb", role: "region", "aria-label": name });
   el.append(root);
   const unfollow = followTheme(root);
+  learn(/** @type {Record<string, string>} */ (model.get("terms") ?? {}));
   const board = new Board(model, root);
   return () => {
     unfollow();

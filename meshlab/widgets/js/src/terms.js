@@ -1,18 +1,13 @@
 // @ts-check
 /**
  * The terms of art of the page, a sentence each: the one glossary. `explain` makes the first of each term in a panel a
- * button with its sentence; panels write plain text.
+ * button with its sentence; panels write plain text. What each collective does Python says (`collectives/kinds.py`).
  */
 import { h } from "./dom.js";
 
 /** @type {Record<string, string>} */
 export const TERMS = {
   collective: "An operation in which a group of devices exchange data, such as an all-reduce.",
-  "all-reduce": "Each device of a group has a partial sum; afterwards each has the whole sum.",
-  "reduce-scatter": "Each device of a group has a partial sum; afterwards each has its own slice of the whole sum.",
-  "all-gather": "Each device of a group has a slice; afterwards each has all of them.",
-  "all-to-all": "Devices swap slices: a tensor that was sharded along one dim is sharded along another.",
-  "collective-permute": "Each device sends its slice to one other device.",
   "peak memory":
     "The most bytes that a device holds at any moment of a step; what is updated is written over (donate=True).",
   exposed: "Communication during which no kernel runs: the step waits for it.",
@@ -43,10 +38,32 @@ const SPELT = /** @type {Record<string, string>} */ ({
   pareto: "pareto(?: front)?",
   donate: "donate[ds]?",
 });
-const WRITTEN = Object.keys(TERMS)
-  .map((term) => ({ term, text: SPELT[term] ?? `${term}s?` }))
-  .sort((one, other) => other.text.length - one.text.length);
-const ANY = new RegExp(`(?<![\\w-])(?:${WRITTEN.map(({ text }) => `(${text})`).join("|")})(?![\\w-])`, "i");
+/** @typedef {{term: string, text: string}} Written how a term is written, as a pattern */
+let written = patterns();
+let any = anyOf(written);
+
+/** @returns {Written[]} the longest first */
+function patterns() {
+  return Object.keys(TERMS)
+    .map((term) => ({ term, text: SPELT[term] ?? `${term}s?` }))
+    .sort((one, other) => other.text.length - one.text.length);
+}
+
+/** @param {Written[]} terms */
+function anyOf(terms) {
+  return new RegExp(`(?<![\\w-])(?:${terms.map(({ text }) => `(${text})`).join("|")})(?![\\w-])`, "i");
+}
+
+/**
+ * Adds terms to the glossary.
+ * @param {Record<string, string>} terms
+ */
+export function learn(terms) {
+  Object.assign(TERMS, terms);
+  written = patterns();
+  any = anyOf(written);
+}
+
 // What is pressed, chosen or a name of the user's is no prose.
 const NO_PROSE =
   "button, select, summary, a, code, svg, label, figcaption, .mlb-axis-label, [role=button], [role=img], [role=tree], [aria-hidden=true]";
@@ -59,9 +76,9 @@ const NO_PROSE =
  */
 export function firstTerm(text, known = new Set()) {
   for (let from = 0; from < text.length; ) {
-    const match = ANY.exec(text.slice(from));
+    const match = any.exec(text.slice(from));
     if (!match) return null;
-    const { term } = WRITTEN[match.slice(1).findIndex((group) => group !== undefined)];
+    const { term } = written[match.slice(1).findIndex((group) => group !== undefined)];
     const start = from + match.index;
     if (!known.has(term)) return { term, start, end: start + match[0].length };
     from = start + match[0].length;

@@ -1,7 +1,9 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { firstTerm, TERMS } from "../src/terms.js";
+import { firstTerm, learn, TERMS } from "../src/terms.js";
+
+learn({ "all-reduce": "Each device has the sum." });
 
 test("each term has a sentence", () => {
   for (const [term, text] of Object.entries(TERMS)) {

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....engine.collectives.kinds import KINDS
+from ....engine.collectives.routes import Route, pairs
 from ....engine.plans.collectives import Collective
-from ....engine.specs.routes import Route, pairs
 from ...state.explorer_state import ExplorerState
 
 MOST_DEVICES = 64
@@ -73,7 +74,7 @@ def sent_by_way(collectives: tuple[Collective, ...]) -> dict[Way, float]:
     """Adds up what one device sends in a step by the way in which it is sent."""
     sent: dict[Way, float] = defaultdict(float)
     for c in collectives:
-        how = {"all-to-all": EACH, "collective-permute": PAIRS}.get(c.kind, RING)
+        how = KINDS[c.kind].way or RING
         sent[Way(tuple(c.axes), how, c.route)] += c.wire_bytes * c.times
     return dict(sent)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import meshlab as ml
+from meshlab.engine.collectives.routes import Mirrored, Rerouted, Shifted, pairs
 from meshlab.engine.plans.collectives import wire_bytes_by_axis
-from meshlab.engine.specs.routes import Mirrored, Rerouted, Shifted, pairs
 from meshlab.engine.specs.spec import Spec
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo

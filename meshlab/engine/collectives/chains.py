@@ -22,9 +22,10 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
+from ..specs.spec import Axes, Spec, common, with_splits
+from .kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COLLECTIVE_PERMUTE, REDUCE_SCATTER, SLICE, Kind
 from .permutation import MeshShape, crossed
 from .reshard import Reshard, ReshardStep, cost
-from .spec import Axes, Spec, common, with_splits
 
 # Of up to so many mesh axes that differ in size all permutes are tried.
 _FEW = 3
@@ -131,7 +132,7 @@ class _Search:
         """Whether an axis of the value may be cut so on the way."""
         return self.parts[i] % self.count(split) == 0
 
-    def onto(self, kind: str, spec: Spec, axes: Iterable[str], partial: Axes | None = None) -> Iterator[ReshardStep]:
+    def onto(self, kind: Kind, spec: Spec, axes: Iterable[str], partial: Axes | None = None) -> Iterator[ReshardStep]:
         """Yields moves that split an axis of the value over more mesh axes, in any order."""
         for more in _sequences(axes):
             for i, have in enumerate(spec.splits):
@@ -142,22 +143,22 @@ class _Search:
     def sums(self, spec: Spec) -> Iterator[ReshardStep]:
         """Yields reduce-scatters, and all-reduces of what the target does not split, over all axes at once."""
         to_sum = tuple(a for a in spec.partial if a not in self.target.partial)
-        yield from self.onto("reduce-scatter", spec, to_sum, spec.partial)
+        yield from self.onto(REDUCE_SCATTER, spec, to_sum, spec.partial)
         for over in dict.fromkeys((tuple(a for a in to_sum if a not in self.target.axes), to_sum)):
             if over:
                 left = tuple(a for a in spec.partial if a not in over)
-                yield ReshardStep("all-reduce", over, -1, -1, with_splits(spec, {}, left))
+                yield ReshardStep(ALL_REDUCE, over, -1, -1, with_splits(spec, {}, left))
 
     def summed(self, before: tuple[float, ...], step: ReshardStep, sends: float) -> tuple[float, ...]:
         """Adds what a step sends to the sums over the first of its mesh axes, in the order of the mesh."""
-        if step.kind not in ("reduce-scatter", "all-reduce"):
+        if not step.kind.sums:
             return before
         first = min(map(self.order.index, step.axes))
         return (*before[:first], round(before[first] + sends, 12), *before[first + 1 :])
 
     def slices(self, spec: Spec) -> Iterator[ReshardStep]:
         used = {*spec.axes, *spec.partial}
-        yield from self.onto("slice", spec, [a for a in self.target.axes if a not in used])
+        yield from self.onto(SLICE, spec, [a for a in self.target.axes if a not in used])
 
     def exchanges(self, spec: Spec) -> Iterator[ReshardStep]:
         """Yields all-to-alls: the minor-most mesh axes of one axis of the value go to the end of another's."""
@@ -166,13 +167,13 @@ class _Search:
                 for i, others in enumerate(spec.splits):
                     if i != j and self.fits(i, others + have[keep:]):
                         moved = {j: have[:keep], i: others + have[keep:]}
-                        yield ReshardStep("all-to-all", have[keep:], i, j, with_splits(spec, moved))
+                        yield ReshardStep(ALL_TO_ALL, have[keep:], i, j, with_splits(spec, moved))
 
     def permutes(self, spec: Spec) -> Iterator[ReshardStep]:
         """Yields moves of blocks, as large as they are, to where the target is begun, or gathered from."""
         for splits in self.relabelled(spec, 0, frozenset(spec.partial)):
             if splits != spec.splits:
-                yield ReshardStep("collective-permute", (), -1, -1, Spec(splits, spec.partial))
+                yield ReshardStep(COLLECTIVE_PERMUTE, (), -1, -1, Spec(splits, spec.partial))
 
     def relabelled(self, spec: Spec, i: int, used: frozenset[str]) -> Iterator[tuple[Axes, ...]]:
         """Yields splits of the axes of the value from `i` on, into as many parts as they have, by unused mesh axes."""
@@ -191,7 +192,7 @@ class _Search:
         for i in reversed(range(len(spec.splits))):
             have = spec.splits[i]
             for keep in range(len(have)):
-                yield ReshardStep("all-gather", have[keep:], i, -1, with_splits(spec, {i: have[:keep]}))
+                yield ReshardStep(ALL_GATHER, have[keep:], i, -1, with_splits(spec, {i: have[:keep]}))
 
 
 def _sequences(axes: Iterable[str]) -> Iterator[Axes]:

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.engine.specs.chains import reshard
-from meshlab.engine.specs.reshard import price
+from meshlab.engine.collectives.chains import reshard
+from meshlab.engine.collectives.reshard import price
 from meshlab.engine.specs.spec import Spec
-from tests.engine.specs.one_hop import MESHES, UNEVEN, compared, drawn
+from tests.engine.collectives.one_hop import MESHES, UNEVEN, compared, drawn
 
 ROOT = pathlib.Path(__file__).parents[3]
 SAMPLE, SEED = 24, 0
@@ -43,14 +43,14 @@ def spec(text, partial=""):
 )
 def test_chains_known_by_hand(start, target, kinds, shares):
     found = reshard(spec(start), spec(target), EIGHT)
-    assert [step.kind for step in found.steps] == kinds
+    assert [step.kind.name for step in found.steps] == kinds
     assert price(found, EIGHT) == pytest.approx(shares)
 
 
 def test_of_two_gathers_that_along_the_first_axis_is_the_last():
     # Parts of the first axis lie one behind the other as they come; those of another are transposed, when still small.
     found = reshard(spec("x y z"), spec(". . ."), EIGHT)
-    assert [(step.kind, step.axis) for step in found.steps] == [("all-gather", i) for i in (2, 1, 0)]
+    assert [(step.kind.name, step.axis) for step in found.steps] == [("all-gather", i) for i in (2, 1, 0)]
 
 
 @pytest.mark.parametrize("names", [("groups", "model"), ("nodes", "inside")], ids=str)
@@ -60,7 +60,7 @@ def test_of_two_axes_that_are_summed_over_the_last_of_the_mesh_is_the_first(name
     sizes = dict(zip(names, (2, 4), strict=True))
     start = Spec(((), ()), tuple(sorted(names)))
     found = reshard(start, Spec(tuple((names[i],) for i in target)), sizes)
-    assert [(step.kind, step.axes, step.axis) for step in found.steps] == [
+    assert [(step.kind.name, step.axes, step.axis) for step in found.steps] == [
         ("reduce-scatter", names[1:], axis),
         ("reduce-scatter", names[:1], 1 - axis),
     ]
@@ -160,7 +160,7 @@ def test_no_chain_of_any_moves_sends_less(sizes):
 
 
 def test_no_chain_sends_more_than_xla_in_one_hop():
-    """On 8 devices here; `python -m tests.engine.specs.one_hop` takes more pairs."""
+    """On 8 devices here; `python -m tests.engine.collectives.one_hop` takes more pairs."""
     seen = [compared(pair) for pair in drawn(MESHES[8], SEED, SAMPLE)]
     assert len(seen) == SAMPLE
     for each in seen:
@@ -176,7 +176,7 @@ def test_chains_are_compiled_as_predicted_where_axes_differ_in_size():
 
 
 def test_nor_on_16_devices():
-    command = [sys.executable, "-m", "tests.engine.specs.one_hop", "--devices", "16", "--pairs", str(SAMPLE // 2)]
+    command = [sys.executable, "-m", "tests.engine.collectives.one_hop", "--devices", "16", "--pairs", str(SAMPLE // 2)]
     ended = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout
     assert f"{SAMPLE // 2} pairs on 16 devices" in ended.stdout

@@ -16,21 +16,22 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .spec import Axes, Spec, common, local_shape, padded_shape, with_splits
+from ..specs.spec import Axes, Spec, common, local_shape, padded_shape, with_splits
+from .kinds import ALL_GATHER, ALL_REDUCE, Kind
 
 
 class ReshardStep(NamedTuple):
     """One step of a reshard: a collective, or a slice that every device takes of its shard.
 
     Attributes:
-        kind: "slice" (local) or a collective.
+        kind: of collective, or the slice that each device takes of its shard.
         axes: the mesh axes, major first.
         axis: the axis of the value that becomes sharded (slice, reduce-scatter, all-to-all) or replicated (all-gather).
         other: all-to-all only: the axis of the value that becomes replicated.
         result: the spec after the step.
     """
 
-    kind: str
+    kind: Kind
     axes: Axes
     axis: int
     other: int
@@ -42,28 +43,6 @@ class Reshard(NamedTuple):
 
     start: Spec
     steps: tuple[ReshardStep, ...]
-
-
-def wire_factor(kind: str, n: int) -> float:
-    """Returns the bytes that one device sends, per byte of its operand, among `n` devices on a ring.
-
-    Source: the bandwidth-optimal ring algorithms (Patarasuk and Yuan, J. Parallel Distrib. Comput. 69, 2009):
-    all-reduce 2(n-1)/n, reduce-scatter and all-to-all (n-1)/n, all-gather n-1; a permute sends its operand once.
-    """
-    if n == 1:
-        return 0.0
-    return {
-        "all-reduce": 2 * (n - 1) / n,
-        "reduce-scatter": (n - 1) / n,
-        "all-to-all": (n - 1) / n,
-        "all-gather": float(n - 1),
-        "collective-permute": 1.0,
-    }[kind]
-
-
-def wire_bytes(kind: str, payload: int, axes: Axes, sizes: Mapping[str, int]) -> float:
-    """Returns the bytes that one device sends for a collective over mesh `axes` with an operand of `payload` bytes."""
-    return payload * wire_factor(kind, math.prod(sizes[a] for a in axes))
 
 
 def reduced_spec(spec: Spec, target: Spec | None) -> Spec:
@@ -85,7 +64,7 @@ def reduced_spec(spec: Spec, target: Spec | None) -> Spec:
 def sent_shape(shape: tuple[int, ...], start: Spec, step: ReshardStep, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """Returns the shape of a step's operand on one device: its shard, padded where the value is cut unevenly."""
     local = local_shape(shape, start, sizes)
-    if step.kind in ("reduce-scatter", "all-to-all", "slice") and not start.splits[step.axis]:
+    if step.kind.cuts and not start.splits[step.axis]:
         padded = padded_shape(shape, step.result, sizes)[step.axis]
         return (*local[: step.axis], padded, *local[step.axis + 1 :])
     return local
@@ -106,23 +85,19 @@ def gather_then_slice(reshard: Reshard) -> Reshard | None:
     Returns:
         The alternative; None where the reshard is that already, or does not move blocks.
     """
-    if not any(step.kind in ("all-to-all", "collective-permute") for step in reshard.steps):
+    if not any(step.kind.moves_blocks for step in reshard.steps):
         return None
     spec, target, moves = reshard.start, reshard.steps[-1].result, []
     if to_sum := tuple(a for a in spec.partial if a not in target.partial):
         spec = with_splits(spec, {}, target.partial)
-        moves.append(ReshardStep("all-reduce", to_sum, -1, -1, spec))
+        moves.append(ReshardStep(ALL_REDUCE, to_sum, -1, -1, spec))
     for i, (have, want) in enumerate(zip(spec.splits, target.splits, strict=True)):
         if have[(same := common(have, want)) :]:
             spec = with_splits(spec, {i: have[:same]})
-            moves.append(ReshardStep("all-gather", have[same:], i, -1, spec))
+            moves.append(ReshardStep(ALL_GATHER, have[same:], i, -1, spec))
     return Reshard(reshard.start, tuple(moves))
 
 
 def cost(spec: Spec, step: ReshardStep, sizes: Mapping[str, int]) -> float:
     """Returns the bytes that a device sends for a step from `spec`, per byte of the unsharded value."""
-    if step.kind == "slice":
-        return 0.0
-    # A permute sends its operand, over whichever axes.
-    n = 2 if step.kind == "collective-permute" else math.prod(sizes[a] for a in step.axes)
-    return wire_factor(step.kind, n) / math.prod(sizes[a] for a in spec.axes)
+    return step.kind.sent(math.prod(sizes[a] for a in step.axes)) / math.prod(sizes[a] for a in spec.axes)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .spec import Axes, Spec
+from ..specs.spec import Axes, Spec
 
 MeshShape = tuple[tuple[str, int], ...]
 Pairs = list[tuple[Axes, Axes]]

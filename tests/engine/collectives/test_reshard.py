@@ -9,9 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec
 
+from meshlab.engine.collectives.chains import reshard
+from meshlab.engine.collectives.kinds import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    COLLECTIVE_PERMUTE,
+    KINDS,
+    REDUCE_SCATTER,
+)
+from meshlab.engine.collectives.reshard import reduced_spec
 from meshlab.engine.running.lower import MeshDevice, moved, partition_spec
-from meshlab.engine.specs.chains import reshard
-from meshlab.engine.specs.reshard import reduced_spec, wire_bytes, wire_factor
 from meshlab.engine.specs.spec import Spec, local_shape, replicated, split_count
 
 SIZES = {"x": 2, "y": 2, "z": 2}
@@ -126,7 +134,7 @@ def test_awkward_reshards_move_the_value_that_is_meant(start, target):
     ],
 )
 def test_each_reshard_takes_the_collective_made_for_it(start, target, kinds):
-    assert [step.kind for step in reshard(start, target, SIZES).steps] == kinds
+    assert [step.kind.name for step in reshard(start, target, SIZES).steps] == kinds
 
 
 def test_wire_bytes_are_what_a_ring_sends():
@@ -134,18 +142,18 @@ def test_wire_bytes_are_what_a_ring_sends():
     full = 1024
     sizes = {"r": 2, "c": 4}
     # On a ring of n devices an all-reduce is a reduce-scatter of the operand and an all-gather of its n-th part.
-    scattered = wire_bytes("reduce-scatter", full, ("r", "c"), sizes)
-    gathered = wire_bytes("all-gather", full // n, ("r", "c"), sizes)
+    scattered = REDUCE_SCATTER.wire_bytes(full, ("r", "c"), sizes)
+    gathered = ALL_GATHER.wire_bytes(full // n, ("r", "c"), sizes)
     assert scattered == gathered == full * (n - 1) / n
-    assert wire_bytes("all-reduce", full, ("r", "c"), sizes) == scattered + gathered
+    assert ALL_REDUCE.wire_bytes(full, ("r", "c"), sizes) == scattered + gathered
     # All but a device's own part leaves it.
-    assert wire_bytes("all-to-all", full, ("c",), sizes) == full - full // 4
-    assert wire_bytes("collective-permute", full, ("c",), sizes) == full
+    assert ALL_TO_ALL.wire_bytes(full, ("c",), sizes) == full - full // 4
+    assert COLLECTIVE_PERMUTE.wire_bytes(full, ("c",), sizes) == full
 
 
-@pytest.mark.parametrize("kind", ["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute"])
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_a_group_of_one_sends_nothing(kind):
-    assert wire_factor(kind, 1) == 0
+    assert kind.wire_bytes(64, ("x",), {"x": 1}) == 0
 
 
 def test_a_sum_is_resolved_to_what_extends_its_own_splits():

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..specs.spec import Axes, Spec
 from .permutation import permutation
-from .spec import Axes, Spec
 
 Pairs = list[tuple[int, int]]
 
@@ -63,3 +63,19 @@ def pairs(route: Route, sizes: Mapping[str, int]) -> tuple[Axes, Pairs]:
     order = numbers.transpose([ordered.index(a) for a in route.axes]).ravel().tolist()
     targets = ((i, i + route.distance) for i in range(count))
     return ordered, [(order[i], order[j % count]) for i, j in targets if route.wrap or 0 <= j < count]
+
+
+def crossing(axes: Axes, distance: int, wrap: bool, sizes: Mapping[str, int]) -> tuple[Axes, int]:
+    """Returns the mesh axes that a permute of so many parts crosses, and the distance without full circles.
+
+    A distance that is a multiple of a minor axis leaves the place on that axis as it is. Where no axis is crossed
+    nothing is sent: each part stays where it is, or, with a distance that is left, leaves the mesh.
+    """
+    count = math.prod(sizes[a] for a in axes)
+    distance = distance % count if wrap else distance
+    left, crossed = abs(distance), list(axes)
+    if not left or left >= count:
+        return (), distance
+    while crossed and left % sizes[crossed[-1]] == 0:
+        left //= sizes[crossed.pop()]
+    return tuple(crossed), distance

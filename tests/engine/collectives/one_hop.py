@@ -1,6 +1,6 @@
 """Holds chains of collectives against what XLA makes of the same reshard in one hop, over pairs that are drawn.
 
-    python -m tests.engine.specs.one_hop --devices 16 --pairs 500 --seed 3
+    python -m tests.engine.collectives.one_hop --devices 16 --pairs 500 --seed 3
 
 A pair is two specs of a value of two or three axes, on one of the meshes of 8 or 16 devices; the first may be a partial
 sum. For each pair the chain is run on whole numbers, its compiled text is read, and XLA's text of a function that does
@@ -22,9 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
+from meshlab.engine.collectives.chains import reshard
 from meshlab.engine.running.lower import MeshDevice, moved, partition_spec
-from meshlab.engine.specs.chains import reshard
-from meshlab.engine.specs.reshard import wire_bytes
 from meshlab.engine.specs.spec import Spec, local_shape
 from meshlab.engine.verifying.hlo import read_collectives
 from meshlab.engine.verifying.xla_partitioner import sent_bytes
@@ -100,10 +99,10 @@ def compared(pair: Pair) -> Compared:
     found = Counter((c.kind, c.axes, c.payload_bytes) for c in read_collectives(exe.as_text(), sizes))
     planned, sent, spec = Counter(), 0.0, start
     for step in steps:
-        if step.kind != "slice":
+        if step.kind.sends:
             payload = 4 * math.prod(local_shape(shape, spec, sizes))
-            planned[step.kind, tuple(a for a in sizes if a in step.axes), payload] += 1
-            sent += wire_bytes(step.kind, payload, step.axes, sizes)
+            planned[step.kind.name, tuple(a for a in sizes if a in step.axes), payload] += 1
+            sent += step.kind.wire_bytes(payload, step.axes, sizes)
         spec = step.result
     count = math.prod(sizes.values())
     return Compared(pair, sent, sent_bytes(read_collectives(theirs, sizes), theirs, count), planned, found, right)

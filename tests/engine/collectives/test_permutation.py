@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from meshlab.engine.specs.permutation import crossed, permutation
+from meshlab.engine.collectives.permutation import crossed, permutation
 from meshlab.engine.specs.spec import Spec
 
 NAMES = "wxyz"

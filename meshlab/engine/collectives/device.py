@@ -1,0 +1,69 @@
+"""One device of a mesh, as per-shard implementations and moves see it: it asks the others for collectives.
+
+`running.lower` has the device that runs them, `plans.per_shard_collectives` the one that takes note of them, so what is
+counted is what is run.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..specs.spec import Axes
+from .kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COLLECTIVE_PERMUTE, REDUCE_SCATTER, Kind, Request
+from .routes import Mirrored, Shifted, crossing
+
+
+class Device(abc.ABC):
+    """Asks the other devices for collectives.
+
+    All devices call each method, in the same order. Shards are counted along `axes`, major first.
+
+    Args:
+        sizes: the mesh axes' sizes, in the order of the mesh.
+    """
+
+    def __init__(self, sizes: Mapping[str, int]):
+        self.sizes = sizes
+
+    @abc.abstractmethod
+    def index(self, axes: Axes) -> Any:
+        """Returns the number of this device's shard of an axis that is sharded over `axes`: a scalar i32."""
+
+    @abc.abstractmethod
+    def send(self, kind: Kind, x: Any, asked: Request) -> Any:
+        """Returns what this device has after a collective in which its operand is `x`."""
+
+    def all_reduce(self, x: Any, axes: Axes, operation: str = "sum") -> Any:
+        """Returns the "sum", "max" or "min" of `x` over the devices along `axes`, element by element."""
+        return self.send(ALL_REDUCE, x, Request(axes, operation=operation))
+
+    def all_gather(self, x: Any, axes: Axes, axis: int) -> Any:
+        """Returns the shards of all devices along `axes`, joined on an axis of `x` in their order."""
+        return self.send(ALL_GATHER, x, Request(axes, axis))
+
+    def reduce_scatter(self, x: Any, axes: Axes, axis: int) -> Any:
+        """Returns this device's part, along an axis of `x`, of the sum of `x` over the devices along `axes`."""
+        return self.send(REDUCE_SCATTER, x, Request(axes, axis))
+
+    def all_to_all(self, x: Any, axes: Axes, axis: int, other: int) -> Any:
+        """Cuts `x` along `axis`, sends each device along `axes` its part, and joins what it gets along `other`."""
+        return self.send(ALL_TO_ALL, x, Request(axes, axis, other))
+
+    def shift(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
+        """Returns `x` of the device `distance` shards before this one; zeros if there is none and it does not wrap."""
+        crossed, distance = crossing(axes, distance, wrap, self.sizes)
+        if not crossed:
+            return jnp.zeros_like(x) if distance else x
+        return self.send(COLLECTIVE_PERMUTE, x, Request(crossed, route=Shifted(axes, distance, wrap)))
+
+    def mirror(self, x: Any, axes: Axes) -> Any:
+        """Returns `x` of the device that has as many shards behind it as this one has before it."""
+        crossed = tuple(sorted(axis for axis in axes if self.sizes[axis] > 1))
+        if math.prod(self.sizes[axis] for axis in crossed) == 2:
+            return self.shift(x, crossed, 1, wrap=True)  # the same, and known as the same
+        return self.send(COLLECTIVE_PERMUTE, x, Request(crossed, route=Mirrored(crossed))) if crossed else x
