@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 _PACKAGES = """
 version tested
 engine engine.code engine.tensors engine.specs engine.collectives engine.ops engine.rules engine.passes engine.programs
-engine.planning engine.plans engine.running engine.verifying engine.api
+engine.legality engine.planning engine.plans engine.running engine.verifying engine.api
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost.whatif cost
 layouts
 auto.request auto.additive auto.best_first auto.reasons auto

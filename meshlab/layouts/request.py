@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..engine.errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
-from ..engine.planning import legality
-from ..engine.planning.refusal import Refusal
+from ..engine.legality.examine import resolve
+from ..engine.legality.refusal import Refusal
 from ..engine.programs.axis_conflicts import scanned_dims
 from ..engine.programs.data import Program
 from ..engine.specs.layout import Layout, LayoutLike, on_mesh
@@ -117,7 +117,7 @@ class Request:
     def refusals(self, layout: LayoutLike) -> Sequence[Refusal]:
         """Returns why a layout is not legal."""
         try:
-            legality.resolve(self.program, self.mesh, layout)
+            resolve(self.program, self.mesh, layout)
         except LayoutError as error:
             return error.problems
         return ()
@@ -126,7 +126,7 @@ class Request:
         """Returns the plan of rules with padding, in words that go on; "" where that is refused as well."""
         try:
             layout = self.beside & rules
-            legality.resolve(self.program, self.mesh, layout, True)
+            resolve(self.program, self.mesh, layout, True)
         except LayoutError:
             return ""
         return f", or pad: program.plan(mesh, {layout.to_dict()}, pad=True)"

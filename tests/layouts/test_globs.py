@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import meshlab as ml
-from meshlab.engine.planning.legality import resolve
+from meshlab.engine.legality.examine import resolve
 from meshlab.layouts.globs import exact, globs, layout_of
 
 A, B, C = ml.dims(a=8, b=8, c=8)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from ...engine.planning.shared_steps import counted
-from ...engine.planning.steps import Compute, Move
+from ...engine.planning.shared_steps import counted_only
+from ...engine.planning.steps import Move
 from ...engine.plans.collectives import payload
 from ...engine.plans.data import Plan
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
@@ -22,13 +22,11 @@ def sent_by_value(plan: Plan) -> dict[int, float]:
     sizes = plan.grid
     sent: dict[int, float] = defaultdict(float)
     collectives = per_shard_collectives_of(plan.steps, plan.program, sizes)
-    for step, times in counted(plan.steps):
-        if isinstance(step, Move):
-            if step.via.kind.sends:
-                _, nbytes = payload(plan.program, plan.grid, step.value, step.start, step.via)
-                sent[step.value] += times * step.via.kind.wire_bytes(nbytes, step.via.axes, sizes)
-        elif isinstance(step, Compute) and step.per_shard:
-            for one, often in collectives[step.operation].items():
-                nbytes = often * one.kind.wire_bytes(one.payload_bytes, one.axes, sizes)
-                sent[step.operation.outputs[0]] += nbytes
+    for move, times in counted_only(Move, plan.steps):
+        if move.collective:
+            _, nbytes = payload(plan.program, plan.grid, move.value, move.start, move.via)
+            sent[move.value] += times * move.via.kind.wire_bytes(nbytes, move.via.axes, sizes)
+    for operation, sends in collectives.items():
+        for one, often in sends.items():
+            sent[operation.outputs[0]] += often * one.kind.wire_bytes(one.payload_bytes, one.axes, sizes)
     return dict(sent)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ...engine.planning.steps import Compute, Step
+from ...engine.planning.step import Step
 from ...engine.specs.scopes import matches
 from .extras import Dims, Rules
 from .pricer import Price, multiplies
@@ -94,12 +94,13 @@ def divided(roles: Roles, amounts: Amounts) -> np.ndarray:
 
 def _sharing(roles: Roles, step: Step) -> Dims:
     """The dims of which a rule must split one for devices to share a step; none where they may share it anyway."""
-    if not isinstance(step, Compute) or step.operation not in roles.program.factor_dims:
+    operation = step.computes
+    if operation is None or operation not in roles.program.factor_dims:
         return _ALL
-    dims = _splitters(roles, (name for _, name in roles.program.factor_dims[step.operation]))
+    dims = _splitters(roles, (name for _, name in roles.program.factor_dims[operation]))
     scopes = roles.extras.scopes.items()
-    dims = dims.union(*(scope.dims for glob, scope in scopes if matches(glob, step.operation.scope)))
-    return dims if multiplies(step.operation) or not _is_elsewhere(roles, dims) else _ALL
+    dims = dims.union(*(scope.dims for glob, scope in scopes if matches(glob, operation.scope)))
+    return dims if multiplies(operation) or not _is_elsewhere(roles, dims) else _ALL
 
 
 def _splitters(roles: Roles, names: Iterable[str | None]) -> Dims:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ...cost.machines.hardware import HardwareError
-from ...engine.planning.steps import Compute
 from .pricer import Price
 
 
@@ -36,7 +35,7 @@ def shares(unsplit: Price) -> Mapping[str, float]:
     for step, times, kernel in kernels:
         seconds = float(times * kernel.seconds)
         total += seconds
-        factors = program.factor_dims.get(step.operation, ()) if isinstance(step, Compute) else ()
+        factors = program.factor_dims.get(step.computes, ()) if step.computes else ()
         spent.update(dict.fromkeys({dim for _, name in factors for dim in program.splitters(name)}, seconds))
     of_time = _shares(spent, total)
     return {dim: max(of_peak.get(dim, 0.0), of_time.get(dim, 0.0)) for dim in (*of_peak, *of_time)}

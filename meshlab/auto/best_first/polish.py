@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 
 from ...engine.errors import LayoutError
-from ...engine.planning.legality import LegalRules, resolve
+from ...engine.legality.examine import LegalRules, resolve
 from ...engine.programs.data import Program
 from ...engine.specs.layout import Layout
 from ..request.answer import Limits

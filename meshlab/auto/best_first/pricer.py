@@ -23,7 +23,6 @@ from ...cost.workload.scenario import Scenario, at_plan_sizes
 from ...engine.api.stages import Plan, Program
 from ...engine.code.operations import Operation
 from ...engine.errors import LayoutError
-from ...engine.planning.steps import Compute, Move
 from ...engine.programs.trained import trained
 from ...engine.rules import TRAITS
 from ...engine.specs.layout import Layout
@@ -78,19 +77,19 @@ class Price:
         updates = (
             float(times * kernel.seconds)
             for step, times, kernel in self.time.spent.kernels
-            if isinstance(step, Compute) and not multiplies(step.operation) and has_only(program, step.operation, dims)
+            if (ran := step.computes) and not multiplies(ran) and has_only(program, ran, dims)
         )
         return max(0.0, self._sending_free(dims) - sum(updates))
 
     def _sending_free(self, dims: Dims) -> float:
-        return float(spend(self.scenario, functools.partial(self._has_only, dims)).elapsed)
+        return float(spend(self.scenario, lambda move: self._has_only(dims, move.value)).elapsed)
 
-    def is_parameter(self, move: Move) -> bool:
-        """Whether a collective sends a parameter, a gradient, or a sum over some."""
-        return self._has_only(self.parameter_dims, move)
+    def is_parameter(self, value: int) -> bool:
+        """Whether a value that is sent is a parameter, a gradient, or a sum over some."""
+        return self._has_only(self.parameter_dims, value)
 
-    def _has_only(self, dims: Dims, move: Move) -> bool:
-        return all(dim is None or dim in dims for dim in self.plan.program.dims_of(move.value))
+    def _has_only(self, dims: Dims, value: int) -> bool:
+        return all(dim is None or dim in dims for dim in self.plan.program.dims_of(value))
 
     @functools.cached_property
     def sent(self) -> Mapping[int, float]:

@@ -26,7 +26,7 @@ import numpy as np
 from ...cost.step_time.schedule import links_of
 from ...cost.workload.scenario import Scenario
 from ...engine.collectives.kinds import Kind
-from ...engine.planning.steps import Compute, Move
+from ...engine.planning.step_keys import Key
 from .extras import Dims
 from .pricer import Price, Pricer, multiplies
 from .roles import Point, Roles
@@ -123,7 +123,7 @@ def _kernels(price: Price) -> Mapping[_Kind, float]:
     """The seconds of a plan's kernels."""
     program, found = price.plan.program, defaultdict[_Kind, float](float)
     for step, times, kernel in price.time.spent.kernels:
-        operation = step.operation if isinstance(step, Compute) else None
+        operation = step.computes
         names = program.factor_dims.get(operation, ()) if operation else ()
         dims = frozenset(dim for _, name in names for dim in program.splitters(name))
         is_forward = operation is not None and multiplies(operation) and not operation.backward
@@ -134,29 +134,30 @@ def _kernels(price: Price) -> Mapping[_Kind, float]:
 def _add_sums(singles: _Singles, roles: Roles, price: Price, where: Sequence[tuple[int, int]]):
     """Adds what a plan sums; `where` has the axes, and the number of its set of dims on each."""
     seconds = defaultdict[tuple[int, Kind], float](float)
-    moves = [(step, times) for step, times, _ in price.time.spent.rows if isinstance(step, Move)]
-    for step, times in moves:
-        if step.via.kind.sums:
+    rows = ((step, step.collective, times) for step, times, _ in price.time.spent.rows)
+    moves = [(via, *step.reads({})[0], times) for step, via, times in rows if via is not None]
+    for via, value, _, times in moves:
+        if via.kind.sums:
             # A gradient that is summed in shards comes back as the parameter that is gathered of it.
-            comes_back = step.via.kind.cuts and price.is_parameter(step)
-            seconds[step.value, step.via.kind] += float(times) * (2 if comes_back else 1)
-    for step, _ in moves:
-        key = step.value, step.via.kind
+            comes_back = via.kind.cuts and price.is_parameter(value)
+            seconds[value, via.kind] += float(times) * (2 if comes_back else 1)
+    for via, value, start, _ in moves:
+        key = value, via.kind
         if not seconds.get(key):
             continue
         if key not in singles.summed:
-            each = _seconds(price.scenario, step, tuple(roles.axes)) * seconds[key]
-            singles.summed[key] = _Summed([np.zeros(len(s)) for s in roles.sets], each, not price.is_parameter(step))
+            each = _seconds(price.scenario, (value, start), via.kind, tuple(roles.axes)) * seconds[key]
+            singles.summed[key] = _Summed([np.zeros(len(s)) for s in roles.sets], each, not price.is_parameter(value))
         for i, number in where:
             singles.summed[key].partial[i][number] = 1.0
 
 
-def _seconds(scenario: Scenario, step: Move, axes: tuple[str, ...]) -> np.ndarray:
+def _seconds(scenario: Scenario, key: Key, kind: Kind, axes: tuple[str, ...]) -> np.ndarray:
     """The seconds to sum a whole value along some of the axes: two of each, without it and with."""
-    nbytes, found = scenario.nbytes((step.value, step.start)), np.zeros((2,) * len(axes))
+    nbytes, found = scenario.nbytes(key), np.zeros((2,) * len(axes))
     for ways in itertools.product((0, 1), repeat=len(axes)):
         if over := tuple(itertools.compress(axes, ways)):
-            found[ways] = scenario.seconds(step.via.kind, over, nbytes)
+            found[ways] = scenario.seconds(kind, over, nbytes)
     return found
 
 

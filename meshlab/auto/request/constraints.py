@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...engine.errors import LayoutError, closest, listed, numbered, shown
-from ...engine.planning.legality import resolve
-from ...engine.planning.named_rules import named_rules
+from ...engine.legality.examine import resolve
+from ...engine.legality.named_rules import named_rules
 from ...engine.programs.data import Program
 from ...engine.programs.scoped import scopes as named_scopes
 from ...engine.specs.layout import Layout, LayoutLike

@@ -15,14 +15,16 @@ Nothing here computes: the graph says what reads what.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ...engine.code.loops import carried
 from ...engine.code.operations import Block, item_bytes
 from ...engine.collectives.kinds import ALL_REDUCE, RING
 from ...engine.collectives.reshard import ReshardStep
-from ...engine.planning.step_keys import Key, entering
-from ...engine.planning.steps import Compute, Inside, Iterated, Materialise, Move, Nested, Result, Step
+from ...engine.planning.step import Step
+from ...engine.planning.step_keys import Key, keys
+from ...engine.planning.steps import Compute, Inside, Iterated, Materialise, Move, Nested, Result
 from ...engine.plans.data import Plan
 from ...engine.specs.serial import accumulator_dtype
 from ...engine.specs.spec import Spec
@@ -87,19 +89,14 @@ def build_block(
 def _add_steps(scope: Scope, steps: Sequence[Step]):
     for step in steps:
         scope.step = step
-        if isinstance(step, Compute):
-            translate(scope, step, scope.operands(step), scope.results(step))
-        elif isinstance(step, Move):
-            _add_move(scope, step)
-        elif isinstance(step, Materialise):
-            _materialise(scope, step)
-        elif isinstance(step, Nested):
-            _add_nested(scope, step)
-        elif isinstance(step, Iterated):
-            _add_iterations(scope, step)
+        _ADD[type(step)](scope, step)
 
 
-def _materialise(scope: Scope, step: Materialise):
+def _add_operation(scope: Scope, step: Compute):
+    translate(scope, step, scope.operands(step), scope.results(step))
+
+
+def _add_constant(scope: Scope, step: Materialise):
     """Adds a constant, an iota, or a scalar repeated."""
     context, key = scope.context, (step.operation.outputs[0], step.spec)
     reads = [scope.read(context.key(v, Spec(()))) for v in step.operation.inputs if isinstance(v, int)]
@@ -157,10 +154,10 @@ def _add_nested(scope: Scope, step: Nested):
 def _sliced_operands(scope: Scope, step: Nested) -> list[int | None]:
     """The inputs of a loop's single iteration: its slices of a stack are the whole stack under another shape."""
     count, context = carried(step.operation), scope.context
-    keys = entering(step.operation.blocks[0], step.blocks[0], context.original_of)
+    given = keys(*step.parts[0].given, context.original_of)
     return [
         read if read is None or position < count else scope.node("bitcast", (read,), key)
-        for position, (key, read) in enumerate(zip(keys, scope.operands(step), strict=True))
+        for position, (key, read) in enumerate(zip(given, scope.operands(step), strict=True))
     ]
 
 
@@ -171,7 +168,7 @@ def _add_inline(scope: Scope, step: Nested, operands: Sequence[int | None], barr
     operands = [r if r is None else scope.in_order(r) for r in operands]
     reads = [r for r in operands if r is not None]
     main = graph.add(Node("barrier", reads, None, (), step)) if barrier and reads else -1
-    for key, read in zip(entering(block, inside, context.original_of), operands, strict=True):
+    for key, read in zip(keys(block.inputs, inside.inputs, context.original_of), operands, strict=True):
         if read is None:
             scope.env[key] = scope.node("constant", (), key)
         elif barrier:
@@ -191,7 +188,7 @@ def _add_inline(scope: Scope, step: Nested, operands: Sequence[int | None], barr
 def _build_inside(context: Context, block: Block, inside: Inside, carries: int | None = None) -> Graph:
     """Builds the graph of a block inside a step."""
     outputs = context.returned(block.outputs, inside.outputs)
-    return build_block(context, inside.steps, entering(block, inside, context.original_of), outputs, carries)
+    return build_block(context, inside.steps, keys(block.inputs, inside.inputs, context.original_of), outputs, carries)
 
 
 def _add_loop(scope: Scope, step: Nested):
@@ -243,7 +240,7 @@ def _handed_on(scope: Scope, step: Nested, count: int) -> dict[int, int]:
     if step.operation.name != "scan":
         return {}
     block, inside, operands = step.operation.blocks[0], step.blocks[0], scope.operands(step)
-    taken = entering(block, inside, scope.context.original_of)
+    taken = keys(block.inputs, inside.inputs, scope.context.original_of)
     returned = scope.context.returned(block.outputs, inside.outputs)
     found = {}
     for position, key in enumerate(returned[count:], count):
@@ -312,3 +309,13 @@ def _add_branches(scope: Scope, step: Nested):
     around = [scope.read(key) for graph in inner for key in graph.outside]
     reads = [r for r in scope.operands(step) if r is not None]
     scope.graph.nodes[scope.several((*reads, *around), scope.results(step), "branch")].inner = inner
+
+
+# By the kind of step, what adds its nodes.
+_ADD: dict[type[Step], Callable[[Scope, Any], None]] = {
+    Compute: _add_operation,
+    Materialise: _add_constant,
+    Move: _add_move,
+    Nested: _add_nested,
+    Iterated: _add_iterations,
+}

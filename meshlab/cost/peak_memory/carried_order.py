@@ -10,7 +10,6 @@ front. So it was in the programs that libtpu 0.0.42 compiled for v5e.
 
 from __future__ import annotations
 
-from ...engine.planning.steps import Compute
 from .graph import Graph, Node
 from .scope import Context
 
@@ -59,10 +58,9 @@ def _products(body: Graph, number: int) -> list[Node]:
 
 def _order(context: Context, products: list[Node]) -> list[str]:
     """Returns the dims of a matmul's result from major to minor: columns but the last, rows, the last column."""
-    if len(products) != 1 or not isinstance(products[0].step, Compute):
-        return []
-    operation = products[0].step.operation
-    if operation.name != "dot_general" or any(operation.params["dimension_numbers"][1]):
+    step = products[0].step if len(products) == 1 else None
+    operation = step.computes if step else None
+    if operation is None or operation.name != "dot_general" or any(operation.params["dimension_numbers"][1]):
         return []
     rows = len(context.code.shape_of(operation.inputs[0])) - len(operation.params["dimension_numbers"][0][0])
     names = context.program.names[operation.outputs[0]]

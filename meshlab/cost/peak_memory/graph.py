@@ -31,8 +31,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key
-from ...engine.planning.steps import Step
 from .backends import Backend
 
 FUSED = frozenset(

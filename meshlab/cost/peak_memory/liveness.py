@@ -19,7 +19,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from ...engine.collectives.kinds import ALL_REDUCE
-from ...engine.planning.steps import Step
+from ...engine.planning.step import Step
 from .fuse import Cluster, clustered
 from .graph import Buffer, Graph, Node, depth_first
 from .order import behind_collectives, breadth_first, least_memory

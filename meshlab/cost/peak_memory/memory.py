@@ -32,7 +32,7 @@ from ...engine.code.operations import Literal, item_bytes, nbytes
 from ...engine.code.source import Source
 from ...engine.errors import shown
 from ...engine.gc_pause import no_collection
-from ...engine.planning.steps import Iterated, Move, Repeated, Step
+from ...engine.planning.step import Step
 from ...engine.plans.data import Plan
 from ...engine.specs.spec import Spec
 from ..machines.accuracy import MEMORY, accuracy, other_compiler
@@ -343,9 +343,9 @@ class Memory:
         return fusable(self.plan)
 
     def _source(self, step: Step | None) -> Source | None:
-        if isinstance(step, Move):
-            return self.plan.program.value(step.name).source
-        return None if step is None or isinstance(step, Iterated | Repeated) else step.operation.source
+        if step and step.named is not None:
+            return self.plan.program.value(step.named).source
+        return step.runs.source if step and step.runs else None
 
     def __repr__(self):
         peak = f"{'peak, donated' if self.is_donated else 'peak':<16} {self.peak_bytes:>15,} B"
@@ -395,6 +395,4 @@ def _literal_bytes(plan: Plan) -> int:
 
 
 def _name(step: Step | None) -> str:
-    if isinstance(step, Move):
-        return step.via.kind.name
-    return "start" if step is None or isinstance(step, Iterated | Repeated) else step.operation.name
+    return (step.title if step else "") or "start"

@@ -22,7 +22,7 @@ from collections.abc import Container, Mapping, Sequence
 import jax.numpy as jnp
 
 from ...engine.code.operations import Operation, item_bytes, walk
-from ...engine.planning.steps import Iterated, Move, Repeated, Step
+from ...engine.planning.step import Step
 from ...engine.programs.data import Program, analysis
 from ...engine.programs.trained import backward_operations, donors, needed
 from ...engine.rules import names_where
@@ -60,9 +60,9 @@ class Roles:
 
     def is_backward(self, step: Step | None) -> bool:
         """Returns whether a step belongs to the backward pass."""
-        if isinstance(step, Move):
-            return step.value in self.backward
-        return step is not None and not isinstance(step, Iterated | Repeated) and step.operation.backward
+        if step is None or step.runs:
+            return step is not None and step.runs is not None and step.runs.backward
+        return not step.parts and not self.backward.isdisjoint(step.made()[0])
 
 
 @analysis

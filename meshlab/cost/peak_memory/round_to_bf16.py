@@ -13,7 +13,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ...engine.collectives.kinds import ALL_REDUCE
-from ...engine.planning.steps import Compute
 from .graph import Buffer, Graph, topological
 
 # Kinds that only move elements: rounded before as well as after.
@@ -43,7 +42,8 @@ def _rounds(graph: Graph, number: int) -> bool:
     """Whether a node rounds its operands: a matmul at the default precision, a cast, or a move of rounded elements."""
     node = graph.nodes[number]
     if node.kind == "matmul":
-        return not isinstance(node.step, Compute) or _is_default(node.step.operation.params.get("precision"))
+        operation = node.step.computes if node.step else None
+        return operation is None or _is_default(operation.params.get("precision"))
     if node.op == "convert_element_type":
         return node.dtype == _ROUNDED
     if node.kind == "barrier":

@@ -17,8 +17,9 @@ import jax.numpy as jnp
 
 from ...engine.code.operations import Literal
 from ...engine.collectives.kinds import ALL_REDUCE
+from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key, keys
-from ...engine.planning.steps import Compute, Nested, Step
+from ...engine.planning.steps import Compute, Nested
 from ...engine.programs.data import Program
 from ...engine.specs.spec import Grid, Spec
 from ..machines.placed import Placement

@@ -17,27 +17,27 @@ import dataclasses
 import functools
 from collections.abc import Collection, Mapping, Sequence
 
+from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key, Originals
-from ...engine.planning.steps import Compute, Materialise, Move, Step
 from ..workload.dataflow import Flow, flow
 from ..workload.primitives import BITCASTS, EXPENSIVE, FUSED, REDUCING
 
 
 def is_fused(step: Step) -> bool:
     """Returns whether readers can compute the result of a step themselves."""
-    if isinstance(step, Compute):
-        return not step.per_shard and step.operation.name in FUSED
-    return isinstance(step, Materialise) or (isinstance(step, Move) and not step.via.kind.sends)
+    if step.computes:
+        return not step.per_shard and step.primitive in FUSED
+    return step.droppable and step.collective is None
 
 
 def is_bitcast(step: Step) -> bool:
     """Returns whether the result of a step is its operand's bytes."""
-    return isinstance(step, Compute) and step.operation.name in BITCASTS and not step.per_shard
+    return step.primitive in BITCASTS and not step.per_shard
 
 
 def fuses_reads(step: Step) -> bool:
     """Returns whether a step can compute its operands, instead of reading them."""
-    if isinstance(step, Compute) and step.operation.name in REDUCING:
+    if step.primitive in REDUCING:
         return not step.per_shard
     return is_fused(step)
 
@@ -162,13 +162,9 @@ def fused(block: Flow) -> Fusion:
         if at < 0 or same[number] != number or number in returned or not is_fused(steps[at]):
             continue
         readers = {u for u in users[number] if not bitcast[u]}
-        cheap = _name(steps[at]) not in EXPENSIVE
+        cheap = steps[at].primitive not in EXPENSIVE
         gone[number] = bool(readers) and all(fuses[u] for u in readers) and (cheap or len(readers) == 1)
     keys = block.keys
     virtual = frozenset(keys[n] for n, is_virtual in enumerate(gone) if is_virtual)
     alias = {keys[n]: keys[original] for n, original in enumerate(same) if original != n}
     return Fusion(virtual, alias, block, gone, same)
-
-
-def _name(step: Step) -> str:
-    return step.operation.name if isinstance(step, Compute | Materialise) else ""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ...engine.planning.steps import Compute, Step
+from ...engine.planning.step import Step
 from ..workload.primitives import EXPENSIVE, MATMULS
 from .fusion import Fusion, is_bitcast, is_fused
 
@@ -62,12 +62,12 @@ def _readers(fusion: Fusion) -> list[set[int]]:
 
 
 def _is_matmul(step: Step) -> bool:
-    return isinstance(step, Compute) and step.operation.name in MATMULS and not step.per_shard
+    return step.primitive in MATMULS and not step.per_shard
 
 
 def _is_conversion(step: Step) -> bool:
-    return isinstance(step, Compute) and step.operation.name == "convert_element_type"
+    return step.primitive == "convert_element_type"
 
 
 def _is_expensive(step: Step) -> bool:
-    return isinstance(step, Compute) and step.operation.name in EXPENSIVE
+    return step.primitive in EXPENSIVE

@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 
 from ...engine.code.operations import item_bytes
+from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key
-from ...engine.planning.steps import Compute, Iterated, Materialise, Step
+from ...engine.planning.steps import Compute, Iterated
 from ...engine.rules import READ_IN_PART, TRAITS
 from ...engine.specs.serial import accumulator_dtype
 from ..machines.hardware import Hardware
@@ -69,20 +70,20 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
     Raises:
         HardwareError: the machine has no figure for matmuls in a dtype.
     """
-    matmul = matmul_of(step, scenario) if isinstance(step, Compute) else None
     nbytes = _moved(step, loads, stores, scenario)
     largest = np.maximum if scenario.many else max
-    computes = isinstance(step, Compute | Materialise)
-    is_fused = computes and scenario.attention != STORED and touches_scores(step.operation, scenario)
-    if matmul is None or not isinstance(step, Compute):
+    operation = step.runs
+    is_fused = operation is not None and scenario.attention != STORED and touches_scores(operation, scenario)
+    matmul = matmul_of(step, scenario) if isinstance(step, Compute) else None
+    if matmul is None or operation is None:
         # What is computed of scores in a fused kernel is a part of it, and waits for no launch of its own.
         launch = 0.0 if is_fused else scenario.launch
         return Kernel(largest(nbytes / scenario.bytes_per_second, launch), 0.0, 0.0, nbytes)
     if is_fused and scenario.attention == CAUSAL:
-        matmul = dataclasses.replace(matmul, times=matmul.times * scenario.shown(step))
+        matmul = dataclasses.replace(matmul, times=matmul.times * scenario.shown(operation, step))
     key = "matmul", matmul, nbytes, is_fused
     whole, multiplying = scenario.once(key, lambda: _seconds(matmul, nbytes, is_fused, scenario))
-    scores = scenario.is_score(step.operation.outputs[0])
+    scores = scenario.is_score(operation.outputs[0])
     return Kernel(whole, multiplying, matmul.flops, nbytes, scores)
 
 
@@ -150,12 +151,10 @@ def _padded(size: Numbers, tile: int) -> Numbers:
 
 def _moved(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Scenario) -> Numbers:
     written = sum(map(scenario.nbytes, stores))
-    name = step.operation.name if isinstance(step, Compute) else ""
+    name = step.primitive
     if name in READ_IN_PART or name in UPDATES:
-        assert isinstance(step, Compute)
-        operation, original_of = step.operation, scenario.plan.program.original_of
-        first = operation.inputs[0]
-        spec = step.operands[0]
+        (values, specs), original_of = step.read(), scenario.plan.program.original_of
+        first, spec = values[0], specs[0]
         table = (original_of.get(first, first), spec) if isinstance(first, int) and spec is not None else None
         rest = sum(scenario.nbytes(key) for key in loads if key != table)
         if name in READ_IN_PART:
@@ -163,7 +162,7 @@ def _moved(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
         if table in loads:
             # In place: the replaced elements are read and written, and the updates are read.
             at = UPDATES[name]
-            value, how = operation.inputs[at], step.operands[at]
+            value, how = values[at], specs[at]
             changed = scenario.nbytes((value, how)) if isinstance(value, int) and how is not None else 0
             return rest + 2 * changed
     return written + sum(map(scenario.nbytes, loads))

@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.code.loops import LOOPS, carried
+from ...engine.code.loops import carried
 from ...engine.code.operations import Block, Operation
 from ...engine.collectives.kinds import Kind
-from ...engine.planning.step_keys import Key, keys, leaving
-from ...engine.planning.steps import Compute, Inside, Iterated, Move, Nested, Step
+from ...engine.planning.step import Step
+from ...engine.planning.step_keys import Key, keys
+from ...engine.planning.steps import Compute, Inside, Iterated, Move, Nested
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
 from ..machines.hardware import Switch
 from ..machines.placed import CHIP, Placement
@@ -124,10 +125,9 @@ class _Schedule:
         for position in order:
             step = steps[position]
             start = self.latest(clock.ready[n] for n in fusion.loaded(position) if n in clock.ready)
-            if isinstance(step, Move) and prefetched is not None and prefetched.overlaps(fusion, position):
-                end = self.send(step, 0.0, ahead, spent) * 0.0
-            elif isinstance(step, Move):
-                end = self.send(step, start, clock, spent)
+            if isinstance(step, Move):
+                hidden = prefetched is not None and prefetched.overlaps(fusion, position)
+                end = self.send(step, 0.0, ahead, spent) * 0.0 if hidden else self.send(step, start, clock, spent)
             else:
                 clock.now = start = self.later(clock.now, start)
                 end = clock.now = self.compute(step, position, matmul_fusion, clock, spent)
@@ -194,8 +194,8 @@ class _Schedule:
     def compute(self, step: Step, position: int, matmul_fusion: MatmulFusion, clock: _Clock, spent: Spent) -> Numbers:
         """Runs one kernel, or a loop, from now on; returns when it ends."""
         now = clock.now
-        if isinstance(step, Nested | Iterated):
-            inner = self.nested(step) if isinstance(step, Nested) else self.iterated(step)
+        if step.parts:
+            inner = _INNER[type(step)](self, step)
             spent.add(inner, 1)
             # It occupies the links that it uses until it ends.
             waits = (clock.free.get(link, 0.0) * (seconds > 0) for link, seconds in inner.busy.items())
@@ -230,7 +230,7 @@ class _Schedule:
         """The cost of a loop, iteration by iteration, or of the longest branch."""
         blocks = [self.inside(step, position, block) for position, block in enumerate(step.blocks)]
         total = Spent()
-        if step.operation.name in LOOPS:
+        if step.loops:
             times = self.scenario.trip_count(step.operation, step.times)
             for position, block in enumerate(blocks):
                 runs = times + 1 if position else times
@@ -281,10 +281,10 @@ class _Schedule:
 
     def inside(self, step: Nested, position: int, block: Inside, *, ahead: bool = True) -> Spent:
         code = step.operation.blocks[position]
-        outputs = leaving(code, block, self.original_of)
+        outputs = keys(code.outputs, block.outputs, self.original_of)
         before = self.executions
-        if step.operation.name in LOOPS:
-            self.executions *= step.times + (position == 1)
+        if step.loops:
+            self.executions *= step.parts[position].times
         try:
             return self.iteration(step, code, block, outputs, ahead and self.prefetches(step))
         finally:
@@ -299,6 +299,13 @@ class _Schedule:
         return self.block(block.steps, outputs, Prefetched(frozenset(passed), frozenset(outputs) - frozenset(carries)))
 
 
+# By the kind of step with others inside, what it costs.
+_INNER: dict[type[Step], Callable[[_Schedule, Any], Spent]] = {
+    Nested: _Schedule.nested,
+    Iterated: _Schedule.iterated,
+}
+
+
 def _order(fusion: Fusion) -> list[int]:
     """The positions of kernels and collectives, in the order in which they begin.
 
@@ -310,7 +317,7 @@ def _order(fusion: Fusion) -> list[int]:
         if fusion.is_gone(position):
             continue
         first = position
-        if isinstance(step, Move) and step.via.kind.sums:
+        if (via := step.collective) and via.kind.sums:
             maker = max((flow.maker[number] for number in fusion.loaded(position)), default=-1)
             first = maker if 0 <= maker < position else position
         behind[first].append(position)

@@ -11,7 +11,7 @@ import dataclasses
 from collections import defaultdict
 from typing import Any
 
-from ...engine.planning.steps import Compute, Step
+from ...engine.planning.step import Step
 from ..workload.scenario import Numbers
 from .roofline import Kernel
 
@@ -102,8 +102,8 @@ class Spent:
         self.flops, self.nbytes = self.flops + cost.flops, self.nbytes + cost.nbytes
         self.rows.append((step, 1, cost.seconds))
         if cost.scores:
-            assert isinstance(step, Compute)
-            self.score(step.operation.backward, cost.flops, cost.seconds)
+            assert step.computes is not None
+            self.score(step.computes.backward, cost.flops, cost.seconds)
 
     def score(self, backward: bool, flops: Numbers, seconds: Numbers):
         """Adds matmuls that make scores."""

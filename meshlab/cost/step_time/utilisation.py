@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from ...engine.errors import DimError, closest, listed, shown
-from ...engine.planning.steps import Compute
 from ...engine.tensors.dims import Dim
 from ..machines.accuracy import TimeFactor
 from ..machines.units import seconds_text
@@ -58,7 +57,7 @@ def seconds_executed(scenario: Scenario, spent: Spent) -> Numbers:
     matmuls = (
         (known[0], cost.flops * times)
         for step, times, cost in spent.kernels
-        if isinstance(step, Compute) and (known := multiplied(step.operation, code)) is not None
+        if step.computes and (known := multiplied(step.computes, code)) is not None
     )
     return sum((flops / _peak(scenario, dtype) for dtype, flops in matmuls), 0.0)
 
@@ -92,9 +91,9 @@ def seconds_again(scenario: Scenario, spent: Spent) -> Numbers:
     second = second_runs(scenario.plan.program)
     return sum(
         (
-            cost.seconds * times * second[step.operation]
+            cost.seconds * times * second[operation]
             for step, times, cost in spent.kernels
-            if isinstance(step, Compute) and step.operation in second
+            if (operation := step.computes) is not None and operation in second
         ),
         0.0,
     )

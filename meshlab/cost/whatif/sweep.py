@@ -21,7 +21,7 @@ import numpy as np
 
 from ...engine.api.stages import Plan
 from ...engine.errors import numbered
-from ...engine.planning.shared_steps import counted
+from ...engine.planning.shared_steps import counted_only
 from ...engine.planning.steps import Compute
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
 from ...engine.specs.mesh import Mesh
@@ -245,9 +245,7 @@ def check_payloads(plan: Plan, varied: Sequence[str]):
     """
     involved = {dim: name for name in varied for dim in together(plan.program, {name: 0})} | {n: n for n in varied}
     sent = per_shard_collectives_of(plan.planned.steps, plan.program, plan.grid) if varied else {}
-    for step, _ in counted(plan.planned.steps):
-        if not isinstance(step, Compute):
-            continue
+    for step, _ in counted_only(Compute, plan.planned.steps):
         for collective in sent.get(step.operation, ()):
             if (name := follows(step, collective, plan, involved)) is not None:
                 raise HardwareError(

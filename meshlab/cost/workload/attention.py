@@ -21,7 +21,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 
 from ...engine.code.operations import Block, Operation, walk
-from ...engine.planning.shared_steps import counted
+from ...engine.planning.shared_steps import counted_only
 from ...engine.planning.steps import Move
 from ...engine.plans.data import Plan
 from ...engine.programs.data import Program, analysis
@@ -73,7 +73,7 @@ def _fusable(plan: Plan) -> Mapping[int, Scores]:
     scores = scores_of(plan.program)
     if not scores:
         return scores
-    moves = (step for step, _ in counted(plan.planned.steps) if isinstance(step, Move) and step.via.kind.sends)
+    moves = (step for step, _ in counted_only(Move, plan.planned.steps) if step.collective)
     sent = {scores[step.value] for step in moves if step.value in scores}
     return {value: kind for value, kind in scores.items() if kind not in sent} if sent else scores
 

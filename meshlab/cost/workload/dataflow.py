@@ -12,8 +12,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from ...engine.planning.step_keys import Key, Originals, read_and_made
-from ...engine.planning.steps import Step
+from ...engine.planning.step import Step
+from ...engine.planning.step_keys import Key, Originals
 from ...engine.programs.data import Program, analysis
 from ...engine.specs.spec import Grid, local_shape
 
@@ -86,7 +86,7 @@ def flow(steps: Sequence[Step], outputs: Sequence[Key], original_of: Originals) 
     number = numbers.setdefault
     step_reads, step_makes = [], []
     for step in steps:
-        read, made = read_and_made(step, original_of)
+        read, made = step.keys(original_of)
         step_reads.append(tuple([number(key, len(numbers)) for key in read]))
         step_makes.append(tuple([number(key, len(numbers)) for key in made]))
     returned = tuple([number(key, len(numbers)) for key in outputs])

@@ -21,8 +21,8 @@ import numpy as np
 from ...engine.code.loops import carried
 from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.collectives.kinds import ALL_REDUCE, Kind
+from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key
-from ...engine.planning.steps import Compute
 from ...engine.plans.data import Plan
 from ...engine.programs.data import Program, analysis
 from ...engine.specs.spec import Axes, Spec
@@ -188,16 +188,21 @@ class Scenario:
     def _scores(self) -> Mapping[int, Scores]:
         return fusable(self.plan)
 
-    def shown(self, step: Compute) -> Numbers:
-        """Returns the share of a step's scores that no causal mask hides, on the device that has most of them."""
-        found = self.masked(step.operation)
+    def shown(self, operation: Operation, step: Step) -> Numbers:
+        """Returns the share of a step's scores that no causal mask hides, on the device that has most of them.
+
+        Args:
+            operation: which makes scores, or reads some.
+            step: which runs it.
+        """
+        found = self.masked(operation)
         if found is None:
             return 1.0
         if self.options.balanced:
             return 0.5
         value, dims = found
-        values = zip((*step.operation.inputs, *step.operation.outputs), (*step.operands, *step.results), strict=True)
-        spec = next(spec for each, spec in values if each == value and spec is not None)
+        borders = (zip(*border, strict=True) for border in (step.read(), step.made()))
+        spec = next(spec for border in borders for each, spec in border if each == value and spec is not None)
         axes = dict(zip(self.plan.program.names[value], spec.splits, strict=True))
         rows, columns = (self.ways(axes.get(dim, ())) for dim in dims)
         return unmasked(rows, columns)

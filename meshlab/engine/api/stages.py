@@ -18,9 +18,9 @@ from typing import Any
 
 from ..argument_checks import flag
 from ..gc_pause import no_collection
-from ..planning import legality
+from ..legality.examine import examine, refusals
+from ..legality.refusal import Refusal
 from ..planning.planned import plan_steps
-from ..planning.refusal import Refusal
 from ..plans import data as plans
 from ..plans import explain
 from ..plans.every_problem import refuse_all
@@ -69,7 +69,7 @@ class Program(programs.Program):
             layout: the layout in which one dim is moved.
             pad: whether it would be planned with padding.
         """
-        return legality.refusals(self, mesh, layout, flag("refusals()", "pad", pad))
+        return refusals(self, mesh, layout, flag("refusals()", "pad", pad))
 
     def rename(self, names: Mapping[str, str] | None = None, **keywords: str) -> Program:
         """Returns the same program with dims called otherwise; so a made-up name becomes one that layouts can address.
@@ -239,14 +239,14 @@ class Plan(plans.Plan):
 
 
 def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Plan:
-    """Plans a program; see `Program.plan`, and for `pad` `legality.resolve`.
+    """Plans a program; see `Program.plan`, and for `pad` `legality.examine.resolve`.
 
     Raises:
         MeshlabError: `mesh` is no `Mesh`.
         LayoutError: the layout is not legal.
     """
     with no_collection():
-        verdict = legality.examine(program, mesh, layout, pad)
+        verdict = examine(program, mesh, layout, pad)
         layout, rules = on_mesh(Layout.of(layout), mesh), verdict.rules
         if verdict.problems or rules is None:
             refuse_all(program, mesh, layout, verdict, pad)

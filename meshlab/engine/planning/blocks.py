@@ -23,7 +23,7 @@ from .planner import Planner
 from .propagation import carry_may_be_partial, entering, may_stay_partial
 from .repetitions import plan_repetition
 from .scope import Scope
-from .shared_steps import each_once
+from .shared_steps import counted_only
 from .steps import Cause, Inside, Move, Nested
 
 
@@ -135,7 +135,7 @@ def _nested_of_sums(planner: Planner, operation: Operation, waiting: list[int]) 
 
 def _sums_in_time(planner: Planner, step: Nested) -> bool:
     """Says whether blocks need a sum over a serial axis whole."""
-    moves = (each for each, *_ in each_once([step]) if isinstance(each, Move))
+    moves = (each for each, _ in counted_only(Move, [step]))
     return any(axis in move.via.axes for move in moves for axis in planner.rules.serial if axis in move.start.partial)
 
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..code.operations import Operation, walk
+from ..legality.examine import LegalRules
 from ..programs.data import Program
 from ..specs.spec import Axes, Spec, split_count
-from .legality import LegalRules
 from .propagation import entering
 
 

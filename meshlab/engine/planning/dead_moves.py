@@ -6,12 +6,13 @@ move is dead. XLA would drop it, so the plan must not count it.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from ..code.operations import Input
 from ..specs.spec import Spec
-from .steps import Compute, Iterated, Materialise, Move, Nested, Repeated, Step
+from .step import Step
+from .steps import Repeated
 
 # The specs in which each value is read.
 Reads = dict[int, frozenset[Spec]]
@@ -53,42 +54,27 @@ class _Pruner:
         """Returns the steps that are read, and adds to `read` what they read themselves."""
         remaining: list[Step] = []
         for step in reversed(steps):
-            if isinstance(step, Compute):
-                self.note(read, zip(step.operation.inputs, step.operands, strict=True))
-            elif isinstance(step, Materialise):
-                if step.spec not in read.get(step.operation.outputs[0], _NOWHERE):
-                    continue
-                self.note(read, ((v, Spec(())) for v in step.operation.inputs))
-            elif isinstance(step, Nested):
-                step = self.nested(step, read)  # noqa: PLW2901 - the step, its blocks pruned
-            elif isinstance(step, Iterated):
-                step = self.iterated(step, read)  # noqa: PLW2901 - the loop, its steps and results pruned
-            elif isinstance(step, Repeated):
-                step = self.repeated(step, read)  # noqa: PLW2901 - the repetition, its steps pruned
-            elif isinstance(step, Move):
-                if step.via.result not in read.get(step.value, _NOWHERE):
-                    continue
-                self.note(read, ((step.value, step.start),))
-            remaining.append(step)
+            left = _PRUNE.get(type(step), _Pruner.one)(self, step, read)
+            if left is not None:
+                remaining.append(left)
         return tuple(reversed(remaining))
 
-    def nested(self, step: Nested, read: Reads) -> Nested:
-        """Prunes a nested step: its blocks' outputs are read in them, what they read besides is read around them."""
-        blocks = []
-        for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
-            within = Reads()
-            self.note(within, zip(block.outputs, inside.outputs, strict=True))
-            blocks.append(dataclasses.replace(inside, steps=self.pruned(inside.steps, within)))
-            for value, specs in within.items():
-                read[value] = read.get(value, _NOWHERE) | specs
-        self.note(read, zip(step.operation.inputs, step.operands, strict=True))
-        return dataclasses.replace(step, blocks=tuple(blocks))
-
-    def iterated(self, step: Iterated, read: Reads) -> Iterated:
-        """Prunes a loop over a serial axis: the results that are read after it, and what they and its steps read."""
-        results = tuple(each for each in step.results if each.outside in read.get(each.value, _NOWHERE))
-        self.note(read, ((each.value, each.inside) for each in results))
-        return dataclasses.replace(step, steps=self.pruned(step.steps, read), results=results)
+    def one(self, step: Step, read: Reads) -> Step | None:
+        """Prunes a step: what its parts return is read in them, what they read besides is read around them."""
+        left = step.kept(lambda value, spec: spec in read.get(value, _NOWHERE))
+        if left is None:
+            return None
+        if left.parts:
+            parts = []
+            for part in left.parts:
+                within = Reads()
+                self.note(within, zip(*part.returned, strict=True))
+                parts.append(self.pruned(part.steps, within))
+                for value, specs in within.items():
+                    read[value] = read.get(value, _NOWHERE) | specs
+            left = left.with_parts(parts)
+        self.note(read, zip(*left.read(), strict=True))
+        return left
 
     def repeated(self, step: Repeated, read: Reads) -> Repeated:
         """Prunes a repetition in the numbers of the representative."""
@@ -102,3 +88,7 @@ class _Pruner:
         remaining, more = self.known[key]
         read.update([(interface[i], specs) for i, specs in more])
         return Repeated(step.repetition, remaining)
+
+
+# By the kind of step, what prunes it; `one` all others.
+_PRUNE: dict[type[Step], Callable[[_Pruner, Any, Reads], Step | None]] = {Repeated: _Pruner.repeated}

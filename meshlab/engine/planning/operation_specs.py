@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..rules import Factors
-from ..specs.spec import Axes, Spec
+from ..specs.spec import Axes, Spec, fitting
 
 
 class OperationSpecs(NamedTuple):
@@ -106,16 +106,6 @@ def looked_up_whole(factors: Factors, table: Spec, asked: Mapping[int, Axes]) ->
         return frozenset()
     there = {f for axes in factors.results for f in axes}
     return frozenset(f for f, split in split_of.items() if f in factors.per_shard and f not in there and not split)
-
-
-def fitting(axes: Axes, limit: int, sizes: Mapping[str, int]) -> Axes:
-    """Returns the first of some mesh axes, as long as the number of parts divides `limit`."""
-    count = 1
-    for position, axis in enumerate(axes):
-        count *= sizes[axis]
-        if limit % count:
-            return axes[:position]
-    return axes
 
 
 def _within_limits(factors: Factors, splits: dict[int, Axes], sizes: Mapping[str, int]) -> dict[int, Axes]:

@@ -6,16 +6,17 @@ import dataclasses
 from collections.abc import Mapping
 
 from ..code.operations import Input
+from ..legality.examine import LegalRules
 from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
 from ..programs.trained import output_names
 from ..specs.spec import Grid, Spec, replicated
 from .blocks import run
 from .dead_moves import prune
-from .legality import LegalRules
 from .planner import Planner
 from .scope import Scope
-from .steps import Cause, Step
+from .step import Step
+from .steps import Cause
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,14 +21,14 @@ from types import MappingProxyType
 from ..code.operations import Input, Operation
 from ..collectives.chains import reshard
 from ..collectives.reshard import price, reduced_spec
+from ..legality.examine import LegalRules
+from ..legality.named_rules import AxesByDim
 from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
 from ..rules import PER_SHARD, READ_IN_PART
 from ..specs.serial import EACH
 from ..specs.spec import Axes, Grid, Spec, replicated
 from .known_specs import Asked, known_on
-from .legality import LegalRules
-from .named_rules import AxesByDim
 from .operation_specs import OperationSpecs, looked_up_whole, specs_of_operation
 from .propagation import lets_through, may_stay_partial
 from .scope import CachedPlan, Scope

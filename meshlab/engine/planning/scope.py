@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from ..specs.spec import Spec
-from .steps import Step
+from .step import Step
 
 
 class Scope:

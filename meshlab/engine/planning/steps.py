@@ -8,17 +8,24 @@
     Repeated     the steps of one repetition of a stretch; repetitions planned alike share them (`shared_steps.py`)
 
 Values are known by number *and* spec: one value may be on a device in several specs at once, and a step names the one
-that it reads. The same list is counted, drawn and run.
+that it reads. The same list is counted, drawn and run. What all of them
+answer is said in `step.py`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterable, Sequence
 
+from ..code.loops import LOOPS
 from ..code.operations import Operation
 from ..collectives.reshard import Reshard, ReshardStep
 from ..programs.outline import Repetition
 from ..specs.spec import Spec
+from .step import Change, Part, Step
+from .step_keys import Border, Key, Made, Originals, keys
+
+_SCALAR = Spec(())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +45,7 @@ class Cause:
 
 
 @dataclasses.dataclass(frozen=True)
-class Compute:
+class Compute(Step):
     """One operation on local shards.
 
     Attributes:
@@ -55,6 +62,38 @@ class Compute:
     per_shard: bool = False
     known: bool = True
 
+    @property
+    def runs(self) -> Operation:
+        return self.operation
+
+    @property
+    def computes(self) -> Operation:
+        return self.operation
+
+    def read(self) -> Border:
+        return self.operation.inputs, self.operands
+
+    def made(self) -> Made:
+        return self.operation.outputs, self.results
+
+    def keys(self, original_of: Originals) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+        # Kept with the step, which all plans of its program share.
+        known = self.__dict__.get("_keys")
+        if known is None:
+            known = keys(*self.read(), original_of), keys(*self.made(), original_of)
+            object.__setattr__(self, "_keys", known)
+        return known
+
+    def under(self, change: Change) -> Compute:
+        operands, results = _changed(self.operands, change), tuple(map(change, self.results))
+        if (operands, results) == (self.operands, self.results):
+            return self
+        return dataclasses.replace(self, operands=operands, results=results)
+
+    def renumbered(self, repetition: Repetition) -> Compute:
+        operation = repetition.counterparts[self.operation]
+        return Compute(operation, self.operands, self.results, self.per_shard, self.known)
+
     def __str__(self):
         read = ", ".join(str(spec) for spec in self.operands if spec is not None)
         then = ", with communication" if self.per_shard else ""
@@ -62,18 +101,36 @@ class Compute:
 
 
 @dataclasses.dataclass(frozen=True)
-class Materialise:
+class Materialise(Step):
     """A broadcast scalar or an iota, made in a spec."""
 
     operation: Operation
     spec: Spec
+    droppable = True
+
+    @property
+    def runs(self) -> Operation:
+        return self.operation
+
+    def read(self) -> Border:
+        return self.operation.inputs, (_SCALAR,) * len(self.operation.inputs)
+
+    def made(self) -> Made:
+        return self.operation.outputs, (self.spec,)
+
+    def under(self, change: Change) -> Materialise:
+        spec = change(self.spec)
+        return self if spec == self.spec else dataclasses.replace(self, spec=spec)
+
+    def renumbered(self, repetition: Repetition) -> Materialise:
+        return Materialise(repetition.counterparts[self.operation], self.spec)
 
     def __str__(self):
         return f"{self.operation.name}  made as {self.spec}"
 
 
 @dataclasses.dataclass(frozen=True)
-class Move:
+class Move(Step):
     """One step of a reshard of a value.
 
     Attributes:
@@ -91,6 +148,47 @@ class Move:
     cause: Cause
     name: int
     reshard: Reshard
+    droppable = True
+
+    @property
+    def collective(self) -> ReshardStep | None:
+        return self.via if self.via.kind.sends else None
+
+    @property
+    def named(self) -> int:
+        return self.name
+
+    @property
+    def title(self) -> str:
+        return self.via.kind.name
+
+    @property
+    def serves(self) -> Operation | None:
+        return self.cause.operation
+
+    def read(self) -> Border:
+        return (self.value,), (self.start,)
+
+    def made(self) -> Made:
+        return (self.value,), (self.via.result,)
+
+    def keys(self, original_of: Originals) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+        number = original_of.get(self.value, self.value)
+        return ((number, self.start),), ((number, self.via.result),)
+
+    def under(self, change: Change) -> Move:
+        chain = tuple([each._replace(result=change(each.result)) for each in self.reshard.steps])
+        reshard = self.reshard._replace(start=change(self.reshard.start), steps=chain)
+        via = self.via._replace(result=change(self.via.result))
+        moved = dataclasses.replace(self, start=change(self.start), via=via, reshard=reshard)
+        return self if moved == self else moved
+
+    def renumbered(self, repetition: Repetition) -> Move:
+        values, operation = repetition.from_representative, self.cause.operation
+        cause = self.cause
+        if operation is not None:
+            cause = dataclasses.replace(cause, operation=repetition.counterparts[operation])
+        return Move(values[self.value], self.start, self.via, cause, values[self.name], self.reshard)
 
     def __str__(self):
         return f"{self.via.kind} over {'+'.join(self.via.axes)}  {self.start} → {self.via.result}"
@@ -112,7 +210,7 @@ class Inside:
 
 
 @dataclasses.dataclass(frozen=True)
-class Nested:
+class Nested(Step):
     """An operation with blocks inside: a `scan` or `while`, a `cond`, or a rematerialised region.
 
     Attributes:
@@ -128,6 +226,57 @@ class Nested:
     results: tuple[Spec, ...]
     blocks: tuple[Inside, ...]
     times: int = 1
+
+    @property
+    def runs(self) -> Operation:
+        return self.operation
+
+    @property
+    def loops(self) -> bool:
+        return self.operation.name in LOOPS
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        # A loop is tested once more than its trip count.
+        return tuple(
+            Part(
+                inside.steps,
+                self.times + (position if self.loops else 0),
+                (block.inputs, inside.inputs),
+                (block.outputs, inside.outputs),
+            )
+            for position, (block, inside) in enumerate(zip(self.operation.blocks, self.blocks, strict=True))
+        )
+
+    def with_parts(self, steps: Iterable[Sequence[Step]]) -> Nested:
+        pairs = zip(self.blocks, steps, strict=True)
+        return dataclasses.replace(
+            self, blocks=tuple([dataclasses.replace(block, steps=tuple(within)) for block, within in pairs])
+        )
+
+    def read(self) -> Border:
+        return self.operation.inputs, self.operands
+
+    def made(self) -> Made:
+        return self.operation.outputs, self.results
+
+    def under(self, change: Change) -> Nested:
+        blocks = tuple(
+            [
+                Inside(
+                    tuple(map(change, block.inputs)),
+                    _changed(block.outputs, change),
+                    tuple([step.under(change) for step in block.steps]),
+                )
+                for block in self.blocks
+            ]
+        )
+        operands, results = _changed(self.operands, change), tuple(map(change, self.results))
+        return dataclasses.replace(self, operands=operands, results=results, blocks=blocks)
+
+    def renumbered(self, repetition: Repetition) -> Nested:
+        within = ([step.renumbered(repetition) for step in block.steps] for block in self.blocks)
+        return dataclasses.replace(self.with_parts(within), operation=repetition.counterparts[self.operation])
 
     def __str__(self):
         name = self.operation.name
@@ -167,7 +316,7 @@ class Result:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Iterated:
+class Iterated(Step):
     """The loop over a serial axis: each iteration computes the next block of all that is split over it.
 
     Attributes:
@@ -182,12 +331,36 @@ class Iterated:
     steps: tuple[Step, ...]
     results: tuple[Result, ...]
 
+    @property
+    def loops(self) -> bool:
+        return True
+
+    @property
+    def in_time(self) -> str:
+        return self.axis
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        values, specs = [result.value for result in self.results], [result.inside for result in self.results]
+        return (Part(self.steps, self.times, returned=(values, specs)),)
+
+    def with_parts(self, steps: Iterable[Sequence[Step]]) -> Iterated:
+        (within,) = steps
+        return dataclasses.replace(self, steps=tuple(within))
+
+    def made(self) -> Made:
+        return [result.value for result in self.results], [result.outside for result in self.results]
+
+    def kept(self, is_read: Callable[[int, Spec], bool]) -> Iterated:
+        results = tuple(result for result in self.results if is_read(result.value, result.outside))
+        return dataclasses.replace(self, results=results)
+
     def __str__(self):
         return "\n    ".join([f"{self.axis} × {self.times}", *"\n".join(map(str, self.steps)).splitlines()])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Repeated:
+class Repeated(Step):
     """The steps of one repetition of a stretch.
 
     Attributes:
@@ -197,6 +370,19 @@ class Repeated:
 
     repetition: Repetition
     steps: tuple[Step, ...]
+    shared = True
+
+    @property
+    def backward(self) -> bool:
+        return any(step.backward for step in self.steps)
+
+    def written(self) -> tuple[Step, ...]:
+        repetition = self.repetition
+        return self.steps if repetition.first is None else tuple([s.renumbered(repetition) for s in self.steps])
+
+    def keys(self, original_of: Originals) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+        raise AssertionError("repetitions are read written out: plan.steps")
 
 
-Step = Compute | Materialise | Move | Nested | Iterated | Repeated
+def _changed(specs: tuple[Spec | None, ...], change: Change) -> tuple[Spec | None, ...]:
+    return tuple([spec if spec is None else change(spec) for spec in specs])

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 
 from ..code.loops import LOOPS
 from ..code.operations import Block, Input, Operation
+from ..legality.examine import LegalRules
 from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
 from ..programs.trained import output_names
 from ..rules import Factors
 from ..specs.spec import Spec, split_count
 from .crossings import leaving_specs
-from .legality import LegalRules
 from .propagation import bodies, entering, going_round, leaving, passes_targets_on
 
 Targets = dict[int, Spec]

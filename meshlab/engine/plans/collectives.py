@@ -17,9 +17,10 @@ from ..code.source import Source
 from ..collectives.kinds import EACH, PAIRS
 from ..collectives.reshard import ReshardStep, gather_then_slice, price, sent_shape
 from ..collectives.routes import Route
-from ..planning.legality import LegalRules
+from ..legality.examine import LegalRules
 from ..planning.shared_steps import each_once, stand_ins
-from ..planning.steps import Cause, Compute, Move, Step
+from ..planning.step import Step
+from ..planning.steps import Cause, Compute, Move
 from ..programs.axis_conflicts import scanned_dims
 from ..programs.data import Program
 from ..programs.gradients import gradient_values
@@ -132,7 +133,7 @@ class _Story:
         self.program, self.rules, self.grid = program, rules, grid
         self.gradients = gradient_values(program)
         self.steps, self.iterations = tuple(each_once(steps)), IterationCauses(steps, rules)
-        any_per_shard = any(isinstance(step, Compute) and step.per_shard for step, *_ in self.steps)
+        any_per_shard = any(step.per_shard for step, *_ in self.steps)
         self.per_shard = per_shard_collectives_of(steps, program, grid) if any_per_shard else {}
         self.origins = Origins(program, (step for step, *_ in self.steps), stand_ins(steps))
 
@@ -157,7 +158,7 @@ class _Story:
 
     def of_each(self) -> Iterator[tuple[Collective, ...]]:
         for step, times, repetitions in self.steps:
-            if isinstance(step, Move) and step.via.kind.sends:
+            if isinstance(step, Move) and step.collective:
                 row, gradient = self.move(step, times)
                 yield (self.for_all(row, step, gradient, repetitions) if len(repetitions) > 1 else row,)
             else:

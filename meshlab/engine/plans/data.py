@@ -17,10 +17,9 @@ import jax
 from ..code.operations import Literal, Operation, nbytes
 from ..errors import MeshlabError
 from ..gc_pause import no_collection
-from ..planning.legality import LegalRules
+from ..legality.examine import LegalRules
 from ..planning.planned import Planned
-from ..planning.shared_steps import unfolded
-from ..planning.steps import Step
+from ..planning.step import Step, unfolded
 from ..programs.trained import output_names
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh

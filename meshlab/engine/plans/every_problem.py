@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 
 from ..errors import listed
-from ..planning.legality import LegalRules, Verdict, examine
+from ..legality.examine import LegalRules, Verdict, examine
+from ..legality.refusal import refuse
 from ..planning.planned import plan_steps
-from ..planning.refusal import refuse
 from ..programs.data import Program
 from ..programs.outline import outline
 from ..programs.scoped import scoped

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..errors import MeshlabError, first_of
-from ..planning.shared_steps import counted
+from ..planning.shared_steps import counted_only
 from ..planning.steps import Compute
 from ..tables import html_rows, text_rows
 from . import turns, work
@@ -140,8 +140,8 @@ def _without_rules(plan: Plan) -> tuple[str, ...]:
     """Warns of operations that run unsharded on every device."""
     unknown = {
         (step.operation.name, str(step.operation.source or "an unknown line"))
-        for step, _ in counted(plan.planned.steps)
-        if isinstance(step, Compute) and not step.known
+        for step, _ in counted_only(Compute, plan.planned.steps)
+        if not step.known
     }
     return tuple(
         f"⚠ `{name}` at {where} has no rule: its operands are gathered and it runs unsharded on every device."

@@ -13,9 +13,10 @@ from ..code.operations import Operation
 from ..collectives.kinds import ALL_GATHER
 from ..collectives.routes import Rerouted
 from ..errors import listed
-from ..planning.legality import LegalRules
+from ..legality.examine import LegalRules
 from ..planning.shared_steps import each_once
-from ..planning.steps import Compute, Iterated, Move, Step
+from ..planning.step import Step, only
+from ..planning.steps import Iterated, Move
 from ..specs.serial import without
 from ..specs.spec import Spec
 
@@ -31,26 +32,26 @@ class IterationCauses:
     def __init__(self, steps: Iterable[Step], rules: LegalRules):
         self.rules = rules
         self.loops: dict[Operation, Iterated] = {}
-        self.moves: dict[int, Iterated] = {}
-        for loop in (step for step in steps if isinstance(step, Iterated)):
+        self.inside: dict[int, Iterated] = {}
+        for loop in only(Iterated, steps):
             for step, *_ in each_once(loop.steps):
-                if isinstance(step, Compute):
-                    self.loops[step.operation] = loop
-                elif isinstance(step, Move):
-                    self.moves[id(step)] = loop
+                if step.computes:
+                    self.loops[step.computes] = loop
+                else:
+                    self.inside[id(step)] = loop
 
     def of_sum(self, step: Move, origin: Operation) -> str:
         """Says when a sum that an operation makes is reduced; "" where it has nothing to do with a serial axis."""
         loop = self.loops.get(origin)
         if loop is None:
             return ""
-        if id(step) in self.moves:
+        if id(step) in self.inside:
             return f"; reduced in each of {self.blocks(loop)}"
         return f"; added up over {self.blocks(loop)}, reduced once"
 
     def of_move(self, step: Move) -> str:
         """Says that a move runs again in each iteration; "" where it does not."""
-        loop = self.moves.get(id(step))
+        loop = self.inside.get(id(step))
         if loop is None:
             return ""
         verb = "gathered again" if step.via.kind is ALL_GATHER else "moved"

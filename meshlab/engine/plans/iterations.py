@@ -22,17 +22,17 @@ layout is refused, with both lines: who needs it, and what makes it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 from ..code.operations import Input, Operation
 from ..collectives.kinds import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
+from ..legality.refusal import Refusal, refuse
 from ..planning.dead_moves import prune
 from ..planning.planned import Planned
-from ..planning.refusal import Refusal, refuse
-from ..planning.shared_steps import unfolded
-from ..planning.step_keys import Key, makes, reads
-from ..planning.steps import Compute, Inside, Iterated, Materialise, Move, Nested, Result, Step
+from ..planning.step import Step, unfolded
+from ..planning.step_keys import Key
+from ..planning.steps import Iterated, Materialise, Move, Result
 from ..programs.data import Program
 from ..specs.serial import EACH, ONCE, Serial, without
 from ..specs.spec import Spec
@@ -130,10 +130,10 @@ class _Division:
         self.reduces, self.eager = self.reduced_in_loop(steps, options)
 
     def reads(self, step: Step) -> tuple[Key, ...]:
-        return reads(step, self.original_of)
+        return step.reads(self.original_of)
 
     def makes(self, step: Step) -> tuple[Key, ...]:
-        return makes(step, self.original_of)
+        return step.makes(self.original_of)
 
     def reduced_in_loop(self, steps: Sequence[Step], options: Serial) -> tuple[bool, frozenset[int]]:
         """Finds the steps on partial sums that run in each iteration: for what devices reduce there, or blocks read.
@@ -148,7 +148,8 @@ class _Division:
             split, partial = mentions(step, self.axis)
             if not partial:
                 continue
-            reduces = isinstance(step, Move) and self.axis not in step.via.axes and step.via.kind in kinds
+            via = step.collective
+            reduces = via is not None and self.axis not in via.axes and via.kind in kinds
             if not split and (reduces or not wanted.isdisjoint(self.makes(step))):
                 ids.add(id(step))
                 any_reduces |= reduces
@@ -159,7 +160,7 @@ class _Division:
 
     def take(self, step: Step):
         """Finds where a step runs."""
-        if isinstance(step, Move) and self.axis in step.via.axes and step.via.kind.sends:
+        if isinstance(step, Move) and step.collective and self.axis in step.via.axes:
             self.leave(step)
         elif isinstance(step, Materialise) and not self.is_late(step):
             self.deferred[self.makes(step)[0]] = step
@@ -230,47 +231,15 @@ class _Division:
 
 def mentions(step: Step, axis: str) -> tuple[bool, bool]:
     """Says whether a step reads or makes anything that is split, and anything that is partial, over a mesh axis."""
-    specs = tuple(_specs(step))
+    specs = tuple(step.specs())
     return any(axis in spec.axes for spec in specs), any(axis in spec.partial for spec in specs)
-
-
-def _specs(step: Step) -> Iterator[Spec]:
-    if isinstance(step, Move):
-        yield from (step.start, step.via.result)
-    elif isinstance(step, Materialise):
-        yield step.spec
-    elif isinstance(step, Compute | Nested):
-        yield from (spec for spec in (*step.operands, *step.results) if spec is not None)
-    for inside in step.blocks if isinstance(step, Nested) else ():
-        yield from (spec for spec in (*inside.inputs, *inside.outputs) if spec is not None)
-        for within in inside.steps:
-            yield from _specs(within)
 
 
 def _after(step: Step, axis: str) -> Step:
     """Returns a step as it runs after the loop: on sums, which are not partial over the axis any more."""
     if mentions(step, axis) == (False, False):
         return step
-
-    def whole(specs):
-        return tuple(spec and without(spec, axis) for spec in specs)
-
-    if isinstance(step, Move):
-        chain = tuple(each._replace(result=without(each.result, axis)) for each in step.reshard.steps)
-        reshard = step.reshard._replace(start=without(step.reshard.start, axis), steps=chain)
-        via = step.via._replace(result=without(step.via.result, axis))
-        return dataclasses.replace(step, start=without(step.start, axis), via=via, reshard=reshard)
-    if isinstance(step, Materialise):
-        return dataclasses.replace(step, spec=without(step.spec, axis))
-    assert isinstance(step, Compute | Nested)
-    changed = {"operands": whole(step.operands), "results": whole(step.results)}
-    if isinstance(step, Compute):
-        return dataclasses.replace(step, **changed)
-    blocks = (
-        Inside(whole(b.inputs), whole(b.outputs), tuple(_each_move_once([_after(inside, axis) for inside in b.steps])))
-        for b in step.blocks
-    )
-    return dataclasses.replace(step, blocks=tuple(blocks), **changed)
+    return _each_move_once([step.under(lambda spec: without(spec, axis))])[0]
 
 
 def _each_move_once(steps: Sequence[Step]) -> list[Step]:
@@ -280,7 +249,7 @@ def _each_move_once(steps: Sequence[Step]) -> list[Step]:
     for step in steps:
         key = (step.value, step.via.result) if isinstance(step, Move) else None
         if key is None or key not in known:
-            left.append(step)
+            left.append(step.with_parts([_each_move_once(part.steps) for part in step.parts]))
         if key is not None:
             known.add(key)
     return left

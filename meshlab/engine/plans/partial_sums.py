@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..code.loops import LOOPS, carried
 from ..code.operations import Operation, walk
-from ..planning.steps import Compute, Step
+from ..planning.step import Step, only
+from ..planning.steps import Compute
 from ..programs.data import Program
 from ..programs.outline import Repetition, repetitions_by_value
 from ..rules import names_where
@@ -66,7 +67,7 @@ class Origins:
 
     def __init__(self, program: Program, steps: Iterable[Step], stand_ins: Mapping[Repetition, Repetition]):
         self.program, self.stand_ins = program, stand_ins
-        self.results = {v: step for step in steps if isinstance(step, Compute) for v in step.operation.outputs}
+        self.results = {v: step for step in only(Compute, steps) for v in step.operation.outputs}
 
     def of_sum(self, value: int, axes: Axes) -> tuple[list[Origin], Operation | None, list[int]]:
         """Follows a partial sum over mesh axes back.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +21,6 @@ import numpy as np
 from jax.extend.core import Literal as JaxLiteral
 from jax.extend.core import Primitive
 
-from ..code.loops import LOOPS
 from ..code.operations import Code, Literal, Operation, nbytes
 from ..collectives.device import Device
 from ..collectives.kinds import Kind, Request
@@ -29,7 +28,8 @@ from ..collectives.routes import Route
 from ..jax_compat import needed, opened, with_shape
 from ..passes.common_subexpressions import per_shard_key
 from ..planning.shared_steps import counted
-from ..planning.steps import Compute, Iterated, Move, Nested, Repeated, Step
+from ..planning.step import Part, Step
+from ..planning.steps import Compute, Repeated
 from ..programs.data import Program, analysis
 from ..programs.outline import Repetition
 from ..rules import Factors
@@ -126,25 +126,21 @@ class _Walk:
         self.depth: dict[int, int] = {}
         self.times = [1]
         # The loop over a serial axis that is walked.
-        self.iterated_over: Iterated | None = None
+        self.iterated_over: Step | None = None
 
     def steps(self, steps: Iterable[Step]):
         for step in steps:
-            if isinstance(step, Compute):
-                self.compute(step)
-            if isinstance(step, Nested):
-                self.nested(step)
-            elif isinstance(step, Iterated):
-                self.iterated(step)
-            elif isinstance(step, Repeated):
-                self.repeated(step)
-            elif not isinstance(step, Move):
-                self.note_depth(step.operation.outputs)
+            if step.per_shard or step.shared:
+                _WALK[type(step)](self, step)
+            for part in step.parts:
+                self.part(step, part)
+            if step.runs:
+                self.note_depth(step.runs.outputs)
 
     def repeated(self, repeated: Repeated):
         key = id(repeated.steps)
         if key not in self.sending:
-            self.sending[key] = any(isinstance(step, Compute) and step.per_shard for step, _ in counted(repeated.steps))
+            self.sending[key] = any(step.per_shard for step, _ in counted(repeated.steps))
         if self.sending[key]:
             self.repetition, self.first = repeated.repetition, self.firsts.setdefault(key, repeated.repetition)
             self.steps(repeated.steps)
@@ -160,34 +156,25 @@ class _Walk:
         if len(self.times) > 1:
             self.depth.update(dict.fromkeys(map(self.walked, values), len(self.times) - 1))
 
-    def iterated(self, step: Iterated):
-        self.times.append(step.times)
-        self.iterated_over = step
-        self.steps(step.steps)
-        self.iterated_over = None
-        self.times.pop()
-
     def depth_of(self, value: int, spec: Spec | None) -> int:
         """Returns the loop in which a value is known in a spec: a block of a serial axis in an iteration alone."""
-        loop = self.iterated_over
-        in_time = loop is not None and spec is not None and (loop.axis in spec.axes or loop.axis in spec.partial)
+        axis = self.iterated_over.in_time if self.iterated_over else None
+        in_time = axis is not None and spec is not None and (axis in spec.axes or axis in spec.partial)
         return max(self.depth.get(value, 0), int(in_time))
 
-    def nested(self, step: Nested):
-        is_loop = step.operation.name in LOOPS
-        for position, (block, inside) in enumerate(zip(step.operation.blocks, step.blocks, strict=True)):
-            if is_loop:
-                # A loop is tested once more than its trip count.
-                self.times.append(self.times[-1] * (step.times + (position == 1)))
-            self.note_depth(block.inputs)
-            self.steps(inside.steps)
-            if is_loop:
-                self.times.pop()
-        self.note_depth(step.operation.outputs)
+    def part(self, step: Step, part: Part):
+        if step.loops:
+            self.times.append(self.times[-1] * part.times)
+        if step.in_time:
+            self.iterated_over = step
+        self.note_depth(value for value in part.given[0] if isinstance(value, int))
+        self.steps(part.steps)
+        if step.in_time:
+            self.iterated_over = None
+        if step.loops:
+            self.times.pop()
 
     def compute(self, step: Compute):
-        if not step.per_shard:
-            return
         operation, original_of = step.operation, self.program.original_of
         neutral = self.neutral(step) if self.sizes.padded else {}
         counts = self.counts.setdefault(operation if self.first is None else self.first.counterparts[operation], {})
@@ -215,6 +202,10 @@ class _Walk:
         if key not in memo:
             memo[key] = _recorded(step, self.program, self.sizes)
         return memo[key]
+
+
+# By the kind of step, what finds its collectives.
+_WALK: dict[type[Step], Callable[[_Walk, Any], None]] = {Compute: _Walk.compute, Repeated: _Walk.repeated}
 
 
 def per_shard_collectives_of(

@@ -13,11 +13,12 @@ from ..code.operations import Operation
 from ..code.source import Source
 from ..collectives.kinds import ALL_GATHER, ALL_REDUCE
 from ..errors import listed
-from ..planning.legality import LegalRules
-from ..planning.refusal import Refusal
+from ..legality.examine import LegalRules
+from ..legality.refusal import Refusal
 from ..planning.shared_steps import each_once
-from ..planning.step_keys import Key, makes, reads
-from ..planning.steps import Compute, Iterated, Move, Nested, Repeated, Step
+from ..planning.step import Step, only
+from ..planning.step_keys import Key
+from ..planning.steps import Move
 from ..programs.data import Program
 from .per_shard_collectives import PerShardCollective
 
@@ -67,17 +68,17 @@ class Refusals:
 
     def reader(self, step: Step) -> Operation | None:
         """Returns the operation that reads what a step reads: of a broadcast, the one that it is made for."""
-        operation = operation_of(step)
+        operation = step.serves
         if operation is None or operation.outputs[0] not in self.program.broadcasts:
             return operation
-        readers = (each for each in self.made_by.values() if isinstance(each, Compute | Nested))
-        return next((each.operation for each in readers if operation.outputs[0] in each.operation.reads), operation)
+        readers = (each.serves for each in self.made_by.values() if each.computes or each.parts)
+        return next((each for each in readers if each and operation.outputs[0] in each.reads), operation)
 
     def made_whole(self, key: Key) -> Move:
         """Returns the move after which all iterations together know what goes into a key."""
         step = self.made_by[key]
         while not self.makes_whole(step):
-            key = next(k for k in reads(step, self.program.original_of) if k in self.whole)
+            key = next(k for k in step.reads(self.program.original_of) if k in self.whole)
             step = self.made_by[key]
         assert isinstance(step, Move)
         return step
@@ -90,14 +91,14 @@ class Refusals:
 
     def makes_whole(self, step: Step) -> bool:
         """Whether all iterations together know a value from a step on."""
-        return isinstance(step, Move) and self.axis in step.via.axes and step.via.kind.sends
+        return (via := step.collective) is not None and self.axis in via.axes
 
     @functools.cached_property
     def whole(self) -> set[Key]:
         """The keys into which goes what only all iterations together know."""
         whole: set[Key] = set()
         for key, step in self.made_by.items():
-            if self.makes_whole(step) or not whole.isdisjoint(reads(step, self.program.original_of)):
+            if self.makes_whole(step) or not whole.isdisjoint(step.reads(self.program.original_of)):
                 whole.add(key)
         return whole
 
@@ -129,7 +130,7 @@ class Refusals:
         """Returns the operation that makes a partial sum, in whatever block."""
         step = made_by.get(key)
         while step is not None:
-            partial = [k for k in reads(step, self.program.original_of) if self.axis in k[1].partial and k in made_by]
+            partial = [k for k in step.reads(self.program.original_of) if self.axis in k[1].partial and k in made_by]
             if not partial:
                 break
             key, step = partial[0], made_by[partial[0]]
@@ -180,10 +181,10 @@ class Refusals:
 
     def in_blocks(self, steps: Iterable[Step]) -> Iterator[Refusal]:
         """Refuses sums that are needed whole in a block of an iteration: a layer, a rematerialised region."""
-        inner = (each for step in steps if isinstance(step, Nested) for each, *_ in each_once([step]))
-        moves = [each for each in inner if isinstance(each, Move) and self.makes_whole(each)]
+        inner = (each for step in steps if step.parts for each, *_ in each_once([step]))
+        moves = [each for each in only(Move, inner) if self.makes_whole(each)]
         every = (each for each, *_ in each_once(steps if moves else ()))
-        made_by = {key: each for each in every for key in makes(each, self.program.original_of)}
+        made_by = {key: each for each in every for key in each.makes(self.program.original_of)}
         for move in moves:
             if move.via.kind in (ALL_REDUCE, ALL_GATHER):
                 maker, fix = self.maker(move, made_by)
@@ -197,13 +198,6 @@ class Refusals:
             if any(self.axis in collective.axes for collective in collectives):
                 text = f"The parts of {named(operation)} depend on each other, and `{self.axis}` runs them one by one."
                 yield Refusal("serial", text, f"{self.off}.", operation.source)
-
-
-def operation_of(step: Step) -> Operation | None:
-    """Returns the operation of a step; of a move the one that it is for."""
-    if isinstance(step, Move):
-        return step.cause.operation
-    return None if isinstance(step, Iterated | Repeated) else step.operation
 
 
 def named(operation: Operation | None) -> str:

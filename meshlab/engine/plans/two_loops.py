@@ -19,8 +19,9 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ..code.operations import Operation
-from ..planning.step_keys import Key, makes, reads
-from ..planning.steps import Compute, Move, Nested, Result, Step
+from ..planning.step import Step
+from ..planning.step_keys import Key
+from ..planning.steps import Result
 from ..rules.traits import TRAITS
 
 
@@ -62,26 +63,26 @@ class Loops:
         """Returns those of some steps that lead to keys."""
         wanted, chosen = set(keys), []
         for step in reversed(steps):
-            if not wanted.isdisjoint(makes(step, self.original_of)):
+            if not wanted.isdisjoint(step.makes(self.original_of)):
                 chosen.append(step)
-                wanted.update(reads(step, self.original_of))
+                wanted.update(step.reads(self.original_of))
         return chosen[::-1]
 
     def following(self, steps: Sequence[Step], chosen: Callable[[Step], bool]) -> set[Key]:
         """Returns the keys that chosen steps make, and all that some steps make of these."""
         keys: set[Key] = set()
         for step in steps:
-            if chosen(step) or not keys.isdisjoint(reads(step, self.original_of)):
-                keys.update(makes(step, self.original_of))
+            if chosen(step) or not keys.isdisjoint(step.reads(self.original_of)):
+                keys.update(step.makes(self.original_of))
         return keys
 
     def read(self, steps: Iterable[Step]) -> set[Key]:
         """Returns the keys that steps read."""
-        return {key for step in steps for key in reads(step, self.original_of)}
+        return {key for step in steps for key in step.reads(self.original_of)}
 
     def made(self, steps: Iterable[Step]) -> set[Key]:
         """Returns the keys that steps make."""
-        return {key for step in steps for key in makes(step, self.original_of)}
+        return {key for step in steps for key in step.makes(self.original_of)}
 
 
 def two_loops(
@@ -115,7 +116,7 @@ def two_loops(
     chosen = set(map(id, two))
     twice = [step for step in one if id(step) in chosen and _is_heavy(step, sending)]
     if twice:
-        named = [f"`{s.operation.name}` at {s.operation.source}" for s in twice if isinstance(s, Compute | Nested)]
+        named = [f"`{ran.name}` at {ran.source}" for step in twice if (ran := step.serves)]
         return f"A loop in front, to find it, would compute {named[0]} a second time."
     front = Loop(one, tuple(first.values())), early
     return dataclasses.replace(loops, inside=two, after=rest, results=left, front=front)
@@ -133,7 +134,7 @@ def _in_front(
     A function that takes two steps returns the loss of the first one too, which the first gradient computes.
     """
     first = dict(sums)
-    late = loops.following(loops.inside, lambda step: not known.isdisjoint(reads(step, loops.original_of)))
+    late = loops.following(loops.inside, lambda step: not known.isdisjoint(step.reads(loops.original_of)))
     while True:
         heavy = {id(step) for step in loops.closure(first, loops.inside) if _is_heavy(step, sending)}
         shared = loops.following(loops.inside, lambda step, heavy=heavy: id(step) in heavy) if heavy else set[Key]()
@@ -149,10 +150,11 @@ def _needed(results: Mapping[Key, Result], keys: Collection[Key]) -> dict[Key, R
 
 
 def _is_heavy(step: Step, sending: Collection[Operation]) -> bool:
-    if not isinstance(step, Compute):
-        return isinstance(step, Nested)
-    traits = TRAITS.get(step.operation.name)
-    return step.operation in sending or (traits is not None and traits.multiplies is not None)
+    operation = step.computes
+    if operation is None:
+        return bool(step.parts)
+    traits = TRAITS.get(operation.name)
+    return operation in sending or (traits is not None and traits.multiplies is not None)
 
 
 def in_each_iteration(loops: Loops, outputs: Collection[Key]) -> Loops:
@@ -162,18 +164,17 @@ def in_each_iteration(loops: Loops, outputs: Collection[Key]) -> Loops:
         elsewhere |= loops.read(loop.steps) | loops.read(then)
     free: list[Step] = []
     for step in reversed(loops.before):
-        if elsewhere.isdisjoint(makes(step, loops.original_of)):
+        if elsewhere.isdisjoint(step.makes(loops.original_of)):
             free.append(step)
         else:
-            elsewhere.update(reads(step, loops.original_of))
+            elsewhere.update(step.reads(loops.original_of))
     ids, gathered = set(map(id, free)), set[Key]()
     stay: list[Step] = []
     go: list[Step] = []
     for step in loops.before:
-        sends = isinstance(step, Move) and step.via.kind.sends
-        if id(step) in ids and (sends or not gathered.isdisjoint(reads(step, loops.original_of))):
+        if id(step) in ids and (step.collective or not gathered.isdisjoint(step.reads(loops.original_of))):
             go.append(step)
-            gathered.update(makes(step, loops.original_of))
+            gathered.update(step.makes(loops.original_of))
         else:
             stay.append(step)
     return dataclasses.replace(loops, before=stay, inside=[*go, *loops.inside])

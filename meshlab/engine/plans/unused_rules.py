@@ -12,8 +12,7 @@ from collections.abc import Iterator
 
 from ..errors import some
 from ..planning.shared_steps import each_once
-from ..planning.step_keys import Key, entering, makes
-from ..planning.steps import Iterated, Nested
+from ..planning.step_keys import Key, keys
 from ..specs.serial import without
 from ..specs.spec import Spec
 from .data import Plan
@@ -50,12 +49,10 @@ def _stored(plan: Plan) -> set[Key]:
     program = plan.program
     found = {(program.original_of.get(v, v), spec) for v, spec in plan.argument_specs.items()}
     for step, *_ in each_once(plan.planned.steps):
-        found.update(makes(step, program.original_of))
-        if isinstance(step, Nested):
-            for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
-                found.update(entering(block, inside, program.original_of))
-        if isinstance(step, Iterated):
-            found.update((result.value, result.inside) for result in step.results)
+        found.update(step.makes(program.original_of))
+        for part in step.parts:
+            found.update(keys(*part.given, program.original_of))
+            found.update(keys(*part.returned, program.original_of))
     return {(value, _among_devices(plan, spec)) for value, spec in found}
 
 

@@ -13,15 +13,16 @@ import dataclasses
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..code.loops import LOOPS, trip_count
 from ..code.operations import Block, Operation
 from ..collectives.kinds import ALL_GATHER
-from ..planning.legality import LegalRules
-from ..planning.shared_steps import counted
-from ..planning.steps import Compute, Iterated, Move, Nested, Step
+from ..legality.examine import LegalRules
+from ..planning.shared_steps import counted_only
+from ..planning.step import Part, Step
+from ..planning.steps import Compute, Move
 from ..programs.data import Program, analysis
 from ..rules import TRAITS
 from ..rules.matmuls import Multiplies
@@ -71,8 +72,8 @@ def work(program: Program, mesh: Mesh, grid: Grid, steps: Iterable[Step]) -> Wor
     amount = float(
         sum(
             times * multiply_adds(program, step.operation, (*step.operands, *step.results), grid)
-            for step, times in counted(steps)
-            if isinstance(step, Compute) and step.operation in of_program
+            for step, times in counted_only(Compute, steps)
+            if step.operation in of_program
         )
     )
     unit = "FLOPs" if any(map(multiplies, of_program)) else "elements"
@@ -194,16 +195,12 @@ class _Lost:
 
     def steps(self, steps: Iterable[Step], times: int):
         for step in steps:
-            if isinstance(step, Move):
-                self.move(step)
-            elif isinstance(step, Compute):
-                self.compute(step, times)
-            elif isinstance(step, Iterated):
-                self.steps(step.steps, times * step.times)
-            elif isinstance(step, Nested):
-                self.nested(step, times)
+            if note := _NOTE.get(type(step)):
+                note(self, step, times)
+            for part in step.parts:
+                self.part(step, part, times)
 
-    def move(self, step: Move):
+    def move(self, step: Move, _times: int):
         """Notes what is gathered for an operation, but for what is merely stored split, as parameters are."""
         operation, program = step.cause.operation, self.program
         if step.via.kind is ALL_GATHER and step.cause.kind == "operand" and operation is not None:
@@ -233,14 +230,17 @@ class _Lost:
             for first in whole:
                 self.work[first] += times * amount
 
-    def nested(self, step: Nested, times: int):
-        operation = step.operation
-        for block, inside in zip(operation.blocks, step.blocks, strict=True):
-            self.pass_on(operation.inputs if operation.name != "cond" else (), block.inputs)
-            self.steps(inside.steps, times * step.times)
-            self.pass_on(block.outputs, operation.outputs)
+    def part(self, step: Step, part: Part, times: int):
+        operation, (given, _), (returned, _) = step.serves, part.given, part.returned
+        self.pass_on(operation.inputs if operation and operation.name != "cond" else (), given)
+        self.steps(part.steps, times * part.times)
+        self.pass_on(returned, operation.outputs if operation else ())
 
     def pass_on(self, values: Sequence, others: Sequence):
         """What goes into a block, or out of it, is whole there too."""
         for since in self.since.values():
             since.update({other: since[value] for value, other in zip(values, others, strict=False) if value in since})
+
+
+# By the kind of step, what is noted of it.
+_NOTE: dict[type[Step], Callable[[_Lost, Any, int], None]] = {Move: _Lost.move, Compute: _Lost.compute}

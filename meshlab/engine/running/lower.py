@@ -21,8 +21,8 @@ from ..collectives.device import Device
 from ..collectives.kinds import PAIRS, Kind, Request
 from ..collectives.reshard import ReshardStep, sent_shape
 from ..collectives.routes import Rerouted
-from ..planning.step_keys import reads
-from ..planning.steps import Compute, Iterated, Materialise, Move, Nested, Result, Step
+from ..planning.step import Step, only
+from ..planning.steps import Compute, Iterated, Materialise, Move, Nested, Result
 from ..plans.data import Plan
 from ..plans.per_shard_collectives import sharded_operation
 from ..programs.data import Program
@@ -90,19 +90,14 @@ class Lowering:
     def run(self, steps: Sequence[Step], shards: Shards):
         """Runs steps in order, parts written out; adds their results to `shards`."""
         for step in steps:
-            if isinstance(step, Compute):
-                self.compute(step, shards)
-            elif isinstance(step, Move):
-                shape = self.code.shapes[step.value]
-                given = grown(shards[step.value, step.start], sent_shape(shape, step.start, step.via, self.sizes))
-                result = moved(self.device, step.start, step.via, given)
-                shards[step.value, step.via.result] = cut(result, local_shape(shape, step.via.result, self.sizes))
-            elif isinstance(step, Materialise):
-                shards[step.operation.outputs[0], step.spec] = self.materialise(step, shards)
-            elif isinstance(step, Nested):
-                self.nested(step, shards)
-            elif isinstance(step, Iterated):
-                self.iterated(step, shards)
+            _RUN[type(step)](self, step, shards)
+
+    def move(self, step: Move, shards: Shards):
+        """Runs one step of a reshard."""
+        shape = self.code.shapes[step.value]
+        given = grown(shards[step.value, step.start], sent_shape(shape, step.start, step.via, self.sizes))
+        result = moved(self.device, step.start, step.via, given)
+        shards[step.value, step.via.result] = cut(result, local_shape(shape, step.via.result, self.sizes))
 
     def read(self, shards: Shards, values: Sequence[Input], specs: Sequence[Spec | None]) -> list[Any]:
         """Returns the shards of inputs, and the values of literals."""
@@ -111,8 +106,12 @@ class Lowering:
             for v, s in zip(values, specs, strict=True)
         ]
 
-    def materialise(self, step: Materialise, shards: Shards) -> Any:
+    def materialise(self, step: Materialise, shards: Shards):
         """Makes a broadcast scalar, or the indices along an axis from where this device's part begins."""
+        shards[step.operation.outputs[0], step.spec] = self.constant(step, shards)
+
+    def constant(self, step: Materialise, shards: Shards) -> Any:
+        """Returns this device's part of a broadcast scalar, or of indices."""
         operation, number = step.operation, step.operation.outputs[0]
         shape = local_shape(self.code.shapes[number], step.spec, self.sizes)
         if operation.name == "iota":
@@ -168,8 +167,8 @@ class Lowering:
     @staticmethod
     def apart(step: Iterated, result: Result, addend: Any) -> Any:
         """Keeps an addend that was reduced apart from the sum: TPUs would reduce it after the loop, whole."""
-        moves = (s for s in step.steps if isinstance(s, Move) and s.via.kind.sums)
-        reduced = any((s.value, s.via.result) == (result.value, result.inside) for s in moves)
+        sums = (move for move in only(Move, step.steps) if move.via.kind.sums)
+        reduced = any((move.value, move.via.result) == (result.value, result.inside) for move in sums)
         return lax.optimization_barrier(addend) if reduced else addend
 
     def start(self, result: Result) -> Any:
@@ -187,8 +186,8 @@ class Lowering:
 
     def tied(self, step: Iterated, shards: Shards, number: Any) -> Shards:
         """Returns the shards that an iteration knows: what it gathers is tied to its number, or XLA gathers it once."""
-        sending = (s for s in step.steps if isinstance(s, Move) and s.via.kind.sends)
-        keys = [key for s in sending for key in reads(s, self.original_of) if key in shards]
+        sending = (each for each in step.steps if each.collective)
+        keys = [key for each in sending for key in each.reads(self.original_of) if key in shards]
         return shards | {key: lax.optimization_barrier((shards[key], number))[0] for key in dict.fromkeys(keys)}
 
     def inside(self, step: Nested, shards: Shards, number: int, arrays: Sequence[Any]) -> list[Any]:
@@ -198,6 +197,16 @@ class Lowering:
         known.update(((v, s), a) for v, s, a in zip(block.inputs, inside.inputs, arrays, strict=True))
         self.run(inside.steps, known)
         return self.read(known, block.outputs, inside.outputs)
+
+
+# By the kind of step, what runs it.
+_RUN: dict[type[Step], Callable[[Lowering, Any, Shards], None]] = {
+    Compute: Lowering.compute,
+    Materialise: Lowering.materialise,
+    Move: Lowering.move,
+    Nested: Lowering.nested,
+    Iterated: Lowering.iterated,
+}
 
 
 def device_function(plan: Plan) -> Callable:

@@ -104,3 +104,13 @@ def with_splits(spec: Spec, changed: Mapping[int, Axes], partial: Axes | None = 
     """Returns a spec with other splits of some axes, by their numbers, and with another partial sum if one is given."""
     splits = tuple(changed.get(i, split) for i, split in enumerate(spec.splits))
     return Spec(splits, spec.partial if partial is None else partial)
+
+
+def fitting(axes: Axes, limit: int, sizes: Mapping[str, int]) -> Axes:
+    """Returns the first of some mesh axes, as long as the number of parts divides `limit`."""
+    count = 1
+    for position, axis in enumerate(axes):
+        count *= sizes[axis]
+        if limit % count:
+            return axes[:position]
+    return axes

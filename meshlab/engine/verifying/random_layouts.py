@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import LayoutError
-from ..planning.legality import resolve
+from ..legality.examine import resolve
 from ..planning.planned import plan_steps
 from ..plans.data import Plan
 from ..plans.iterations import divided

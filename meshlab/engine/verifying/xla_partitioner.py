@@ -46,7 +46,7 @@ from ..code.operations import Block, Input, Literal, Operation
 from ..collectives.kinds import KINDS, REDUCE_SCATTER
 from ..devices import compiler_options, devices
 from ..errors import CompilerError, LayoutError, MeshlabError, closest, listed, shown, some
-from ..planning.uneven import uneven
+from ..legality.uneven import uneven
 from ..plans.data import Plan
 from ..running import compile_worker
 from ..running.compile_worker import written

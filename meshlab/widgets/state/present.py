@@ -10,7 +10,7 @@ from ...cost.machines.hardware import Hardware, HardwareError
 from ...cost.machines.meshes import machine_of
 from ...cost.step_time.time import Time
 from ...engine.errors import LayoutError
-from ...engine.planning.legality import resolve
+from ...engine.legality.examine import resolve
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .apply_intent import refused

@@ -20,9 +20,8 @@ from typing import Any
 from ...engine.code.operations import Operation
 from ...engine.code.source import Source
 from ...engine.jax_compat import scopes
-from ...engine.planning.shared_steps import written_out
-from ...engine.planning.steps import Compute, Iterated, Materialise, Move, Nested, Repeated, Step
-from ...engine.plans.serial_refusals import operation_of
+from ...engine.planning.step import Step, only
+from ...engine.planning.steps import Compute, Iterated, Materialise, Move, Nested, Repeated
 from ...engine.specs.spec import Spec, local_shape
 from ..state.selection import identities
 
@@ -60,19 +59,11 @@ def steps_view(plan: Any) -> dict:
 
 def phases_of(steps: Sequence[Step]) -> list[str]:
     """Names the phase of each of a block's steps: nothing where the block has no backward pass of its own."""
-    backward = [i for i, step in enumerate(steps) if is_backward(step)]
-    if not backward or any(isinstance(step, Iterated) for step in steps):
+    backward = [i for i, step in enumerate(steps) if step.backward]
+    if not backward or any(step.in_time for step in steps):
         return [""] * len(steps)
     first, last = backward[0], backward[-1]
     return ["forward" if i < first else "backward" if i <= last else "update" for i in range(len(steps))]
-
-
-def is_backward(step: Step) -> bool:
-    """Says whether a step belongs to the backward pass."""
-    if isinstance(step, Repeated):
-        return any(is_backward(each) for each in step.steps)
-    operation = operation_of(step)
-    return operation is not None and operation.backward
 
 
 class _Table(dict[Any, int]):
@@ -166,7 +157,7 @@ class _Tree:
         """Returns the place of an argument or an output, or of that which a loop's value is a slice of; or ""."""
         return self.program.stored_at.get(self.program.outermost(value)) or ""
 
-    def step(self, parent: int, step: Compute | Materialise | Move, source: Source | None, alone: bool) -> int:
+    def step(self, parent: int, step: Step, source: Source | None, alone: bool) -> int:
         """Adds a step that has no blocks, and its collectives.
 
         Args:
@@ -180,7 +171,7 @@ class _Tree:
         if isinstance(step, Move):
             value = self.program.value(step.name).label
             facts |= {"makes": self.type_of(step.name, step.via.result), "reads": [self.type_of(step.name, step.start)]}
-            facts |= {"name": step.via.kind.name, "value": value, "label": ""}
+            facts |= {"name": step.title, "value": value, "label": ""}
             for row in rows:
                 return self.collective(parent, row, **facts)
             return self.add(parent, SLICE, **facts, uses="+".join(step.via.axes))
@@ -189,25 +180,20 @@ class _Tree:
             self.collective(node, row, source=self.text[row.source], name=row.kind, value=row.value)
         return node
 
-    def computed(self, step: Compute | Materialise) -> dict[str, Any]:
+    def computed(self, step: Step) -> dict[str, Any]:
         """Describes what a step reads and makes."""
-        operands = step.operands if isinstance(step, Compute) else ()
-        # `Materialise` has no operands, whatever its operation reads.
-        read = [
-            (v, spec)
-            for v, spec in zip(step.operation.inputs, operands)  # noqa: B905
-            if isinstance(v, int) and spec is not None
-        ]
+        # What makes a constant is not said to read any.
+        pairs = zip(*step.read(), strict=True) if step.computes else ()
+        read = [(v, spec) for v, spec in pairs if isinstance(v, int) and spec is not None]
         places = [place for v, _ in read if (place := self.place[v])]
         reads = [self.type_of(v, spec) for v, spec in read]
         return self.made(step) | {"uses": ", ".join(dict.fromkeys(places)) if places else "", "reads": reads}
 
-    def made(self, step: Compute | Materialise) -> dict[str, Any]:
+    def made(self, step: Step) -> dict[str, Any]:
         """Describes what a step makes."""
-        operation = step.operation
-        results = step.results if isinstance(step, Compute) else (step.spec,)
-        makes = self.type_of(operation.outputs[0], results[0]) if results else -1
-        return {"name": operation.name, "value": self.value(operation), "makes": makes}
+        operation, (values, specs) = step.runs, step.made()
+        makes = self.type_of(values[0], specs[0]) if specs else -1
+        return {"name": step.title, "value": self.value(operation) if operation else "", "makes": makes}
 
     def value(self, operation: Operation) -> str:
         """Returns the name of what an operation makes: its place, or what the line assigns to, going forward."""
@@ -248,32 +234,28 @@ class _Block:
         self.tree, self.parent, self.phased = tree, parent, phased
         self.open: list[tuple[tuple[int, str, str], int]] = []
         self.line: Line | None = None
-        self.gathered: list[tuple[Compute | Materialise | Move, Source | None]] = []
+        self.gathered: list[tuple[Step, Source | None]] = []
+        self.alike: Counter[int] = Counter()
 
     def lay(self, steps: Iterable[Step]):
         steps = tuple(steps)
         phases = [""] * len(steps) if self.phased else phases_of(steps)
-        alike = Counter(id(step.steps) for step in steps if isinstance(step, Repeated))
+        self.alike = Counter(id(step.steps) for step in only(Repeated, steps))
         top, phase = self.parent, ""
         for step, now in zip(steps, phases, strict=True):
             if now != phase:
                 self.close()
                 phase, self.parent = now, self.tree.add(top, PHASE, now)
-            if isinstance(step, Repeated):
-                if count := alike.pop(id(step.steps), 0):
-                    self.repeated(step, count, self.phased or bool(phase))
-            elif isinstance(step, Nested):
-                self.nested(step, self.phased or bool(phase))
-            elif isinstance(step, Iterated):
-                self.iterated(step)
-            else:
-                self.plain(step)
+            _LAY[type(step)](self, step, self.phased or bool(phase))
         self.close()
 
-    def repeated(self, step: Repeated, count: int, phased: bool):
+    def repeated(self, step: Repeated, phased: bool):
         """Lays repetitions out that are planned alike, as one; a single one as if it were none."""
+        count = self.alike.pop(id(step.steps), 0)
+        if not count:
+            return
         self.flush()
-        inside = written_out(step)
+        inside = step.written()
         if count == 1:
             _Block(self.tree, self.below(()), phased).lay(inside)
             return
@@ -301,23 +283,23 @@ class _Block:
             where = node
             if len(step.blocks) > 1:
                 names = _BLOCKS.get(operation.name)
-                times = step.times + position if names else 1  # a loop is tested once more than its trip count
+                times = step.parts[position].times
                 where = tree.add(node, BLOCK, names[position] if names else f"branch {position}", times=times)
             _Block(tree, where, phased or operation.backward).lay(block.steps)
 
-    def iterated(self, step: Iterated):
+    def iterated(self, step: Iterated, _phased: bool):
         """Lays the loop over a serial axis out; an iteration has its own phases."""
         self.close()
         next(self.tree.sent)
         node = self.tree.add(self.parent, LOOP, f"over {step.axis}", name="serial", times=step.times)
         _Block(self.tree, node, False).lay(step.steps)
 
-    def plain(self, step: Compute | Materialise | Move):
+    def plain(self, step: Step, _phased: bool):
         """Gathers a step with those of its line; a partial sum is reduced in the line that made it."""
-        operation = operation_of(step)
+        operation = step.serves
         source = operation.source if operation else None
         line = None if source is None else (source.file, source.line)
-        if operation is None and isinstance(step, Move) and step.cause.kind != "sum":
+        if operation is None and not (isinstance(step, Move) and step.cause.kind == "sum"):
             self.close()
             self.tree.step(self.parent, step, None, alone=True)
             return
@@ -360,15 +342,16 @@ class _Block:
         if not gathered:
             return
         under = self.open[-1][1] if self.open else self.parent
-        computed = [step for step, _ in gathered if not isinstance(step, Move)]
+        computed = [step for step, _ in gathered if step.runs]
         if len(gathered) > 1 and computed and gathered[0][1] is not None:
             source, last = gathered[0][1], computed[-1]
-            names = list(dict.fromkeys(step.operation.name for step in computed))
+            names = list(dict.fromkeys(step.title for step in computed))
             more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
             facts = self.tree.made(last)
             facts["name"] = ", ".join(names[:_MOST_NAMES] + more)
-            if isinstance(end := gathered[-1][0], Move):
-                facts["makes"] = self.tree.type_of(end.name, end.via.result)
+            end = gathered[-1][0]
+            if end.named is not None:
+                facts["makes"] = self.tree.type_of(end.named, end.made()[1][0])
             under = self.tree.add(under, LINE, self.tree.code[source], source=self.tree.text[source], **facts)
             alone = False
         else:
@@ -381,12 +364,23 @@ class _Block:
         self.open = []
 
 
+# By the kind of step, what lays it out.
+_LAY: dict[type[Step], Callable[[_Block, Any, bool], None]] = {
+    Compute: _Block.plain,
+    Materialise: _Block.plain,
+    Move: _Block.plain,
+    Nested: _Block.nested,
+    Iterated: _Block.iterated,
+    Repeated: _Block.repeated,
+}
+
+
 def _scopes(operation: Operation) -> Path:
     return tuple((SCOPE, name, "") for name in scopes(operation.equation))
 
 
 def _source(step: Step) -> Source | None:
-    operation = operation_of(step)
+    operation = step.serves
     return operation.source if operation else None
 
 

@@ -14,7 +14,7 @@ import dataclasses
 from ...cost.machines.units import seconds_text
 from ...cost.step_time.flops import multiplied
 from ...cost.step_time.time import Time
-from ...engine.planning.steps import Compute, Iterated, Materialise, Step
+from ...engine.planning.step import Step
 from ..state.explorer_state import ExplorerState
 from .charts.kernels import kernels_chart
 
@@ -116,10 +116,9 @@ def _groups(time: Time) -> list[Group]:
 
 def _described(step: Step, time: Time) -> Group:
     program = time.scenario.plan.program
-    if isinstance(step, Iterated):
-        return Group(f"accumulate over {step.axis}", "", "", [])
-    assert isinstance(step, Compute | Materialise)  # nothing else is a kernel
-    operation = step.operation
+    operation = step.runs
+    if operation is None:
+        return Group(f"accumulate over {step.in_time}", "", "", [])
     real = multiplied(operation, program.code)
     dims = program.names[operation.outputs[0]] if operation.outputs else ()
     name = operation.name + (", backward" if operation.backward else "")

@@ -21,9 +21,8 @@ from typing import Any
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.spent import Span
 from ...cost.step_time.time import Time
-from ...engine.code.loops import LOOPS
 from ...engine.planning.shared_steps import counted
-from ...engine.planning.steps import Iterated, Move, Nested, Step
+from ...engine.planning.step import Step
 from ..state.selection import identities
 
 # Shares of the whole step: what is shorter is joined with what is beside it, and what is nearer is no gap.
@@ -96,7 +95,7 @@ def _flat(spans: Iterable[Span], start: float, scale: float, times: int) -> Iter
         if span.inside:
             stretch = (span.end - span.begin) / span.iteration * scale if span.iteration else 0.0
             yield from _flat(span.inside, begin, stretch, times * int(span.times))
-        elif not isinstance(span.step, Nested):
+        elif not span.step.parts or span.step.in_time:  # what a loop in time accumulates is a kernel
             yield Segment(begin, end, span.kind, times, span.step, span.axes, end - begin)
 
 
@@ -140,10 +139,10 @@ def _segment_view(plan: Any, segment: Segment, named: Mapping[int, Mapping[tuple
     step = segment.step
     view: dict[str, Any] = {n: getattr(segment, n) for n in ("begin", "end", "seconds", "kind", "times")}
     view["collective"] = named.get(id(step), {}).get((segment.kind, "+".join(segment.axes)))
-    if isinstance(step, Move):
-        shown = plan.program.value(step.name)
+    if step is not None and step.named is not None:
+        shown = plan.program.value(step.named)
         return view | {"name": shown.label, "dims": [dim or "1" for dim in shown.dims], "source": _text(shown.source)}
-    operation = getattr(step, "operation", None)
+    operation = step.runs if step is not None else None
     if operation is None:
         return view | {"name": "", "dims": [], "source": ""}
     dims = plan.program.names[operation.outputs[0]] if operation.outputs else ()
@@ -156,7 +155,7 @@ def _text(source: Any) -> str:
 
 def _phases(lane: list[Segment], whole: float) -> Iterator[dict]:
     """Yields the forward pass, the backward pass, and the update behind it, where the program has a backward pass."""
-    backward = [s for s in lane if getattr(getattr(s.step, "operation", None), "backward", False)]
+    backward = [s for s in lane if s.step is not None and s.step.runs is not None and s.step.runs.backward]
     if not backward:
         return
     first, last = min(s.begin for s in backward), max(s.end for s in backward)
@@ -168,11 +167,9 @@ def _phases(lane: list[Segment], whole: float) -> Iterator[dict]:
 def _loops(spans: Iterable[Span]) -> Iterator[dict]:
     """Yields the outermost loops with their trip counts; a first iteration or a condition is no loop of its own."""
     for step, group in itertools.groupby(spans, key=lambda span: span.step):
-        if isinstance(step, Nested) and step.operation.name not in LOOPS:
-            continue
-        if isinstance(step, Nested | Iterated) and step.times > 1:
+        if step.loops and (times := step.parts[0].times) > 1:
             parts = list(group)
-            yield {"begin": parts[0].begin, "end": parts[-1].end, "times": step.times}
+            yield {"begin": parts[0].begin, "end": parts[-1].end, "times": times}
 
 
 def _memory(memory: Memory, spans: list[Segment], whole: float) -> list[list[float]]:

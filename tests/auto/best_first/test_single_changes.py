@@ -15,7 +15,7 @@ from meshlab.auto import brute_force
 from meshlab.auto.additive.work import SLACK
 from meshlab.auto.best_first.changes import changes, handed_on, otherwise
 from meshlab.auto.best_first.polish import effect
-from meshlab.engine.planning.legality import resolve
+from meshlab.engine.legality.examine import resolve
 from meshlab.widgets.state import advice
 from meshlab.widgets.state.explorer_state import ExplorerState
 from meshlab.widgets.state.intents import Refused

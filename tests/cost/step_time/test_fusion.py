@@ -8,7 +8,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.step_time.fusion import fuse
-from meshlab.engine.planning.step_keys import keys, makes, reads
+from meshlab.engine.planning.step_keys import keys
 from meshlab.engine.planning.steps import Nested
 
 Batch, Hidden, Out = ml.dims(batch=8, hidden=16, out=4)
@@ -40,7 +40,7 @@ def test_a_cheap_value_that_only_additions_read_is_never_stored():
     assert len(fusion.virtual) == 1
     assert fusion.loads(steps["mul"]) == fusion.stores(steps["mul"]) == ()
     assert set(numbers(fusion.loads(steps["add"]))) == {x, y}
-    assert fusion.stores(steps["add"]) == makes(steps["add"], plan.program.original_of)
+    assert fusion.stores(steps["add"]) == steps["add"].makes(plan.program.original_of)
 
 
 def test_an_exponential_that_is_read_twice_is_stored_once():
@@ -51,7 +51,7 @@ def test_an_exponential_that_is_read_twice_is_stored_once():
     plan, fusion = planned(fn, ml.f32[Batch, Hidden], ml.f32[Batch, Hidden])
     steps = named(plan.steps)
     assert not fusion.virtual
-    assert fusion.stores(steps["exp"]) == makes(steps["exp"], plan.program.original_of)
+    assert fusion.stores(steps["exp"]) == steps["exp"].makes(plan.program.original_of)
 
 
 def test_an_exponential_that_is_read_once_is_computed_there():
@@ -65,15 +65,15 @@ def test_products_read_from_memory():
 
     plan, fusion = planned(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Out])
     steps = named(plan.steps)
-    assert fusion.stores(steps["max"]) == makes(steps["max"], plan.program.original_of)
-    assert set(fusion.loads(steps["dot_general"])) == set(reads(steps["dot_general"], plan.program.original_of))
+    assert fusion.stores(steps["max"]) == steps["max"].makes(plan.program.original_of)
+    assert set(fusion.loads(steps["dot_general"])) == set(steps["dot_general"].reads(plan.program.original_of))
 
 
 def test_collectives_read_from_memory_and_write_to_it():
     plan, fusion = planned(lambda x: (x * 2.0).sum(Batch) * 3.0, ml.f32[Batch, Hidden])
     steps = named(plan.steps)
-    assert fusion.loads(steps["all-reduce"]) == reads(steps["all-reduce"], plan.program.original_of)
-    assert fusion.stores(steps["all-reduce"]) == makes(steps["all-reduce"], plan.program.original_of)
+    assert fusion.loads(steps["all-reduce"]) == steps["all-reduce"].reads(plan.program.original_of)
+    assert fusion.stores(steps["all-reduce"]) == steps["all-reduce"].makes(plan.program.original_of)
 
 
 def test_another_shape_is_the_same_bytes():
@@ -85,7 +85,7 @@ def test_another_shape_is_the_same_bytes():
     steps = named(plan.steps)
     (alias, original) = next(iter(fusion.alias.items()))
     assert original[0] == plan.program.arguments[0].value
-    assert alias == makes(steps["reshape"], plan.program.original_of)[0]
+    assert alias == steps["reshape"].makes(plan.program.original_of)[0]
     assert fusion.loads(steps["sin"]) == (original,)
 
 
@@ -101,7 +101,7 @@ def test_a_step_with_blocks_reads_what_its_blocks_read_from_around_them():
     plan, _ = planned(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Square], ml.f32[Layers, Hidden])
     (loop,) = (step for step in plan.steps if isinstance(step, Nested))
     weight = plan.program.arguments[1].value
-    assert weight in numbers(reads(loop, plan.program.original_of))
+    assert weight in numbers(loop.reads(plan.program.original_of))
 
 
 @pytest.mark.parametrize("layout", ["", "batch:x", "hidden:x"])

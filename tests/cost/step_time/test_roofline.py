@@ -122,7 +122,7 @@ def test_softmax_waits_for_no_launches_of_its_own_where_attention_is_one_kernel(
     both = time(attend if passes == "forward" else gradients, *args, on=ml.hardware("h100"))
     launch = ml.hardware("h100").efficiency.launch.value
     stored, fused = (
-        [(step.operation.name, cost.seconds) for step, _, cost in run.spent.kernels if not cost.flops]
+        [(step.title, cost.seconds) for step, _, cost in run.spent.kernels if not cost.flops]
         for run in (both.given(attention="stored"), both.given(attention="flash"))
     )
     assert len(stored) == (4 if passes == "forward" else 8)

@@ -9,8 +9,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.errors import LayoutError
+from meshlab.engine.legality.examine import refusals, resolve
 from meshlab.engine.passes.normalize import normalize
-from meshlab.engine.planning.legality import refusals, resolve
 from meshlab.engine.programs.scoped import scoped, scopes
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.specs.scopes import matches, path, rules_in

@@ -9,9 +9,10 @@ import pytest
 import meshlab as ml
 from meshlab.engine.api.stages import Plan
 from meshlab.engine.code.operations import Block, walk
-from meshlab.engine.planning.legality import resolve
+from meshlab.engine.legality.examine import resolve
 from meshlab.engine.planning.planned import plan_steps
-from meshlab.engine.planning.shared_steps import counted, unfolded
+from meshlab.engine.planning.shared_steps import counted
+from meshlab.engine.planning.step import unfolded
 from meshlab.engine.planning.steps import Compute, Move
 from meshlab.engine.programs.outline import Repetition, outline, outline_of
 from meshlab.engine.specs.spec import Grid

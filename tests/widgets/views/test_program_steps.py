@@ -14,7 +14,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.planning.shared_steps import each_once
-from meshlab.engine.planning.steps import Compute, Iterated, Move, Nested, Repeated
+from meshlab.engine.planning.step import only
+from meshlab.engine.planning.steps import Compute, Move
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
 from meshlab.models.language import llama
@@ -71,14 +72,12 @@ def check(plan: ml.Plan) -> None:
         assert node["parent"] == (last[node["depth"] - 1] if node["depth"] else -1)
         last[node["depth"] :] = [number]
     # Each step once: a collective has no other row than its own.
-    steps = [step for step, *_ in each_once(plan.planned.steps) if not isinstance(step, Iterated | Nested | Repeated)]
-    moves = [step for step in steps if isinstance(step, Move)]
+    steps = [step for step, *_ in each_once(plan.planned.steps) if not step.parts]
+    moves = list(only(Move, steps))
     found = [node for node in rows if node["kind"] in ("step", "slice", "collective")]
     inside = sum(len(each) for each in plan.collectives_by_step) - sum(m.via.kind.sends for m in moves)
     assert len(found) == len(steps) + inside
-    assert [n["name"] for n in rows if n["kind"] == "step"] == [
-        step.operation.name for step in steps if not isinstance(step, Move)
-    ]
+    assert [n["name"] for n in rows if n["kind"] == "step"] == [step.title for step in steps if step.runs]
     assert [node["collective"] for node in rows if node["collective"] >= 0] == list(range(len(plan.collectives)))
     assert [each["id"] for each in view["collectives"]] == identities(plan)
     listed = {row["id"]: row for row in collectives_view(plan)["rows"]}

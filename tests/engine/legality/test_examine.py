@@ -5,7 +5,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.errors import LayoutError
-from meshlab.engine.planning.legality import examine, refusals, resolve
+from meshlab.engine.legality.examine import examine, refusals, resolve
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.basic import mesh_tf
 from meshlab.models.parts.initial import shapes
@@ -39,7 +39,7 @@ def test_one_error_lists_all_problems_with_what_would_fit():
     assert "`batch` has size 6, which 4 (`model`) does not divide" in listed["not_divisible"].text
     assert listed["not_divisible"].fix == "Sizes that fit: 4 or 8; or plan with pad=True."
     assert (
-        "`ffn` and `out` cannot both be on `data`: both are dims of `dot_general` at test_legality.py"
+        "`ffn` and `out` cannot both be on `data`: both are dims of `dot_general` at test_examine.py"
         in listed["conflict"].text
     )
     assert listed["conflict"].source is not None

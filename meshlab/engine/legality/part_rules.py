@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from ..programs.data import Program
 from ..programs.spread_names import Names, Part, Parts
 from ..specs.mesh import Mesh
-from ..specs.spec import Axes
+from ..specs.spec import Axes, fitting
 from .named_rules import AxesByDim
-from .operation_specs import fitting
 
 
 def part_rules(
