@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from ..specs.spec import Axes
 from .kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COLLECTIVE_PERMUTE, REDUCE_SCATTER, Kind, Request
-from .routes import Mirrored, Shifted, crossing
+from .routes import Mirrored, Permuted, Shifted, crossing
 
 
 class Device(abc.ABC):
     """Asks the other devices for collectives.
 
-    All devices call each method, in the same order. Shards are counted along `axes`, major first.
+    All devices call each method, in the same order, inside loops (`jax.lax.scan`) as well. Shards are counted along
+    `axes`, major first.
 
     Args:
         sizes: the mesh axes' sizes, in the order of the mesh.
@@ -53,6 +55,19 @@ class Device(abc.ABC):
     def all_to_all(self, x: Any, axes: Axes, axis: int, other: int) -> Any:
         """Cuts `x` along `axis`, sends each device along `axes` its part, and joins what it gets along `other`."""
         return self.send(ALL_TO_ALL, x, Request(axes, axis, other))
+
+    def permute(self, x: Any, axes: Axes, pairs: Iterable[tuple[int, int]]) -> Any:
+        """Sends `x` to another device, as (source, target) pairs say: zeros where nobody sends.
+
+        Args:
+            x: the operand.
+            axes: mesh axes over which devices are counted, in the order of the mesh.
+            pairs: each device at most once as a source, and at most once as a target.
+        """
+        route = Permuted(axes, tuple(pairs))
+        ends = [np.unravel_index(list(side), [self.sizes[a] for a in axes]) for side in zip(*route.pairs, strict=True)]
+        crossed = tuple(a for a, one, other in zip(axes, *ends, strict=True) if (one != other).any()) if ends else ()
+        return self.send(COLLECTIVE_PERMUTE, x, Request(crossed, route=route))
 
     def shift(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
         """Returns `x` of the device `distance` shards before this one; zeros if there is none and it does not wrap."""

@@ -2,8 +2,9 @@
 
     pairs(Shifted(("x",), 1, False), {"x": 3})      ("x",), [(0, 1), (1, 2)]: the last part has none behind it
 
-A permute either changes the mesh axes that split a value (`Rerouted`), moves parts on by a distance (`Shifted`), or
-reverses their order (`Mirrored`). Devices are counted over the mesh axes that are returned with the pairs.
+A permute changes the mesh axes that split a value (`Rerouted`), moves parts on by a distance (`Shifted`), reverses
+their order (`Mirrored`), or is given device by device (`Permuted`). Devices are counted over the mesh axes that are
+returned with the pairs.
 """
 
 from __future__ import annotations
@@ -41,7 +42,17 @@ class Mirrored(NamedTuple):
     axes: Axes
 
 
-Route = Rerouted | Shifted | Mirrored
+class Permuted(NamedTuple):
+    """Any permutation: each part to the device that is given, counted over `axes`, in the order of the mesh.
+
+    A device to which nobody sends gets zeros.
+    """
+
+    axes: Axes
+    pairs: tuple[tuple[int, int], ...]
+
+
+Route = Rerouted | Shifted | Mirrored | Permuted
 
 
 def pairs(route: Route, sizes: Mapping[str, int]) -> tuple[Axes, Pairs]:
@@ -51,6 +62,8 @@ def pairs(route: Route, sizes: Mapping[str, int]) -> tuple[Axes, Pairs]:
         route: of a collective-permute.
         sizes: of all mesh axes, in the order of the mesh.
     """
+    if isinstance(route, Permuted):
+        return route.axes, list(route.pairs)
     if isinstance(route, Rerouted):
         blocks = permutation(*route, tuple(sizes.items()))
         return blocks.axes, list(blocks.pairs)

@@ -25,7 +25,7 @@ from ..code.operations import Code, Literal, Operation, nbytes
 from ..collectives.device import Device
 from ..collectives.kinds import Kind, Request
 from ..collectives.routes import Route
-from ..jax_compat import needed, opened, with_shape
+from ..jax_compat import call, needed, nested, opened, scan_options, with_shape
 from ..passes.common_subexpressions import per_shard_key
 from ..planning.shared_steps import counted
 from ..planning.step import Part, Step
@@ -49,6 +49,7 @@ class PerShardCollective(NamedTuple):
         derivation: of its operand, from shards named by their order in `reads`.
         reads: the positions of those among the operation's operands.
         route: of a collective-permute, who sends to whom.
+        times: how often the implementation sends it.
     """
 
     kind: Kind
@@ -58,6 +59,7 @@ class PerShardCollective(NamedTuple):
     derivation: str
     reads: tuple[int, ...]
     route: Route | None = None
+    times: int = 1
 
     @property
     def payload_bytes(self) -> int:
@@ -189,7 +191,8 @@ class _Walk:
             key = (collective.derivation, tuple(sent), id(self.iterated_over) if deepest else None)
             if key not in self.seen:
                 self.seen.add(key)
-                counts[collective] = counts.get(collective, 0) + self.times[min(deepest, len(self.times) - 1)]
+                times = collective.times * self.times[min(deepest, len(self.times) - 1)]
+                counts[collective] = counts.get(collective, 0) + times
 
     def neutral(self, step: Compute) -> dict[int, tuple]:
         """Returns, by operand, along which axes its padding is made neutral, and for what: it is another array then."""
@@ -298,14 +301,17 @@ class _Trace:
         self.makers = {out: (e, i) for e in self.equations for i, out in enumerate(e.outvars)}
 
     def collectives(self) -> Iterator[PerShardCollective]:
-        """Yields the marked collectives, in order."""
+        """Yields the marked collectives, in order; of a loop those of an iteration, with how often it runs."""
         for equation in self.equations:
-            if equation.primitive is _asked and equation.params["kind"] is not None:
-                kind, asked = equation.params["kind"], equation.params["asked"]
+            found = list(_asked_by(equation))
+            if found:
                 slots: dict[int, int] = {}
-                derivation, sent = self.derivation(equation.outvars[0], slots, {}), equation.invars[0].aval
-                shape, reads = tuple(sent.shape), tuple(slots)
-                yield PerShardCollective(kind, asked.axes, shape, sent.dtype, derivation, reads, asked.route)
+                derivation, reads = self.derivation(equation.outvars[0], slots, {}), tuple(slots)
+                for position, (each, times) in enumerate(found):
+                    sent, asked = each.invars[0].aval, each.params["asked"]
+                    own = derivation if each is equation else f"{derivation} {position}"
+                    facts = asked.axes, tuple(sent.shape), sent.dtype, own, reads, asked.route, times
+                    yield PerShardCollective(each.params["kind"], *facts)
 
     def derivation(self, atom: Any, slots: dict[int, int], known: dict[Any, str]) -> str:
         """Writes how a value is derived; shards are named by the order in which they are met, stored in `slots`."""
@@ -322,6 +328,20 @@ class _Trace:
             operands = [self.derivation(a, slots, known) for a in equation.invars]
             known[atom] = _digest(f"{equation.primitive} {equation.params} {position} {operands}".encode())
         return known[atom]
+
+
+def _asked_by(equation: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
+    """Yields the equations that ask for a collective, this one or some inside it, with how often each runs."""
+    if equation.primitive is _asked:
+        if equation.params["kind"] is not None:
+            yield equation, times
+        return
+    inside, inner = nested(equation), call(equation)
+    bodies = [body.jaxpr for body in inside.bodies] if inside else [] if inner is None else [inner]
+    more = scan_options(equation)["length"] if equation.primitive.name == "scan" else 1
+    for body in bodies:
+        for within in opened(body).equations:
+            yield from _asked_by(within, times * more)
 
 
 def _unchanged(equation: Any) -> bool:
