@@ -30,7 +30,7 @@ import numpy as np
 
 import meshlab as ml
 from benchmarks.pages import Section
-from meshlab.engine.api.stages import Plan, Program
+from meshlab.api.stages import Plan, Program
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.specs.mesh import Mesh
 from meshlab.engine.verifying.random_layouts import draw

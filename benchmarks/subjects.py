@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 import meshlab as ml
-from meshlab.engine.api.stages import Program
+from meshlab.api.stages import Program
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.basic import mlp
 from meshlab.models.language import gpt2, llama, moe, transformer

@@ -29,7 +29,7 @@ from typing import Any
 import jax
 import jaxlib.version
 
-from .engine.api.stages import Program
+from .api.stages import Program
 from .engine.devices import QUICK_COMPILES, simulate
 from .engine.specs.layout import Layout
 from .engine.specs.mesh import Mesh

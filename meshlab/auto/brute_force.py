@@ -13,8 +13,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
+from ..api.stages import Program
 from ..cost.workload.options import USUAL
-from ..engine.api.stages import Program
 from ..engine.specs.layout import LayoutLike
 from ..engine.specs.mesh import Mesh
 from .additive.space import Splits, space_of

@@ -15,7 +15,7 @@ import html
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..engine.api.stages import Plan
+from ..api.stages import Plan
 from ..engine.argument_checks import whole_number
 from ..engine.errors import MeshlabError, shown
 from ..engine.gc_pause import no_collection

@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ..api.stages import Plan, Program
 from ..cost.machines.meshes import machine_of
 from ..cost.workload.options import Options
-from ..engine.api.stages import Plan, Program
 from ..engine.errors import MeshlabError, shown
 from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import LayoutLike

@@ -20,8 +20,8 @@ import html
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..api.stages import Plan
 from ..cost.workload.options import USUAL, Options
-from ..engine.api.stages import Plan
 from ..engine.plans.collectives import wire_bytes_by_axis
 from ..engine.tables import html_rows, text_rows
 from .objective import LIVE, OBJECTIVES, TRAFFIC, Objective, offered

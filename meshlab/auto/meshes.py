@@ -18,11 +18,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..api.stages import Plan, Program
 from ..cost.machines.meshes import machine_and_slice, machine_of
 from ..cost.machines.meshes import mesh as mesh_on
 from ..cost.machines.units import seconds_text, share_text
 from ..cost.workload.options import Options
-from ..engine.api.stages import Plan, Program
 from ..engine.argument_checks import is_whole
 from ..engine.errors import MeshlabError, shown
 from ..engine.running.compiler_process import Cancel

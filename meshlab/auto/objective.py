@@ -14,12 +14,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from ..api.stages import Plan, Program
 from ..cost.machines.meshes import machines_for
 from ..cost.machines.units import bytes_text, seconds_text
 from ..cost.step_time.time import time_of
 from ..cost.workload.options import Options
 from ..cost.workload.scenario import at_plan_sizes
-from ..engine.api.stages import Plan, Program
 from ..engine.errors import MeshlabError, closest, listed, shown
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh

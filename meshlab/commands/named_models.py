@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from ..engine.api.stages import Program
+from ..api.stages import Program
 from ..engine.tensors.tensor import Tensor
 from ..models.published import Published, published
 from ..models.zoo import Model, imported_models, models

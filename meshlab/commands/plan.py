@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..api.stages import Plan
 from ..auto.best_first.answers import NothingFits
 from ..auto.objective import OBJECTIVES, objective_of
 from ..auto.proof import Proof
-from ..engine.api.stages import Plan
 from ..layouts.by_name import together
 from .exits import DONE, STOPPED, WORSE, UsageError, fail
 from .programs import Sizes, find

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..engine.api.stages import Program
+from ..api.stages import Program
 from ..engine.errors import closest, listed
 from ..engine.programs.resize import resized
 from .exits import UsageError

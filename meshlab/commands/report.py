@@ -24,10 +24,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..api.stages import Plan
 from ..auto.proof import Proof
 from ..cost.machines.meshes import machines_for
 from ..cost.machines.units import bytes_text
-from ..engine.api.stages import Plan
 from ..engine.errors import MeshlabError
 from ..engine.plans.collectives import Collective
 from ..engine.tables import named, text_rows

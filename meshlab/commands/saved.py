@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..api.explain import warnings
+from ..api.stages import Plan
 from ..auto.proof import Proof
-from ..engine.api.stages import Plan
 from ..engine.errors import first_of, shown
 from ..engine.plans.collectives import wire_bytes_by_axis
-from ..engine.plans.explain import warnings
 from ..engine.specs.serial import Serial, read_serial
 from ..version import __version__
 from .exits import UsageError

@@ -12,13 +12,13 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
+from ..api.stages import Program
 from ..auto.choice import Choice
 from ..auto.choosing import layout
 from ..auto.objective import objective_of
 from ..auto.request.answer import Found
 from ..auto.request.stopping import Cancelled
 from ..cost.machines.units import share_text
-from ..engine.api.stages import Program
 from ..engine.specs.mesh import Mesh
 
 # Back to the beginning of the line, and what is right of it cleared.

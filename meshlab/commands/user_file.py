@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..engine.api.stages import Program
+from ..api.stages import Program
 from ..engine.errors import closest, shown, some
 from .exits import UsageError
 from .words import read_text

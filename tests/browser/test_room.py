@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 import meshlab as ml
-from meshlab.engine.api.trace import trace
+from meshlab.api.trace import trace
 from meshlab.models import zoo
 from meshlab.widgets.explorer import Explorer, explore
 from tests.browser.blank import BlankBoard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from meshlab.engine.api.stages import Program
+from meshlab.api.stages import Program
 from meshlab.engine.specs.mesh import Mesh
 from meshlab.widgets.explorer import Explorer, explore
 from tests.widgets import small

@@ -11,9 +11,9 @@ import jax
 import numpy as np
 
 import meshlab as ml
+from meshlab.api.stages import Program
+from meshlab.api.trace import trace
 from meshlab.cost.machines.meshes import mesh as make_mesh
-from meshlab.engine.api.stages import Program
-from meshlab.engine.api.trace import trace
 from meshlab.engine.specs.mesh import Mesh
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state.training import Training

@@ -15,12 +15,12 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 
+from ...api.stages import Plan, Program
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.schedule import spend
 from ...cost.step_time.time import Time, time_of
 from ...cost.workload.options import Options
 from ...cost.workload.scenario import Scenario, at_plan_sizes
-from ...engine.api.stages import Plan, Program
 from ...engine.code.operations import Operation
 from ...engine.errors import LayoutError
 from ...engine.programs.trained import trained

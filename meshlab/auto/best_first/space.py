@@ -12,7 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...engine.api.stages import Program
+from ...api.stages import Program
 from ...engine.errors import LayoutError
 from ...engine.programs.axis_conflicts import axis_conflicts, scanned_dims
 from ...engine.programs.trained import trained

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ...api.stages import Plan, Program
 from ...cost.workload.options import USUAL, Options
-from ...engine.api.stages import Plan, Program
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .constraints import NONE, Constraints

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from ..code.operations import Literal, Operation, nbytes
-from ..errors import MeshlabError
 from ..gc_pause import no_collection
 from ..legality.examine import LegalRules
 from ..planning.planned import Planned
@@ -132,11 +131,6 @@ class Plan:
         return {}
 
     @functools.cached_property
-    def memory(self) -> Any:
-        """Predicted peak memory of one device, and its parts; a `meshlab.cost.peak_memory.memory.Memory`."""
-        return _estimates["memory"](self)
-
-    @functools.cached_property
     def stored(self) -> Stored:
         """Exact bytes of arguments and outputs on each device."""
         parts: dict[str, int] = {}
@@ -158,18 +152,6 @@ class Plan:
             nbytes(1, jax.dtypes.result_type(v.value)) if isinstance(v, Literal) else self._local_bytes(v, spec)
             for v, spec in zip(self.program.code.block.outputs, self.output_specs, strict=True)
         )
-
-    @functools.cached_property
-    def time(self) -> Any:
-        """Predicted seconds of one run on the machine of the mesh; a `meshlab.cost.step_time.time.Time`.
-
-        Raises:
-            HardwareError: the mesh is placed on no machine, or a figure of the machine is missing.
-        """
-        try:
-            return _estimates["time"](self)
-        except MeshlabError as error:
-            raise error.with_traceback(None) from None  # a machine or a figure is the caller's to give
 
     def _local_bytes(self, value: int, spec: Spec) -> int:
         code = self.program.code
@@ -216,11 +198,3 @@ class Plan:
             part = self.grid.padded_size(size, split) // math.prod(self.grid[a] for a in split) if split else size
             ranges.append((min(index * part, size), min((index + 1) * part, size)))
         return tuple(ranges)
-
-
-_estimates: dict[str, Callable[[Plan], Any]] = {}
-
-
-def enter_estimate(name: str, function: Callable[[Plan], Any]):
-    """Enters a function that predicts "memory" or "time": the engine knows no machine, and no package above it."""
-    _estimates[name] = function

@@ -24,10 +24,10 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+from ...api.stages import Program
 from ...cost.machines.hardware import Hardware
 from ...cost.machines.placed import ACROSS, INSIDE, AxisPlacement
 from ...cost.workload.options import USUAL, Options
-from ...engine.api.stages import Program
 from ...engine.argument_checks import is_whole, mapping, whole_number
 from ...engine.errors import MeshlabError, closest, listed, numbered, shown
 from ...engine.specs.layout import Layout

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from ...api.stages import make_plan
 from ...cost.machines.hardware import Hardware
-from ...engine.api.stages import make_plan
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .document import Document, check_document

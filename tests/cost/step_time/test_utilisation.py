@@ -224,8 +224,9 @@ def test_use_is_told_in_words():
 
 
 def test_nothing_is_done_in_no_time():
-    time = ml.trace(lambda x: x, X).plan(ml.mesh(ml.hardware("v5e").ideal, data=1)).time
+    plan = ml.trace(lambda x: x, X).plan(ml.mesh(ml.hardware("v5e").ideal, data=1))
+    time = plan.time
     assert (time.estimate, time.mfu, time.per_second("batch")) == (0, 0, 0)
-    many = ml.sweep(time.scenario.plan, batch=[8, 16])
+    many = ml.sweep(plan, batch=[8, 16])
     assert np.array_equal(many.figures["mfu"], [0, 0])
     assert not math.isnan(many.estimate[0])

@@ -18,8 +18,8 @@ import pytest
 from jax import lax
 
 import meshlab as ml
+from meshlab.api.explain import warnings
 from meshlab.auto.brute_force import planned_layouts, priced_layouts
-from meshlab.engine.plans.explain import warnings
 from meshlab.models.basic import mesh_tf, mlp
 from meshlab.models.language import gemma, moe
 from meshlab.models.parts import initial, layers

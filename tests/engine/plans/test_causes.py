@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.engine.plans.explain import explain
+from meshlab.api.explain import explain
 from meshlab.models.basic import mlp
 from meshlab.models.parts.initial import shapes
 from meshlab.models.zoo import models

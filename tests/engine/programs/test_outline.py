@@ -7,7 +7,7 @@ import jax
 import pytest
 
 import meshlab as ml
-from meshlab.engine.api.stages import Plan
+from meshlab.api.stages import Plan
 from meshlab.engine.code.operations import Block, walk
 from meshlab.engine.legality.examine import resolve
 from meshlab.engine.planning.planned import plan_steps

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 import meshlab as ml
-from meshlab.engine.plans.explain import warnings
+from meshlab.api.explain import warnings
 from tests.engine.small_programs import X2Y2, X4
 
 

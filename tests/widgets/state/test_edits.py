@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import meshlab as ml
-from meshlab.engine.api.stages import Program
+from meshlab.api.stages import Program
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state import searches
 from meshlab.widgets.state.document import ExplorerError

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import meshlab as ml
-from meshlab.engine.api.stages import Plan, Program
+from meshlab.api.stages import Plan, Program
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from meshlab.engine.api.stages import Plan, Program
+from meshlab.api.stages import Plan, Program
 from meshlab.engine.verifying import random_layouts
 from meshlab.models import zoo
 from meshlab.widgets.views.devices.arrangement import MOST, arrange

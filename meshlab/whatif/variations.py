@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.argument_checks import is_whole
-from ...engine.errors import closest, listed, shown
-from ...engine.plans.data import Plan
-from ..machines.hardware import HardwareError
-from ..workload.scenario import together
+from ..api.stages import Plan
+from ..cost.machines.hardware import HardwareError
+from ..cost.workload.scenario import together
+from ..engine.argument_checks import is_whole
+from ..engine.errors import closest, listed, shown
 
 ON = "on"
 # A point takes 1.5 kB of memory and 12 µs (measured on the README's step, with 250 thousand and with a million points).

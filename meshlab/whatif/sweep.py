@@ -19,24 +19,24 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.api.stages import Plan
-from ...engine.errors import numbered
-from ...engine.planning.shared_steps import counted_only
-from ...engine.planning.steps import Compute
-from ...engine.plans.per_shard_collectives import per_shard_collectives_of
-from ...engine.specs.mesh import Mesh
-from ...engine.tables import html_rows, text_rows
-from ..machines.hardware import Hardware, HardwareError
-from ..machines.meshes import check_plan, machine_and_slice, machine_of
-from ..machines.placed import Placement
-from ..machines.placement import place_mesh
-from ..machines.units import seconds_text, share_text
-from ..peak_memory.memory import Memory, memory_of
-from ..step_time.schedule import links_of
-from ..step_time.time import FIGURES, Time, time_of
-from ..workload.options import Options
-from ..workload.per_shard_payloads import follows
-from ..workload.scenario import Scenario, together
+from ..api.stages import Plan
+from ..cost.machines.hardware import Hardware, HardwareError
+from ..cost.machines.meshes import check_plan, machine_and_slice, machine_of
+from ..cost.machines.placed import Placement
+from ..cost.machines.placement import place_mesh
+from ..cost.machines.units import seconds_text, share_text
+from ..cost.peak_memory.memory import Memory, memory_of
+from ..cost.step_time.schedule import links_of
+from ..cost.step_time.time import FIGURES, Time, time_of
+from ..cost.workload.options import Options
+from ..cost.workload.per_shard_payloads import follows
+from ..cost.workload.scenario import Scenario, together
+from ..engine.errors import numbered
+from ..engine.planning.shared_steps import counted_only
+from ..engine.planning.steps import Compute
+from ..engine.plans.per_shard_collectives import per_shard_collectives_of
+from ..engine.specs.mesh import Mesh
+from ..engine.tables import html_rows, text_rows
 from .variations import ON, values_of
 
 Values = Mapping[str, tuple[Any, ...]]

@@ -18,25 +18,25 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..argument_checks import function
-from ..code.flatten import flatten
-from ..code.operations import Code, Input, walk
-from ..errors import MeshlabError, TraceError, closest, listed, shown
-from ..gc_pause import no_collection
-from ..jax_compat import has_effects, needed, opened
-from ..passes.fold import fold
-from ..passes.normalize import normalize
-from ..passes.own_rows import batch_rows
-from ..passes.split_constants import split_constants
-from ..programs.gradients import with_gradients
-from ..programs.naming import Naming, name_axes
-from ..programs.values import Argument
-from ..tensors.abstract import AbstractDtype
-from ..tensors.dims import Dim
-from ..tensors.named_arrays import AxisName, NamedArray
-from ..tensors.tensor import Tensor
-from ..tensors.trace_errors import Change, admitted, called, is_array, refuse_leaks, refuse_lost, trace_failure
-from ..tensors.trees import is_tensor, placed_leaves
+from ..engine.argument_checks import function
+from ..engine.code.flatten import flatten
+from ..engine.code.operations import Code, Input, walk
+from ..engine.errors import MeshlabError, TraceError, closest, listed, shown
+from ..engine.gc_pause import no_collection
+from ..engine.jax_compat import has_effects, needed, opened
+from ..engine.passes.fold import fold
+from ..engine.passes.normalize import normalize
+from ..engine.passes.own_rows import batch_rows
+from ..engine.passes.split_constants import split_constants
+from ..engine.programs.gradients import with_gradients
+from ..engine.programs.naming import Naming, name_axes
+from ..engine.programs.values import Argument
+from ..engine.tensors.abstract import AbstractDtype
+from ..engine.tensors.dims import Dim
+from ..engine.tensors.named_arrays import AxisName, NamedArray
+from ..engine.tensors.tensor import Tensor
+from ..engine.tensors.trace_errors import Change, admitted, called, is_array, refuse_leaks, refuse_lost, trace_failure
+from ..engine.tensors.trees import is_tensor, placed_leaves
 from .carrying import Dims, found_carried, given_carried, tree_of
 from .stages import Program
 

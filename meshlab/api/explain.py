@@ -16,15 +16,15 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..errors import MeshlabError, first_of
-from ..planning.shared_steps import counted_only
-from ..planning.steps import Compute
-from ..tables import html_rows, text_rows
-from . import turns, work
-from .collectives import Collective, wire_bytes_by_axis
-from .data import Plan
-from .remedies import Change, Remedy, sentence
-from .unused_rules import without_effect
+from ..engine.errors import MeshlabError, first_of
+from ..engine.planning.shared_steps import counted_only
+from ..engine.planning.steps import Compute
+from ..engine.plans import turns, work
+from ..engine.plans.collectives import Collective, wire_bytes_by_axis
+from ..engine.plans.remedies import Change, Remedy, sentence
+from ..engine.plans.unused_rules import without_effect
+from ..engine.tables import html_rows, text_rows
+from .priced import Plan
 
 # So many different remedies are tried for one text: for each the program is planned, and its peak and time predicted.
 _TRIED = 5

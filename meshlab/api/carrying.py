@@ -17,13 +17,13 @@ from typing import Any
 
 import jax
 
-from ..argument_checks import is_whole, mapping
-from ..code.operations import Code, Input, Operation
-from ..errors import TraceError, closest, listed, shown
-from ..programs.values import Carry
-from ..rules import ELEMENTWISE
-from ..tensors.trace_errors import called
-from ..tensors.trees import placed_leaves
+from ..engine.argument_checks import is_whole, mapping
+from ..engine.code.operations import Code, Input, Operation
+from ..engine.errors import TraceError, closest, listed, shown
+from ..engine.programs.values import Carry
+from ..engine.rules import ELEMENTWISE
+from ..engine.tensors.trace_errors import called
+from ..engine.tensors.trees import placed_leaves
 
 # The dims of a value's axes; None for one that no layout can address.
 Dims = tuple[str | None, ...]

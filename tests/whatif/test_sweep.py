@@ -11,7 +11,6 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.step_time.time import time_of
-from meshlab.cost.whatif.crossover import seconds_at
 from meshlab.cost.workload.options import Options
 from meshlab.cost.workload.per_shard_payloads import likeness
 from meshlab.cost.workload.scenario import Scenario
@@ -19,6 +18,7 @@ from meshlab.engine.planning.steps import Compute
 from meshlab.engine.plans.per_shard_collectives import per_shard_collectives_of
 from meshlab.models.language import llama, transformer
 from meshlab.models.parts.initial import shapes
+from meshlab.whatif.crossover import seconds_at
 
 pytestmark = pytest.mark.share(2, of="file")
 

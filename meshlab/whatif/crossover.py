@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.api.stages import Plan
-from ...engine.errors import closest, listed, shown
-from ..machines.accuracy import time_factor
-from ..machines.hardware import HardwareError
-from ..machines.meshes import check_plan, machine_of
-from ..step_time.time import FIGURES, time_of
-from ..workload.options import Options
-from ..workload.scenario import Scenario, together
+from ..api.stages import Plan
+from ..cost.machines.accuracy import time_factor
+from ..cost.machines.hardware import HardwareError
+from ..cost.machines.meshes import check_plan, machine_of
+from ..cost.step_time.time import FIGURES, time_of
+from ..cost.workload.options import Options
+from ..cost.workload.scenario import Scenario, together
+from ..engine.errors import closest, listed, shown
 from .sweep import check_payloads
 
 # The number of samples, and of bisections: down to neighbouring floats.

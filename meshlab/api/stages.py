@@ -16,27 +16,26 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..argument_checks import flag
-from ..gc_pause import no_collection
-from ..legality.examine import examine, refusals
-from ..legality.refusal import Refusal
-from ..planning.planned import plan_steps
-from ..plans import data as plans
-from ..plans import explain
-from ..plans.every_problem import refuse_all
-from ..plans.iterations import divided
-from ..programs import data as programs
-from ..programs.outline import outline
-from ..programs.rename import made_up, renamed
-from ..programs.resize import resized
-from ..programs.scoped import scoped, scopes
-from ..running import run
-from ..running.compiler_process import Cancel, Progress
-from ..specs.layout import Layout, LayoutLike, on_mesh
-from ..specs.mesh import Mesh
-from ..specs.scopes import path
-from ..specs.spec import Grid
-from ..verifying import check, xla_partitioner
+from ..engine.argument_checks import flag
+from ..engine.gc_pause import no_collection
+from ..engine.legality.examine import examine, refusals
+from ..engine.legality.refusal import Refusal
+from ..engine.planning.planned import plan_steps
+from ..engine.plans.every_problem import refuse_all
+from ..engine.plans.iterations import divided
+from ..engine.programs import data as programs
+from ..engine.programs.outline import outline
+from ..engine.programs.rename import made_up, renamed
+from ..engine.programs.resize import resized
+from ..engine.programs.scoped import scoped, scopes
+from ..engine.running import run
+from ..engine.running.compiler_process import Cancel, Progress
+from ..engine.specs.layout import Layout, LayoutLike, on_mesh
+from ..engine.specs.mesh import Mesh
+from ..engine.specs.scopes import path
+from ..engine.specs.spec import Grid
+from ..engine.verifying import check, xla_partitioner
+from . import explain, priced
 
 
 class Program(programs.Program):
@@ -116,7 +115,7 @@ class Program(programs.Program):
         return made_up(self)
 
 
-class Plan(plans.Plan):
+class Plan(priced.Plan):
     """A program under a layout on a mesh, exactly as each device runs it; made by `Program.plan`."""
 
     program: Program

@@ -1,0 +1,52 @@
+"""What is public stands in `__init__.pyi`, and is imported when it is first asked for."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+
+import pytest
+
+import meshlab as ml
+from tests.test_layers import ROOT
+
+STUB = ROOT / "meshlab" / "__init__.pyi"
+IMPORTS = [node for node in ast.parse(STUB.read_text()).body if isinstance(node, ast.ImportFrom)]
+NAMES = [alias.name for node in IMPORTS for alias in node.names]
+_SAID = "print(json.dumps([m for m in sys.modules if '.' not in m or m.startswith('meshlab')]))"
+_PLANNED = """
+import json, sys
+import meshlab as ml
+Batch, Hidden = ml.dims(batch=8, hidden=4)
+program = ml.trace(lambda x: ml.exp(ml.dot(x, x, Hidden)) + x.mean(), ml.f32[Batch, Hidden])
+program.plan(ml.mesh(data=2), "batch:data")
+"""
+
+
+def imported(code: str) -> set[str]:
+    """The modules of a fresh process after some code."""
+    run = subprocess.run([sys.executable, "-c", code + _SAID], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(ml, name) is getattr(ml, name)
+    assert name in dir(ml)
+
+
+def test_each_name_is_public_once() -> None:
+    assert len(NAMES) == len(set(NAMES)) > 100
+
+
+def test_who_imports_meshlab_waits_for_nothing_but_jax() -> None:
+    ours = {name for name in imported("import json, sys, meshlab\n") if name.startswith("meshlab")}
+    assert len(ours) <= 12, ours
+
+
+def test_who_traces_and_plans_waits_for_no_widget_and_no_solver() -> None:
+    modules = imported(_PLANNED)
+    assert modules.isdisjoint({"anywidget", "ipywidgets", "IPython", "plotly", "pulp", "traitlets"})
+    assert not {name for name in modules if name.startswith(("meshlab.auto", "meshlab.widgets", "meshlab.layouts"))}
