@@ -17,7 +17,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import meshlab as ml
 from meshlab.auto.best_first.answers import search_of
-from meshlab.auto.best_first.pricer import Price, Pricer
+from meshlab.auto.best_first.pricer import LayoutPrice, Pricer
 from meshlab.auto.best_first.space import roles_of
 from meshlab.auto.brute_force import priced_layouts
 from meshlab.auto.objective import OBJECTIVES
@@ -65,7 +65,7 @@ def grown(program: ml.Program) -> ml.Program:
     return program
 
 
-def compared(program: ml.Program, mesh: ml.Mesh, prices: list[Price]) -> Iterator[tuple[str, float, float]]:
+def compared(program: ml.Program, mesh: ml.Mesh, prices: list[LayoutPrice]) -> Iterator[tuple[str, float, float]]:
     """Yields what was searched for, what was found, and what brute force says; infinite where nothing fits."""
     assert mesh.on is not None
     capacity = mesh.on.hardware.memory_bytes

@@ -35,7 +35,15 @@ from ..engine.tensors.abstract import AbstractDtype
 from ..engine.tensors.dims import Dim
 from ..engine.tensors.named_arrays import AxisName, NamedArray
 from ..engine.tensors.tensor import Tensor
-from ..engine.tensors.trace_errors import Change, admitted, called, is_array, refuse_leaks, refuse_lost, trace_failure
+from ..engine.tensors.trace_errors import (
+    LeafChange,
+    admitted,
+    called,
+    is_array,
+    refuse_leaks,
+    refuse_lost,
+    trace_failure,
+)
 from ..engine.tensors.trees import is_tensor, placed_leaves
 from .carrying import Dims, found_carried, given_carried, tree_of
 from .stages import Program
@@ -119,7 +127,7 @@ def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -
     """Returns the jaxpr of a function of the leaves' arrays, without dead equations, and the tree of its outputs."""
     # Under its own name and those of its parameters, so that JAX's own messages speak of them.
     arguments = jax.tree.unflatten(structure, [_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves])
-    changes: dict[str, Change] = {}
+    changes: dict[str, LeafChange] = {}
     try:
         closed, (shapes, _) = jax.make_jaxpr(admitted(fn, names, changes), return_shape=True)(*arguments)
     except MeshlabError as error:

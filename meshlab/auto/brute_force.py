@@ -18,7 +18,7 @@ from ..cost.workload.options import USUAL
 from ..engine.specs.layout import LayoutLike
 from ..engine.specs.mesh import Mesh
 from .additive.space import Splits, space_of
-from .best_first.pricer import Price, Pricer
+from .best_first.pricer import LayoutPrice, Pricer
 from .best_first.recipes import recipes
 from .best_first.space import roles_of
 from .objective import LIVE, objective_of
@@ -26,7 +26,7 @@ from .request.constraints import read_constraints
 
 
 @dataclasses.dataclass(frozen=True)
-class Planned:
+class Enumerated:
     """A layout with what its plan costs."""
 
     splits: Splits
@@ -39,7 +39,7 @@ def planned_layouts(
     objective: str = LIVE.name,
     pin: LayoutLike = None,
     forbid: LayoutLike = None,
-) -> list[Planned]:
+) -> list[Enumerated]:
     """Plans every layout that `layout` compares; the arguments are the same.
 
     Returns:
@@ -48,13 +48,13 @@ def planned_layouts(
     goal, layouts = objective_of(objective, mesh), []
     for splits in space_of(program, mesh.axes, read_constraints(program, mesh, pin, forbid)).splits():
         plan = program.plan(mesh, dict(splits))
-        layouts.append(Planned(splits, goal.of_plan(plan, USUAL)))
+        layouts.append(Enumerated(splits, goal.of_plan(plan, USUAL)))
     return sorted(layouts, key=lambda p: (p.value, len(p.splits), sorted(p.splits)))
 
 
 def priced_layouts(
     program: Program, mesh: Mesh, pin: LayoutLike = None, forbid: LayoutLike = None, scopes: Iterable[str] = ()
-) -> Iterator[Price]:
+) -> Iterator[LayoutPrice]:
     """Yields what every layout costs that a search for time, peak memory or traffic compares, recipes first."""
     pricer = Pricer(program, mesh, USUAL)
     roles = roles_of(pricer, read_constraints(program, mesh, pin, forbid, scopes, everything=True))

@@ -22,7 +22,7 @@ from ..engine.gc_pause import no_collection
 from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import Layout, LayoutLike
 from .best_first.fastest import Fastest
-from .best_first.pricer import Price
+from .best_first.pricer import LayoutPrice
 from .best_first.solved_bounds import SolvedBound, solved_bounds
 from .compare import Comparison, Row
 from .proof import Proof
@@ -75,7 +75,7 @@ class Choice:
         return Comparison((Row("yours", yours, options), Row("auto", self.plan, options)), self.proof)
 
     @functools.cached_property
-    def alternatives(self) -> tuple[Price, ...]:
+    def alternatives(self) -> tuple[LayoutPrice, ...]:
         """The layouts that the search has priced as possible answers, those that cost least first, fitting or not."""
         search = self._search("alternatives")
         return tuple(sorted(search.met.values(), key=lambda price: (search.cost(price), price.rules)))

@@ -53,7 +53,7 @@ class Traffic:
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class CollectiveChange:
     """A collective that differs.
 
     Attributes:
@@ -112,7 +112,7 @@ class Figure:
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class PlanDiff:
     """Two saved plans beside each other.
 
     Attributes:
@@ -126,11 +126,11 @@ class Comparison:
     before: Saved
     after: Saved
     figures: tuple[Figure, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[CollectiveChange, ...]
     regressions: tuple[str, ...]
 
 
-def compare(before: Saved, after: Saved, tolerance: float) -> Comparison:
+def compare(before: Saved, after: Saved, tolerance: float) -> PlanDiff:
     """Compares two plans of one program.
 
     Args:
@@ -147,7 +147,7 @@ def compare(before: Saved, after: Saved, tolerance: float) -> Comparison:
     if after.fits is False:
         held = f", which holds {bytes_text(after.limit_bytes)}" if after.limit_bytes else ""
         worse.insert(0, f"the peak of {bytes_text(after.peak_bytes)} does not fit a device{held}")
-    return Comparison(before, after, figures, changes(before.collectives, after.collectives), tuple(worse))
+    return PlanDiff(before, after, figures, changes(before.collectives, after.collectives), tuple(worse))
 
 
 def _check(before: Saved, after: Saved):
@@ -186,16 +186,19 @@ def _figures(before: Saved, after: Saved) -> tuple[Figure, ...]:
     )
 
 
-def changes(before: Sequence[Sent], after: Sequence[Sent]) -> tuple[Change, ...]:
+def changes(before: Sequence[Sent], after: Sequence[Sent]) -> tuple[CollectiveChange, ...]:
     """Returns the collectives that differ, the largest first."""
     old, new = _traffic(before), _traffic(after)
-    found = [Change(CHANGED, old[key], new[key]) for key in old if key in new and _differ(old[key], new[key])]
+    found = [CollectiveChange(CHANGED, old[key], new[key]) for key in old if key in new and _differ(old[key], new[key])]
     gone = [each for key, each in old.items() if key not in new]
     added = [each for key, each in new.items() if key not in old]
     for key in _PAIRED:
         pairs, gone, added = _pair(gone, added, key)
-        found += [Change(CHANGED, one, other) for one, other in pairs]
-    found += [*(Change(GONE, each, None) for each in gone), *(Change(NEW, None, each) for each in added)]
+        found += [CollectiveChange(CHANGED, one, other) for one, other in pairs]
+    found += [
+        *(CollectiveChange(GONE, each, None) for each in gone),
+        *(CollectiveChange(NEW, None, each) for each in added),
+    ]
     return tuple(sorted(found, key=lambda change: -change.size))
 
 

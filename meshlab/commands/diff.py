@@ -14,7 +14,7 @@ from ..cost.machines.units import bytes_text, share_text
 from ..engine.errors import numbered
 from ..engine.specs.layout import Layout
 from ..engine.tables import text_rows
-from .comparison import Change, Comparison, Traffic, compare
+from .comparison import CollectiveChange, PlanDiff, Traffic, compare
 from .exits import DONE, WORSE, UsageError
 from .saved import Saved, saved_of
 from .words import read_json
@@ -71,7 +71,7 @@ def _no_share(tolerance: float) -> str:
     return f"--tolerance was given {tolerance}, which is no share: give 0.01, say, for one in a hundred."
 
 
-def _data(compared: Comparison) -> dict[str, Any]:
+def _data(compared: PlanDiff) -> dict[str, Any]:
     figures = {each.name.strip(): {"before": each.before, "after": each.after} for each in compared.figures}
     return {
         "figures": figures,
@@ -81,7 +81,7 @@ def _data(compared: Comparison) -> dict[str, Any]:
     }
 
 
-def _text(compared: Comparison, tolerance: float) -> str:
+def _text(compared: PlanDiff, tolerance: float) -> str:
     plans = (("A", compared.before), ("B", compared.after))
     parts = ["\n".join(f"{name}  {_plan(plan)}" for name, plan in plans), text_rows(_rows(compared))]
     parts += _changes(compared.changes)
@@ -92,7 +92,7 @@ def _text(compared: Comparison, tolerance: float) -> str:
     return "\n\n".join(parts)
 
 
-def _rows(compared: Comparison) -> list[Sequence[str]]:
+def _rows(compared: PlanDiff) -> list[Sequence[str]]:
     rows: list[Sequence[str]] = [("", "A", "B", "")]
     for each in compared.figures:
         values = ["not known" if value is None else each.text(value) for value in (each.before, each.after)]
@@ -110,9 +110,9 @@ def _mesh(plan: Saved) -> str:
     return f"{axes} on {plan.machine}" if plan.machine else axes
 
 
-def _changes(changes: Sequence[Change]) -> list[str]:
+def _changes(changes: Sequence[CollectiveChange]) -> list[str]:
     """The lines of what has changed: those that are alike but for the value as one."""
-    alike: dict[Any, list[Change]] = {}
+    alike: dict[Any, list[CollectiveChange]] = {}
     for change in changes:
         alike.setdefault((change.what, _like(change.before), _like(change.after)), []).append(change)
     if not alike:
@@ -126,7 +126,7 @@ def _like(traffic: Traffic | None) -> Any:
     return traffic and (traffic.kind, traffic.axes, traffic.source, traffic.payload_bytes, traffic.times)
 
 
-def _line(group: Sequence[Change]) -> str:
+def _line(group: Sequence[CollectiveChange]) -> str:
     """What has changed of collectives that are alike but for the value.
 
     Example:

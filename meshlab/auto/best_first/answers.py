@@ -12,7 +12,7 @@ from .changes import handed_on
 from .fastest import Fastest
 from .least_peak import LeastPeak
 from .polish import Polished, polish
-from .pricer import Price, Pricer
+from .pricer import LayoutPrice, Pricer
 from .roles import Roles
 from .search import TIED, Search
 from .space import roles_of
@@ -130,7 +130,7 @@ def _look_for_the_least_peak(asked: Asked, search: Search):
     search.broken.append(f"{least.layout}: fits, against the bounds of peaks")
 
 
-def _nothing_fits(asked: Asked, least: Price, bound: float) -> NothingFits:
+def _nothing_fits(asked: Asked, least: LayoutPrice, bound: float) -> NothingFits:
     """Says by how much the least peak is too much, and when it is reached."""
     most, memory = asked.limits.most_bytes, least.memory
     assert most is not None, "what has no limit fits"

@@ -21,7 +21,7 @@ import numpy as np
 from ...engine.planning.step import Step
 from ...engine.specs.scopes import matches
 from .extras import Dims, Rules
-from .pricer import Price, multiplies
+from .pricer import LayoutPrice, multiplies
 from .roles import Roles
 
 _ALL: Dims = frozenset()
@@ -30,12 +30,12 @@ _ALL: Dims = frozenset()
 Amounts = Sequence[tuple[Dims, float]]
 
 
-def compute_bounds(roles: Roles, unsplit: Price) -> np.ndarray:
+def compute_bounds(roles: Roles, unsplit: LayoutPrice) -> np.ndarray:
     """Returns the least seconds of kernels, for all points of what is computed: an axis for each mesh axis."""
     return divided(roles, kernel_seconds(roles, unsplit))
 
 
-def memory_bounds(roles: Roles, unsplit: Price) -> np.ndarray:
+def memory_bounds(roles: Roles, unsplit: LayoutPrice) -> np.ndarray:
     """Returns the least bytes at the peak, for all points of what is computed: an axis for each mesh axis."""
     return divided(roles, peak_bytes(roles, unsplit))
 
@@ -47,13 +47,13 @@ def least_under(roles: Roles, amounts: Amounts, rules: Rules) -> float:
     return others + sum(a / math.prod(size for size, own in split if own & dims) for dims, a in sums.items())
 
 
-def kernel_seconds(roles: Roles, unsplit: Price) -> Amounts:
+def kernel_seconds(roles: Roles, unsplit: LayoutPrice) -> Amounts:
     """Returns the seconds of kernels of the plan that splits nothing, with the dims that may divide each."""
     kernels = unsplit.time.spent.kernels
     return [(_sharing(roles, step), float(times * kernel.seconds)) for step, times, kernel in kernels]
 
 
-def peak_bytes(roles: Roles, unsplit: Price) -> Amounts:
+def peak_bytes(roles: Roles, unsplit: LayoutPrice) -> Amounts:
     """Returns the bytes at the peak of the plan that splits nothing, with the dims that may divide each value."""
     held = [(_splitters(roles, alive.dims), alive.bytes) for alive in unsplit.memory.at_peak]
     return [(_holding(roles, dims), nbytes / _iterations(roles, dims)) for dims, nbytes in held]

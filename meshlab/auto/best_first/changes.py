@@ -28,7 +28,7 @@ from .extras import some
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class RuleChange:
     """A rule that a layout gets, or loses.
 
     Attributes:
@@ -74,7 +74,7 @@ class Preset:
         return f"the preset `{self.name}`"
 
 
-def changes(program: Program, mesh: Mesh, layout: Layout) -> Iterator[Change | Preset]:
+def changes(program: Program, mesh: Mesh, layout: Layout) -> Iterator[RuleChange | Preset]:
     """Yields every single change of a layout, legal or not.
 
     Args:
@@ -88,7 +88,7 @@ def changes(program: Program, mesh: Mesh, layout: Layout) -> Iterator[Change | P
             now = rules.get(dim)
             here = _axes_at(program, layout, at, dim)
             options = dict.fromkeys(_options(mesh, now, here))
-            yield from (Change(at, dim, axes) for axes in options if axes != now and (at or axes != ()))
+            yield from (RuleChange(at, dim, axes) for axes in options if axes != now and (at or axes != ()))
     for name, preset in PRESETS.items():
         try:
             yield Preset(name, preset(program, mesh))

@@ -57,7 +57,7 @@ PLAIN = Extra()
 
 
 @dataclasses.dataclass(frozen=True)
-class Scope:
+class ScopedDims:
     """The dims that operations of a scope have, and the sets of them that may be given axes there."""
 
     dims: Dims
@@ -80,7 +80,7 @@ class Extras:
     program: Program
     sizes: Mapping[str, int]
     tags: Mapping[str, Dims]
-    scopes: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
+    scopes: Mapping[str, ScopedDims] = dataclasses.field(default_factory=dict)
     serial: str = ""
     in_time: tuple[Dims, ...] = ()
 

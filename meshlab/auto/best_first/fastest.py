@@ -6,7 +6,7 @@ import numpy as np
 
 from .bounds import Amounts, kernel_seconds
 from .extras import Dims
-from .pricer import Price
+from .pricer import LayoutPrice
 from .promising import estimates
 from .staged import Staged
 
@@ -17,24 +17,24 @@ _LARGE = 100_000
 class Fastest(Staged):
     """A search for the least seconds of a step, by the estimate of `plan.time`."""
 
-    def cost(self, price: Price) -> float:
+    def cost(self, price: LayoutPrice) -> float:
         """The seconds of a step."""
         return price.seconds
 
-    def divisible(self, unsplit: Price) -> Amounts:
+    def divisible(self, unsplit: LayoutPrice) -> Amounts:
         """The seconds of kernels."""
         return kernel_seconds(self.roles, unsplit)
 
-    def promise(self, unsplit: Price) -> np.ndarray | None:
+    def promise(self, unsplit: LayoutPrice) -> np.ndarray | None:
         """The seconds that points may take, in large spaces."""
         if self.roles.count() < _LARGE:
             return None
         return estimates(self.roles, self.pricer, unsplit, self.bounds, lambda: self.is_over(self.limits.seconds))
 
-    def of_activations(self, price: Price) -> float:
+    def of_activations(self, price: LayoutPrice) -> float:
         """The clock in which parameters and gradients are sent in no time."""
         return price.of_activations
 
-    def without(self, price: Price, dims: Dims) -> float:
+    def without(self, price: LayoutPrice, dims: Dims) -> float:
         """The clock in which parameters of these dims are sent and updated in no time."""
         return price.without(dims)

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ...cost.machines.hardware import HardwareError
-from .pricer import Price
+from .pricer import LayoutPrice
 
 
-def shares(unsplit: Price) -> Mapping[str, float]:
+def shares(unsplit: LayoutPrice) -> Mapping[str, float]:
     """Returns for each dim the larger one of its shares; that of seconds counts on machines only.
 
     Args:

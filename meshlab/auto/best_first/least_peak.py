@@ -9,19 +9,19 @@ stored      the ways to store it whose arguments leave room for an improvement, 
 from __future__ import annotations
 
 from .bounds import Amounts, peak_bytes
-from .pricer import Price
-from .roles import Parts, Point, Stored
+from .pricer import LayoutPrice
+from .roles import Parts, Point, Storage
 from .search import Search, Waiting
 
 
 class LeastPeak(Search):
     """A search for the least bytes at the donated peak of `plan.memory`."""
 
-    def cost(self, price: Price) -> float:
+    def cost(self, price: LayoutPrice) -> float:
         """The bytes at the peak."""
         return price.peak_bytes
 
-    def divisible(self, unsplit: Price) -> Amounts:
+    def divisible(self, unsplit: LayoutPrice) -> Amounts:
         """The bytes of what is held anyway."""
         return peak_bytes(self.roles, unsplit)
 
@@ -44,7 +44,7 @@ class LeastPeak(Search):
             if self.roles.argument_bytes(point) + self.beside(one) < self.limit:
                 self._plan(one, stored)
 
-    def _plan(self, one: Waiting, stored: Stored):
+    def _plan(self, one: Waiting, stored: Storage):
         price = self.pricer.price(self.roles.layout(Point(one.computed, stored, one.extra)))
         if price is not None:
             self.hold(one, price.peak_bytes, price)

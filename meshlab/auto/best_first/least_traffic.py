@@ -16,7 +16,7 @@ from ..additive.work import SLACK, amounts_of
 from ..request.answer import Limits
 from .bounds import Amounts, divided, least_under
 from .extras import Dims, Rules
-from .pricer import Price, Pricer
+from .pricer import LayoutPrice, Pricer
 from .roles import Roles
 from .search import ROUNDING
 from .staged import Staged
@@ -52,11 +52,11 @@ class LeastTraffic(Staged):
     def _most(self) -> float:
         return self.least_work * (1 + SLACK) * (1 + ROUNDING)
 
-    def cost(self, price: Price) -> float:
+    def cost(self, price: LayoutPrice) -> float:
         """The bytes that a device sends."""
         return price.plan.wire_bytes
 
-    def divisible(self, unsplit: Price) -> Amounts:
+    def divisible(self, unsplit: LayoutPrice) -> Amounts:
         """Nothing: a layout may send nothing."""
         return ()
 
@@ -64,15 +64,15 @@ class LeastTraffic(Staged):
         """The points that leave more work to a device."""
         return self._work > self._most
 
-    def of_activations(self, price: Price) -> float:
+    def of_activations(self, price: LayoutPrice) -> float:
         """The bytes of all but parameters and gradients."""
         return price.bytes_without(self.roles.parameter_dims)
 
-    def fits(self, price: Price) -> bool:
+    def fits(self, price: LayoutPrice) -> bool:
         """Whether a device does not more work than it may."""
         return price.plan.work.amount <= self._most
 
-    def consider(self, price: Price | None) -> bool:
+    def consider(self, price: LayoutPrice | None) -> bool:
         """Takes a layout for the answer if it is better, or divides more of the work than any in the space."""
         if price is not None and price.plan.work.amount * (1 + SLACK) < self.least_work:
             self.least_work, self.best = price.plan.work.amount, None
@@ -82,6 +82,6 @@ class LeastTraffic(Staged):
         """Nothing, but where a device does more work than it may."""
         return 0.0 if least_under(self.roles, self._multiply_adds, rules) <= self._most else math.inf
 
-    def without(self, price: Price, dims: Dims) -> float:
+    def without(self, price: LayoutPrice, dims: Dims) -> float:
         """The bytes of all but parameters of these dims."""
         return price.bytes_without(dims)

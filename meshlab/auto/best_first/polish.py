@@ -17,9 +17,9 @@ from ...engine.legality.examine import LegalRules, resolve
 from ...engine.programs.data import Program
 from ...engine.specs.layout import Layout
 from ..request.answer import Limits
-from .changes import Change, Preset, changes, handed_on, otherwise
+from .changes import Preset, RuleChange, changes, handed_on, otherwise
 from .extras import Dims
-from .pricer import Price
+from .pricer import LayoutPrice
 from .search import ROUNDING, TIED, Search
 
 # So many changes are planned in any case, and so large a share of what the search planned.
@@ -39,7 +39,7 @@ class Polished:
 
     bound: float
     tried: int = 0
-    left: tuple[Change, ...] = ()
+    left: tuple[RuleChange, ...] = ()
     made: tuple[str, ...] = ()
 
 
@@ -67,7 +67,7 @@ class _Polish:
         self.trained = {argument.place for argument in kinds}
         self.now: tuple = ()
         self.seen: set[tuple] = set()
-        self.tried, self.left = 0, tuple[Change, ...]()
+        self.tried, self.left = 0, tuple[RuleChange, ...]()
         self.most = search.pricer.plans + max(_FEWEST, int(search.pricer.plans * _SHARE))
         self.without: dict[tuple[Layout, Dims], float] = {}
         self.made: dict[Layout, tuple[str, ...]] = {}
@@ -83,17 +83,17 @@ class _Polish:
         made = self.made.get(self.search.tied(share)[0].layout, ())
         return Polished(min(self.bound, self.search.cost(self.search.best)), self.tried, self.left, made)
 
-    def _go_through(self, answer: Price, share: float) -> bool:
+    def _go_through(self, answer: LayoutPrice, share: float) -> bool:
         """Tries all changes of an answer, or of what is better by more than a share; whether there was time for all."""
         search, cost = self.search, self.search.cost
         rules = self._resolved(answer.layout)
         assert rules is not None, "it was planned"
         self.now = effect(self.program, rules)
         self.seen.add(self.now)
-        every = sorted(changes(self.program, self.mesh, answer.layout), key=lambda each: isinstance(each, Change))
+        every = sorted(changes(self.program, self.mesh, answer.layout), key=lambda each: isinstance(each, RuleChange))
         for number, change in enumerate(every):
             if search.is_over(self.limits.seconds) or search.pricer.plans >= self.most:
-                self.left = tuple(each for each in every[number:] if isinstance(each, Change))
+                self.left = tuple(each for each in every[number:] if isinstance(each, RuleChange))
                 return False
             price = self._price(change, answer)
             if price is not None and self._is_better(price):
@@ -103,12 +103,12 @@ class _Polish:
                 answer = price if cost(price) * (1 + share) < cost(answer) else answer
         return True
 
-    def _is_better(self, price: Price) -> bool:
+    def _is_better(self, price: LayoutPrice) -> bool:
         best = self.search.best
         assert best is not None, "there is an answer"
         return self.search.cost(price) < self.search.cost(best) * (1 - ROUNDING) and self.search.consider(price)
 
-    def _price(self, change: Change | Preset, answer: Price) -> Price | None:
+    def _price(self, change: RuleChange | Preset, answer: LayoutPrice) -> LayoutPrice | None:
         """Returns what a change makes of a layout; None where it is not legal, not asked for, known, or no better."""
         layout = self._allowed(change, answer.layout)
         rules = None if layout is None else self._resolved(layout)
@@ -134,7 +134,7 @@ class _Polish:
         assert self.search.best is not None, "there is an answer"
         return self.search.cost(self.search.best) * (1 - min(self.limits.tolerance, TIED))
 
-    def _least(self, change: Change | Preset, layout: Layout, answer: Price) -> float:
+    def _least(self, change: RuleChange | Preset, layout: Layout, answer: LayoutPrice) -> float:
         """What a changed layout costs at least, by what is known without a plan of it."""
         search = self.search
         if isinstance(change, Preset) or not change.at:
@@ -149,7 +149,7 @@ class _Polish:
             self.without[key] = search.without(answer, dims)
         return self.without[key]
 
-    def _allowed(self, change: Change | Preset, layout: Layout) -> Layout | None:
+    def _allowed(self, change: RuleChange | Preset, layout: Layout) -> Layout | None:
         """A changed layout; None where it breaks a constraint."""
         roles = self.search.roles
         if isinstance(change, Preset):

@@ -32,7 +32,7 @@ from .extras import Dims
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Price:
+class LayoutPrice:
     """What one layout costs.
 
     Attributes:
@@ -145,18 +145,18 @@ class Pricer:
         kinds = trained(program)
         held = [program.arguments[position] for position in (*kinds.parameters, *kinds.state)]
         self._parameter_dims = frozenset(d for a in held for d in program.dims_of(a.value) if d)
-        self._known: dict[Layout, Price | None] = {}
+        self._known: dict[Layout, LayoutPrice | None] = {}
 
-    def price(self, layout: Layout) -> Price | None:
+    def price(self, layout: Layout) -> LayoutPrice | None:
         """Returns what a layout costs; None where it is refused."""
         if layout not in self._known:
             self._known[layout] = self._priced(layout)
         return self._known[layout]
 
-    def _priced(self, layout: Layout) -> Price | None:
+    def _priced(self, layout: Layout) -> LayoutPrice | None:
         try:
             plan = self.program.plan(self.mesh, layout)
         except LayoutError:
             return None
         self.plans += 1
-        return Price(layout, plan, self.options, self._parameter_dims)
+        return LayoutPrice(layout, plan, self.options, self._parameter_dims)

@@ -28,7 +28,7 @@ from ...cost.workload.scenario import Scenario
 from ...engine.collectives.kinds import Kind
 from ...engine.planning.step_keys import Key
 from .extras import Dims
-from .pricer import Price, Pricer, multiplies
+from .pricer import LayoutPrice, Pricer, multiplies
 from .roles import Point, Roles
 
 # Kernels that are told apart: by their dims, and whether they are matmuls of the forward pass.
@@ -64,7 +64,7 @@ class _Singles:
 
 
 def estimates(
-    roles: Roles, pricer: Pricer, unsplit: Price, kernels: np.ndarray, is_over: Callable[[], bool]
+    roles: Roles, pricer: Pricer, unsplit: LayoutPrice, kernels: np.ndarray, is_over: Callable[[], bool]
 ) -> np.ndarray:
     """Returns the seconds that a step may take, for all points of what is computed: an axis for each mesh axis.
 
@@ -96,7 +96,7 @@ def estimates(
     return functools.reduce(np.maximum, busy.values(), waited)
 
 
-def _singles(roles: Roles, pricer: Pricer, unsplit: Price, is_over: Callable[[], bool]) -> _Singles | None:
+def _singles(roles: Roles, pricer: Pricer, unsplit: LayoutPrice, is_over: Callable[[], bool]) -> _Singles | None:
     """Plans each set of dims on the first axis that may split it; None where the time is over before that."""
     axes = tuple(roles.axes)
     whole = _kernels(unsplit)
@@ -119,7 +119,7 @@ def _singles(roles: Roles, pricer: Pricer, unsplit: Price, is_over: Callable[[],
     return singles
 
 
-def _kernels(price: Price) -> Mapping[_Kind, float]:
+def _kernels(price: LayoutPrice) -> Mapping[_Kind, float]:
     """The seconds of a plan's kernels."""
     program, found = price.plan.program, defaultdict[_Kind, float](float)
     for step, times, kernel in price.time.spent.kernels:
@@ -131,7 +131,7 @@ def _kernels(price: Price) -> Mapping[_Kind, float]:
     return {kind: seconds for kind, seconds in found.items() if seconds}
 
 
-def _add_sums(singles: _Singles, roles: Roles, price: Price, where: Sequence[tuple[int, int]]):
+def _add_sums(singles: _Singles, roles: Roles, price: LayoutPrice, where: Sequence[tuple[int, int]]):
     """Adds what a plan sums; `where` has the axes, and the number of its set of dims on each."""
     seconds = defaultdict[tuple[int, Kind], float](float)
     rows = ((step, step.collective, times) for step, times, _ in price.time.spent.rows)

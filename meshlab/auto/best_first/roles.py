@@ -37,7 +37,7 @@ STATE, ALL = "state", "all"
 
 
 @dataclasses.dataclass(frozen=True)
-class Stored:
+class Storage:
     """How parameters and the optimizer's state are stored beside what is computed.
 
     Attributes:
@@ -62,7 +62,7 @@ class Point:
     """
 
     computed: Parts
-    stored: Stored = Stored()
+    stored: Storage = Storage()
     extra: Extra = PLAIN
 
 
@@ -119,11 +119,11 @@ class Roles:
         """The number of points of what is computed, those that do not divide a dim among them."""
         return math.prod(map(len, self.sets))
 
-    def storages(self, computed: Parts) -> tuple[Stored, ...]:
+    def storages(self, computed: Parts) -> tuple[Storage, ...]:
         """Returns all ways to store, the one that stores least on a device first; of equal ones the first."""
         known = self._storages.get(computed)
         if known is None:
-            different: dict[tuple, tuple[float, Stored]] = {}
+            different: dict[tuple, tuple[float, Storage]] = {}
             for stored in self._ways_to_store():
                 places = self.places(computed, stored)
                 key = tuple(sorted((place, tuple(sorted(rules.items()))) for place, rules in places.items()))
@@ -132,7 +132,7 @@ class Roles:
             known = self._storages[computed] = tuple(stored for _, stored in ordered)
         return known
 
-    def extremes(self, computed: Parts) -> tuple[Stored, ...]:
+    def extremes(self, computed: Parts) -> tuple[Storage, ...]:
         """Returns the ways to store that least differ from others in what is beside the arguments at a peak.
 
         They are the one that stores least, that of what is computed with, and the first with its axes in other orders.
@@ -142,22 +142,22 @@ class Roles:
         orders = (stored for stored in ways[1:] if self._alike(stored, first))
         return tuple(dict.fromkeys((first, ways[-1], *orders)))
 
-    def _alike(self, one: Stored, other: Stored) -> bool:
+    def _alike(self, one: Storage, other: Storage) -> bool:
         return (one.along, one.what) == (other.along, other.what) and frozenset(one.over) == frozenset(other.over)
 
     @functools.cached_property
-    def _storages(self) -> dict[Parts, tuple[Stored, ...]]:
+    def _storages(self) -> dict[Parts, tuple[Storage, ...]]:
         return {}
 
-    def _ways_to_store(self) -> Iterator[Stored]:
-        yield Stored()
+    def _ways_to_store(self) -> Iterator[Storage]:
+        yield Storage()
         whats = (ALL, STATE) if self.state else (ALL,)
         for count in range(1, len(self.axes) + 1) if self.parameters else ():
             for over in itertools.permutations(self.axes, count):
                 for along in (frozenset[str](), *self.along):
-                    yield from (Stored(over, along, what) for what in whats)
+                    yield from (Storage(over, along, what) for what in whats)
 
-    def places(self, computed: Parts, stored: Stored) -> dict[str, dict[str, Axes]]:
+    def places(self, computed: Parts, stored: Storage) -> dict[str, dict[str, Axes]]:
         """Returns the axes of each dim of each argument that is stored otherwise than it is computed with."""
         if not stored.over:
             return {}
@@ -173,7 +173,7 @@ class Roles:
                 places[place] = dict(zip(dims, axes, strict=True))
         return places
 
-    def _in_shards(self, dims: tuple[str, ...], own: tuple[Axes, ...], stored: Stored) -> tuple[Axes, ...] | None:
+    def _in_shards(self, dims: tuple[str, ...], own: tuple[Axes, ...], stored: Storage) -> tuple[Axes, ...] | None:
         """The axes of each dim of an argument, with the storing ones on one of them; None where none can have them.
 
         Args:

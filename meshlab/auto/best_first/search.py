@@ -26,7 +26,7 @@ from ..request.answer import Found, Limits
 from .bounds import Amounts, divided, least_under, memory_bounds
 from .extras import Dims, Extra, Rules
 from .orders import reordered
-from .pricer import Price, Pricer
+from .pricer import LayoutPrice, Pricer
 from .recipes import recipes
 from .roles import Parts, Point, Roles
 
@@ -132,9 +132,9 @@ class Search:
         self.roles, self.pricer, self.limits, self.allows = roles, pricer, limits, allows
         self.amounts: Amounts = ()
         self.bounds = self.peaks = np.zeros(0)
-        self.best: Price | None = None
-        self.met: dict[Layout, Price] = {}
-        self.least_peak: Price | None = None
+        self.best: LayoutPrice | None = None
+        self.met: dict[Layout, LayoutPrice] = {}
+        self.least_peak: LayoutPrice | None = None
         self.broken: list[str] = []
         self.trust = 1.0
         self._left: list[Waiting] = []
@@ -143,11 +143,11 @@ class Search:
         self._numbers = itertools.count()
         self._began = time.perf_counter()
 
-    def cost(self, price: Price) -> float:
+    def cost(self, price: LayoutPrice) -> float:
         """What is minimised."""
         raise NotImplementedError
 
-    def divisible(self, unsplit: Price) -> Amounts:
+    def divisible(self, unsplit: LayoutPrice) -> Amounts:
         """What every layout costs, as amounts of which each is divided by the axes that split one of its dims.
 
         Args:
@@ -155,7 +155,7 @@ class Search:
         """
         raise NotImplementedError
 
-    def promise(self, unsplit: Price) -> np.ndarray | None:
+    def promise(self, unsplit: LayoutPrice) -> np.ndarray | None:
         """Returns what each point may cost, where it pays to look ahead; of the shape of `bounds`.
 
         Args:
@@ -172,7 +172,7 @@ class Search:
         """What a layout costs at least under some compute rules, which no point of the space may have."""
         return least_under(self.roles, self.amounts, rules)
 
-    def without(self, price: Price, dims: Dims) -> float:
+    def without(self, price: LayoutPrice, dims: Dims) -> float:
         """What a layout costs at least, however parameters of these dims are stored; 0 where that is not known."""
         return 0.0
 
@@ -268,7 +268,7 @@ class Search:
         seconds = time.perf_counter() - self._began
         return Found(best.plan if best else None, value, min(waiting, left, value), self.pricer.plans, seconds)
 
-    def consider(self, price: Price | None) -> bool:
+    def consider(self, price: LayoutPrice | None) -> bool:
         """Takes a layout for the answer if it is better and fits; returns whether it is."""
         if price is None:
             return False
@@ -280,7 +280,7 @@ class Search:
         self.best = price
         return True
 
-    def fits(self, price: Price) -> bool:
+    def fits(self, price: LayoutPrice) -> bool:
         """Whether a layout's peak is at most what it may be."""
         if self.limits.most_bytes is None:
             return True
@@ -288,7 +288,7 @@ class Search:
             self.least_peak = price
         return price.peak_bytes <= self.limits.most_bytes
 
-    def tied(self, share: float) -> list[Price]:
+    def tied(self, share: float) -> list[LayoutPrice]:
         """Returns the layouts met that cost at most so much more than the best and fit, the preferred one first.
 
         That is the one with the least peak of memory and, where peaks differ by less than `TIED`, the fewest rules.
@@ -320,12 +320,12 @@ class Search:
         """Leaves a point behind, which cannot be better than what was found."""
         self._left.append(one)
 
-    def hold(self, one: Waiting, cost: float, price: Price):
+    def hold(self, one: Waiting, cost: float, price: LayoutPrice):
         """Holds the bound of a point against what a plan of it costs."""
         if one.bound > cost * (1 + ROUNDING):
             self._break(price, one.sharpest, cost)
 
-    def hold_peak(self, computed: Parts, price: Price):
+    def hold_peak(self, computed: Parts, price: LayoutPrice):
         """Holds the bound of a point's peak against that of a plan."""
         where = tuple(sets.index(own) for sets, own in zip(self.roles.sets, computed, strict=True))
         bound = float(self.peaks[where])
@@ -334,7 +334,7 @@ class Search:
             self.peaks *= self.trust
             self._unopened.keep_out(self.excluded())
 
-    def _break(self, price: Price, bound: float, cost: float):
+    def _break(self, price: LayoutPrice, bound: float, cost: float):
         """Trusts the sharpest bounds less, and lets all points wait again."""
         self.broken.append(f"{price.layout}: bounded by {bound:.7g}, but {cost:.7g}")
         loose = 1 - 2 * (1 - cost / bound)

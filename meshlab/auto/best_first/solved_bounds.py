@@ -20,7 +20,7 @@ from ...cost.machines.units import bytes_text, seconds_text
 from ...engine.errors import MeshlabError
 from ..additive.pulp_compat import Bounds, Row, method, solve, solvers
 from .bounds import Amounts, by_dims, compute_bounds, kernel_seconds, memory_bounds, peak_bytes
-from .pricer import Price
+from .pricer import LayoutPrice
 from .roles import Roles
 
 # Solvers add up numbers of about this size exactly; the sums of a program are brought to it.
@@ -50,7 +50,7 @@ class SolvedBound:
         return f"{self.what}: at least {text(self.value)}, and {text(self.solved)} by {self.method}"
 
 
-def solved_bounds(roles: Roles, unsplit: Price, *, on_machine: bool = True) -> tuple[SolvedBound, ...]:
+def solved_bounds(roles: Roles, unsplit: LayoutPrice, *, on_machine: bool = True) -> tuple[SolvedBound, ...]:
     """Returns the least of each bound that adds up, by the search's arrays and by each solver that is installed.
 
     Args:

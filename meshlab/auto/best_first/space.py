@@ -22,7 +22,7 @@ from ...engine.specs.mesh import Mesh
 from ...layouts.accumulation import accumulate
 from ..additive.work import amounts_of, matmuls
 from ..request.constraints import NONE, Constraints
-from .extras import Dims, Extras, Scope
+from .extras import Dims, Extras, ScopedDims
 from .importance import shares
 from .pricer import Pricer
 from .roles import Roles
@@ -187,14 +187,14 @@ def _in_time(
     return tuple(found)
 
 
-def _turnable(program: Program, free: Dims, constraints: Constraints) -> dict[str, Scope]:
+def _turnable(program: Program, free: Dims, constraints: Constraints) -> dict[str, ScopedDims]:
     """The scopes that may be computed otherwise; in one for which there are pinned rules those hold."""
     conflicts, found = frozenset(axis_conflicts(program)), {}
     for glob in constraints.scopes:
         dims = program.dims_in(glob)
         if glob not in constraints.pinned.scopes:
             sets, _ = independent(frozenset(), sorted(dims & free), conflicts, _ONTO)
-            found[glob] = Scope(dims, tuple(one for one in sets if one and not any(one < more for more in sets)))
+            found[glob] = ScopedDims(dims, tuple(one for one in sets if one and not any(one < more for more in sets)))
     return found
 
 

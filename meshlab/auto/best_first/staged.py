@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from ...engine.specs.layout import Layout
 from ..request.answer import Limits
-from .pricer import Price, Pricer
+from .pricer import LayoutPrice, Pricer
 from .roles import Parts, Point, Roles
 from .search import Search, Waiting
 from .star import Star
@@ -26,7 +26,7 @@ class Staged(Search):
         super().__init__(roles, pricer, limits, allows)
         self.star = Star(roles, pricer, self.of_activations)
 
-    def of_activations(self, price: Price) -> float:
+    def of_activations(self, price: LayoutPrice) -> float:
         """What a layout costs where parameters and gradients are sent for nothing."""
         raise NotImplementedError
 

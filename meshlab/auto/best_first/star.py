@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 from ...engine.programs.axis_conflicts import conflicting_dims
 from .extras import Dims, Extra
-from .pricer import Price, Pricer
+from .pricer import LayoutPrice, Pricer
 from .roles import Parts, Point, Roles
 
 
@@ -50,7 +50,7 @@ def _components(dims: Dims, beside: Mapping[str, Dims]) -> tuple[Dims, ...]:
 class Star:
     """The bounds, each part planned once."""
 
-    def __init__(self, roles: Roles, pricer: Pricer, of_activations: Callable[[Price], float]):
+    def __init__(self, roles: Roles, pricer: Pricer, of_activations: Callable[[LayoutPrice], float]):
         self.roles, self.pricer, self.of_activations = roles, pricer, of_activations
         self.core, self.clusters = clusters(roles)
         self._known: dict[tuple[Parts, Extra], float | None] = {}

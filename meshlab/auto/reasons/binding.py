@@ -12,7 +12,7 @@ import dataclasses
 
 from ...cost.machines.units import bytes_text, seconds_text, share_text
 from ...engine.code.source import Source
-from ..best_first.pricer import Price
+from ..best_first.pricer import LayoutPrice
 from ..best_first.search import Search
 
 
@@ -56,7 +56,7 @@ class Binding:
         return "\n".join(lines)
 
 
-def binding(search: Search, chosen: Price) -> Binding:
+def binding(search: Search, chosen: LayoutPrice) -> Binding:
     """Returns what binds a layout that was chosen."""
     most = search.limits.most_bytes
     outside = [p for p in search.met.values() if p.seconds < chosen.seconds and not search.fits(p)]

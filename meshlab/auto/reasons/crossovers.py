@@ -40,7 +40,7 @@ from ...engine.specs.mesh import Mesh
 from ...engine.tables import html_rows, text_rows
 from ..best_first.answers import NothingFits
 from ..best_first.contest import contest
-from ..best_first.pricer import Price
+from ..best_first.pricer import LayoutPrice
 from ..best_first.search import TIED, Search
 from ..request.answer import Asked
 
@@ -197,9 +197,9 @@ def _is_factor(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
-def _candidates(search: Search) -> list[Price]:
+def _candidates(search: Search) -> list[LayoutPrice]:
     """The fastest layout of each way to compute, and the simplest that is as good; those with the least peaks too."""
-    kinds: dict[Any, list[Price]] = defaultdict(list)
+    kinds: dict[Any, list[LayoutPrice]] = defaultdict(list)
     for price in sorted(search.met.values(), key=lambda price: (price.seconds, price.rules)):
         kinds[price.layout.dim_rules].append(price)
     fastest = []
@@ -214,7 +214,7 @@ def _candidates(search: Search) -> list[Price]:
 class _Candidate:
     """A layout at all values."""
 
-    price: Price
+    price: LayoutPrice
     asked: Asked
     name: str
     values: tuple[float, ...]
@@ -262,7 +262,7 @@ class _Candidate:
         return scenarios
 
 
-def _divides(price: Price, name: str, size: int) -> bool:
+def _divides(price: LayoutPrice, name: str, size: int) -> bool:
     """Whether the axes of all rules divide their dims, where one of these, or of those, has another size."""
     layout, mesh, program = price.layout, price.plan.mesh, price.plan.program
     axes = {**mesh.axes, **({name: size} if name in mesh.axes else {})}

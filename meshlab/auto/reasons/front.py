@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ...cost.machines.units import bytes_text, seconds_text
 from ...engine.specs.layout import Layout
 from ..best_first.fastest import Fastest
-from ..best_first.pricer import Price
+from ..best_first.pricer import LayoutPrice
 from ..best_first.search import Search
 from ..request.answer import Limits
 
@@ -46,7 +46,7 @@ class FrontPoint:
     __repr__ = __str__
 
 
-def front(prices: Iterable[Price], bound: float) -> tuple[FrontPoint, ...]:
+def front(prices: Iterable[LayoutPrice], bound: float) -> tuple[FrontPoint, ...]:
     """Returns the layouts that no other one beats in both time and memory, the fastest first, no two almost the same.
 
     Args:

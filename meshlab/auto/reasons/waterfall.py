@@ -21,14 +21,14 @@ from typing import Any
 from ...cost.machines.units import bytes_text, seconds_text
 from ...engine.specs.layout import DimRules, Layout
 from ...engine.tables import html_rows, text_rows
-from ..best_first.pricer import Price, Pricer
+from ..best_first.pricer import LayoutPrice, Pricer
 
 # Up to so many changes are tried together, where none is legal by itself.
 _TOGETHER = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class Fall:
     """One change.
 
     Attributes:
@@ -54,7 +54,7 @@ class Waterfall:
         steps: the layouts on the way, the first one first.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[Fall, ...]
 
     def rows(self) -> list[tuple[str, ...]]:
         """Returns the table: each change, the step after it with the difference, bytes sent, and the peak."""
@@ -100,7 +100,7 @@ def waterfall(pricer: Pricer, first: Layout, last: Layout) -> Waterfall:
     return Waterfall(tuple(steps))
 
 
-def _next(pricer: Pricer, here: _Rules, there: _Rules, left: Sequence[_Key]) -> tuple[tuple[_Key, ...], Price]:
+def _next(pricer: Pricer, here: _Rules, there: _Rules, left: Sequence[_Key]) -> tuple[tuple[_Key, ...], LayoutPrice]:
     """The changes to make next, and what the layout after them costs."""
     for count in range(1, len(left) + 1):
         if _TOGETHER < count < len(left):
@@ -143,5 +143,5 @@ def _said(key: _Key, axes: tuple[str, ...] | DimRules | None) -> str:
     return f"{glob}: {' '.join(rules)}"
 
 
-def _step(change: str, price: Price) -> Step:
-    return Step(change, price.layout, price.seconds, price.plan.wire_bytes, price.peak_bytes)
+def _step(change: str, price: LayoutPrice) -> Fall:
+    return Fall(change, price.layout, price.seconds, price.plan.wire_bytes, price.peak_bytes)

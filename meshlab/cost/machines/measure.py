@@ -27,7 +27,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from ...engine.collectives.kinds import KINDS, Kind, Request
+from ...engine.collectives.kinds import KINDS, Kind, Sending
 from ...engine.collectives.routes import Shifted
 from ...engine.running.lower import MeshDevice
 from .units import seconds_text
@@ -170,7 +170,7 @@ def collectives(devices: Sequence[Any], sizes: Sequence[int]) -> Iterator[Sample
     """Measures each collective over all devices; `sizes` are bytes of the full array."""
     n = len(devices)
     device = MeshDevice({_AXIS: n})
-    asked = Request((_AXIS,), axis=0, other=0, route=Shifted((_AXIS,), 1, wrap=True))
+    asked = Sending((_AXIS,), axis=0, other=0, route=Shifted((_AXIS,), 1, wrap=True))
     for name, kind in KINDS.items():
         # The operand of one device is a part of the full array.
         runs, parts = [], n if kind.shard else 1
@@ -181,7 +181,7 @@ def collectives(devices: Sequence[Any], sizes: Sequence[int]) -> Iterator[Sample
         yield from measured(runs)
 
 
-def _sent(kind: Kind, device: MeshDevice, asked: Request, x: Any) -> Any:
+def _sent(kind: Kind, device: MeshDevice, asked: Sending, x: Any) -> Any:
     return kind.run(device, x, asked)
 
 

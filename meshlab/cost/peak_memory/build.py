@@ -35,7 +35,7 @@ from .carried_order import is_reordered
 from .combine_all_reduces import combine
 from .graph import Buffer, Graph, Node
 from .round_to_bf16 import store_rounded
-from .scope import Context, Scope
+from .scope import BlockGraph, Context
 from .translate import literals_of, translate
 
 
@@ -66,7 +66,7 @@ def build_block(
         outputs: the keys of its outputs; None for literals.
         carries: for an iteration of a loop, how many of its inputs and outputs it carries; others are slices of stacks.
     """
-    scope = Scope(context)
+    scope = BlockGraph(context)
     graph = scope.graph
     for position, key in enumerate(inputs):
         graph.inputs.append(scope.source(key))
@@ -86,17 +86,17 @@ def build_block(
     return graph
 
 
-def _add_steps(scope: Scope, steps: Sequence[Step]):
+def _add_steps(scope: BlockGraph, steps: Sequence[Step]):
     for step in steps:
         scope.step = step
         _ADD[type(step)](scope, step)
 
 
-def _add_operation(scope: Scope, step: Compute):
+def _add_operation(scope: BlockGraph, step: Compute):
     translate(scope, step, scope.operands(step), scope.results(step))
 
 
-def _add_constant(scope: Scope, step: Materialise):
+def _add_constant(scope: BlockGraph, step: Materialise):
     """Adds a constant, an iota, or a scalar repeated."""
     context, key = scope.context, (step.operation.outputs[0], step.spec)
     reads = [scope.read(context.key(v, Spec(()))) for v in step.operation.inputs if isinstance(v, int)]
@@ -108,7 +108,7 @@ def _add_constant(scope: Scope, step: Materialise):
         context.constant.add(key)
 
 
-def _add_move(scope: Scope, step: Move):
+def _add_move(scope: BlockGraph, step: Move):
     """Adds a slice or a collective."""
     context, via = scope.context, step.via
     start, key = context.key(step.value, step.start), context.key(step.value, via.result)
@@ -139,7 +139,7 @@ def _reorders(context: Context, via: ReshardStep, start: Key) -> bool:
 # Loops, branches and regions that run once
 
 
-def _add_nested(scope: Scope, step: Nested):
+def _add_nested(scope: BlockGraph, step: Nested):
     name = step.operation.name
     if name == "cond":
         _add_branches(scope, step)
@@ -151,7 +151,7 @@ def _add_nested(scope: Scope, step: Nested):
         _add_inline(scope, step, scope.operands(step), barrier=True)
 
 
-def _sliced_operands(scope: Scope, step: Nested) -> list[int | None]:
+def _sliced_operands(scope: BlockGraph, step: Nested) -> list[int | None]:
     """The inputs of a loop's single iteration: its slices of a stack are the whole stack under another shape."""
     count, context = carried(step.operation), scope.context
     given = keys(*step.parts[0].given, context.original_of)
@@ -161,7 +161,7 @@ def _sliced_operands(scope: Scope, step: Nested) -> list[int | None]:
     ]
 
 
-def _add_inline(scope: Scope, step: Nested, operands: Sequence[int | None], barrier: bool):
+def _add_inline(scope: BlockGraph, step: Nested, operands: Sequence[int | None], barrier: bool):
     """Adds the steps of a block that runs once; behind a barrier, if they are rematerialised."""
     context, graph = scope.context, scope.graph
     block, inside = step.operation.blocks[0], step.blocks[0]
@@ -191,7 +191,7 @@ def _build_inside(context: Context, block: Block, inside: Inside, carries: int |
     return build_block(context, inside.steps, keys(block.inputs, inside.inputs, context.original_of), outputs, carries)
 
 
-def _add_loop(scope: Scope, step: Nested):
+def _add_loop(scope: BlockGraph, step: Nested):
     """Adds a loop: it reads its initial carry, its stacks, the arrays that it slices, and what its iterations read."""
     count, results, operands = carried(step.operation), scope.results(step), scope.operands(step)
     starts = [
@@ -235,7 +235,7 @@ def _add_loop(scope: Scope, step: Nested):
         scope.env[key] = scope.node("copy", (scope.env[key],), key)
 
 
-def _handed_on(scope: Scope, step: Nested, count: int) -> dict[int, int]:
+def _handed_on(scope: BlockGraph, step: Nested, count: int) -> dict[int, int]:
     """The stacks that a scan returns as it takes them, by position, each with its node: JAX runs no loop for these."""
     if step.operation.name != "scan":
         return {}
@@ -251,7 +251,7 @@ def _handed_on(scope: Scope, step: Nested, count: int) -> dict[int, int]:
     return found
 
 
-def _add_iterations(scope: Scope, step: Iterated):
+def _add_iterations(scope: BlockGraph, step: Iterated):
     """Adds the loop over a serial axis: it carries the sums, and writes each block to its place in the whole."""
     if step.times == 1:
         _add_steps(scope, step.steps)
@@ -271,7 +271,7 @@ def _add_iterations(scope: Scope, step: Iterated):
 
 def _build_iteration(context: Context, step: Iterated, carried: Sequence[Result], joined: Sequence[Result]) -> Graph:
     """Builds the graph of one iteration over a serial axis: what it adds to each sum, and each block that it writes."""
-    scope = Scope(context)
+    scope = BlockGraph(context)
     graph = scope.graph
     sums = [scope.source((result.value, result.outside)) for result in carried]
     graph.inputs = list(sums)
@@ -302,7 +302,7 @@ def _accumulator(context: Context, key: Key) -> Buffer:
     return Buffer(key, item_bytes(accumulator_dtype(dtype)) / item_bytes(dtype))
 
 
-def _add_branches(scope: Scope, step: Nested):
+def _add_branches(scope: BlockGraph, step: Nested):
     """Adds the branches of a cond, of which one runs."""
     blocks = zip(step.operation.blocks, step.blocks, strict=True)
     inner = tuple(_build_inside(scope.context, block, inside) for block, inside in blocks)
@@ -312,7 +312,7 @@ def _add_branches(scope: Scope, step: Nested):
 
 
 # By the kind of step, what adds its nodes.
-_ADD: dict[type[Step], Callable[[Scope, Any], None]] = {
+_ADD: dict[type[Step], Callable[[BlockGraph, Any], None]] = {
     Compute: _add_operation,
     Materialise: _add_constant,
     Move: _add_move,

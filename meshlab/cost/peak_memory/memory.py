@@ -77,7 +77,7 @@ class Alive:
 
 
 @dataclasses.dataclass(frozen=True)
-class Point:
+class Moment:
     """The memory of one device while one step runs.
 
     Attributes:
@@ -268,12 +268,12 @@ class Memory:
         return int(step)
 
     @functools.cached_property
-    def timeline(self) -> tuple[Point, ...]:
+    def timeline(self) -> tuple[Moment, ...]:
         """The bytes in memory while each step runs, in the compiler's order; one iteration of a loop stands for all."""
         least = self.peak_bytes - self._heap_size
         heap, points = self._heap, self.liveness.points
         return tuple(
-            Point(_name(step), self._source(step), least + round(float(heap[i]))) for i, step in enumerate(points)
+            Moment(_name(step), self._source(step), least + round(float(heap[i]))) for i, step in enumerate(points)
         )
 
     @functools.cached_property

@@ -37,7 +37,7 @@ _FORMS = names_where(lambda traits: traits.keeps and traits.kind != "broadcast")
 
 
 @dataclasses.dataclass(frozen=True)
-class Roles:
+class ArrayRoles:
     """The roles of the arrays of a program.
 
     Attributes:
@@ -66,7 +66,7 @@ class Roles:
 
 
 @analysis
-def roles_of(program: Program) -> Roles:
+def roles_of(program: Program) -> ArrayRoles:
     """Returns the roles of the arrays of a program."""
     backward = backward_operations(program)
     read = needed(program, (v for operation in backward for v in operation.reads))
@@ -87,7 +87,7 @@ def roles_of(program: Program) -> Roles:
             argument_roles.append(MASTERS if position in masters else STATE)
     kinds = zip(program.arguments, argument_roles, strict=True)
     weights = [a.value for a, role in kinds if role in (PARAMETERS, MASTERS)]
-    return Roles(
+    return ArrayRoles(
         tuple(argument_roles),
         {output: argument_roles[position] for output, position in donated.items()},
         donated,

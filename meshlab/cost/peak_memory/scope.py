@@ -66,7 +66,7 @@ class Context:
         ]
 
 
-class Scope:
+class BlockGraph:
     """One block while its graph is built.
 
     Attributes:

@@ -22,11 +22,11 @@ from ...engine.planning.steps import Compute
 from ..workload.primitives import EXPENSIVE
 from .graph import Buffer, Node
 from .primitive_kinds import KINDS, ascends, orders
-from .scope import Scope
+from .scope import BlockGraph
 from .translate_per_shard import translate_per_shard
 
 Shape = tuple[int, ...]
-Rule = Callable[[Scope, Compute, Sequence[int | None], Sequence[Key]], None]
+Rule = Callable[[BlockGraph, Compute, Sequence[int | None], Sequence[Key]], None]
 
 # XLA for CPUs reduces along axes longer than WINDOW in two stages (`TreeReductionRewriter`), and arrays of at least
 # LEAST_ELEMENTS by a library instead (`YnnMatcher`).
@@ -34,7 +34,7 @@ WINDOW, LEAST_ELEMENTS = 32, 4096
 _RULES: dict[str, Rule] = {}
 
 
-def translate(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+def translate(scope: BlockGraph, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     """Adds the nodes of a step to a block.
 
     Args:
@@ -55,7 +55,7 @@ def translate(scope: Scope, step: Compute, operands: Sequence[int | None], resul
         _plain(scope, step, kind, operands, results[0])
 
 
-def _plain(scope: Scope, step: Compute, kind: str, operands: Sequence[int | None], key: Key):
+def _plain(scope: BlockGraph, step: Compute, kind: str, operands: Sequence[int | None], key: Key):
     """Adds an operation as one node, of the kind of its primitive."""
     reads, shape = [r for r in operands if r is not None], scope.context.shape(key)
     expensive = step.operation.name in EXPENSIVE and _is_expensive(step)
@@ -88,14 +88,14 @@ def _is_expensive(step: Compute) -> bool:
     return bool(np.issubdtype(dtype, np.inexact)) or not isinstance(step.operation.inputs[1], Literal)
 
 
-def _with_scalars_broadcast(scope: Scope, reads: Sequence[int], key: Key, shape: Shape) -> list[int]:
+def _with_scalars_broadcast(scope: BlockGraph, reads: Sequence[int], key: Key, shape: Shape) -> list[int]:
     """The operands of an operation, with scalars among arrays broadcast."""
     scalars = [r for r in dict.fromkeys(reads) if shape and not scope.graph.nodes[r].shape]
     broadcast = {r: scope.node("broadcast", (r,), key, reused=True) for r in scalars}
     return [broadcast.get(r, r) for r in reads]
 
 
-def _before_broadcast(scope: Scope, step: Compute, reads: Sequence[int], key: Key, expensive: bool) -> bool:
+def _before_broadcast(scope: BlockGraph, step: Compute, reads: Sequence[int], key: Key, expensive: bool) -> bool:
     """Adds an operation whose only array is a broadcast in front of that; returns whether it is one."""
     nodes = scope.graph.nodes
     arrays = {r for r in reads if nodes[r].shape}
@@ -116,7 +116,7 @@ def _before_broadcast(scope: Scope, step: Compute, reads: Sequence[int], key: Ke
     return True
 
 
-def _reduce(scope: Scope, read: int, step: Compute, key: Key) -> int:
+def _reduce(scope: BlockGraph, read: int, step: Compute, key: Key) -> int:
     """Adds a reduction; of small arrays along long axes in two stages, of which the first is never fused."""
     operand, axes = scope.graph.nodes[read], step.operation.params["axes"]
     in_stages = scope.context.backend.library_rewriter and any(operand.shape[a] > WINDOW for a in axes)
@@ -139,7 +139,7 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def _transposed(scope: Scope, step: Compute, side: int, read: int, order: Sequence[int]) -> int:
+def _transposed(scope: BlockGraph, step: Compute, side: int, read: int, order: Sequence[int]) -> int:
     """Returns an operand of a step with its axes in another order."""
     if not scope.context.backend.layout_assignment:
         return read
@@ -150,7 +150,7 @@ def _transposed(scope: Scope, step: Compute, side: int, read: int, order: Sequen
 
 
 @_rule("dot_general")
-def _matmul(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+def _matmul(scope: BlockGraph, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     """A matmul, rows by columns: batch axes first, then those of rows, then those of columns."""
     (contracted, batched) = step.operation.params["dimension_numbers"]
     if _is_outer(scope, operands, contracted):
@@ -187,7 +187,7 @@ def _matmul(scope: Scope, step: Compute, operands: Sequence[int | None], results
     scope.env[results[0]] = result
 
 
-def _as_matrix(scope: Scope, read: int, plain: Shape, free: int) -> int:
+def _as_matrix(scope: BlockGraph, read: int, plain: Shape, free: int) -> int:
     """Returns an operand of a matmul as XLA reads it; a vector loses its axes of size 1, and gets one for a matrix."""
     if free != 1 or not scope.context.backend.layout_assignment:
         return scope.bitcast(read, plain)
@@ -195,7 +195,7 @@ def _as_matrix(scope: Scope, read: int, plain: Shape, free: int) -> int:
     return scope.bitcast(scope.bitcast(read, bare), (*bare, 1))
 
 
-def _as_result(scope: Scope, result: int, merged: Shape) -> int:
+def _as_result(scope: BlockGraph, result: int, merged: Shape) -> int:
     """Returns the result of a matmul as XLA writes it: merged axes, and for vectors without those of size 1."""
     shape = scope.graph.nodes[result].shape
     bare = tuple(n for n in merged if n != 1)
@@ -205,7 +205,7 @@ def _as_result(scope: Scope, result: int, merged: Shape) -> int:
 
 
 @_rule("div")
-def _quotient(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+def _quotient(scope: BlockGraph, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     """A division; by a broadcast that has no other reader, it is a multiplication by the broadcast reciprocal."""
     (above, below), nodes = operands, scope.graph.nodes
     divisor = step.operation.inputs[1]
@@ -228,14 +228,14 @@ def _quotient(scope: Scope, step: Compute, operands: Sequence[int | None], resul
     nodes[number].op = "mul"
 
 
-def _is_outer(scope: Scope, operands: Sequence[int | None], contracted: Sequence[Sequence[int]]) -> bool:
+def _is_outer(scope: BlockGraph, operands: Sequence[int | None], contracted: Sequence[Sequence[int]]) -> bool:
     """Whether a matmul contracts a single element: then it is an elementwise multiplication."""
     first = operands[0]
     return first is not None and math.prod(scope.graph.nodes[first].shape[a] for a in contracted[0]) == 1
 
 
 def _is_of_vectors(
-    scope: Scope,
+    scope: BlockGraph,
     operands: Sequence[int | None],
     contracted: Sequence[Sequence[int]],
     batched: Sequence[Sequence[int]],
@@ -248,7 +248,7 @@ def _is_of_vectors(
     return scope.context.backend.layout_assignment
 
 
-def _summed(scope: Scope, read: int, key: Key) -> int:
+def _summed(scope: BlockGraph, read: int, key: Key) -> int:
     """Adds the sum of a node."""
     number = scope.node("reduce", (read,), key, expensive=True)
     scope.graph.nodes[number].op = "reduce_sum"
@@ -256,7 +256,7 @@ def _summed(scope: Scope, read: int, key: Key) -> int:
 
 
 @_rule("conv_general_dilated")
-def _convolution(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+def _convolution(scope: BlockGraph, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     """A convolution: the batch first and the channels last, and of the window the output channels last."""
     numbers, reads = step.operation.params["dimension_numbers"], []
     for side, (read, wanted) in enumerate(zip(operands, orders(numbers), strict=False)):
@@ -270,7 +270,7 @@ def _convolution(scope: Scope, step: Compute, operands: Sequence[int | None], re
 
 
 @_rule("add_any", "add")
-def _added(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+def _added(scope: BlockGraph, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     """An addition; of a scatter into zeros it is a scatter into the other operand, where XLA does so."""
     nodes = scope.graph.nodes
     if scope.context.backend.matmul_fusion:
@@ -286,7 +286,7 @@ def _added(scope: Scope, step: Compute, operands: Sequence[int | None], results:
 
 
 @_rule("reduce_sum")
-def _sum(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+def _sum(scope: BlockGraph, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     """A sum; that of negated elements is the negated sum."""
     nodes, read = scope.graph.nodes, operands[0]
     if read is None:
@@ -304,7 +304,7 @@ def _sum(scope: Scope, step: Compute, operands: Sequence[int | None], results: S
 
 
 @_rule("reduce_max", "reduce_min")
-def _extreme(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+def _extreme(scope: BlockGraph, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     (read,) = operands
     scope.env[results[0]] = (
         scope.node("constant", (), results[0]) if read is None else _reduce(scope, read, step, results[0])
@@ -312,7 +312,7 @@ def _extreme(scope: Scope, step: Compute, operands: Sequence[int | None], result
 
 
 @_rule("select_and_scatter_add")
-def _chosen(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+def _chosen(scope: BlockGraph, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     """The gradient of a maximum over windows: the position of each is found among the indices along all axes.
 
     XLA for CPUs makes arrays of these indices (`SelectAndScatterExpander`).
@@ -335,7 +335,7 @@ def _chosen(scope: Scope, step: Compute, operands: Sequence[int | None], results
 
 
 @_rule("split")
-def _split(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+def _split(scope: BlockGraph, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     """Parts of an array, each a slice."""
     reads = [r for r in operands if r is not None]
     for key in results:
@@ -343,7 +343,7 @@ def _split(scope: Scope, step: Compute, operands: Sequence[int | None], results:
 
 
 @_rule("transpose")
-def _transpose(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+def _transpose(scope: BlockGraph, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     """A transpose; of a matmul of two matrices it is the matmul of the transposed ones, in the other order."""
     (read,), (value,) = operands, step.operation.inputs
     assert read is not None

@@ -26,14 +26,14 @@ from ...engine.rules import names_where
 from ..workload.primitives import EXPENSIVE
 from .graph import Buffer, Node
 from .primitive_kinds import KINDS, ascends, orders
-from .scope import Scope
+from .scope import BlockGraph
 
 # Primitives that take a part of an array, or concatenate some: XLA removes those of one whole array
 # (`AlgebraicSimplifier`).
 _PARTS = names_where(lambda traits: traits.kind == "concatenate" or (traits.kind == "move" and traits.reads_part))
 
 
-def translate_per_shard(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+def translate_per_shard(scope: BlockGraph, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     """Adds the nodes of a step with a per-shard implementation to a block."""
     program, grid = scope.context.program, scope.context.grid
     walk = _Walk(scope, results[0])
@@ -50,7 +50,7 @@ def translate_per_shard(scope: Scope, step: Compute, operands: Sequence[int | No
 class _Walk:
     """Translates the equations of one per-shard implementation."""
 
-    def __init__(self, scope: Scope, base: Key):
+    def __init__(self, scope: BlockGraph, base: Key):
         self.scope, self.base = scope, base
         shape, dtype = scope.context.shape(base), scope.context.code.dtypes[base[0]]
         self.bytes = max(1, math.prod(shape) * item_bytes(dtype))

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..specs.spec import Axes
-from .kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COLLECTIVE_PERMUTE, REDUCE_SCATTER, Kind, Request
+from .kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COLLECTIVE_PERMUTE, REDUCE_SCATTER, Kind, Sending
 from .routes import Mirrored, Permuted, Shifted, crossing
 
 
@@ -37,24 +37,24 @@ class Device(abc.ABC):
         """Returns the number of this device's shard of an axis that is sharded over `axes`: a scalar i32."""
 
     @abc.abstractmethod
-    def send(self, kind: Kind, x: Any, asked: Request) -> Any:
+    def send(self, kind: Kind, x: Any, asked: Sending) -> Any:
         """Returns what this device has after a collective in which its operand is `x`."""
 
     def all_reduce(self, x: Any, axes: Axes, operation: str = "sum") -> Any:
         """Returns the "sum", "max" or "min" of `x` over the devices along `axes`, element by element."""
-        return self.send(ALL_REDUCE, x, Request(axes, operation=operation))
+        return self.send(ALL_REDUCE, x, Sending(axes, operation=operation))
 
     def all_gather(self, x: Any, axes: Axes, axis: int) -> Any:
         """Returns the shards of all devices along `axes`, joined on an axis of `x` in their order."""
-        return self.send(ALL_GATHER, x, Request(axes, axis))
+        return self.send(ALL_GATHER, x, Sending(axes, axis))
 
     def reduce_scatter(self, x: Any, axes: Axes, axis: int) -> Any:
         """Returns this device's part, along an axis of `x`, of the sum of `x` over the devices along `axes`."""
-        return self.send(REDUCE_SCATTER, x, Request(axes, axis))
+        return self.send(REDUCE_SCATTER, x, Sending(axes, axis))
 
     def all_to_all(self, x: Any, axes: Axes, axis: int, other: int) -> Any:
         """Cuts `x` along `axis`, sends each device along `axes` its part, and joins what it gets along `other`."""
-        return self.send(ALL_TO_ALL, x, Request(axes, axis, other))
+        return self.send(ALL_TO_ALL, x, Sending(axes, axis, other))
 
     def permute(self, x: Any, axes: Axes, pairs: Iterable[tuple[int, int]]) -> Any:
         """Sends `x` to another device, as (source, target) pairs say: zeros where nobody sends.
@@ -67,18 +67,18 @@ class Device(abc.ABC):
         route = Permuted(axes, tuple(pairs))
         ends = [np.unravel_index(list(side), [self.sizes[a] for a in axes]) for side in zip(*route.pairs, strict=True)]
         crossed = tuple(a for a, one, other in zip(axes, *ends, strict=True) if (one != other).any()) if ends else ()
-        return self.send(COLLECTIVE_PERMUTE, x, Request(crossed, route=route))
+        return self.send(COLLECTIVE_PERMUTE, x, Sending(crossed, route=route))
 
     def shift(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
         """Returns `x` of the device `distance` shards before this one; zeros if there is none and it does not wrap."""
         crossed, distance = crossing(axes, distance, wrap, self.sizes)
         if not crossed:
             return jnp.zeros_like(x) if distance else x
-        return self.send(COLLECTIVE_PERMUTE, x, Request(crossed, route=Shifted(axes, distance, wrap)))
+        return self.send(COLLECTIVE_PERMUTE, x, Sending(crossed, route=Shifted(axes, distance, wrap)))
 
     def mirror(self, x: Any, axes: Axes) -> Any:
         """Returns `x` of the device that has as many shards behind it as this one has before it."""
         crossed = tuple(sorted(axis for axis in axes if self.sizes[axis] > 1))
         if math.prod(self.sizes[axis] for axis in crossed) == 2:
             return self.shift(x, crossed, 1, wrap=True)  # the same, and known as the same
-        return self.send(COLLECTIVE_PERMUTE, x, Request(crossed, route=Mirrored(crossed))) if crossed else x
+        return self.send(COLLECTIVE_PERMUTE, x, Sending(crossed, route=Mirrored(crossed))) if crossed else x

@@ -39,7 +39,7 @@ class Here(Protocol):
         ...
 
 
-class Request(NamedTuple):
+class Sending(NamedTuple):
     """What a device asks of the others in one collective.
 
     Attributes:
@@ -78,8 +78,8 @@ class Kind:
     meaning: str
     way: str | None
     sent: Callable[[int], float]
-    run: Callable[[Here, Any, Request], Any]
-    answer: Callable[[Shape, Request, int], Shape]
+    run: Callable[[Here, Any, Sending], Any]
+    answer: Callable[[Shape, Sending, int], Shape]
     passes: int = 1
     sums: bool = False
     shard: bool = False
@@ -119,16 +119,16 @@ def _scaled(shape: Shape, factors: Mapping[int, float]) -> Shape:
     return tuple(round(size * factors.get(axis, 1)) for axis, size in enumerate(shape))
 
 
-def _slice(device: Here, x: Any, asked: Request) -> Any:
+def _slice(device: Here, x: Any, asked: Sending) -> Any:
     size = x.shape[asked.axis] // math.prod(device.sizes[axis] for axis in asked.axes)
     return lax.dynamic_slice_in_dim(x, device.index(asked.axes) * size, size, asked.axis)
 
 
-def _reduce(_device: Here, x: Any, asked: Request) -> Any:
+def _reduce(_device: Here, x: Any, asked: Sending) -> Any:
     return {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}[asked.operation](x, asked.axes)
 
 
-def _permute(device: Here, x: Any, asked: Request) -> Any:
+def _permute(device: Here, x: Any, asked: Sending) -> Any:
     assert asked.route is not None, "a collective-permute has a route"
     # `ppermute` counts devices in the order of the mesh, whatever the order of the axes that it is given.
     return lax.ppermute(x, *pairs(asked.route, device.sizes))

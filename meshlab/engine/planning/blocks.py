@@ -22,12 +22,12 @@ from ..specs.spec import Axes, Spec, replicated, split_count
 from .planner import Planner
 from .propagation import carry_may_be_partial, entering, may_stay_partial
 from .repetitions import plan_repetition
-from .scope import Scope
+from .scope import PlannedBlock
 from .shared_steps import counted_only
 from .steps import Cause, Inside, Move, Nested
 
 
-def run(planner: Planner, scope: Scope, block: Block):
+def run(planner: Planner, scope: PlannedBlock, block: Block):
     """Plans the operations of a block into a scope."""
     planner.chain.append(scope)
     for item in planner.outline.get(block, block.operations):
@@ -38,7 +38,7 @@ def run(planner: Planner, scope: Scope, block: Block):
     planner.chain.pop()
 
 
-def plan(planner: Planner, scope: Scope, operation: Operation):
+def plan(planner: Planner, scope: PlannedBlock, operation: Operation):
     """Plans one operation."""
     if operation.blocks:
         plan_nested(planner, scope, operation)
@@ -86,7 +86,7 @@ def _read(planner: Planner, values: tuple[Input, ...], specs: list[Spec], cause:
     return tuple(s if isinstance(v, int) else None for v, s in zip(values, specs, strict=True))
 
 
-def plan_nested(planner: Planner, scope: Scope, operation: Operation):
+def plan_nested(planner: Planner, scope: PlannedBlock, operation: Operation):
     """Plans an operation with blocks inside."""
     waiting = _waiting_outside(planner, operation) if planner.rules.serial else []
     step = _nested(planner, operation) if not waiting else _nested_of_sums(planner, operation, waiting)
@@ -139,9 +139,9 @@ def _sums_in_time(planner: Planner, step: Nested) -> bool:
     return any(axis in move.via.axes for move in moves for axis in planner.rules.serial if axis in move.start.partial)
 
 
-def _enter(planner: Planner, block: Block, specs: list[Spec]) -> Scope:
+def _enter(planner: Planner, block: Block, specs: list[Spec]) -> PlannedBlock:
     """Plans a block for inputs in given specs."""
-    inside = Scope(len(planner.chain))
+    inside = PlannedBlock(len(planner.chain))
     for value, spec in zip(block.inputs, specs, strict=True):
         planner.arrive(inside, value, spec)
     run(planner, inside, block)
@@ -253,7 +253,7 @@ def _test(planner: Planner, operation: Operation, starts: list[Spec]) -> tuple[I
     return (Inside(tuple(starts), returned, tuple(inside.steps)),)
 
 
-def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tuple[Scope, list[Spec]]:
+def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tuple[PlannedBlock, list[Spec]]:
     """Plans a loop's body for carries and slices in given specs; returns its scope and its outputs' specs."""
     body, count = operation.blocks[0], carried(operation)
     inside = _enter(planner, body, inner)
@@ -272,7 +272,7 @@ def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tup
     return inside, outputs
 
 
-def _stacked(planner: Planner, inside: Scope, value: int, stack: int, spec: Spec) -> Spec:
+def _stacked(planner: Planner, inside: PlannedBlock, value: int, stack: int, spec: Spec) -> Spec:
     """Returns the spec in which an iteration returns its part of a stack: one at hand, if later scopes read it so."""
     target = planner.targets.get(stack)
     if not planner.rules.scopes or target is None:

@@ -14,7 +14,7 @@ from ..specs.spec import Grid, Spec, replicated
 from .blocks import run
 from .dead_moves import prune
 from .planner import Planner
-from .scope import Scope
+from .scope import PlannedBlock
 from .step import Step
 from .steps import Cause
 
@@ -57,9 +57,9 @@ def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outlin
     return Planned(prune(scope.steps, outputs, program.original_of), planner.specs, planner.inside)
 
 
-def plan_program(planner: Planner) -> tuple[Scope, list[tuple[Input, Spec | None]]]:
+def plan_program(planner: Planner) -> tuple[PlannedBlock, list[tuple[Input, Spec | None]]]:
     """Plans a whole program; returns its scope, and its outputs in the specs in which they are stored."""
-    program, rules, scope = planner.program, planner.rules, Scope()
+    program, rules, scope = planner.program, planner.rules, PlannedBlock()
     block = program.code.block
     place_of = {a.value: a.place for a in program.arguments}
     for value in block.inputs:

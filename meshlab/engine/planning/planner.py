@@ -31,7 +31,7 @@ from ..specs.spec import Axes, Grid, Spec, replicated
 from .known_specs import Asked, known_on
 from .operation_specs import OperationSpecs, looked_up_whole, specs_of_operation
 from .propagation import lets_through, may_stay_partial
-from .scope import CachedPlan, Scope
+from .scope import CachedPlan, PlannedBlock
 from .serial_sums import common_axes, stays_partial, stop, usable, waiting
 from .steps import Cause, Compute, Materialise, Move
 from .target_specs import target_specs
@@ -53,18 +53,18 @@ class Planner:
         self.target_specs = target_specs(program, rules, sizes, outline)
         self.targets = self.target_specs.specs
         self.specs: dict[int, Spec] = {}
-        self.scope_of: dict[int, Scope] = {}
+        self.scope_of: dict[int, PlannedBlock] = {}
         self.deferred: dict[int, Operation] = {}
         # Carries of loops that are tried as zeros, to see whether partial sums gather in them.
         self.hoped: frozenset[int] = frozenset()
-        self.chain: list[Scope] = []
+        self.chain: list[PlannedBlock] = []
         # The cached plans of repetitions, by the state of their interface; and the producers' specs inside each.
         self.cached_plans: dict[tuple, CachedPlan] = {}
         self.inside: dict[Repetition, dict[int, Spec]] = {}
 
     # Values
 
-    def arrive(self, scope: Scope, value: int, spec: Spec):
+    def arrive(self, scope: PlannedBlock, value: int, spec: Spec):
         """Takes note of a value that was made in a spec; reduces a partial sum that has several uses."""
         self.specs[value] = spec
         if value not in self.original_of:
@@ -118,7 +118,7 @@ class Planner:
             return
         self.move(scope, value, target, cause)
 
-    def move(self, scope: Scope, value: int, target: Spec, cause: Cause):
+    def move(self, scope: PlannedBlock, value: int, target: Spec, cause: Cause):
         """Moves a value to a spec from the cheapest of those at hand."""
         original = self.original_of.get(value, value)
         available = scope.available.get(original, ())
@@ -148,7 +148,7 @@ class Planner:
 
     # Operations
 
-    def operation(self, scope: Scope, operation: Operation):
+    def operation(self, scope: PlannedBlock, operation: Operation):
         """Plans one operation without blocks."""
         name = operation.name
         if operation.outputs[0] in self.materialisable and not self.waits(operation):
@@ -164,7 +164,7 @@ class Planner:
             self.reduce_operands(operation)
             self.emit(scope, self.step_of(operation), Cause("operand", operation))
 
-    def defer(self, scope: Scope, operation: Operation):
+    def defer(self, scope: PlannedBlock, operation: Operation):
         """Defers a value that costs nothing to make: it has no producer's spec, each reader materialises it."""
         for value in operation.reads:
             if value not in self.deferred:
@@ -175,7 +175,7 @@ class Planner:
         self.deferred[value] = operation
         self.scope_of[value] = scope
 
-    def materialise(self, scope: Scope, operation: Operation, target: Spec, cause: Cause):
+    def materialise(self, scope: PlannedBlock, operation: Operation, target: Spec, cause: Cause):
         """Materialises a deferred value in a spec, and its operands in the specs that this asks for."""
         factors, value = self.factors[operation], operation.outputs[0]
         if all(v not in self.deferred for v in operation.reads) and value not in self.program.broadcasts:
@@ -190,7 +190,7 @@ class Planner:
             scope.steps.append(self.computed(operation, op_specs))
         scope.available[value] = (*scope.available.get(value, ()), target)
 
-    def emit(self, scope: Scope, step: Compute, cause: Cause):
+    def emit(self, scope: PlannedBlock, step: Compute, cause: Cause):
         """Moves the operands to the specs in which they are read, and computes."""
         operation, specs = step.operation, self.specs
         for value, spec in zip(operation.inputs, step.operands, strict=True):
@@ -354,7 +354,7 @@ class Planner:
         self.obtain(value, target, cause)
         self.specs[value] = target
 
-    def rename(self, scope: Scope, operation: Operation):
+    def rename(self, scope: PlannedBlock, operation: Operation):
         """Plans a rename: moves the operand to the spec of the new names; a partial sum stays if nothing moves."""
         before, after = operation.params["before"], operation.params["after"]
         moved = frozenset(i + len(before) for i in range(len(before)) if before[i] != after[i])

@@ -15,11 +15,11 @@ from ..code.operations import Operation
 from ..programs.outline import Repetition
 from ..specs.spec import Spec
 from .planner import Planner
-from .scope import CachedPlan, InterfaceState, Scope
+from .scope import CachedPlan, InterfaceState, PlannedBlock
 from .steps import Repeated
 
 # Plans one operation into a scope.
-Plan = Callable[[Planner, Scope, Operation], None]
+Plan = Callable[[Planner, PlannedBlock, Operation], None]
 
 
 def plan_repetition(planner: Planner, repetition: Repetition, plan: Plan):
@@ -60,7 +60,7 @@ def _inner(
 ) -> Planner:
     """Returns a planner of the representative alone, for an interface in given states."""
     inner, first = copy.copy(planner), repetition.representative
-    inner.chain = [Scope(depth) for depth in range(len(planner.chain))]
+    inner.chain = [PlannedBlock(depth) for depth in range(len(planner.chain))]
     inner.specs, inner.scope_of, inner.deferred = {}, {}, {}
     targets = zip(first.interface, (*(target for *_, target in states), *live_outs), strict=True)
     inner.targets = planner.target_specs.inside[repetition] | {v: target for v, target in targets if target is not None}

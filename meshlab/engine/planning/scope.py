@@ -8,7 +8,7 @@ from ..specs.spec import Spec
 from .step import Step
 
 
-class Scope:
+class PlannedBlock:
     """The steps of one block, and the specs in which its values are available.
 
     Attributes:

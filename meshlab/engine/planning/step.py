@@ -24,7 +24,7 @@ Change = Callable[[Spec], Spec]
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class Inner:
     """Steps that run inside another.
 
     Attributes:
@@ -105,7 +105,7 @@ class Step:
         return None
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Inner, ...]:
         """The steps that run inside it."""
         return ()
 

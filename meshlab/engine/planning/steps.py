@@ -22,7 +22,7 @@ from ..code.operations import Operation
 from ..collectives.reshard import Reshard, ReshardStep
 from ..programs.outline import Repetition
 from ..specs.spec import Spec
-from .step import Change, Part, Step
+from .step import Change, Inner, Step
 from .step_keys import Border, Key, Made, Originals, keys
 
 _SCALAR = Spec(())
@@ -236,10 +236,10 @@ class Nested(Step):
         return self.operation.name in LOOPS
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Inner, ...]:
         # A loop is tested once more than its trip count.
         return tuple(
-            Part(
+            Inner(
                 inside.steps,
                 self.times + (position if self.loops else 0),
                 (block.inputs, inside.inputs),
@@ -340,9 +340,9 @@ class Iterated(Step):
         return self.axis
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Inner, ...]:
         values, specs = [result.value for result in self.results], [result.inside for result in self.results]
-        return (Part(self.steps, self.times, returned=(values, specs)),)
+        return (Inner(self.steps, self.times, returned=(values, specs)),)
 
     def with_parts(self, steps: Iterable[Sequence[Step]]) -> Iterated:
         (within,) = steps

@@ -23,12 +23,12 @@ from jax.extend.core import Primitive
 
 from ..code.operations import Code, Literal, Operation, nbytes
 from ..collectives.device import Device
-from ..collectives.kinds import Kind, Request
+from ..collectives.kinds import Kind, Sending
 from ..collectives.routes import Route
 from ..jax_compat import call, needed, nested, opened, scan_options, with_shape
 from ..passes.common_subexpressions import per_shard_key
 from ..planning.shared_steps import counted
-from ..planning.step import Part, Step
+from ..planning.step import Inner, Step
 from ..planning.steps import Compute, Repeated
 from ..programs.data import Program, analysis
 from ..programs.outline import Repetition
@@ -75,9 +75,9 @@ class _Recorder(Device):
     """A device that marks each request; its answers have the right shape."""
 
     def index(self, axes: Axes) -> Any:
-        return _asked.bind(jnp.zeros((), jnp.int32), kind=None, asked=Request(axes), answer=())
+        return _asked.bind(jnp.zeros((), jnp.int32), kind=None, asked=Sending(axes), answer=())
 
-    def send(self, kind: Kind, x: Any, asked: Request) -> Any:
+    def send(self, kind: Kind, x: Any, asked: Sending) -> Any:
         count = math.prod(self.sizes[axis] for axis in asked.axes)
         return _asked.bind(x, kind=kind, asked=asked, answer=kind.answer(x.shape, asked, count))
 
@@ -164,7 +164,7 @@ class _Walk:
         in_time = axis is not None and spec is not None and (axis in spec.axes or axis in spec.partial)
         return max(self.depth.get(value, 0), int(in_time))
 
-    def part(self, step: Step, part: Part):
+    def part(self, step: Step, part: Inner):
         if step.loops:
             self.times.append(self.times[-1] * part.times)
         if step.in_time:

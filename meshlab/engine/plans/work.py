@@ -21,7 +21,7 @@ from ..code.operations import Block, Operation
 from ..collectives.kinds import ALL_GATHER
 from ..legality.examine import LegalRules
 from ..planning.shared_steps import counted_only
-from ..planning.step import Part, Step
+from ..planning.step import Inner, Step
 from ..planning.steps import Compute, Move
 from ..programs.data import Program, analysis
 from ..rules import TRAITS
@@ -230,7 +230,7 @@ class _Lost:
             for first in whole:
                 self.work[first] += times * amount
 
-    def part(self, step: Step, part: Part, times: int):
+    def part(self, step: Step, part: Inner, times: int):
         operation, (given, _), (returned, _) = step.serves, part.given, part.returned
         self.pass_on(operation.inputs if operation and operation.name != "cond" else (), given)
         self.steps(part.steps, times * part.times)

@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec
 
 from ..code.operations import Input, Literal
 from ..collectives.device import Device
-from ..collectives.kinds import PAIRS, Kind, Request
+from ..collectives.kinds import PAIRS, Kind, Sending
 from ..collectives.reshard import ReshardStep, sent_shape
 from ..collectives.routes import Rerouted
 from ..planning.step import Step, only
@@ -61,7 +61,7 @@ class MeshDevice(Device):
             number = number * self.sizes[axis] + here
         return number
 
-    def send(self, kind: Kind, x: Any, asked: Request) -> Any:
+    def send(self, kind: Kind, x: Any, asked: Sending) -> Any:
         """Runs a collective."""
         return kind.run(self, x, asked)
 
@@ -70,7 +70,7 @@ def moved(device: MeshDevice, start: Spec, via: ReshardStep, shard: Any) -> Any:
     """Moves a shard of a value by one step of a reshard from the spec `start`."""
     ends = (functools.reduce(without, device.iteration, spec) for spec in (start, via.result))
     route = Rerouted(*ends) if via.kind.way == PAIRS else None
-    return device.send(via.kind, shard, Request(via.axes, via.axis, via.other, route))
+    return device.send(via.kind, shard, Sending(via.axes, via.axis, via.other, route))
 
 
 class Lowering:

@@ -105,7 +105,7 @@ def trace_failure(name: str, error: Exception, numbers: Mapping[str, Any]) -> st
     return f"`{name}` could not be traced: {raised}{where}{fix}"
 
 
-class Change(NamedTuple):
+class LeafChange(NamedTuple):
     """One change that a function makes at a place of its arguments.
 
     Attributes:
@@ -117,7 +117,7 @@ class Change(NamedTuple):
     gone: bool = False
 
 
-def admitted(fn: Callable, names: Sequence[str], changes: dict[str, Change]) -> Callable:
+def admitted(fn: Callable, names: Sequence[str], changes: dict[str, LeafChange]) -> Callable:
     """Wraps a function so that it refuses to return anything but arrays.
 
     Args:
@@ -172,7 +172,7 @@ def _leaves_by_place(names: Sequence[str], args: Sequence[Any]) -> dict[str, Any
 
 
 def _changed(
-    names: Sequence[str], args: Sequence[Any], result: Any, before: Mapping[str, Any], changes: dict[str, Change]
+    names: Sequence[str], args: Sequence[Any], result: Any, before: Mapping[str, Any], changes: dict[str, LeafChange]
 ) -> list[Any]:
     """Returns the arrays that came into the arguments or went out of them, and notes each such change by its place."""
     after, arrays = _leaves_by_place(names, args), []
@@ -180,14 +180,14 @@ def _changed(
     for number, (place, leaf) in enumerate(before.items()):
         now = after.get(place, leaf)
         if now is not leaf and id(now) not in known and is_leaf(now):
-            changes[place] = Change(number)
+            changes[place] = LeafChange(number)
             arrays.append(now)
     if before.keys() == after.keys():
         return arrays
     numbers, returned = {place: number for number, place in enumerate(before)}, _returned(names, args, result)
     for place, leaf in {**after, **before}.items():
         if (place in before) != (place in after) and is_leaf(leaf) and not place.startswith(returned):
-            changes[place] = Change(numbers.get(place), place in before)
+            changes[place] = LeafChange(numbers.get(place), place in before)
             arrays.append(leaf)
     return arrays
 
@@ -211,7 +211,7 @@ def _returned(names: Sequence[str], args: Sequence[Any], result: Any) -> tuple[s
     )
 
 
-def refuse_lost(name: str, closed: Any, changes: Mapping[str, Change]):
+def refuse_lost(name: str, closed: Any, changes: Mapping[str, LeafChange]):
     """Refuses updates that would be lost.
 
     Args:

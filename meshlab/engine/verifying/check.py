@@ -27,7 +27,7 @@ from ..running.compiler_process import Cancel, Progress
 from ..running.run import compiled
 from ..tables import Totals, collective_rows, comparison, mark, note_lines
 from .hlo import read_collectives, totals
-from .merged_collectives import Merged, merged
+from .merged_collectives import MergedCollective, merged
 from .results import on_host, results
 from .stored_bytes import stored_bytes
 
@@ -53,7 +53,7 @@ class Report:
     errors: tuple[tuple[str, float, float], ...]
     memory: tuple[tuple[int, int], tuple[int, int]]
     notes: tuple[str, ...] = ()
-    merged: tuple[Merged, ...] = ()
+    merged: tuple[MergedCollective, ...] = ()
 
     @property
     def bytes_equal(self) -> bool:

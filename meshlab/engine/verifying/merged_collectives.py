@@ -25,7 +25,7 @@ Like = tuple[str, tuple[str, ...], str, tuple[int, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Merged:
+class MergedCollective:
     """Predicted collectives of which the compiled program has fewer, and their like.
 
     Attributes:
@@ -66,7 +66,7 @@ def merged(
     compiled: Iterable[HloCollective],
     axes: Iterable[str],
     executed: Callable[[str], str],
-) -> tuple[Merged, ...] | None:
+) -> tuple[MergedCollective, ...] | None:
     """Returns the collectives that the compiler merged, or None where the two differ by anything else.
 
     Args:
@@ -95,7 +95,9 @@ def merged(
     if there - expected or any(like not in there for like in expected):
         return None
     return tuple(
-        Merged(*like, expected[like], there[like], payload[like], tuple(dict.fromkeys(map(_name, planned_alike[like]))))
+        MergedCollective(
+            *like, expected[like], there[like], payload[like], tuple(dict.fromkeys(map(_name, planned_alike[like])))
+        )
         for like in expected - there
     )
 

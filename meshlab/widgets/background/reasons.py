@@ -21,7 +21,7 @@ from ...auto import Choice
 from ...auto.reasons.binding import Binding
 from ...auto.reasons.rank import Rank
 from ...auto.reasons.regrets import Regret
-from ...auto.reasons.waterfall import Step
+from ...auto.reasons.waterfall import Fall
 from ...engine.errors import LayoutError
 from ...engine.specs.layout import Layout
 from .one_by_one import Background
@@ -71,7 +71,7 @@ class Way:
         refused: why it could not be planned.
     """
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Fall, ...] = ()
     rank: Rank | None = None
     refused: str = ""
 

@@ -14,7 +14,7 @@ import math
 from typing import Any
 
 from ...auto.reasons.regrets import Regret
-from ...auto.reasons.waterfall import Step
+from ...auto.reasons.waterfall import Fall
 from ...cost.machines.meshes import machine_of
 from ..background.reasons import MET, REGRETS, WAY, Decided, Met, Way
 from ..state.explorer_state import ExplorerState
@@ -56,7 +56,7 @@ def way_view(explorer: ExplorerState) -> dict:
     }
 
 
-def step_view(explorer: ExplorerState, before: Step, step: Step) -> dict:
+def step_view(explorer: ExplorerState, before: Fall, step: Fall) -> dict:
     """Describes one change of the way, and what it changes."""
     return {
         "change": step.change,

@@ -8,7 +8,7 @@ import pytest
 
 import meshlab as ml
 from benchmarks import optima
-from meshlab.auto.best_first.pricer import Price
+from meshlab.auto.best_first.pricer import LayoutPrice
 from meshlab.auto.best_first.recipes import recipes
 from meshlab.auto.brute_force import priced_layouts
 from tests.auto.best_first.programs import FEW, MODELS, grown
@@ -21,7 +21,7 @@ MESHES = {
 
 
 @functools.cache
-def priced(name: str, on: str) -> list[Price]:
+def priced(name: str, on: str) -> list[LayoutPrice]:
     return list(priced_layouts(grown(name), MESHES[on]))
 
 

@@ -16,7 +16,7 @@ from jax import lax
 import meshlab as ml
 from meshlab.cost.machines.collective_time import rate
 from meshlab.engine.collectives.device import Device
-from meshlab.engine.collectives.kinds import KINDS, RING, SLICE, Here, Kind, Request
+from meshlab.engine.collectives.kinds import KINDS, RING, SLICE, Here, Kind, Sending
 from meshlab.engine.rules.per_shard import PER_SHARD, ShardedOperation
 from meshlab.engine.verifying.hlo import read_collectives
 from meshlab.widgets.notebook.protocol import shared_state
@@ -31,7 +31,7 @@ _HLO = """ENTRY %main (x: f32[4,2]) -> f32[4,2] {
 }"""
 
 
-def _from_first(device: Here, x: Any, asked: Request) -> Any:
+def _from_first(device: Here, x: Any, asked: Sending) -> Any:
     """XLA for CPU knows no broadcast: a sum of which all addends but one are zero."""
     return lax.psum(jnp.where(device.index(asked.axes) == 0, x, 0), asked.axes)
 
@@ -51,7 +51,7 @@ def explorer(monkeypatch: pytest.MonkeyPatch):
     """An Explorer of a program whose operation, for a test, hands on what the first device has."""
 
     def hand_on(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
-        return [device.send(BROADCAST, operands[0], Request(sharded.split(sharded.params["axis"])))]
+        return [device.send(BROADCAST, operands[0], Sending(sharded.split(sharded.params["axis"])))]
 
     monkeypatch.setitem(KINDS, BROADCAST.name, BROADCAST)
     monkeypatch.setitem(PER_SHARD, "cumsum", dataclasses.replace(PER_SHARD["cumsum"], run=hand_on))

@@ -10,7 +10,7 @@ import pytest
 import meshlab as ml
 from meshlab.engine.planning.dead_moves import prune
 from meshlab.engine.planning.shared_steps import counted, counted_only
-from meshlab.engine.planning.step import Part, Step, only, unfolded
+from meshlab.engine.planning.step import Inner, Step, only, unfolded
 from meshlab.engine.planning.step_keys import Key, Originals, keys
 from meshlab.engine.planning.steps import Iterated, Move, Nested
 from meshlab.models import zoo
@@ -26,9 +26,9 @@ class Ticks(Step):
     returned: Key
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Inner, ...]:
         value, spec = self.returned
-        return (Part(self.steps, 3, returned=((value,), (spec,))),)
+        return (Inner(self.steps, 3, returned=((value,), (spec,))),)
 
     def with_parts(self, steps: Iterable[Sequence[Step]]) -> Ticks:
         (within,) = steps

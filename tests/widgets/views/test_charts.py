@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 import meshlab as ml
-from meshlab.cost.peak_memory.memory import Memory, Point
+from meshlab.cost.peak_memory.memory import Memory, Moment
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.render.palette import SOLID, TINT, VARIABLES
 from meshlab.widgets.state.document import ExplorerError
@@ -70,7 +70,7 @@ def test_names_of_narrow_phases_beside_each_other_stand_on_two_lines(explorer: E
 
 
 def test_of_many_steps_the_peak_is_drawn() -> None:
-    points = [Point("add", None, size) for size in range(1000)]
+    points = [Moment("add", None, size) for size in range(1000)]
     shown = highest(points, 100)
     assert len(shown) == 100
     assert shown[-1] == 999

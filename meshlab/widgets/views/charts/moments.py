@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....cost.machines.units import bytes_text
-from ....cost.peak_memory.memory import Memory, Point
+from ....cost.peak_memory.memory import Memory, Moment
 from .look import ACTION, BAD, CARD, EDGE, INK, SOFT, USED, axis, chart
 
 MOST_POINTS = 1000
@@ -64,14 +64,14 @@ def moments_chart(memory: Memory, phases: Sequence[dict]) -> dict:
     return chart([curve, _moment(at, int(points[at].bytes))], layout, label, 240, [curve["x"], curve["y"]])
 
 
-def highest(points: Sequence[Point], most: int = MOST_POINTS) -> list[int]:
+def highest(points: Sequence[Moment], most: int = MOST_POINTS) -> list[int]:
     """Returns the steps that are drawn: all, or the highest of each of `most` stretches."""
     stride = max(1, -(-len(points) // most))
     stretches = (range(i, min(i + stride, len(points))) for i in range(0, len(points), stride))
     return [max(stretch, key=lambda i: points[i].bytes) for stretch in stretches]
 
 
-def words(point: Point, step: int, phases: Sequence[dict]) -> list[str]:
+def words(point: Moment, step: int, phases: Sequence[dict]) -> list[str]:
     """Returns what is said of a step: its operation with the line, its bytes, and its phase."""
     source = "" if point.source is None else f" at {point.source}"
     phase = next((each["name"] for each in phases if each["begin"] <= step < each["end"]), "")
