@@ -11,7 +11,7 @@ from __future__ import annotations
 from .bounds import Amounts, peak_bytes
 from .pricer import LayoutPrice
 from .roles import Parts, Point, Storage
-from .search import Search, Waiting
+from .search import Node, Search
 
 
 class LeastPeak(Search):
@@ -25,27 +25,27 @@ class LeastPeak(Search):
         """The bytes of what is held anyway."""
         return peak_bytes(self.roles, unsplit)
 
-    def open(self, computed: Parts, bound: float):
+    def branch(self, computed: Parts, bound: float):
         """Lets a point wait with all that may be said besides: its arguments must be held as well."""
         least = max(bound, self.roles.argument_bytes(Point(computed, self.roles.storages(computed)[0])))
         for extra in self.roles.beside(computed):
-            self.wait(least, "planned", computed, extra, least)
+            self.push(least, "planned", computed, extra, least)
 
-    def take(self, one: Waiting):
+    def expand(self, node: Node):
         """Plans two ways to store a point, or all others."""
-        ways = self.roles.storages(one.computed)
-        if one.stage == "planned":
-            self._plan(one, ways[0])
-            least = self.roles.argument_bytes(Point(one.computed, ways[0])) + self.beside(one)
-            self.wait(max(one.bound, least), "stored", one.computed, one.extra, one.surest)
+        ways = self.roles.storages(node.computed)
+        if node.stage == "planned":
+            self._plan(node, ways[0])
+            least = self.roles.argument_bytes(Point(node.computed, ways[0])) + self.beside(node)
+            self.push(max(node.bound, least), "stored", node.computed, node.extra, node.surest)
             return
         for stored in ways[1:]:
-            point = Point(one.computed, stored, one.extra)
-            if self.roles.argument_bytes(point) + self.beside(one) < self.limit:
-                self._plan(one, stored)
+            point = Point(node.computed, stored, node.extra)
+            if self.roles.argument_bytes(point) + self.beside(node) < self.limit:
+                self._plan(node, stored)
 
-    def _plan(self, one: Waiting, stored: Storage):
-        price = self.pricer.price(self.roles.layout(Point(one.computed, stored, one.extra)))
+    def _plan(self, node: Node, stored: Storage):
+        price = self.pricer.price(self.roles.layout(Point(node.computed, stored, node.extra)))
         if price is not None:
-            self.hold(one, price.peak_bytes, price)
+            self.check_bound(node, price.peak_bytes, price)
             self.consider(price)

@@ -1,12 +1,13 @@
-"""Best-first search: what may be best is looked at next, until nothing can be better than what was found.
+"""Branch and bound, best first: expand the open node with the lowest bound until no bound beats the incumbent.
 
-A search begins with the recipes, so that there is a good answer at once. Then all points of what is computed wait, in
-the order of a bound from below that needs no plan of theirs; a point that is taken up waits again with a better bound,
-or is planned. What was found is the answer so far, and the least bound that waits says how far it can be from the best.
+A search begins with the recipes, so that there is a good incumbent at once. Then every point of what is computed is
+open, with an admissible bound that needs no plan of it; a node that is expanded is pushed again with a sharper bound,
+or is planned. The incumbent is the answer so far, and the lowest bound among open nodes says how far it can be from
+the best.
 
-Two bounds are kept of everything: the sharpest, and the surest, which follows from one plan for all points. Bounds are
-held against every plan. Where one is broken, the sharpest count only as far as twice that from then on, or not at all
-where the very best is asked for, and what was left behind waits again.
+Of each node two bounds are kept: the sharpest, and the surest, which follows from one plan for all points. Bounds are
+checked against every plan. Where one is broken, the sharpest count only as far as twice that from then on, or not at
+all where the very best is asked for, and pruned nodes are open again.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ _CLOSER, _PLANS = 0.01, 10
 
 
 @dataclasses.dataclass(order=True)
-class Waiting:
-    """A point that waits.
+class Node:
+    """An open node: layouts that have what is computed in common.
 
     Attributes:
-        bound: what it costs at least.
-        number: what waited first is taken first.
-        stage: what is to be done with it.
+        bound: what they cost at least.
+        number: of nodes with one bound the first to be pushed is expanded first.
+        stage: what expanding it does.
         computed: the dims that each axis splits.
         extra: what it says besides.
         surest: the bound that needed no plan of parts of it.
@@ -64,7 +65,7 @@ class Waiting:
 
 
 class Unopened:
-    """The points of what is computed that do not even wait, in the order of their bounds.
+    """The points of what is computed of which no node is made yet, in the order of their bounds.
 
     Args:
         bounds: of all points, an array with an axis for each mesh axis.
@@ -121,7 +122,7 @@ class Search:
         amounts: what every layout costs, before it is divided (`divisible`).
         bounds: the first bounds of all points of what is computed: an array with an axis for each mesh axis.
         peaks: the least peaks of the same points, where the peak is limited: those above the limit are not opened.
-        best: the best layout so far.
+        best: the incumbent: the best layout so far.
         met: every layout that was priced as a possible answer.
         least_peak: the one with the least peak, of those whose peak was asked for.
         broken: the bounds that a plan has broken, in words.
@@ -137,8 +138,8 @@ class Search:
         self.least_peak: LayoutPrice | None = None
         self.broken: list[str] = []
         self.trust = 1.0
-        self._left: list[Waiting] = []
-        self._waiting: list[Waiting] = []
+        self._pruned: list[Node] = []
+        self._open_nodes: list[Node] = []
         self._unopened = Unopened(self.bounds, self.bounds > 0)
         self._numbers = itertools.count()
         self._began = time.perf_counter()
@@ -176,12 +177,12 @@ class Search:
         """What a layout costs at least, however parameters of these dims are stored; 0 where that is not known."""
         return 0.0
 
-    def open(self, computed: Parts, bound: float):
-        """Lets the layouts of a point of what is computed wait."""
+    def branch(self, computed: Parts, bound: float):
+        """Pushes the nodes of a point of what is computed."""
         raise NotImplementedError
 
-    def take(self, one: Waiting):
-        """Takes up what waited."""
+    def expand(self, node: Node):
+        """Expands a node: bounds it more sharply, or plans layouts of it."""
         raise NotImplementedError
 
     @property
@@ -226,7 +227,7 @@ class Search:
         for turn in itertools.count():
             before = self.best
             coming = self._unopened.bound
-            first = self._waiting[0].bound if self._waiting else math.inf
+            first = self._open_nodes[0].bound if self._open_nodes else math.inf
             least = min(coming, first)
             if least >= self.limit or math.isinf(least) or self.is_over(self.limits.seconds):
                 break
@@ -235,7 +236,7 @@ class Search:
             elif coming <= first:
                 self._open(self._unopened.pop())
             else:
-                self.take(heapq.heappop(self._waiting))
+                self.expand(heapq.heappop(self._open_nodes))
             closer = self.best is not None and least - told >= _CLOSER * self.cost(self.best)
             if self.best is not before or closer or self.pricer.plans - plans >= _PLANS:
                 told, plans = least, self.pricer.plans
@@ -254,15 +255,15 @@ class Search:
     def bound_of(self, decides: Callable[[Layout], bool]) -> float:
         """Returns what every layout costs at least of which some decision holds, as far as the search has come."""
         left = (
-            one.bound
-            for one in (*self._left, *self._waiting)
-            if decides(self.roles.layout(Point(one.computed, extra=one.extra)))
+            node.bound
+            for node in (*self._pruned, *self._open_nodes)
+            if decides(self.roles.layout(Point(node.computed, extra=node.extra)))
         )
         return min((self._unopened.bound, *left))
 
     def found(self, waiting: float) -> Found:
-        """The answer so far, where nothing that waits can cost less than `waiting`."""
-        left = min((one.bound for one in self._left), default=math.inf)
+        """The incumbent, where no open node can cost less than `waiting`."""
+        left = min((node.bound for node in self._pruned), default=math.inf)
         best = self.best
         value = math.inf if best is None else self.cost(best)
         seconds = time.perf_counter() - self._began
@@ -305,57 +306,57 @@ class Search:
             close, key=lambda p: (p.peak_bytes if p.peak_bytes > least else 0, p.rules, self.cost(p), str(p.layout))
         )
 
-    def wait(self, bound: float, stage: str, computed: Parts, extra: Extra, surest: float):
-        """Lets a point wait, unless it cannot be better than what was found."""
+    def push(self, bound: float, stage: str, computed: Parts, extra: Extra, surest: float):
+        """Pushes a node, or prunes it where it cannot beat the incumbent."""
         known = max(surest, bound * self.trust)
-        self._put(Waiting(known, next(self._numbers), stage, computed, extra, surest, bound))
+        self._push(Node(known, next(self._numbers), stage, computed, extra, surest, bound))
 
-    def _put(self, one: Waiting):
-        if one.bound >= self.limit:
-            self.leave(one)
+    def _push(self, node: Node):
+        if node.bound >= self.limit:
+            self.prune(node)
         else:
-            heapq.heappush(self._waiting, one)
+            heapq.heappush(self._open_nodes, node)
 
-    def leave(self, one: Waiting):
-        """Leaves a point behind, which cannot be better than what was found."""
-        self._left.append(one)
+    def prune(self, node: Node):
+        """Keeps a node that cannot beat the incumbent out of the open ones."""
+        self._pruned.append(node)
 
-    def hold(self, one: Waiting, cost: float, price: LayoutPrice):
-        """Holds the bound of a point against what a plan of it costs."""
-        if one.bound > cost * (1 + ROUNDING):
-            self._break(price, one.sharpest, cost)
+    def check_bound(self, node: Node, cost: float, price: LayoutPrice):
+        """Checks the bound of a node against what a plan of it costs."""
+        if node.bound > cost * (1 + ROUNDING):
+            self._distrust(price, node.sharpest, cost)
 
-    def hold_peak(self, computed: Parts, price: LayoutPrice):
-        """Holds the bound of a point's peak against that of a plan."""
+    def check_peak_bound(self, computed: Parts, price: LayoutPrice):
+        """Checks the bound of a point's peak against that of a plan."""
         where = tuple(sets.index(own) for sets, own in zip(self.roles.sets, computed, strict=True))
         bound = float(self.peaks[where])
         if bound > price.peak_bytes * (1 + ROUNDING):
-            self._break(price, bound, price.peak_bytes)
+            self._distrust(price, bound, price.peak_bytes)
             self.peaks *= self.trust
             self._unopened.keep_out(self.excluded())
 
-    def _break(self, price: LayoutPrice, bound: float, cost: float):
-        """Trusts the sharpest bounds less, and lets all points wait again."""
+    def _distrust(self, price: LayoutPrice, bound: float, cost: float):
+        """Trusts the sharpest bounds less, and opens all pruned nodes again."""
         self.broken.append(f"{price.layout}: bounded by {bound:.7g}, but {cost:.7g}")
         loose = 1 - 2 * (1 - cost / bound)
         self.trust = min(self.trust, loose) if self.limits.tolerance and loose > _LEAST_TRUST else 0.0
-        everything, self._left, self._waiting = [*self._left, *self._waiting], [], []
-        for one in everything:
-            self._put(dataclasses.replace(one, bound=max(one.surest, one.sharpest * self.trust)))
+        everything, self._pruned, self._open_nodes = [*self._pruned, *self._open_nodes], [], []
+        for node in everything:
+            self._push(dataclasses.replace(node, bound=max(node.surest, node.sharpest * self.trust)))
 
-    def beside(self, one: Waiting, enough: float = 0.0) -> float:
+    def beside(self, node: Node, enough: float = 0.0) -> float:
         """Returns the bytes at the peak of a point beside its arguments, however it is stored.
 
         They are those of it stored in the smallest parts or, where they are fewer, as it is computed with, which
         gathers nothing, or in another order of axes: all ways to store it are taken to lie between these.
 
         Args:
-            one: the point.
+            node: of the point.
             enough: where it is met, that is enough: no others are priced.
         """
         least = math.inf
-        for stored in self.roles.extremes(one.computed):
-            point = Point(one.computed, stored, one.extra)
+        for stored in self.roles.extremes(node.computed):
+            point = Point(node.computed, stored, node.extra)
             if least > enough and (price := self.pricer.price(self.roles.layout(point))) is not None:
                 least = min(least, price.peak_bytes - self.roles.argument_bytes(point))
         return least
@@ -365,7 +366,7 @@ class Search:
         computed = tuple(sets[i] for sets, i in zip(self.roles.sets, index, strict=True))
         if not self.roles.divides(self.roles.rules(computed)):
             return None
-        self.open(computed, float(self.bounds[index]))
+        self.branch(computed, float(self.bounds[index]))
         return computed
 
     def _look_ahead(self):

@@ -15,7 +15,7 @@ from ...engine.specs.layout import Layout
 from ..request.answer import Limits
 from .pricer import LayoutPrice, Pricer
 from .roles import Parts, Point, Roles
-from .search import Search, Waiting
+from .search import Node, Search
 from .star import Star
 
 
@@ -30,27 +30,27 @@ class Staged(Search):
         """What a layout costs where parameters and gradients are sent for nothing."""
         raise NotImplementedError
 
-    def open(self, computed: Parts, bound: float):
-        """Lets a point wait with all that may be said besides."""
+    def branch(self, computed: Parts, bound: float):
+        """Pushes a point with all that may be said besides."""
         for extra in self.roles.beside(computed):
-            self.wait(bound, "star", computed, extra, bound)
+            self.push(bound, "star", computed, extra, bound)
 
-    def take(self, one: Waiting):
+    def expand(self, node: Node):
         """Bounds a point better, plans it, or plans all ways to store it."""
-        if one.stage == "star":
+        if node.stage == "star":
             # In one piece it costs no more than in iterations.
-            whole = dataclasses.replace(one.extra, serial=frozenset())
-            star = 0.0 if not self.trust else self.star.bound(one.computed, whole)
-            self.wait(max(one.bound, star), "planned", one.computed, one.extra, one.surest)
-        elif one.stage == "planned":
-            self._plan(one)
+            whole = dataclasses.replace(node.extra, serial=frozenset())
+            star = 0.0 if not self.trust else self.star.bound(node.computed, whole)
+            self.push(max(node.bound, star), "planned", node.computed, node.extra, node.surest)
+        elif node.stage == "planned":
+            self._plan(node)
         else:
-            self._store(one)
+            self._store(node)
 
-    def _plan(self, one: Waiting):
+    def _plan(self, node: Node):
         """Plans a point as it is stored in the smallest parts."""
         most = self.limits.most_bytes
-        point = Point(one.computed, self.roles.storages(one.computed)[0], one.extra)
+        point = Point(node.computed, self.roles.storages(node.computed)[0], node.extra)
         least = self.roles.argument_bytes(point)
         if most is not None and least > most:
             return
@@ -58,26 +58,26 @@ class Staged(Search):
         if price is None:
             return
         own = self.of_activations(price)
-        self.hold(one, own, price)
+        self.check_bound(node, own, price)
         self.consider(price)
         if most is not None:
-            self.hold_peak(one.computed, price)
-        if most is None or own >= self.limit or least + self.beside(one, most - least) <= most:
-            self.wait(own, "stored", one.computed, one.extra, one.surest)
+            self.check_peak_bound(node.computed, price)
+        if most is None or own >= self.limit or least + self.beside(node, most - least) <= most:
+            self.push(own, "stored", node.computed, node.extra, node.surest)
 
-    def _store(self, one: Waiting):
+    def _store(self, node: Node):
         """Plans all other ways to store a point, but those whose arguments do not fit beside the rest of it."""
         most = self.limits.most_bytes
-        beside = 0.0 if most is None else self.beside(one)
-        for stored in self.roles.storages(one.computed)[1:]:
+        beside = 0.0 if most is None else self.beside(node)
+        for stored in self.roles.storages(node.computed)[1:]:
             self.limits.watch.check()
-            if one.bound >= self.limit:
-                self.leave(one)
+            if node.bound >= self.limit:
+                self.prune(node)
                 return
-            point = Point(one.computed, stored, one.extra)
+            point = Point(node.computed, stored, node.extra)
             if most is not None and self.roles.argument_bytes(point) + beside > most:
                 continue
             price = self.pricer.price(self.roles.layout(point))
             if price is not None:
-                self.hold(one, self.cost(price), price)
+                self.check_bound(node, self.cost(price), price)
                 self.consider(price)
