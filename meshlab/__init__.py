@@ -1,7 +1,7 @@
 """meshlab: lay a named model out on a mesh of devices, see what it costs and why, and run it.
 
-What is public stands in `__init__.pyi`, which editors read. Each name is imported when it is first asked for: who
-traces and plans waits for no notebook widget, and no solver.
+The public names stand in `__init__.pyi`, which editors read. Each is imported on first use, so tracing and planning
+load no notebook widgets and no solver.
 """
 
 import ast as _ast
@@ -28,6 +28,8 @@ _WHERE = {
     if isinstance(node, _ast.ImportFrom)
     for alias in node.names
 }
+
+__all__ = sorted(_WHERE)  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAll]
 
 # Names of other libraries or spellings, and the names that they have here.
 _ALIKE = {

@@ -39,6 +39,7 @@ def test_every_public_name_is_there(name: str) -> None:
 
 def test_each_name_is_public_once() -> None:
     assert len(NAMES) == len(set(NAMES)) > 100
+    assert set(vars(ml)["__all__"]) == set(NAMES)
 
 
 def test_who_imports_meshlab_waits_for_nothing_but_jax() -> None:

@@ -24,7 +24,7 @@ class ReshardStep(NamedTuple):
     """One step of a reshard: a collective, or a slice that every device takes of its shard.
 
     Attributes:
-        kind: of collective, or the slice that each device takes of its shard.
+        kind: of the collective; or `SLICE`, which each device takes of its own shard.
         axes: the mesh axes, major first.
         axis: the axis of the value that becomes sharded (slice, reduce-scatter, all-to-all) or replicated (all-gather).
         other: all-to-all only: the axis of the value that becomes replicated.

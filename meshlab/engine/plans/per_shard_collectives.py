@@ -331,7 +331,11 @@ class _Trace:
 
 
 def _asked_by(equation: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
-    """Yields the equations that ask for a collective, this one or some inside it, with how often each runs."""
+    """Yields the equations that ask for a collective, this one or some inside it, with how often each runs.
+
+    Raises:
+        AssertionError: one stands in a loop or a branch of which only running it tells how often it runs.
+    """
     if equation.primitive is _asked:
         if equation.params["kind"] is not None:
             yield equation, times
@@ -341,7 +345,10 @@ def _asked_by(equation: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
     more = scan_options(equation)["length"] if equation.primitive.name == "scan" else 1
     for body in bodies:
         for within in opened(body).equations:
-            yield from _asked_by(within, times * more)
+            for found in _asked_by(within, times * more):
+                name = equation.primitive.name
+                assert name not in ("while", "cond"), f"collectives inside `{name}` cannot be counted: use jax.lax.scan"
+                yield found
 
 
 def _unchanged(equation: Any) -> bool:

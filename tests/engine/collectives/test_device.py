@@ -97,3 +97,15 @@ def test_a_loop_sends_as_often_as_it_runs(monkeypatch: pytest.MonkeyPatch) -> No
     program = ml.trace(lambda x: x.array.max(1), ml.f32[Rows, Columns])
     (sent,) = program.plan(ml.mesh(a=8), "columns:a").collectives
     assert (sent.times, sent.payload_bytes) == (7, 4 * Rows.size)
+
+
+def test_a_loop_of_unknown_length_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(device, sharded, operands):
+        (own,) = sharded.run(operands, device.sizes)
+        again = lax.while_loop(lambda x: x.max() < 9, lambda x: device.shift(x, ("a",), 1, wrap=True), own)
+        return [again]
+
+    monkeypatch.setitem(PER_SHARD, "reduce_max", dataclasses.replace(PER_SHARD["reduce_max"], run=run))
+    program = ml.trace(lambda x: x.array.max(1), ml.f32[Rows, Columns])
+    with pytest.raises(AssertionError, match="inside `while` cannot be counted: use jax.lax.scan"):
+        _ = program.plan(ml.mesh(a=8), "columns:a").collectives
