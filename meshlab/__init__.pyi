@@ -22,6 +22,7 @@ from .cost.machines.meshes import lay as lay
 from .cost.machines.meshes import mesh as mesh
 from .cost.machines.protocols import Protocol as Protocol
 from .cost.machines.protocols import Protocols as Protocols
+from .engine.axes.serial import serial as serial
 from .engine.devices import simulate as simulate
 from .engine.errors import CompilerError as CompilerError
 from .engine.errors import DimError as DimError
@@ -89,7 +90,6 @@ from .engine.plans.collectives import Collective as Collective
 from .engine.programs.values import Value as Value
 from .engine.specs.layout import Layout as Layout
 from .engine.specs.mesh import Mesh as Mesh
-from .engine.specs.serial import serial as serial
 from .engine.specs.spec import Spec as Spec
 from .engine.tensors.abstract import bf16 as bf16
 from .engine.tensors.abstract import bool_ as bool_

@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     with options.journal.open("a") as journal:
         for model in chosen:
             count = options.each or -(-options.layouts // sharing[model.program])
-            turns = [turn for turn in TURNS if turn[0][0].serial or not options.serial]
+            turns = [turn for turn in TURNS if turn[0][0].in_time or not options.serial]
             for line in sweep(model, options.seed, count, done, check=model in checked, turns=turns):
                 journal.write(json.dumps(line) + "\n")
                 journal.flush()

@@ -254,4 +254,4 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
         program = scoped(program, mesh, layout)
         grid = Grid(mesh.axes, rules.padded)
         plan = Plan(program, mesh, layout, rules, plan_steps(program, rules, grid, outline(program)), under)
-        return divided(plan) if rules.serial else plan
+        return divided(plan) if rules.in_time else plan

@@ -53,7 +53,7 @@ def layout(
 
     Args:
         program: made by `ml.trace`; of "time" and "memory" also several by name, of which one will do.
-        mesh: made by `ml.mesh`; "live" leaves a serial axis out, and knows no rules at places or in scopes.
+        mesh: made by `ml.mesh`; "live" leaves an axis in time out, and knows no rules at places or in scopes.
         objective: "time", seconds of a step by `plan.time`; "memory", bytes at the peak of `plan.memory.donated`;
             "traffic", bytes that a device sends, where work is divided best; "live", as Mesh TensorFlow counts bytes.
             None is "time" where the mesh is on a machine, else "traffic".

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cost.machines.units import bytes_text, share_text
+from ..engine.axes.kinds import read_axis
 from ..engine.errors import numbered
 from ..engine.specs.layout import Layout
 from ..engine.tables import text_rows
@@ -160,5 +161,5 @@ def _sent(traffic: Traffic) -> str:
 
 
 def _size(size: Any) -> str:
-    """The size of a mesh axis as it is saved: a number, or what makes a serial axis."""
-    return f"serial({size['serial']})" if isinstance(size, dict) else str(size)
+    """The size of a mesh axis as it is saved."""
+    return str(read_axis(size))

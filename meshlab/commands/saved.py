@@ -20,9 +20,10 @@ from typing import Any
 from ..api.explain import warnings
 from ..api.stages import Plan
 from ..auto.proof import Proof
+from ..engine.axes.axis import Axis
+from ..engine.axes.kinds import read_axis
 from ..engine.errors import first_of, shown
 from ..engine.plans.collectives import wire_bytes_by_axis
-from ..engine.specs.serial import Serial, read_serial
 from ..version import __version__
 from .exits import UsageError
 from .fields import Fields
@@ -194,9 +195,9 @@ def _read(data: Fields) -> Saved:
 
 
 def _axis_size(mesh: Fields, name: str) -> Any:
-    """Returns the size of a mesh axis as it is saved: a number, or what makes a serial axis."""
+    """Returns the size of a mesh axis as it is saved: a number, or the data of another kind of axis."""
     given = mesh.data[name]
-    return given if isinstance(read_serial(given), Serial) else mesh.whole(name)
+    return given if isinstance(read_axis(given), Axis) else mesh.whole(name)
 
 
 def _sent(data: Fields) -> Sent:

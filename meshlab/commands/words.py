@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from ..cost.machines.meshes import mesh
+from ..engine.axes.axis import Axis
+from ..engine.axes.kinds import KINDS
 from ..engine.errors import closest, listed, shown
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
-from ..engine.specs.serial import Serial
 from ..layouts.by_name import Preset, named
 from .exits import UsageError
 from .saved import FORMAT, saved_of
 
-_SERIAL = re.compile(r"serial\((?P<inside>[^()]*)\)\Z")
+_AXIS = re.compile(r"(?P<kind>\w+)\((?P<inside>[^()]*)\)\Z")
 _WHOLE = re.compile(r"-?[0-9]{1,18}\Z")
 # Commas and spaces, but for those inside of parentheses.
 _APART = re.compile(r"[,\s]+(?![^()]*\))")
@@ -159,14 +160,15 @@ def _whole(text: str) -> int | None:
     return int(text) if _WHOLE.match(text) else None
 
 
-def _axis_size(text: str) -> int | Serial | None:
+def _axis_size(text: str) -> int | Axis | None:
     """Reads a number, or `serial(8)` with its options, as `serial(8,reduce=once,gather=each)`."""
-    found = _SERIAL.match(text)
+    found = _AXIS.match(text)
     if not found:
         return _whole(text)
+    kind = KINDS.get(found["kind"])
     size, *options = (word.strip() for word in found["inside"].split(","))
     given = {name: value.strip('"') for name, _, value in (option.partition("=") for option in options)}
     count = _whole(size)
-    if count is None or len(given) < len(options) or not {"reduce", "gather"} >= given.keys():
+    if kind is None or count is None or len(given) < len(options) or not given.keys() <= {*kind.option_names()}:
         return None
-    return Serial(count, **given)
+    return kind(count, **given)

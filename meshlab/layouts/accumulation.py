@@ -60,7 +60,7 @@ def accumulate(
 
 def _axis(request: Request, given: Any) -> str | None:
     """Returns the serial axis that is meant; that there is none is a problem."""
-    serial = tuple(request.mesh.serial)
+    serial = tuple(request.mesh.in_time)
     if given is None and len(serial) == 1:
         return serial[0]
     if given in serial:

@@ -212,7 +212,7 @@ def _axes(request: Request, where: str, entry: Any) -> Axes:
     if wrong := [axis for axis in axes if not isinstance(axis, str)]:
         request.refuse("unknown_axis", f"{where}{shown(wrong[0])} is no name of a mesh axis.", 'Write P("data", None).')
         return ()
-    for axis in (axis for axis in axes if axis in request.mesh.serial):
+    for axis in (axis for axis in axes if axis in request.mesh.in_time):
         text = f"{where}`{axis}` is in time: nothing is stored split over it."
         request.refuse("unknown_axis", text, WITHOUT_TIME)
     for axis in (axis for axis in axes if axis not in sizes):

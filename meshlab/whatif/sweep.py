@@ -147,7 +147,7 @@ def _by_loops(plan: Plan, axes: Values) -> tuple[Values, tuple[str, Plan, Values
     Returns:
         The values of the other points; and the axis, the plan without its loop, and the values of these points.
     """
-    axis = next((axis for axis in plan.mesh.serial if 1 in axes.get(axis, ())), None)
+    axis = next((axis for axis in plan.mesh.in_time if 1 in axes.get(axis, ())), None)
     if axis is None:
         return axes, None
     mesh = dataclasses.replace(plan.mesh.resized({axis: 1}), on=plan.mesh.on)

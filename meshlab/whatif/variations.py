@@ -42,7 +42,7 @@ def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple
             problems.append(f"`{name}` was given {shown(sizes)}{most}")
         elif len(set(values.tolist())) < len(values):
             problems.append(f"`{name}` was given {shown(sizes)}, in which a size stands twice")
-        elif name in plan.mesh.serial and plan.mesh.axes[name] == 1:
+        elif name in plan.mesh.in_time and plan.mesh.axes[name] == 1:
             problems.append(
                 f"the serial axis `{name}` has one iteration, so that nothing is in a loop: plan it with ml.serial(2)"
             )

@@ -95,7 +95,7 @@ def _searched(roles: Roles, polished: Polished) -> str:
     stored = ["parameters and optimizer state split along one set of dims besides"] if roles.parameters else []
     tags = [f"{listed(extras.tags)} stored otherwise"] if extras.tags else []
     scopes = [f"{listed(extras.scopes)} computed otherwise"] if extras.scopes else []
-    in_time = [f"with and without `{extras.serial}`"] if extras.in_time else []
+    in_time = [f"with and without `{extras.loop}`"] if extras.in_time else []
     ways = f"{roles.count():,} ways to compute with {axes} for each dim"
     changed = f"{polished.tried:,} single change{'' if polished.tried == 1 else 's'} of the answer, presets among them"
     return "; ".join((ways, *stored, *tags, *scopes, *in_time, changed))

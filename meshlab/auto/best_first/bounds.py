@@ -77,7 +77,7 @@ def _holding(roles: Roles, dims: Dims) -> Dims:
 def _iterations(roles: Roles, dims: Dims) -> int:
     """The number of parts in which a value may be made one after the other."""
     extras = roles.extras
-    return extras.ways([extras.serial]) if any(own & dims for own in extras.in_time) else 1
+    return extras.ways([extras.loop]) if any(own & dims for own in extras.in_time) else 1
 
 
 def divided(roles: Roles, amounts: Amounts) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 tagged      residual seq:model               a dim of a tag that the model offers, on axes that none of its dims has
 turned      @core heads:model seq:None       in a scope that the user names, dims give axes to others
-serial      batch:data+micro                 the batch, or other dims of data, in micro-batches
+blocks      batch:data+micro                 the batch, or other dims of data, in micro-batches
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Extra:
     Attributes:
         tagged: the tag that is stored otherwise, if one is.
         turned: the scope that is computed otherwise, if one is.
-        serial: the dims on the serial axis.
+        blocks: the dims on the axis in time.
     """
 
     tagged: Tagged | None = None
     turned: Turned | None = None
-    serial: Dims = frozenset()
+    blocks: Dims = frozenset()
 
 
 PLAIN = Extra()
@@ -73,7 +73,7 @@ class Extras:
         sizes: of all axes of the mesh.
         tags: for each tag the dims that may go on axes of their own there.
         scopes: by glob, those that may be computed otherwise.
-        serial: the axis in time; "" where there is none.
+        loop: the axis in time; "" where there is none.
         in_time: the sets of dims that may be on it.
     """
 
@@ -81,7 +81,7 @@ class Extras:
     sizes: Mapping[str, int]
     tags: Mapping[str, Dims]
     scopes: Mapping[str, ScopedDims] = dataclasses.field(default_factory=dict)
-    serial: str = ""
+    loop: str = ""
     in_time: tuple[Dims, ...] = ()
 
     def ways(self, axes: Iterable[str]) -> int:
@@ -94,10 +94,10 @@ class Extras:
 
     def beside(self, rules: Rules) -> tuple[Extra, ...]:
         """Returns all that may stand beside what is computed, nothing first."""
-        serial = (frozenset[str](), *(dims for dims in self.in_time if self._goes(dims, rules)))
+        blocks = (frozenset[str](), *(dims for dims in self.in_time if self._goes(dims, rules)))
         turned = (None, *self._turned(rules))
         tagged = (None, *self._tagged(rules))
-        return tuple(Extra(tag, turn, dims) for dims, turn, tag in itertools.product(serial, turned, tagged))
+        return tuple(Extra(tag, turn, dims) for dims, turn, tag in itertools.product(blocks, turned, tagged))
 
     def said(self, layout: Layout, rules: Rules, extra: Extra) -> Layout:
         """Returns a layout that says so besides.
@@ -109,23 +109,23 @@ class Extras:
         """
 
         def in_time(pairs: Iterable[tuple[str, Axes]]) -> DimRules:
-            return tuple((dim, (*axes, self.serial) if dim in extra.serial else axes) for dim, axes in pairs)
+            return tuple((dim, (*axes, self.loop) if dim in extra.blocks else axes) for dim, axes in pairs)
 
         places, scopes = layout.place_rules, layout.scope_rules
         if (tag := extra.tagged) is not None:
             places = (*places, (tag.tag, in_time([(tag.dim, (*rules.get(tag.dim, ()), *tag.over))])))
         if (turn := extra.turned) is not None:
             scopes = (*scopes, (turn.scope, in_time(sorted(self._in_scope(rules, turn).items()))))
-        computed = in_time((dim, rules.get(dim, ())) for dim in sorted({*rules, *extra.serial}))
+        computed = in_time((dim, rules.get(dim, ())) for dim in sorted({*rules, *extra.blocks}))
         return dataclasses.replace(layout, dim_rules=computed, place_rules=places, scope_rules=scopes)
 
     def _goes(self, dims: Dims, rules: Rules) -> bool:
-        return all(self.divide(dim, (*rules.get(dim, ()), self.serial)) for dim in dims)
+        return all(self.divide(dim, (*rules.get(dim, ()), self.loop)) for dim in dims)
 
     def _tagged(self, rules: Rules) -> Iterator[Tagged]:
         for tag, dims in self.tags.items():
             taken = {axis for dim in self.program.place_dims[tag] for axis in rules.get(dim, ())}
-            free = [axis for axis in self.sizes if axis not in taken and axis != self.serial]
+            free = [axis for axis in self.sizes if axis not in taken and axis != self.loop]
             for dim, over in itertools.product(sorted(dims), some(free)):
                 if self.divide(dim, (*rules.get(dim, ()), *over)):
                     yield Tagged(tag, dim, over)
@@ -133,7 +133,7 @@ class Extras:
     def _turned(self, rules: Rules) -> Iterator[Turned]:
         for glob, scope in self.scopes.items():
             there = {axis for dim in scope.dims for axis in rules.get(dim, ())}
-            given = [axis for axis in self.sizes if axis in there and axis != self.serial]
+            given = [axis for axis in self.sizes if axis in there and axis != self.loop]
             for over, onto in itertools.product(some(given), scope.onto):
                 turned = Turned(glob, over, onto)
                 inside = self._in_scope(rules, turned)

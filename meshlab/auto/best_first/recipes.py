@@ -1,8 +1,8 @@
 """The layouts that practice knows, as a search begins with: each parallelism of `ml.layouts`, and products of two.
 
-For every way to give some axes to data and the others to one parallelism inside the model; where the mesh has a serial
-axis, each in micro-batches besides. The last one splits nothing, which is best of what is so small that devices would
-wait for messages. What does not fit a program or a mesh is left out.
+For every way to give some axes to data and the others to one parallelism inside the model; where the mesh has an axis
+in time, each in micro-batches besides. The last one splits nothing, which is best of what is so small that devices
+would wait for messages. What does not fit a program or a mesh is left out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def recipes(program: Program, mesh: Mesh) -> Iterator[tuple[str, Layout]]:
 
 def _in_time(program: Program, mesh: Mesh) -> Iterator[tuple[str, Recipe]]:
     """Each recipe in micro-batches, where the mesh has an axis in time."""
-    for name, make in _all(program, mesh) if mesh.serial else ():
+    for name, make in _all(program, mesh) if mesh.in_time else ():
         yield f"{name} accumulate", lambda make=make: make() & layouts.accumulate(program, mesh)
 
 

@@ -2,7 +2,7 @@
 
 Left out, and named with the reason, are dims that no axis divides, that are scanned, that neither a matmul nor a
 parameter has, nor much of the step (`importance`); and, where there would be too many points, those with
-the least work. On a serial axis is what `ml.layouts.accumulate` puts there for a dim that no parameter has, where it
+the least work. On an axis in time is what `ml.layouts.accumulate` puts there for a dim that no parameter has, where it
 can be planned alone.
 """
 
@@ -41,7 +41,7 @@ def roles_of(pricer: Pricer, constraints: Constraints = NONE) -> Roles:
     """Returns the space of a program on a mesh.
 
     Args:
-        pricer: of the program on the mesh; one serial axis is in the space.
+        pricer: of the program on the mesh; one axis in time is in the space.
         constraints: what every layout must satisfy.
     """
     program, mesh = pricer.program, pricer.mesh
@@ -157,7 +157,7 @@ def _extras(
     constraints: Constraints,
 ) -> Extras:
     free = frozenset(d for own in sets for dims in own for d in dims)
-    serial = next((axis for axis in mesh.serial if mesh.axes[axis] > 1), "")
+    loop = next((axis for axis in mesh.in_time if mesh.axes[axis] > 1), "")
     pinned = {axis for _, axes in constraints.pinned.dim_rules for axis in axes}
     weights = {d for a in parameters for d in program.dims_of(a.value)}
     data = [dim for dim in program.dims if dim in free - weights - constraints.whole]
@@ -166,23 +166,23 @@ def _extras(
         sizes={axis: size for axis, size in mesh.axes.items() if size > 1},
         tags=_offered(program, parameters),
         scopes=_turnable(program, free, constraints),
-        serial=serial,
-        in_time=() if not serial or serial in pinned else _in_time(program, mesh, serial, data, constraints),
+        loop=loop,
+        in_time=() if not loop or loop in pinned else _in_time(program, mesh, loop, data, constraints),
     )
 
 
 def _in_time(
-    program: Program, mesh: Mesh, serial: str, data: Iterable[str], constraints: Constraints
+    program: Program, mesh: Mesh, loop: str, data: Iterable[str], constraints: Constraints
 ) -> tuple[Dims, ...]:
     """The sets of dims that may be in time: each of data, with what it is renamed to."""
     found: dict[Dims, None] = {}
     for dim in data:
         try:
-            layout = accumulate(program, mesh, micro=serial, batch=dim)
+            layout = accumulate(program, mesh, micro=loop, batch=dim)
             program.plan(mesh, layout)
         except LayoutError:
             continue
-        if not constraints.forbidden & {(d, serial) for d in layout.rules}:
+        if not constraints.forbidden & {(d, loop) for d in layout.rules}:
             found[frozenset(layout.rules)] = None
     return tuple(found)
 

@@ -39,7 +39,7 @@ class Staged(Search):
         """Bounds a point better, plans it, or plans all ways to store it."""
         if node.stage == "star":
             # In one piece it costs no more than in iterations.
-            whole = dataclasses.replace(node.extra, serial=frozenset())
+            whole = dataclasses.replace(node.extra, blocks=frozenset())
             star = 0.0 if not self.trust else self.star.bound(node.computed, whole)
             self.push(max(node.bound, star), "planned", node.computed, node.extra, node.surest)
         elif node.stage == "planned":

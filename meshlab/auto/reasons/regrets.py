@@ -127,9 +127,9 @@ def _extras(roles: Roles, chosen: Layout) -> Iterator[tuple[str, Roles, Test]]:
     for glob in extras.scopes.keys() & chosen.scopes.keys():
         others = {name: scope for name, scope in extras.scopes.items() if name != glob}
         yield f"no rules in `{glob}`", without(scopes=others), lambda layout, glob=glob: glob not in layout.scopes
-    in_time = lambda layout: any(extras.serial in axes for axes in layout.rules.values())  # noqa: E731
+    in_time = lambda layout: any(extras.loop in axes for axes in layout.rules.values())  # noqa: E731
     if extras.in_time and in_time(chosen):
-        yield f"nothing on `{extras.serial}`", without(in_time=()), lambda layout: not in_time(layout)
+        yield f"nothing on `{extras.loop}`", without(in_time=()), lambda layout: not in_time(layout)
 
 
 def _met(search: Search, change: str, decides: Test) -> Regret:

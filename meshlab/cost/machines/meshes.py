@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from ...engine.argument_checks import is_whole
+from ...engine.axes.axis import Axis
+from ...engine.axes.kinds import read_axis
 from ...engine.errors import MeshError, MeshlabError, listed, numbered, shown
 from ...engine.plans.data import Plan
 from ...engine.specs.mesh import Mesh
-from ...engine.specs.serial import Serial, read_serial
 from .attached import ATTACHED, attached
 from .collective_time import seconds
 from .hardware import Hardware, HardwareError, hardware
@@ -38,7 +39,7 @@ _AXES = re.compile(r"\s*\w+:\d+(?:\s*[,;\s]\s*\w+:\d+)+\s*")
 _SHAPE = re.compile(r"(?:([0-9]{1,9})\*)?([0-9]{1,9}(?:x[0-9]{1,9})*)\Z")
 
 
-def mesh(on: Any = None, *unnamed: Any, **axes: int | Serial | Mapping[str, Any]) -> Mesh:
+def mesh(on: Any = None, *unnamed: Any, **axes: int | Axis | Mapping[str, Any]) -> Mesh:
     """Makes a mesh from axis sizes, major first.
 
     Args:
@@ -73,7 +74,7 @@ def mesh(on: Any = None, *unnamed: Any, **axes: int | Serial | Mapping[str, Any]
     refusals: list[MeshlabError] = []
     if unnamed or not (axes or on is None or is_machine):
         refusals.append(MeshError(_unnamed(on, unnamed)))
-    bare = _tried(refusals, lambda: Mesh(tuple((name, read_serial(size)) for name, size in axes.items())))
+    bare = _tried(refusals, lambda: Mesh(tuple((name, read_axis(size)) for name, size in axes.items())))
     if axes or is_machine:
         _tried(refusals, lambda: _known_machine(on))
     if len(refusals) > 1:
@@ -175,7 +176,7 @@ def machine_of(mesh: Mesh, wanted: str, write: str = "") -> Placement:
 
 def _write_machine(mesh: Mesh, write: str = "") -> str:
     """Says how a mesh is placed on a machine that it fits, and on the devices here; see `machine_of` for `write`."""
-    arguments = [""] if write or not mesh.shape else ["", _sizes(mesh)]
+    arguments = [""] if write or not mesh.shape else ["", mesh.sources]
     names = (*machines_for(mesh)[:1], ATTACHED)
     calls = [f"""{write or "ml.mesh"}("{name}"{", ".join(arguments)})""" for name in names]
     return f"Write {', say, or '.join(calls)} for the devices here."
@@ -203,10 +204,6 @@ def check_plan(plan: Any, wanted: str):
     """
     if not isinstance(plan, Plan):
         raise HardwareError(f"{wanted} was given {shown(plan)}, and needs a plan: program.plan(mesh, layout).")
-
-
-def _sizes(mesh: Mesh) -> str:
-    return ", ".join(f"{name}={f'ml.{size}' if isinstance(size, Serial) else size}" for name, size in mesh.shape)
 
 
 def placed(on: Any, mesh: Mesh, along: dict[str, AxisPlacement] | None = None) -> Placement:
@@ -303,7 +300,7 @@ def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[s
         axes: the mesh axis, or several, major first.
 
     Raises:
-        HardwareError: the mesh is on no machine, there is no such kind or axis, an axis is serial or is named twice,
+        HardwareError: the mesh is on no machine, there is no such kind or axis, an axis is in time or is named twice,
             `nbytes` is no number of bytes, or the machine has no figure for a network that is crossed.
 
     Example:
@@ -326,9 +323,9 @@ def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[s
         names = ", ".join(f'"{axis}"' for axis in axes.split("+"))
         raise HardwareError(f"`axes` must be written ({names}), not {shown(axes)}.")
     placement = machine_of(mesh, "ml.collective_time")
-    if serial := [axis for axis in over if axis in mesh.serial]:
+    if in_time := [axis for axis in over if axis in mesh.in_time]:
         raise HardwareError(
-            f"`{serial[0]}` is a serial axis: its blocks meet on one device, and nothing is sent over it. Give axes of"
-            f" devices: {listed(mesh.devices.axes)}."
+            f"`{in_time[0]}` is {mesh.in_time[in_time[0]].noun}: its blocks meet on one device, and nothing is sent"
+            f" over it. Give axes of devices: {listed(mesh.devices.axes)}."
         )
     return seconds(kind, nbytes, placement, over)

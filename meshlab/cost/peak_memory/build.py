@@ -6,7 +6,7 @@
                                (`machines/xla_substitutes`)
     scan                       loop: reads its initial carry, its stacks, and the arrays that its iterations slice
     scan of one iteration      the nodes of that iteration, inline
-    loop over a serial axis    loop: it carries the sums, and its iterations write their blocks
+    loop over an axis in time    loop: it carries the sums, and its iterations write their blocks
     cond                       branch, with a graph for each
     rematerialised region      its nodes, behind a barrier
 
@@ -26,7 +26,7 @@ from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key, keys
 from ...engine.planning.steps import Compute, Inside, Iterated, Materialise, Move, Nested, Result
 from ...engine.plans.data import Plan
-from ...engine.specs.serial import accumulator_dtype
+from ...engine.specs.in_time import accumulator_dtype
 from ...engine.specs.spec import Spec
 from ..machines.xla_substitutes import most_summed
 from .assign_layouts import hoist_copies
@@ -252,7 +252,7 @@ def _handed_on(scope: BlockGraph, step: Nested, count: int) -> dict[int, int]:
 
 
 def _add_iterations(scope: BlockGraph, step: Iterated):
-    """Adds the loop over a serial axis: it carries the sums, and writes each block to its place in the whole."""
+    """Adds the loop over an axis in time: it carries the sums, and writes each block to its place in the whole."""
     if step.times == 1:
         _add_steps(scope, step.steps)
         return
@@ -270,7 +270,7 @@ def _add_iterations(scope: BlockGraph, step: Iterated):
 
 
 def _build_iteration(context: Context, step: Iterated, carried: Sequence[Result], joined: Sequence[Result]) -> Graph:
-    """Builds the graph of one iteration over a serial axis: what it adds to each sum, and each block that it writes."""
+    """Builds the graph of one iteration in time: what it adds to each sum, and each block that it writes."""
     scope = BlockGraph(context)
     graph = scope.graph
     sums = [scope.source((result.value, result.outside)) for result in carried]

@@ -29,7 +29,7 @@ from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute, Iterated
 from ...engine.rules import READ_IN_PART, TRAITS
-from ...engine.specs.serial import accumulator_dtype
+from ...engine.specs.in_time import accumulator_dtype
 from ..machines.hardware import Hardware
 from ..workload.attention import CAUSAL, STORED
 from ..workload.scenario import Numbers, Scenario
@@ -88,7 +88,7 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
 
 
 def accumulated(loop: Iterated, scenario: Scenario) -> Kernel:
-    """Returns the cost of adding the results of one iteration over a serial axis to those of the iterations before.
+    """Returns the cost of adding the results of one iteration over an axis in time to those of the iterations before.
 
     Each sum is read and written, and its addend is read; compilers do so in one kernel.
     """

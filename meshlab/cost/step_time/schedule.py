@@ -254,7 +254,7 @@ class _Schedule:
         return total
 
     def iterated(self, step: Iterated) -> Spent:
-        """The cost of the loop over a serial axis: of each iteration, and of adding it to what is accumulated."""
+        """The cost of the loop over an axis in time: of each iteration, and of adding it to what is accumulated."""
         before, times = self.executions, self.scenario.grid[step.axis]
         self.executions *= step.times
         block = self.block(step.steps, [(result.value, result.inside) for result in step.results])

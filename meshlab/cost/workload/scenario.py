@@ -240,14 +240,14 @@ class Scenario:
 
     def _parts(self, size: int, split: Axes) -> Numbers:
         """The number of which padded dims of a size are multiples: that of all numbers of parts that they have."""
-        serial = self.plan.mesh.serial
-        if split[0] in serial:
+        in_time = self.plan.mesh.in_time
+        if split[0] in in_time:
             return self.ways(split)
         key = ("parts", size)
         if key not in self._known:
             rules, dims = self.plan.rules, self.plan.program.dims
             splits = {axes for each in rules.every for dim, axes in each.items() if axes and dims.get(dim) == size}
-            splits = {axes for axes in splits if axes[0] not in serial}
+            splits = {axes for axes in splits if axes[0] not in in_time}
             self._known[key] = functools.reduce(np.lcm, map(self.ways, splits), 1)
         return self._known[key]
 

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from ..axes.axis import InTime
 from ..code.operations import Operation, Scope
 from ..errors import MeshlabError, shown
 from ..programs.axis_conflicts import Conflicts
@@ -27,15 +28,14 @@ from ..programs.scoped import scoped as as_scoped
 from ..specs.layout import Layout, LayoutLike
 from ..specs.mesh import Mesh
 from ..specs.scopes import matches, path
-from ..specs.serial import Serial
 from ..specs.spec import Axes, Padded, Spec
 from .named_rules import AxesByDim, as_written, matched_places, matched_scopes, named_rules
 from .part_rules import once_each, part_rules
 from .refusal import Refusal, refuse
 from .scan_legality import scanned_problems
 from .scope_legality import Meeting, ScopedRules, judged
-from .serial_legality import serial_problems, serial_storage, whole_problems
 from .size_legality import merged_sizes, size_problems, stored_by_dim, stored_problems
+from .time_legality import storage_in_time, time_problems, whole_problems
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ class LegalRules:
             asked for.
         scopes: the compute rules in each scope that has rules of its own, instead of `compute`.
         globs: the globs that these come of, with the rules of each, in order.
-        serial: the serial axes that split some dim; arguments and outputs are not stored split over them.
+        in_time: the axes in time that split some dim; arguments and outputs are not stored split over them.
     """
 
     compute: AxesByDim
@@ -57,7 +57,7 @@ class LegalRules:
     padded: Padded = dataclasses.field(default_factory=dict)
     scopes: Mapping[Scope, AxesByDim] = dataclasses.field(default_factory=dict)
     globs: tuple[tuple[str, AxesByDim], ...] = ()
-    serial: Mapping[str, Serial] = dataclasses.field(default_factory=dict)
+    in_time: Mapping[str, InTime] = dataclasses.field(default_factory=dict)
 
     def glob(self, scope: Scope, dim: str) -> str:
         """Returns the glob whose rule for a dim counts in a scope; "" where none has one."""
@@ -103,7 +103,7 @@ class Verdict:
     Attributes:
         rules: the layout as it applies; None where its problems leave nothing to plan.
         problems: why it is refused; none where it is legal.
-        whole: the operations that need all of a dim on a serial axis at once. They are among the problems, but a plan
+        whole: the operations that need all of a dim on an axis in time at once. They are among the problems, but a plan
             can be made, to find what else is wrong.
     """
 
@@ -156,13 +156,13 @@ def examine(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
     problems += stored_problems(program, mesh, matched, pad)
     for place, place_rules, _ in _different_storage(program, matched):
         problems += _storage_problems(program, compute, place, place_rules)
-    written = as_written(program, layout, matched) if mesh.serial else {}
+    written = as_written(program, layout, matched) if mesh.in_time else {}
     carried = _with_carries(program, matched)
     for place, place_rules, _ in _different_storage(program, {p: r for p, r in carried.items() if p not in matched}):
         problems += _carried_problems(program, compute, place, place_rules)
     whole: list[tuple[Operation, Refusal]] = []
     for rules, meeting in everywhere:
-        problems += serial_problems(mesh, rules, written)
+        problems += time_problems(mesh, rules, written)
         whole += whole_problems(program, mesh, rules, meeting.scopes)
     legal = None
     if not problems:
@@ -198,11 +198,11 @@ def _legal_rules(
     different = [(real(rules), meeting.scopes) for rules, meeting in everywhere if rules != compute]
     by_scope = {scope: rules for rules, those in different for scope in those}
     used = {a for rules in (real(compute), *by_scope.values()) for axes in rules.values() for a in axes}
-    serial = {axis: mesh.serial[axis] for axis in mesh.serial if axis in used}
-    if serial:
-        storage = serial_storage(program, frozenset(serial), real(compute), storage)
+    in_time = {axis: mesh.in_time[axis] for axis in mesh.in_time if axis in used}
+    if in_time:
+        storage = storage_in_time(program, frozenset(in_time), real(compute), storage)
     globs = tuple((glob, real(rules)) for glob, rules in scoped)
-    return LegalRules(real(compute), storage, padded, by_scope, globs, serial)
+    return LegalRules(real(compute), storage, padded, by_scope, globs, in_time)
 
 
 def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
@@ -218,8 +218,8 @@ def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
 def _padding(program: Program, mesh: Mesh, rules: Iterable[AxesByDim]) -> Padded:
     """Pads each size that some rule shards unevenly to a multiple of all numbers of parts that it has.
 
-    What a serial axis alone splits is another dim, or meets the parts of devices only where it is whole: its blocks are
-    no larger than they must be.
+    What an axis in time alone splits is another dim, or meets the parts of devices only where it is whole: its
+    blocks are no larger than they must be.
     """
     splits: dict[int, dict[Axes, None]] = {}
     for each in rules:
@@ -230,10 +230,10 @@ def _padding(program: Program, mesh: Mesh, rules: Iterable[AxesByDim]) -> Padded
     for size, those in splits.items():
         counts = {split: math.prod(mesh.axes[a] for a in split) for split in those if split}
         if any(size % count for count in counts.values()):
-            in_space = [count for split, count in counts.items() if split[0] not in mesh.serial]
+            in_space = [count for split, count in counts.items() if split[0] not in mesh.in_time]
             padded[size] = _up(size, math.lcm(*(in_space or counts.values())))
-            serial = {split[-1] for split in counts if split[-1] in mesh.serial}
-            own = {axis: _up(size, mesh.axes[axis]) for axis in serial}
+            in_time = {split[-1] for split in counts if split[-1] in mesh.in_time}
+            own = {axis: _up(size, mesh.axes[axis]) for axis in in_time}
             padded |= {(size, axis): least for axis, least in own.items() if least != padded[size]}
     return padded
 
@@ -278,7 +278,7 @@ def _moved_problems(program: Program, mesh: Mesh, moved: AxesByDim, scoped: Scop
     for rules, meeting in judged(program, moved, scoped):
         yield from scanned_problems(program, mesh, {dim: rules[dim]}, meeting.scans)
         yield from _conflicts(rules, meeting.conflicts, about=dim)
-        yield from serial_problems(mesh, {dim: rules[dim]}, {})
+        yield from time_problems(mesh, {dim: rules[dim]}, {})
         yield from (problem for _, problem in whole_problems(program, mesh, {dim: rules[dim]}, meeting.scopes))
 
 

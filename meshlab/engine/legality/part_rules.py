@@ -58,7 +58,7 @@ def _axes(parts: Parts, rules: AxesByDim, mesh: Mesh, most: int) -> Axes:
     axes: Axes = ()
     for part in parts:
         own = fitting(_left(part, rules.get(part.dim, ()), mesh), most or part.size, mesh.axes)
-        if axes and not mesh.serial.keys().isdisjoint(own):
+        if axes and not mesh.in_time.keys().isdisjoint(own):
             break
         if not set(axes).isdisjoint(own):
             break
@@ -75,4 +75,4 @@ def _left(part: Part, axes: Axes, mesh: Mesh) -> Axes:
         return axes
     first = fitting(axes, part.before, mesh.axes)
     used_up = math.prod(mesh.axes[axis] for axis in first) == part.before
-    return axes[len(first) :] if used_up and mesh.serial.keys().isdisjoint(axes) else ()
+    return axes[len(first) :] if used_up and mesh.in_time.keys().isdisjoint(axes) else ()

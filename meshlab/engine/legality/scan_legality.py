@@ -6,8 +6,9 @@ Micro-batches that a function makes itself, by a reshape and a scan, are recogni
     scan(gradients of one part, …, parts)          the scan steps through `batch.0`, the major part of the batch
 
 The batch cannot be sharded then: each iteration has a contiguous part, which is on few of the devices. What is meant is
-data parallelism over a serial axis, of the step without its loop: there each device runs micro-batches of its own. That
-is proposed where the loop only adds up (a loop over whole training steps does not), and where the axis would be legal.
+data parallelism over an axis in time, of the step without its loop: there each device runs micro-batches of its own.
+That is proposed where the loop only adds up (a loop over whole training steps does not), and where the axis would be
+legal.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from ..programs.trained import trained
 from ..specs.mesh import Mesh
 from ..specs.spec import Axes
 from .refusal import Refusal
-from .serial_legality import whole_factors
+from .time_legality import whole_factors
 
 AxesByDim = Mapping[str, Axes]
-# What the proposed serial axis is called.
+# What the proposed axis in time is called.
 _MICRO = "micro"
 
 
@@ -76,7 +77,7 @@ def _in_time(program: Program, mesh: Mesh, rules: AxesByDim, scans: Scans, dim: 
     stacks = [v for v in scan.inputs[carried(scan) :] if isinstance(v, int) and program.dims_of(v)[:1] == (dim,)]
     parts = [v for v in stacks if program.names[v][0] != dim]
     of_parameters = {d for i in trained(program).parameters for d in program.dims_of(program.arguments[i].value)}
-    if not parts or dim in of_parameters or not _adds_up(scan) or mesh.serial or _MICRO in mesh.axes:
+    if not parts or dim in of_parameters or not _adds_up(scan) or mesh.in_time or _MICRO in mesh.axes:
         return ""
     count = program.code.shapes[parts[0]][0]
     if program.dims[dim] % (count * math.prod(mesh.axes[axis] for axis in rules[dim])):

@@ -1,4 +1,4 @@
-"""Says, before anything is planned, what a serial axis cannot do, and how arguments and outputs are stored beside it.
+"""Says, before anything is planned, what an axis in time cannot do, and how arguments and outputs are stored beside it.
 
     batch:micro+data          refused: write batch:data+micro, so that a device's shard is one range
     params/*: embed → micro   refused: nothing is stored split over time
@@ -17,8 +17,8 @@ from ..code.operations import Block, Operation, Scope, walk
 from ..errors import listed
 from ..programs.data import Program, analysis
 from ..rules.traits import TRAITS
+from ..specs.in_time import minus
 from ..specs.mesh import Mesh
-from ..specs.serial import minus
 from ..specs.spec import Axes
 from .refusal import Refusal
 
@@ -27,24 +27,24 @@ AxesByDim = Mapping[str, Axes]
 _COMPARING = frozenset(("argmax", "argmin", "sort", "top_k"))
 
 
-def serial_problems(mesh: Mesh, compute: AxesByDim, stored: Mapping[str, AxesByDim]) -> list[Refusal]:
-    """Returns what is wrong with how a layout writes serial axes.
+def time_problems(mesh: Mesh, compute: AxesByDim, stored: Mapping[str, AxesByDim]) -> list[Refusal]:
+    """Returns what is wrong with how a layout writes axes in time.
 
     Args:
         mesh: the mesh.
         compute: the compute rules.
         stored: by place, or glob over places, its storage rules.
     """
-    if not mesh.serial:
+    if not mesh.in_time:
         return []
-    used = {axis for axes in compute.values() for axis in axes if axis in mesh.serial}
+    used = {axis for axes in compute.values() for axis in axes if axis in mesh.in_time}
     return [*_more_than_one(mesh, used), *_not_last(mesh, compute.items()), *_stored_in_time(mesh, stored)]
 
 
 def whole_problems(
     program: Program, mesh: Mesh, compute: AxesByDim, scopes: Collection[Scope] = ()
 ) -> list[tuple[Operation, Refusal]]:
-    """Returns the operations that need all of a dim on a serial axis at once, each with its refusal.
+    """Returns the operations that need all of a dim on an axis in time at once, each with its refusal.
 
     Args:
         program: the program.
@@ -52,7 +52,7 @@ def whole_problems(
         compute: the compute rules.
         scopes: those where the compute rules hold; none: everywhere.
     """
-    several = [axis for axis in mesh.serial if mesh.axes[axis] > 1]  # one block is all of a dim
+    several = [axis for axis in mesh.in_time if mesh.axes[axis] > 1]  # one block is all of a dim
     on = {dim: here for dim, axes in compute.items() if (here := [axis for axis in axes if axis in several])}
     return [
         (operation, _needs_all(operation, dim, on[dim][0]))
@@ -65,35 +65,37 @@ def whole_problems(
 
 def _more_than_one(mesh: Mesh, used: set[str]) -> Iterator[Refusal]:
     if len(used) > 1:
-        names = [axis for axis in mesh.serial if axis in used]
-        text = f"The layout uses {len(names)} serial axes, {listed(names)}; there may be one."
-        first, *others = [axis for axis in mesh.serial if axis in used]
+        names = [axis for axis in mesh.in_time if axis in used]
+        text = f"The layout uses {len(names)} axes in time, {listed(names)}; there may be one."
+        first, *others = [axis for axis in mesh.in_time if axis in used]
         size = mesh.axes[first]
         for other in others:
             size *= mesh.axes[other]
-        yield Refusal("serial", text, f"Put all dims that run in time on one: {first}=ml.serial({size}), say.")
+        one = mesh.in_time[first].resized(size).source
+        yield Refusal("in_time", text, f"Put all dims that run in time on one: {first}={one}, say.")
 
 
 def _not_last(mesh: Mesh, rules: Iterable[tuple[str, Axes]]) -> Iterator[Refusal]:
     for dim, axes in rules:
-        spatial = minus(axes, frozenset(mesh.serial))
+        spatial = minus(axes, frozenset(mesh.in_time))
         right = (*spatial, *minus(axes, spatial))
         if axes != right:
-            text = f"`{dim}:{'+'.join(axes)}` has a serial axis in front: a device would hold many small pieces of it."
-            yield Refusal("serial", text, f"Write `{dim}:{'+'.join(right)}`.")
+            noun = mesh.in_time[next(axis for axis in axes if axis in mesh.in_time)].noun
+            text = f"`{dim}:{'+'.join(axes)}` has {noun} in front: a device would hold many small pieces of it."
+            yield Refusal("in_time", text, f"Write `{dim}:{'+'.join(right)}`.")
 
 
 def _stored_in_time(mesh: Mesh, stored: Mapping[str, AxesByDim]) -> Iterator[Refusal]:
     seen = set()
     for place, rules in stored.items():
         for dim, axes in rules.items():
-            serial = [axis for axis in axes if axis in mesh.serial]
-            if serial and (dim, axes) not in seen:
+            there = [axis for axis in axes if axis in mesh.in_time]
+            if there and (dim, axes) not in seen:
                 seen.add((dim, axes))
-                text = f"At `{place}`: `{dim}` cannot be stored split over `{serial[0]}`: its blocks are in time."
-                rest = "+".join(f"`{axis}`" for axis in minus(axes, tuple(serial)))
+                text = f"At `{place}`: `{dim}` cannot be stored split over `{there[0]}`: its blocks are in time."
+                rest = "+".join(f"`{axis}`" for axis in minus(axes, tuple(there)))
                 fix = f"Store it with `{dim}` on {rest}." if rest else f"Leave `{dim}` out of the rules of `{place}`."
-                yield Refusal("serial", text, fix)
+                yield Refusal("in_time", text, fix)
 
 
 def _needs_all(operation: Operation, dim: str, axis: str) -> Refusal:
@@ -106,7 +108,7 @@ def _needs_all(operation: Operation, dim: str, axis: str) -> Refusal:
         text = (
             f"`{dim}` cannot be on `{axis}`: {where} needs all of `{dim}` at once, and `{axis}` runs it block by block."
         )
-    return Refusal("serial", text, f"Take `{dim}` off `{axis}`, or do this outside of the function.", operation.source)
+    return Refusal("in_time", text, f"Take `{dim}` off `{axis}`, or do this outside of the function.", operation.source)
 
 
 @analysis
@@ -137,22 +139,22 @@ def _dims_inside(program: Program, blocks: Iterable[Block]) -> dict[str, None]:
     return dict.fromkeys(dim for value in values for dim in program.dims_of(value) if dim)
 
 
-def serial_storage(
-    program: Program, serial: frozenset[str], compute: AxesByDim, own_rules: Mapping[str, AxesByDim]
+def storage_in_time(
+    program: Program, looped: frozenset[str], compute: AxesByDim, own_rules: Mapping[str, AxesByDim]
 ) -> Mapping[str, AxesByDim]:
-    """Returns the storage rules of all places beside serial axes.
+    """Returns the storage rules of all places beside axes in time.
 
     Arguments and outputs are stored as if the axes were not there. A tag with rules of its own is stored in an
-    iteration: what its rules say of a dim goes on over the serial axis on which the dim is computed.
+    iteration: what its rules say of a dim goes on over the axis in time on which the dim is computed.
 
     Args:
         program: the program.
-        serial: the serial axes that are used.
+        looped: the axes in time that are used.
         compute: the compute rules.
         own_rules: by place, the storage rules of the layout.
     """
-    in_time = {dim: axes for dim, axes in compute.items() if not serial.isdisjoint(axes)}
-    whole = {dim: minus(axes, serial) for dim, axes in in_time.items()}
+    in_time = {dim: axes for dim, axes in compute.items() if not looped.isdisjoint(axes)}
+    whole = {dim: minus(axes, looped) for dim, axes in in_time.items()}
     known: dict[int, AxesByDim] = {}
     storage: dict[str, AxesByDim] = {}
     for place in program.places:
@@ -160,7 +162,7 @@ def serial_storage(
         if place in program.marks:
             if own is not None:
                 last = {
-                    d: (*minus(own[d], serial), *(a for a in in_time[d] if a in serial)) for d in own if d in in_time
+                    d: (*minus(own[d], looped), *(a for a in in_time[d] if a in looped)) for d in own if d in in_time
                 }
                 storage[place] = known.setdefault(-id(own), {**own, **last})
         else:

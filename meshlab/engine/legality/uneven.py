@@ -11,7 +11,6 @@ micro=ml.serial(4).
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 from ..programs.data import Program
@@ -28,25 +27,25 @@ def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Re
     text = f"{dim} has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
     if size == 1:
         return Refusal("not_divisible", text, "Leave it whole.")
-    sizes = serial_sizes(size, axes, mesh)
-    serial = [f"{axis}=ml.{dataclasses.replace(mesh.serial[axis], size=n)}" for axis, n in sizes]
-    in_time = f"; or {' or '.join(serial)}" if serial else ""
+    sizes = iterations_fitting(size, axes, mesh)
+    others = [f"{axis}={mesh.in_time[axis].resized(n).source}" for axis, n in sizes]
+    in_time = f"; or {' or '.join(others)}" if others else ""
     return Refusal("not_divisible", text, f"Sizes that fit: {fitting}{in_time}{instead}.")
 
 
-def serial_sizes(size: int, axes: Axes, mesh: Mesh) -> list[tuple[str, int]]:
-    """Returns the sizes of a serial axis with which mesh axes would divide a size: the nearest ones, from 2 on.
+def iterations_fitting(size: int, axes: Axes, mesh: Mesh) -> list[tuple[str, int]]:
+    """Returns the sizes of an axis in time with which mesh axes would divide a size: the nearest ones, from 2 on.
 
     A size of 8 over `data` of 2 and `micro` of 3 micro-batches: 2 of them would do, or 4.
     """
-    serial = [axis for axis in axes if axis in mesh.serial]
-    each, rest = divmod(size, math.prod(mesh.axes[axis] for axis in axes if axis not in mesh.serial))
-    if len(serial) != 1 or rest:
+    in_time = [axis for axis in axes if axis in mesh.in_time]
+    each, rest = divmod(size, math.prod(mesh.axes[axis] for axis in axes if axis not in mesh.in_time))
+    if len(in_time) != 1 or rest:
         return []
     small = [n for n in range(1, math.isqrt(each) + 1) if each % n == 0]
-    fitting, asked = sorted({*small, *(each // n for n in small)} - {1}), mesh.axes[serial[0]]
+    fitting, asked = sorted({*small, *(each // n for n in small)} - {1}), mesh.axes[in_time[0]]
     nearest = [n for n in fitting if n < asked][-1:] + [n for n in fitting if n > asked][:1]
-    return [(serial[0], n) for n in nearest]
+    return [(in_time[0], n) for n in nearest]
 
 
 def in_parts(program: Program, dim: str, axes: Axes, mesh: Mesh) -> str:

@@ -57,10 +57,10 @@ def _before(planner: Planner, value: Input, keep_partial: bool = False) -> Spec:
 def _start(planner: Planner, operation: Operation, value: Input, inner: int) -> Spec:
     """Returns the spec from which a carry starts: zeros, which can be made in any spec, in its target spec.
 
-    An argument is stored without its serial axis; what is carried on from it is an iteration's block of it.
+    An argument is stored without its axis in time; what is carried on from it is an iteration's block of it.
     """
     spec = _before(planner, value)
-    if planner.rules.serial:
+    if planner.rules.in_time:
         spec = _in_time(planner, spec, operation, inner)
     target = planner.targets.get(inner)
     if planner.spec_of(value) is not None or not isinstance(value, int) or target is None:
@@ -69,9 +69,9 @@ def _start(planner: Planner, operation: Operation, value: Input, inner: int) -> 
 
 
 def _in_time(planner: Planner, spec: Spec, operation: Operation, inner: int) -> Spec:
-    """Returns a carry's spec with the serial axis behind those that split its dims, where the loop's rules have it."""
+    """Returns a carry's spec with the axis in time behind those that split its dims, where the loop's rules have it."""
     rules = planner.rules.within(operation.scope)
-    free = planner.rules.serial.keys() - {*spec.axes, *spec.partial}
+    free = planner.rules.in_time.keys() - {*spec.axes, *spec.partial}
     splits = []
     for have, name in zip(spec.splits, planner.names[inner], strict=True):
         wanted = rules.get(name or "", ())
@@ -88,7 +88,7 @@ def _read(planner: Planner, values: tuple[Input, ...], specs: list[Spec], cause:
 
 def plan_nested(planner: Planner, scope: PlannedBlock, operation: Operation):
     """Plans an operation with blocks inside."""
-    waiting = _waiting_outside(planner, operation) if planner.rules.serial else []
+    waiting = _waiting_outside(planner, operation) if planner.rules.in_time else []
     step = _nested(planner, operation) if not waiting else _nested_of_sums(planner, operation, waiting)
     scope.steps.append(step)
     for value, spec in zip(operation.outputs, step.results, strict=True):
@@ -103,18 +103,18 @@ def _nested(planner: Planner, operation: Operation) -> Nested:
 
 
 def _waiting_outside(planner: Planner, operation: Operation) -> list[int]:
-    """Returns the partial sums over a serial axis that an operation with blocks reads from outside of them."""
+    """Returns the partial sums over an axis in time that an operation with blocks reads from outside of them."""
     inside = [each for block in operation.blocks for each in walk(block)]
     blocks = (*operation.blocks, *(block for each in inside for block in each.blocks))
     read = [*operation.inputs, *(v for each in inside for v in each.reads), *(v for b in blocks for v in b.outputs)]
-    serial = planner.rules.serial.keys()
+    in_time = planner.rules.in_time.keys()
     # What is made inside has no spec yet.
     specs = ((value, planner.spec_of(value)) for value in dict.fromkeys(v for v in read if isinstance(v, int)))
-    return [value for value, spec in specs if spec is not None and not serial.isdisjoint(spec.partial)]
+    return [value for value, spec in specs if spec is not None and not in_time.isdisjoint(spec.partial)]
 
 
 def _nested_of_sums(planner: Planner, operation: Operation, waiting: list[int]) -> Nested:
-    """Plans an operation whose blocks read sums over a serial axis: if they cannot wait inside, they are made in front.
+    """Plans an operation whose blocks read sums over time: if they cannot wait inside, they are made in front.
 
     `lax.cond(finite, lambda: w - rate * grad, lambda: w)` may skip an update: `rate * grad` could still wait, the
     branch cannot. A block runs in an iteration or after all of them, not half of it in each.
@@ -134,9 +134,9 @@ def _nested_of_sums(planner: Planner, operation: Operation, waiting: list[int]) 
 
 
 def _sums_in_time(planner: Planner, step: Nested) -> bool:
-    """Says whether blocks need a sum over a serial axis whole."""
+    """Says whether blocks need a sum over an axis in time whole."""
     moves = (each for each, _ in counted_only(Move, [step]))
-    return any(axis in move.via.axes for move in moves for axis in planner.rules.serial if axis in move.start.partial)
+    return any(axis in move.via.axes for move in moves for axis in planner.rules.in_time if axis in move.start.partial)
 
 
 def _enter(planner: Planner, block: Block, specs: list[Spec]) -> PlannedBlock:
@@ -294,9 +294,9 @@ def _join(start: Spec, after: Spec, may_be_partial: bool) -> Spec:
 
 
 def _waiting(planner: Planner, start: Spec, joined: Spec) -> Spec:
-    """Returns the spec of a carry that does not start from zero: partial only over a serial axis, as it came in."""
-    serial = planner.rules.serial
-    return Spec(joined.splits, tuple(a for a in joined.partial if a in serial and a in start.partial))
+    """Returns the spec of a carry that does not start from zero: partial only over an axis in time, as it came in."""
+    in_time = planner.rules.in_time
+    return Spec(joined.splits, tuple(a for a in joined.partial if a in in_time and a in start.partial))
 
 
 def _save(planner: Planner):

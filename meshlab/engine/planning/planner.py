@@ -18,6 +18,7 @@ import math
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from ..axes.axis import EACH
 from ..code.operations import Input, Operation
 from ..collectives.chains import reshard
 from ..collectives.reshard import price, reduced_spec
@@ -26,14 +27,13 @@ from ..legality.named_rules import AxesByDim
 from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
 from ..rules import PER_SHARD, READ_IN_PART
-from ..specs.serial import EACH
 from ..specs.spec import Axes, Grid, Spec, replicated
 from .known_specs import Asked, known_on
 from .operation_specs import OperationSpecs, looked_up_whole, specs_of_operation
 from .propagation import lets_through, may_stay_partial
 from .scope import CachedPlan, PlannedBlock
-from .serial_sums import common_axes, stays_partial, stop, usable, waiting
 from .steps import Cause, Compute, Materialise, Move
+from .sums_in_time import common_axes, stays_partial, stop, usable, waiting
 from .target_specs import target_specs
 
 _NO_RULES: AxesByDim = MappingProxyType({})
@@ -96,9 +96,9 @@ class Planner:
     def reduce(self, value: int, cause: Cause | None = None, needed: Spec | None = None) -> Spec:
         """Reduces a partial sum to its target spec, or to what its only reader needs, for good."""
         target = reduced_spec(self.specs[value], self.targets.get(value) or (needed and needed.reduced()))
-        if self.rules.serial:
+        if self.rules.in_time:
             in_block = self.scope_of[self.original_of.get(value, value)].depth > 0
-            target = waiting(self.specs[value], target, self.rules.serial, in_block)
+            target = waiting(self.specs[value], target, self.rules.in_time, in_block)
         self.obtain(value, target, cause or Cause("sum"))
         self.specs[value] = target
         return target
@@ -122,7 +122,7 @@ class Planner:
         """Moves a value to a spec from the cheapest of those at hand."""
         original = self.original_of.get(value, value)
         available = scope.available.get(original, ())
-        if self.rules.serial:
+        if self.rules.in_time:
             available = self.stopped(value, available, target, cause)
         candidate = min(
             (reshard(spec, target, self.sizes) for spec in available if set(target.partial) <= set(spec.partial)),
@@ -138,9 +138,9 @@ class Planner:
 
     def stopped(self, value: int, available: Sequence[Spec], target: Spec, cause: Cause) -> tuple[Spec, ...]:
         """Returns the specs from which a value is moved to a target, so that no move goes over devices and time."""
-        serial, over = self.rules.serial, set(target.partial).difference(self.rules.serial)
-        starts = usable([spec for spec in available if over <= set(spec.partial)], target, serial)
-        between = stop(starts[0], target, serial)
+        in_time, over = self.rules.in_time, set(target.partial).difference(self.rules.in_time)
+        starts = usable([spec for spec in available if over <= set(spec.partial)], target, in_time)
+        between = stop(starts[0], target, in_time)
         if between is None:
             return starts
         self.obtain(value, between, cause)
@@ -234,7 +234,7 @@ class Planner:
         if operation.name in READ_IN_PART and (table := self.spec_of(operation.inputs[0])) is not None:
             asked = dict(self.asked_of(operation, _NONE))
             whole = looked_up_whole(factors, table, asked)
-            single |= {f for f in whole if self.rules.serial.keys().isdisjoint(asked.get(f, ()))}
+            single |= {f for f in whole if self.rules.in_time.keys().isdisjoint(asked.get(f, ()))}
         if not padded:
             return single
         values = (*operation.inputs, *operation.outputs)
@@ -315,10 +315,10 @@ class Planner:
                 self.reduce_to(value, keep, Cause("sum", operation))
 
     def waits(self, operation: Operation) -> bool:
-        """Says whether an operation reads a partial sum over a serial axis."""
-        serial = self.rules.serial
-        return bool(serial) and any(
-            s is not None and not serial.keys().isdisjoint(s.partial) for s in map(self.spec_of, operation.inputs)
+        """Says whether an operation reads a partial sum over an axis in time."""
+        in_time = self.rules.in_time
+        return bool(in_time) and any(
+            s is not None and not in_time.keys().isdisjoint(s.partial) for s in map(self.spec_of, operation.inputs)
         )
 
     def common(self, operation: Operation, partial: list[int]) -> Axes:
@@ -327,8 +327,8 @@ class Planner:
             return self.let_through(operation, partial)
         specs, factors = [self.spec_of(v) for v in operation.inputs], self.factors[operation]
         asked = {a for _, axes in self.asked(operation) for a in axes}
-        waiting_here = len(self.chain) > 1 and all(each.reduce != EACH for each in self.rules.serial.values())
-        over = {a for spec in specs if spec is not None for a in spec.partial if a in self.rules.serial}
+        waiting_here = len(self.chain) > 1 and all(each.reduce != EACH for each in self.rules.in_time.values())
+        over = {a for spec in specs if spec is not None for a in spec.partial if a in self.rules.in_time}
         free = {
             axis
             for axis in (over | common_axes(specs) if waiting_here else over) - asked
@@ -369,7 +369,7 @@ class Planner:
                 self.reduce(value, Cause("sum", operation), needed if may_stay_partial(self.uses, value) else None)
                 op_specs = self.renamed(operation, value, moved)
                 waits = tuple(a for a in self.specs[value].partial if a not in op_specs.operands[0].axes)
-                if waits != self.specs[value].partial:  # it waits over a serial axis, which the new names take
+                if waits != self.specs[value].partial:  # it waits over an axis in time, which the new names take
                     self.reduce_to(value, waits, Cause("sum", operation))
                     op_specs = self.renamed(operation, value, moved)
         self.emit(scope, self.computed(operation, op_specs), Cause("operand", operation))

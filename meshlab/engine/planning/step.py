@@ -101,7 +101,7 @@ class Step:
 
     @property
     def in_time(self) -> str | None:
-        """The serial axis whose blocks its parts go through."""
+        """The axis in time whose blocks its parts go through."""
         return None
 
     @property

@@ -4,7 +4,7 @@
     Materialise  a constant or an iota, made in whatever spec is asked for
     Move         one step of a reshard: a slice or a collective
     Nested       a loop, branches, or a region rematerialised behind a barrier, with the steps of its blocks
-    Iterated     the loop over a serial axis, whose iterations are added up, or joined (`plans/iterations.py`)
+    Iterated     the loop over an axis in time, whose iterations are added up, or joined (`plans/iterations.py`)
     Repeated     the steps of one repetition of a stretch; repetitions planned alike share them (`shared_steps.py`)
 
 Values are known by number *and* spec: one value may be on a device in several specs at once, and a step names the one
@@ -294,11 +294,11 @@ class Nested(Step):
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a loop over a serial axis makes of one value of its iterations.
+    """What a loop over an axis in time makes of one value of its iterations.
 
     Attributes:
         value: the value's number; of renames and tags the original's.
-        inside: its spec in an iteration: split or partial over the serial axis, or neither.
+        inside: its spec in an iteration: split or partial over the axis in time, or neither.
         outside: its spec after the loop: without that axis.
         axis: the axis of the value along which iterations are joined; None where they are added up, or where all make
             the same, which the last one leaves.
@@ -317,10 +317,10 @@ class Result:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Iterated(Step):
-    """The loop over a serial axis: each iteration computes the next block of all that is split over it.
+    """The loop over an axis in time: each iteration computes the next block of all that is split over it.
 
     Attributes:
-        axis: the serial axis.
+        axis: the axis in time.
         times: the number of iterations.
         steps: those of an iteration; they read the values around them by themselves.
         results: what is known after the loop.

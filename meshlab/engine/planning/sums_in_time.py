@@ -1,7 +1,7 @@
-"""Says how partial sums over a serial axis pass operations, and in which order a value is moved on it.
+"""Says how partial sums over an axis in time pass operations, and in which order a value is moved on it.
 
 Over an axis of devices a partial sum costs a collective, and where it is reduced decides how much is sent. Over a
-serial axis it costs nothing: the iterations add up into one array. So it stays partial as long as anything allows:
+axis in time it costs nothing: the iterations add up into one array. So it stays partial as long as anything allows:
 through every operation that is linear in it, whatever it is multiplied by, if that is the same in all iterations.
 
     gradient, partial over data and micro  ·  pad, slice, × exp(a)     still partial over micro
@@ -15,30 +15,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from ..axes.axis import EACH, ONCE, InTime
 from ..code.operations import Input, Operation
 from ..rules import Factors
-from ..specs.serial import EACH, ONCE, Serial, minus, serial_part, without
+from ..specs.in_time import minus, part_in_time, without
 from ..specs.spec import Spec
 
-SerialAxes = Mapping[str, Serial]
 
-
-def waiting(spec: Spec, target: Spec, serial: SerialAxes, in_block: bool) -> Spec:
-    """Returns the spec to which a partial sum is reduced for now: sums over serial axes stay partial.
+def waiting(spec: Spec, target: Spec, in_time: Mapping[str, InTime], in_block: bool) -> Spec:
+    """Returns the spec to which a partial sum is reduced for now: sums over axes in time stay partial.
 
     Args:
         spec: of the partial sum.
         target: the spec to which it would be reduced.
-        serial: the mesh's serial axes.
+        in_time: the mesh's axes in time.
         in_block: whether it is made inside a loop or region, which runs in each iteration.
     """
-    over = tuple(axis for axis in spec.partial if axis in serial)
+    over = tuple(axis for axis in spec.partial if axis in in_time)
     if not over:
         return target
     splits = tuple(
         minus(split, over) if split != own else own for own, split in zip(spec.splits, target.splits, strict=True)
     )
-    reduce = serial[over[0]].reduce
+    reduce = in_time[over[0]].reduce
     if not in_block or reduce == EACH:
         return Spec(splits, over)
     if reduce == ONCE:
@@ -73,7 +72,7 @@ def common_axes(specs: Sequence[Spec | None]) -> frozenset[str]:
     return frozenset.intersection(*partial) if partial else frozenset()
 
 
-def stop(start: Spec, target: Spec, serial: Collection[str]) -> Spec | None:
+def stop(start: Spec, target: Spec, in_time: Collection[str]) -> Spec | None:
     """Returns the spec on the way to a target at which a value changes between an iteration's and all iterations'.
 
     Up to a stop only devices communicate, or from there on; None where the way has none.
@@ -82,8 +81,8 @@ def stop(start: Spec, target: Spec, serial: Collection[str]) -> Spec | None:
         [data+micro]               →  [·]                stops at [data]
         [·]                        →  [data+micro]       stops at [data]
     """
-    for axis in serial:
-        (split, partial), (wanted, stays) = serial_part(start, axis), serial_part(target, axis)
+    for axis in in_time:
+        (split, partial), (wanted, stays) = part_in_time(start, axis), part_in_time(target, axis)
         if (split, partial) == (wanted, stays):
             continue
         if partial and not stays and wanted is None:
@@ -96,10 +95,10 @@ def stop(start: Spec, target: Spec, serial: Collection[str]) -> Spec | None:
     return None
 
 
-def usable(available: Sequence[Spec], target: Spec, serial: Collection[str]) -> tuple[Spec, ...]:
-    """Returns the specs from which a value is moved to a target: those alike on serial axes, else those of all."""
-    for axis in serial:
-        alike = tuple(spec for spec in available if serial_part(spec, axis) == serial_part(target, axis))
-        whole = tuple(spec for spec in available if serial_part(spec, axis) == (None, False))
+def usable(available: Sequence[Spec], target: Spec, in_time: Collection[str]) -> tuple[Spec, ...]:
+    """Returns the specs from which a value is moved to a target: those alike on axes in time, else those of all."""
+    for axis in in_time:
+        alike = tuple(spec for spec in available if part_in_time(spec, axis) == part_in_time(target, axis))
+        whole = tuple(spec for spec in available if part_in_time(spec, axis) == (None, False))
         available = alike or whole or tuple(available)
     return tuple(available)

@@ -20,9 +20,9 @@ from ..legality.examine import LegalRules
 from ..planning.planned import Planned
 from ..planning.step import Step, unfolded
 from ..programs.trained import output_names
+from ..specs.in_time import without
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
-from ..specs.serial import without
 from ..specs.spec import Grid, Spec, local_shape, replicated
 from .collectives import Collective, collectives_by_step
 from .trials import Trials
@@ -174,8 +174,8 @@ class Plan:
         return self.producer_specs.get(asked.number) or self.rules.spec(asked.dims)
 
     def device_spec(self, value: Value | str) -> Spec:
-        """Returns a value's spec among devices: without serial axes, whose blocks meet on one device; see `spec`."""
-        return functools.reduce(without, self.mesh.serial, self.spec(value))
+        """Returns a value's spec among devices: without axes in time, whose blocks meet on one device; see `spec`."""
+        return functools.reduce(without, self.mesh.in_time, self.spec(value))
 
     def shard(self, value: Value | str, device: int) -> tuple[tuple[int, int], ...]:
         """Returns the index range of each axis of a value that a device holds: (start, stop).

@@ -21,9 +21,9 @@ from ..planning.planned import plan_steps
 from ..programs.data import Program
 from ..programs.outline import outline
 from ..programs.scoped import scoped
+from ..specs.in_time import minus
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
-from ..specs.serial import minus
 from ..specs.spec import Grid
 from .data import Plan
 from .iterations import iterated
@@ -46,20 +46,20 @@ def refuse_all(program: Program, mesh: Mesh, layout: Layout, verdict: Verdict, p
     if found.rules is None and (fits := _fitting(program, mesh, layout)) is not None:
         on, found = fits, examine(program, fits, layout, pad)
     if found.rules is not None:
-        more = iterated(_plan(program, on, layout, found.rules), found.whole)[1] if found.rules.serial else ()
+        more = iterated(_plan(program, on, layout, found.rules), found.whole)[1] if found.rules.in_time else ()
         refuse(mesh, layout, (*verdict.problems, *more))
     refuse(mesh, layout, verdict.problems, _more_may_follow(mesh, layout))
 
 
 def _plan(program: Program, mesh: Mesh, layout: Layout, rules: LegalRules) -> Plan:
-    """Plans what is refused, its serial axis taken for one of devices."""
+    """Plans what is refused, its axis in time taken for one of devices."""
     program, grid = scoped(program, mesh, layout), Grid(mesh.axes, rules.padded)
     return Plan(program, mesh, layout, rules, plan_steps(program, rules, grid, outline(program)))
 
 
 def _more_may_follow(mesh: Mesh, layout: Layout) -> str:
-    """Says that dividing a plan may find more problems; "" where there is no serial axis to divide it by."""
-    used = [axis for axis in mesh.serial if any(axis in axes for _, axes in _rules(layout))]
+    """Says that dividing a plan may find more problems; "" where there is no axis in time to divide it by."""
+    used = [axis for axis in mesh.in_time if any(axis in axes for _, axes in _rules(layout))]
     needs = f"what each block of {listed(used)} needs of the others is not known before these are mended"
     return f"There may be more: {needs}." if used else ""
 
@@ -69,9 +69,9 @@ def _rules(layout: Layout) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _fitting(program: Program, mesh: Mesh, layout: Layout) -> Mesh | None:
-    """Returns the mesh with numbers of iterations that divide all dims on serial axes; None where there are none."""
+    """Returns the mesh with numbers of iterations that divide all dims on axes in time; None where there are none."""
     sizes = {}
-    for axis in mesh.serial:
+    for axis in mesh.in_time:
         blocks = 0
         for dim, axes in _rules(layout):
             if axis in axes and (size := program.dims.get(dim.removesuffix("?"))):

@@ -1,4 +1,4 @@
-"""Says of a collective what a serial axis has to do with it: how many iterations it serves, or in how many it runs.
+"""Says of a collective what an axis in time has to do with it: how many iterations it serves, or in how many it runs.
 
 all-reduce of a gradient      `batch` is summed while split over `data`; added up over 8 micro-batches, reduced once.
 all-gather of a weight        … It is gathered again in each of 8 micro-batches.
@@ -17,12 +17,12 @@ from ..legality.examine import LegalRules
 from ..planning.shared_steps import each_once
 from ..planning.step import Step, only
 from ..planning.steps import Iterated, Move
-from ..specs.serial import without
+from ..specs.in_time import without
 from ..specs.spec import Spec
 
 
 class IterationCauses:
-    """Knows what runs in the loop over a serial axis.
+    """Knows what runs in the loop over an axis in time.
 
     Args:
         steps: of a plan.
@@ -41,7 +41,7 @@ class IterationCauses:
                     self.inside[id(step)] = loop
 
     def of_sum(self, step: Move, origin: Operation) -> str:
-        """Says when a sum that an operation makes is reduced; "" where it has nothing to do with a serial axis."""
+        """Says when a sum that an operation makes is reduced; "" where it has nothing to do with an axis in time."""
         loop = self.loops.get(origin)
         if loop is None:
             return ""
@@ -59,8 +59,8 @@ class IterationCauses:
 
     def route(self, start: Spec, result: Spec) -> Rerouted:
         """Returns who sends to whom in a permute of blocks: the same devices in each iteration."""
-        serial = self.rules.serial
-        return Rerouted(functools.reduce(without, serial, start), functools.reduce(without, serial, result))
+        in_time = self.rules.in_time
+        return Rerouted(functools.reduce(without, in_time, start), functools.reduce(without, in_time, result))
 
     def blocks(self, loop: Iterated) -> str:
         """Names the blocks of a loop: micro-batches, where it goes over the batch."""

@@ -30,7 +30,7 @@ class Refusals:
 
     Args:
         program: the program.
-        axis: the serial axis.
+        axis: the axis in time.
         rules: the layout as it applies.
         made_by: by key, the step that makes it, in the order of the steps.
     """
@@ -50,7 +50,7 @@ class Refusals:
             f"{named(reader)} needs in each iteration over `{self.axis}` what only all of them together know: {maker}."
         )
         fix = fix or f"{self.off}, or let the function compute this from one block alone."
-        return Refusal("serial", f"{text} {why}".strip(), fix, reader.source if reader else None)
+        return Refusal("in_time", f"{text} {why}".strip(), fix, reader.source if reader else None)
 
     def late(self, step: Step, key: Key, why: str) -> Refusal:
         """Refuses a step that reads in an iteration what is known after the loop.
@@ -160,7 +160,7 @@ class Refusals:
         pairs = zip(self.program.dims_of(step.name), start.splits, end.splits, strict=True)
         dims = [dim for dim, before, after in pairs if dim and before != after and self.axis in (*before, *after)]
         source = operation.source if operation else value.source
-        return Refusal("serial", text, self.in_place(operation, dims), source)
+        return Refusal("in_time", text, self.in_place(operation, dims), source)
 
     def in_place(self, operation: Operation | None, dims: Sequence[str]) -> str:
         """Says how blocks of some dims keep their places where an operation reads them."""
@@ -197,7 +197,7 @@ class Refusals:
         for operation, collectives in sent.items():
             if any(self.axis in collective.axes for collective in collectives):
                 text = f"The parts of {named(operation)} depend on each other, and `{self.axis}` runs them one by one."
-                yield Refusal("serial", text, f"{self.off}.", operation.source)
+                yield Refusal("in_time", text, f"{self.off}.", operation.source)
 
 
 def named(operation: Operation | None) -> str:

@@ -1,7 +1,7 @@
-"""Divides the steps of a plan by a serial axis: what runs before its loop, in each iteration, and after it.
+"""Divides the steps of a plan by an axis in time: what runs before its loop, in each iteration, and after it.
 
-A layout on a mesh with a serial axis is planned as if that axis were one of devices. The steps then say themselves what
-an iteration is:
+A layout on a mesh with an axis in time is planned as if that axis were one of devices. The steps then say themselves
+what an iteration is:
 
     slice over micro                     the iteration's block of an argument                 in the loop
     mul  [data+micro, ·] → …             what is split over micro                             in the loop
@@ -25,6 +25,7 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from typing import TypeVar
 
+from ..axes.axis import EACH, ONCE, InTime
 from ..code.operations import Input, Operation
 from ..collectives.kinds import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from ..legality.refusal import Refusal, refuse
@@ -34,11 +35,11 @@ from ..planning.step import Step, unfolded
 from ..planning.step_keys import Key
 from ..planning.steps import Iterated, Materialise, Move, Result
 from ..programs.data import Program
-from ..specs.serial import EACH, ONCE, Serial, without
+from ..specs.in_time import without
 from ..specs.spec import Spec
 from .data import Plan
+from .iteration_refusals import Refusals
 from .per_shard_collectives import per_shard_collectives_of
-from .serial_refusals import Refusals
 from .two_loops import Loops, in_each_iteration, two_loops
 
 BEFORE, LOOP, AFTER = "before", "loop", "after"
@@ -47,7 +48,7 @@ Outputs = Sequence[tuple[Input, Spec | None]]
 
 
 def divided(plan: AnyPlan) -> AnyPlan:
-    """Returns a plan with the loop over its serial axis, which was planned as one of devices.
+    """Returns a plan with the loop over its axis in time, which was planned as one of devices.
 
     Raises:
         LayoutError: an iteration needs what only all of them together know; all such needs are listed.
@@ -58,7 +59,7 @@ def divided(plan: AnyPlan) -> AnyPlan:
 
 
 def iterated(plan: Plan, refused: Collection[Operation] = ()) -> tuple[Planned, tuple[Refusal, ...]]:
-    """Divides a plan's steps by its serial axis, which they take for one of devices.
+    """Divides a plan's steps by its axis in time, which they take for one of devices.
 
     Args:
         plan: the plan.
@@ -67,7 +68,7 @@ def iterated(plan: Plan, refused: Collection[Operation] = ()) -> tuple[Planned, 
     Returns:
         The `Planned` with an `Iterated` step, and the refusals: why an iteration cannot run alone.
     """
-    ((axis, options),) = plan.rules.serial.items()
+    ((axis, options),) = plan.rules.in_time.items()
     program, steps = plan.program, unfolded(plan.planned.steps)
     division = _Division(program, axis, options, steps)
     for step in steps:
@@ -114,7 +115,7 @@ def _around(loops: Loops, axis: str, times: int) -> tuple[Step, ...]:
 class _Division:
     """One walk over the steps of a plan, from the first to the last."""
 
-    def __init__(self, program: Program, axis: str, options: Serial, steps: Sequence[Step]):
+    def __init__(self, program: Program, axis: str, options: InTime, steps: Sequence[Step]):
         self.program, self.original_of, self.axis = program, program.original_of, axis
         self.lists: dict[str, list[Step]] = {BEFORE: [], LOOP: [], AFTER: []}
         # Where each key is made; of arguments nowhere.
@@ -135,7 +136,7 @@ class _Division:
     def makes(self, step: Step) -> tuple[Key, ...]:
         return step.makes(self.original_of)
 
-    def reduced_in_loop(self, steps: Sequence[Step], options: Serial) -> tuple[bool, frozenset[int]]:
+    def reduced_in_loop(self, steps: Sequence[Step], options: InTime) -> tuple[bool, frozenset[int]]:
         """Finds the steps on partial sums that run in each iteration: for what devices reduce there, or blocks read.
 
         Returns:

@@ -127,7 +127,7 @@ class _Walk:
         # The loop in which a value was made, counted from outside, and the trip count of each.
         self.depth: dict[int, int] = {}
         self.times = [1]
-        # The loop over a serial axis that is walked.
+        # The loop over an axis in time that is walked.
         self.iterated_over: Step | None = None
 
     def steps(self, steps: Iterable[Step]):
@@ -159,7 +159,7 @@ class _Walk:
             self.depth.update(dict.fromkeys(map(self.walked, values), len(self.times) - 1))
 
     def depth_of(self, value: int, spec: Spec | None) -> int:
-        """Returns the loop in which a value is known in a spec: a block of a serial axis in an iteration alone."""
+        """Returns the loop in which a value is known in a spec: a block of an axis in time in an iteration alone."""
         axis = self.iterated_over.in_time if self.iterated_over else None
         in_time = axis is not None and spec is not None and (axis in spec.axes or axis in spec.partial)
         return max(self.depth.get(value, 0), int(in_time))

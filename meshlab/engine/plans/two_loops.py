@@ -27,7 +27,7 @@ from ..rules.traits import TRAITS
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """One loop over a serial axis: its steps, and what is known after it."""
+    """One loop over an axis in time: its steps, and what is known after it."""
 
     steps: Sequence[Step]
     results: Sequence[Result]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from ..errors import some
 from ..planning.shared_steps import each_once
 from ..planning.step_keys import Key, keys
-from ..specs.serial import without
+from ..specs.in_time import without
 from ..specs.spec import Spec
 from .data import Plan
 
@@ -57,6 +57,6 @@ def _stored(plan: Plan) -> set[Key]:
 
 
 def _among_devices(plan: Plan, spec: Spec) -> Spec:
-    for axis in plan.mesh.serial:
+    for axis in plan.mesh.in_time:
         spec = without(spec, axis)
     return spec

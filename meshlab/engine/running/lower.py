@@ -28,7 +28,7 @@ from ..plans.per_shard_collectives import sharded_operation
 from ..programs.data import Program
 from ..rules import PER_SHARD
 from ..rules.per_shard import bind
-from ..specs.serial import accumulator_dtype, without
+from ..specs.in_time import accumulator_dtype, without
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .interpret import run_blocks
 from .padding import cut, grown, neutralized
@@ -46,7 +46,7 @@ class MeshDevice(Device):
 
     Args:
         sizes: the mesh axes' sizes.
-        iteration: of the loop over a serial axis, by that axis: which of its blocks this is.
+        iteration: of the loop over an axis in time, by that axis: which of its blocks this is.
     """
 
     def __init__(self, sizes: Mapping[str, int], iteration: Mapping[str, Any] = MappingProxyType({})):
@@ -144,7 +144,7 @@ class Lowering:
         shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))
 
     def iterated(self, step: Iterated, shards: Shards):
-        """Runs the loop over a serial axis: sums are accumulated, blocks are joined one behind the other."""
+        """Runs the loop over an axis in time: sums are accumulated, blocks are joined one behind the other."""
         sums, joined = [r for r in step.results if r.axis is None], [r for r in step.results if r.axis is not None]
 
         def iteration(before: Sequence[Any], number: Any) -> tuple[list[Any], list[Any]]:

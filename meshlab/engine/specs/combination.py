@@ -5,8 +5,8 @@
 
 The second is fully sharded data parallelism beside tensor parallelism: what one layout stores over `data` the other
 computes over `model`, so that it is stored over both, the axes of the computation major: gathering it over `data` then
-leaves what is computed with. A dim that one has on devices and the other on a serial axis, in micro-batches, is on
-both, the serial axis last. Nothing else is made of two demands. Where both give one dim, or one dim at one place,
+leaves what is computed with. A dim that one has on devices and the other on an axis in time, in micro-batches, is on
+both, the axis in time last. Nothing else is made of two demands. Where both give one dim, or one dim at one place,
 different axes, or where globs overlap of which only the last would count, the two conflict.
 """
 
@@ -21,21 +21,21 @@ Places = tuple[tuple[str, Rules], ...]
 
 
 def combined(
-    one: tuple[Rules, Places], other: tuple[Rules, Places], serial: frozenset[str] = frozenset()
+    one: tuple[Rules, Places], other: tuple[Rules, Places], in_time: frozenset[str] = frozenset()
 ) -> tuple[Rules, Places, list[str]]:
     """Combines plain rules, and rules at places.
 
     Args:
         one: plain rules, and rules by glob.
         other: those of the other layout.
-        serial: the mesh axes that are serial.
+        in_time: the mesh axes that are in time.
 
     Returns:
         The plain rules; the rules at places; and a text for each conflict.
     """
     (plain, places), (other_plain, other_places) = one, other
     conflicts: list[str] = []
-    both = _merged(plain, other_plain, "", conflicts, serial)
+    both = _merged(plain, other_plain, "", conflicts, in_time)
     left = _stored_over(places, plain, other_plain, conflicts)
     right = _stored_over(other_places, other_plain, plain, conflicts)
     merged = {glob: _merged(rules, right.get(glob, ()), glob, conflicts) for glob, rules in left.items()}
@@ -77,24 +77,24 @@ def _text(axes: Axes) -> str:
     return f"on `{'+'.join(axes)}`" if axes else "replicated"
 
 
-def _merged(one: Rules, other: Rules, place: str, conflicts: list[str], serial: frozenset[str] = frozenset()) -> Rules:
+def _merged(one: Rules, other: Rules, place: str, conflicts: list[str], in_time: frozenset[str] = frozenset()) -> Rules:
     """Returns the rules of both, without the `?` where only one has it."""
     where = f"at `{place}`, " if place else ""
     rules = {_name(dim): (dim, axes) for dim, axes in one}
     for dim, given in other:
         name = _name(dim)
         known, its = rules.get(name, (dim, given))
-        its, axes = _in_time(its, given, serial)
+        its, axes = _both_in_time(its, given, in_time)
         if its != axes:
             conflicts.append(f"{where}`{name}` is {_text(its)} in one and {_text(axes)} in the other")
         rules[name] = (min(known, dim, key=len), its)
     return tuple(sorted(rules.values()))
 
 
-def _in_time(one: Axes, other: Axes, serial: frozenset[str]) -> tuple[Axes, Axes]:
-    """Gives the axes of both layouts the serial axes of both, behind those of devices, where only one has some."""
-    devices = tuple(a for a in one if a not in serial), tuple(a for a in other if a not in serial)
-    time = tuple(a for a in one if a in serial), tuple(a for a in other if a in serial)
+def _both_in_time(one: Axes, other: Axes, in_time: frozenset[str]) -> tuple[Axes, Axes]:
+    """Gives the axes of both layouts the axes in time of both, behind those of devices, where only one has some."""
+    devices = tuple(a for a in one if a not in in_time), tuple(a for a in other if a not in in_time)
+    time = tuple(a for a in one if a in in_time), tuple(a for a in other if a in in_time)
     if not any(time) or (all(time) and time[0] != time[1]) or (all(devices) and devices[0] != devices[1]):
         return one, other
     both = (*(devices[0] or devices[1]), *(time[0] or time[1]))

@@ -39,14 +39,14 @@ class Rules(Protocol):
         ...
 
     @property
-    def serial(self) -> Axes:
-        """The mesh axes that are known to be serial."""
+    def in_time(self) -> Axes:
+        """The mesh axes that are known to be in time."""
         ...
 
 
 def in_space(layout: Rules) -> DimRules:
-    """Returns the rules for dims without the axes that are known to be serial: with those of devices alone."""
-    rules = ((dim, tuple(axis for axis in axes if axis not in layout.serial)) for dim, axes in layout.dim_rules)
+    """Returns the rules for dims without the axes that are known to be in time: with those of devices alone."""
+    rules = ((dim, tuple(axis for axis in axes if axis not in layout.in_time)) for dim, axes in layout.dim_rules)
     return [(dim, axes) for dim, axes in rules if axes]
 
 
@@ -55,8 +55,8 @@ def not_said(layout: Rules) -> list[str]:
     optional = [dim for dim, _ in layout.dim_rules if dim.endswith("?")]
     lost = [f"`{dim}` is optional: every rule is there, and none for itself" for dim in optional]
     for dim, axes in layout.dim_rules:
-        if serial := [axis for axis in axes if axis in layout.serial]:
-            lost.append(f"`{dim}` is on {listed(serial)}, an axis in time: there are axes of devices alone there")
+        if in_time := [axis for axis in axes if axis in layout.in_time]:
+            lost.append(f"`{dim}` is on {listed(in_time)}, an axis in time: there are axes of devices alone there")
     for glob, rules in layout.place_rules:
         stored = ", ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules) or "nothing"
         lost.append(f"at `{glob}` is stored {stored}: there are no rules for places there")

@@ -59,7 +59,7 @@ class Layout:
         scope_rules: the same, of globs over scopes, each with its `@`.
         whole: dims that were given no axes: no rule comes of them, but their names are checked as others are.
         sizes: (place or scope, dim, size) of dims that were given as `ml.Dim`; the place is "" for compute rules.
-        serial: mesh axes that are known to be serial, and so come last in a dim's axes where layouts are combined.
+        in_time: mesh axes that are known to be in time, and so come last in a dim's axes where layouts are combined.
 
     Raises:
         LayoutError: one is no such pair, name or size, or a dim stands twice.
@@ -70,7 +70,7 @@ class Layout:
     scope_rules: tuple[tuple[str, DimRules], ...] = ()
     whole: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
     sizes: tuple[tuple[str, str, int], ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
-    serial: Axes = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
+    in_time: Axes = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
 
     def __post_init__(self):
         places, scopes = self.place_rules, self.scope_rules
@@ -152,9 +152,9 @@ class Layout:
             LayoutError: they conflict, or one cannot be read; every conflict is listed.
         """
         second = Layout.of(other)
-        serial = tuple(dict.fromkeys((*self.serial, *second.serial)))
+        in_time = tuple(dict.fromkeys((*self.in_time, *second.in_time)))
         both = (self.dim_rules, self.place_rules), (second.dim_rules, second.place_rules)
-        rules, places, conflicts = combined(*both, frozenset(serial))
+        rules, places, conflicts = combined(*both, frozenset(in_time))
         scopes = in_both_scopes(self.scope_rules, second.scope_rules, conflicts)
         conflicts += _taken_off(self, second) + _taken_off(second, self)
         if conflicts:
@@ -163,7 +163,7 @@ class Layout:
             raise LayoutError(f"The layouts {pair} conflict:\n{numbered(conflicts)}\n{fix}", tuple(conflicts))
         whole = tuple(dict.fromkeys((*self.whole, *second.whole)))
         sizes = tuple(dict.fromkeys((*self.sizes, *second.sizes)))
-        return Layout(rules, places, scopes, whole=whole, sizes=sizes, serial=serial)
+        return Layout(rules, places, scopes, whole=whole, sizes=sizes, in_time=in_time)
 
     def __rand__(self, other: LayoutLike) -> Layout:
         """Combines a string or dict with a layout."""
@@ -211,10 +211,10 @@ class Layout:
 
 
 def on_mesh(layout: Layout, mesh: Mesh) -> Layout:
-    """Returns a layout that knows which of its axes are serial on a mesh."""
+    """Returns a layout that knows which of its axes are in time on a mesh."""
     used = {axis for _, axes in layout.dim_rules for axis in axes}
-    serial = tuple(dict.fromkeys((*layout.serial, *(axis for axis in mesh.serial if axis in used))))
-    return layout if serial == layout.serial else dataclasses.replace(layout, serial=serial)
+    in_time = tuple(dict.fromkeys((*layout.in_time, *(axis for axis in mesh.in_time if axis in used))))
+    return layout if in_time == layout.in_time else dataclasses.replace(layout, in_time=in_time)
 
 
 def _taken_off(one: Layout, other: Layout) -> list[str]:

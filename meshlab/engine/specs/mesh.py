@@ -2,10 +2,10 @@
 
     mesh = ml.mesh(data=2, model=4)      # 8 devices; device 5 stands at data=1, model=1
 
-Devices are numbered row-major: the last axis changes fastest. An axis may be one of time (`serial.py`): it has a size
-and no devices. A mesh knows no devices; they are found when a plan
-runs. Everything up to there costs the same for 8 devices and for 65,536. How a mesh is placed on a machine is carried
-along and means nothing here: `meshlab.cost` reads it.
+Devices are numbered row-major: the last axis changes fastest. An axis may be one in time (`axes/`): it has a size and
+no devices. A mesh knows no devices; they are found when a plan runs. Everything up to there costs the same for 8
+devices and for 65,536. How a mesh is placed on a machine is carried along and means nothing here: `meshlab.cost` reads
+it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ..argument_checks import is_whole, whole_number
+from ..axes.axis import Axis, Devices, InTime
+from ..axes.kinds import KINDS, axis_of, size_of
 from ..errors import MeshError, shown
 from ..tensors.dims import NAME_RULE, is_name, proper
-from .serial import Serial
 
 # What 32 bits count, which is how JAX numbers devices.
 _MOST = 2**31 - 1
@@ -33,14 +34,14 @@ class Mesh:
     """Named mesh axes with sizes.
 
     Args:
-        shape: (name, size) of each axis, major first; the size of an axis of time is a `Serial`.
+        shape: (name, size) of each axis, major first; the size of an axis in time is an `Axis`, as of `ml.serial`.
         on: how the mesh is placed on a machine, for predictions of time; None where no machine is meant.
 
     Raises:
         MeshError: an axis has no usable name or size, or a name stands twice; or `on` places it on no machine.
     """
 
-    shape: tuple[tuple[str, int | Serial], ...]
+    shape: tuple[tuple[str, int | Axis], ...]
     on: Any = dataclasses.field(default=None, hash=False)
 
     def __post_init__(self):
@@ -57,40 +58,46 @@ class Mesh:
             if not is_name(name):
                 problems.append(f"an axis was named {shown(name)}; {NAME_RULE}.{proper(name)}".rstrip("."))
             elif isinstance(size, Mapping):
-                serial = 'a serial axis has {"serial": 8}, and "reduce" and "gather" of "once" or "each"'
-                problems.append(f"axis `{name}` was given the size {shown(size)}; {serial}")
-            elif not isinstance(size, Serial) and (not is_whole(size) or operator.index(size) < 1):
+                entries = "; ".join(kind.entry() for kind in KINDS.values())
+                problems.append(f"axis `{name}` was given the size {shown(size)}; {entries}")
+            elif not isinstance(size, Axis) and (not is_whole(size) or operator.index(size) < 1):
                 problems.append(f"axis `{name}` was given the size {shown(size)}; it must be an integer of at least 1")
-        spatial = [size for _, size in self.shape if not isinstance(size, Serial)]
-        if not problems and math.prod(map(operator.index, spatial)) > _MOST:
+        in_space = (size for _, size in self.shape if not isinstance(size, InTime))
+        if not problems and math.prod(axis_of(size).size for size in in_space) > _MOST:
             problems.append(f"it would have more than {_MOST:,} devices")
         names = Counter(name for name, _ in self.shape if isinstance(name, str))
         problems += [f"axis `{name}` stands twice" for name, count in names.items() if count > 1]
-        write = "data=2, model=4" if problems or not self.shape else ", ".join(f"{n}={size}" for n, size in self.shape)
+        write = "data=2, model=4"
+        if self.shape and not problems:
+            write = ", ".join(f"{name}={axis_of(size).source}" for name, size in self.shape)
         if self.on is not None and not hasattr(self.on, "hardware"):
             problems.append(f"it was given on={shown(self.on)}, which places it on no machine")
             write = f"{shown(self.on if isinstance(self.on, str) else 'v5e')}, {write}"
         if problems:
             raise MeshError("Invalid mesh: " + "; ".join(problems) + f". Write ml.mesh({write}).")
-        whole = ((n, s if isinstance(s, Serial) else operator.index(s)) for n, s in self.shape)
-        object.__setattr__(self, "shape", tuple(whole))
+        object.__setattr__(self, "shape", tuple((name, size_of(axis_of(size))) for name, size in self.shape))
+
+    @functools.cached_property
+    def kinds(self) -> Mapping[str, Axis]:
+        """What each axis is, by its name, major first."""
+        return MappingProxyType({name: axis_of(size) for name, size in self.shape})
 
     @functools.cached_property
     def axes(self) -> Mapping[str, int]:
-        """Sizes by axis name, major first; those of serial axes as well."""
-        return MappingProxyType({name: s.size if isinstance(s, Serial) else s for name, s in self.shape})
+        """Sizes by axis name, major first; those of axes in time as well."""
+        return MappingProxyType({name: axis.size for name, axis in self.kinds.items()})
 
     @functools.cached_property
-    def serial(self) -> Mapping[str, Serial]:
-        """The serial axes by name: each device runs their blocks one after the other."""
-        return MappingProxyType({name: size for name, size in self.shape if isinstance(size, Serial)})
+    def in_time(self) -> Mapping[str, InTime]:
+        """The axes in time by name: each device runs their blocks one after the other."""
+        return MappingProxyType({name: axis for name, axis in self.kinds.items() if isinstance(axis, InTime)})
 
     @functools.cached_property
     def devices(self) -> Mesh:
-        """The mesh without its serial axes: the axes along which devices stand."""
-        if not self.serial:
+        """The mesh without its axes in time: the axes along which devices stand."""
+        if not self.in_time:
             return self
-        return Mesh(tuple(axis for axis in self.shape if axis[0] not in self.serial), self.on)
+        return Mesh(tuple(axis for axis in self.shape if axis[0] not in self.in_time), self.on)
 
     @property
     def order(self) -> Sequence[tuple[int, ...]] | None:
@@ -100,24 +107,24 @@ class Mesh:
     @functools.cached_property
     def size(self) -> int:
         """The number of devices."""
-        return math.prod(size for name, size in self.axes.items() if name not in self.serial)
+        return math.prod(size for name, size in self.axes.items() if name not in self.in_time)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the sizes as JSON-like data, major first; that of a serial axis as `{"serial": 8}`, with its options.
+        """Returns the sizes as JSON-like data, major first; that of an axis in time as its kind writes it.
 
         `ml.mesh(**sizes)` makes the same mesh again, on no machine.
         """
-        return {name: size.to_dict() if isinstance(size, Serial) else size for name, size in self.shape}
+        return {name: axis.to_dict() for name, axis in self.kinds.items()}
 
     def resized(self, sizes: Mapping[str, int]) -> Mesh:
-        """Returns the mesh with other sizes of some axes, and on no machine; a serial axis stays one."""
-        changed = (
-            (name, dataclasses.replace(size, size=sizes.get(name, size.size)))
-            if isinstance(size, Serial)
-            else (name, sizes.get(name, size))
-            for name, size in self.shape
-        )
-        return Mesh(tuple(changed))
+        """Returns the mesh with other sizes of some axes, which stay what they are, and on no machine."""
+        resized = ((name, axis, sizes.get(name, axis.size)) for name, axis in self.kinds.items())
+        return Mesh(tuple((n, size if isinstance(axis, Devices) else axis.resized(size)) for n, axis, size in resized))
+
+    @property
+    def sources(self) -> str:
+        """The sizes as a person writes them in Python, `data=2, micro=ml.serial(8)`."""
+        return ", ".join(f"{name}={axis.source}" for name, axis in self.kinds.items())
 
     def coordinates(self, device: int) -> dict[str, int]:
         """Returns where a device stands: its index along each axis of devices.

@@ -56,7 +56,7 @@ class Grid(dict[str, int]):
 
     Attributes:
         padded: the padded size of each size that the axes which shard it do not divide, wherever it is sharded; that of
-            (size, serial axis) is what an axis of the value is padded to that this axis alone splits.
+            (size, axis in time) is what an axis of the value is padded to that this axis alone splits.
     """
 
     def __init__(self, sizes: Mapping[str, int], padded: Padded = MappingProxyType({})):

@@ -4,9 +4,9 @@
 
 A layout is built rule by rule: a dim goes to mesh axes that are drawn, and stays there if the layout is still legal;
 then some places get rules of their own in the same way, and some scopes, where the program has any. So every legal
-layout of compute rules can come up, and many of places and scopes. On a mesh with a serial axis one dim, or two, go on
-over it in the end, if an iteration can run alone then. All of it is drawn for plans that pad, too, on meshes whose axes
-divide few dims.
+layout of compute rules can come up, and many of places and scopes. On a mesh with an axis in time one dim, or two, go
+on over it in the end, if an iteration can run alone then. All of it is drawn for plans that pad, too, on meshes whose
+axes divide few dims.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ..axes.serial import serial
 from ..errors import LayoutError
 from ..legality.examine import resolve
 from ..planning.planned import plan_steps
@@ -25,7 +26,6 @@ from ..programs.outline import outline
 from ..programs.scoped import scoped, scopes
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
-from ..specs.serial import Serial
 from ..specs.spec import Grid
 
 Turn = tuple[Sequence[Mesh], bool]
@@ -45,8 +45,8 @@ MESHES = tuple(
 # How often micro-batches are tried before other dims.
 _MOSTLY_BATCH = 0.7
 # The same with micro-batches, in all ways to reduce and to gather.
-SERIAL_MESHES = tuple(
-    Mesh((*shape, ("t", Serial(count, reduce, gather))))
+MESHES_IN_TIME = tuple(
+    Mesh((*shape, ("t", serial(count, reduce, gather))))
     for shape in ((), (("x", 2),), (("x", 4),), (("x", 2), ("y", 2)), (("x", 2), ("y", 4)))
     for count in (2, 4)
     for reduce, gather in ((None, None), ("once", None), ("each", None), ("once", "each"), ("each", "once"))
@@ -57,9 +57,9 @@ _ODD_SHAPES = (
     *((("x", one), ("y", other)) for one, other in ((3, 2), (2, 3), (2, 4))),
 )
 ODD_MESHES = tuple(map(Mesh, _ODD_SHAPES))
-ODD_SERIAL_MESHES = tuple(Mesh((*shape, ("t", Serial(n)))) for shape in _ODD_SHAPES for n in (2, 3, 4))
+ODD_MESHES_IN_TIME = tuple(Mesh((*shape, ("t", serial(n)))) for shape in _ODD_SHAPES for n in (2, 3, 4))
 # The meshes that are drawn in turn, with whether their plans pad.
-TURNS = ((MESHES, False), (SERIAL_MESHES, False), (ODD_MESHES, True), (ODD_SERIAL_MESHES, True))
+TURNS = ((MESHES, False), (MESHES_IN_TIME, False), (ODD_MESHES, True), (ODD_MESHES_IN_TIME, True))
 
 
 class Drawn(NamedTuple):
@@ -107,8 +107,8 @@ def draw(
         program: what the layouts are for.
         seed: equal seeds draw equal layouts.
         count: how many at most; fewer where a program has fewer.
-        meshes: the meshes to draw from; by default of 2, 4 and 8 devices with one to three axes. On those with a serial
-            axis only layouts are drawn that use it.
+        meshes: the meshes to draw from; by default of 2, 4 and 8 devices with one to three axes. On those with an
+            axis in time only layouts are drawn that use it.
         pad: whether the layouts are for plans that pad dims which their axes do not divide.
 
     Yields:
@@ -142,7 +142,7 @@ def _draw_layout(program: Program, mesh: Mesh, chance: random.Random, pad: bool)
             inner = {**rules.get(glob, {}), dim: None if chance.random() < 0.15 else _axes(mesh, chance)}
             rules = _extended(program, mesh, rules, {glob: inner}, pad)
     rules = _with_scopes(program, mesh, rules, chance, pad)
-    return _in_time(program, mesh, rules, chance, pad) if mesh.serial else Layout.of(rules)
+    return _in_time(program, mesh, rules, chance, pad) if mesh.in_time else Layout.of(rules)
 
 
 def _with_scopes(
@@ -162,8 +162,8 @@ def _with_scopes(
 
 
 def _in_time(program: Program, mesh: Mesh, rules: dict[str, Any], chance: random.Random, pad: bool) -> Layout | None:
-    """Returns the layout with a dim, or two, on the serial axis; None where none of those tried can be there."""
-    (axis,), dims = mesh.serial, list(program.dims)
+    """Returns the layout with a dim, or two, on the axis in time; None where none of those tried can be there."""
+    (axis,), dims = mesh.in_time, list(program.dims)
     first = [dim for dim in ("batch", "groups") if dim in dims]
     tried = [first, first[:1], *(chance.sample(dims, min(len(dims), count)) for count in (1, 1, 2))]
     for chosen in tried if chance.random() < _MOSTLY_BATCH else tried[::-1]:

@@ -194,11 +194,11 @@ def partitioned(
         known = " and ".join(f'"{name}" ({what})' for name, what in CONSTRAINTS.items())
         near = closest(constraints, CONSTRAINTS)
         raise MeshlabError(f"xla() was asked for the constraints {shown(constraints)}; there are {known}.{near}")
-    if plan.rules.serial:
+    if plan.rules.in_time:
         raise LayoutError(
             f"plan.xla() hands the layout to XLA's own partitioner, which knows no axis in time: this plan runs"
-            f" {listed(plan.rules.serial)} one block after another. Plan without it, on ml.mesh({_sizes(plan)}), to see"
-            " what XLA inserts."
+            f" {listed(plan.rules.in_time)} one block after another. Plan without it, on ml.mesh({_sizes(plan)}), to"
+            " see what XLA inserts."
         )
     count = plan.mesh.size
     watch = Watch(f"{count} simulated CPU devices", "plan.xla(timeout={:g})", timeout, progress, cancel)

@@ -16,7 +16,6 @@ guessed at.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -29,14 +28,15 @@ from ...cost.machines.hardware import Hardware
 from ...cost.machines.placed import ACROSS, INSIDE, AxisPlacement
 from ...cost.workload.options import USUAL, Options
 from ...engine.argument_checks import is_whole, mapping, whole_number
+from ...engine.axes.axis import Axis
+from ...engine.axes.kinds import read_axis
 from ...engine.errors import MeshlabError, closest, listed, numbered, shown
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
-from ...engine.specs.serial import Serial
 
 Sizes = tuple[tuple[str, int], ...]
-# The size of an axis in time is a `Serial`.
-MeshSizes = tuple[tuple[str, int | Serial], ...]
+# The size of an axis of devices is a number.
+MeshSizes = tuple[tuple[str, int | Axis], ...]
 SCHEMA = 3
 # The keys that a document has, by schema, each of which adds some; and those of its options.
 _KEYS = {1: ("dims", "mesh", "layout"), 2: ("along", "machine", "options"), 3: ("pad", "pins", "renamed", "resized")}
@@ -99,7 +99,7 @@ class Document:
             "dims": dict(sorted(self.dims)),
             "layout": self.layout.to_dict(),
             "machine": self.machine and self.machine.on,
-            "mesh": [[name, size.to_dict() if isinstance(size, Serial) else size] for name, size in self.mesh],
+            "mesh": [[name, size.to_dict() if isinstance(size, Axis) else size] for name, size in self.mesh],
             "options": {"attention": self.options.attention, "prefetch": self.options.prefetch},
             "pad": self.pad,
             "pins": dict(sorted(self.pins)),
@@ -262,28 +262,19 @@ def _read_sizes(dims: Any, mesh: Any) -> tuple[Sizes, MeshSizes]:
     pairs = {"dims": [*dims.items()] if isinstance(dims, Mapping) else [], "mesh": []}
     for number, axis in enumerate(mesh if isinstance(mesh, list) else (), 1):
         if isinstance(axis, list) and len(axis) == 2 and isinstance(axis[0], str):
-            pairs["mesh"].append((axis[0], _serial(axis[1])))
+            pairs["mesh"].append((axis[0], read_axis(axis[1])))
         else:
             problems.append(f'entry {number} of `mesh` is {shown(axis)}; it must be a name and a size: ["data", 2]')
     for where, sizes in pairs.items():
         for name, size in sizes:
             try:
-                if not isinstance(size, Serial):
+                if not isinstance(size, Axis):
                     whole_number(f"`{where}`", f"size of `{name}`", size, least=1)
             except MeshlabError as error:
                 problems.append(str(error).removesuffix("."))
     if problems:
         raise ExplorerError(f"Invalid dims or mesh in this document:\n{numbered(problems)}")
     return tuple((name, size) for name, size in pairs["dims"]), tuple((name, size) for name, size in pairs["mesh"])
-
-
-def _serial(size: Any) -> Any:
-    """Returns the size of a mesh axis as a mesh has it: that of an axis in time is written {"serial": 8}."""
-    if not isinstance(size, Mapping) or not {"serial"} <= size.keys() <= {"serial", "reduce", "gather"}:
-        return size
-    with contextlib.suppress(MeshlabError):
-        return Serial(size["serial"], size.get("reduce"), size.get("gather"))
-    return size
 
 
 def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:

@@ -132,10 +132,10 @@ def _check_axes(mesh: MeshSizes, axes: Any):
         raise LayoutError(f"The mesh has no axis {listed(map(str, unknown))}.{near}")
 
 
-def _refuse_serial(mesh: MeshSizes, axes: Sequence[str], what: str):
-    serial = [axis for axis in axes if axis in Mesh(mesh).serial]
-    if serial:
-        raise LayoutError(f"`{serial[0]}` is a serial axis, which cannot be {what}; it can be resized.")
+def _refuse_in_time(mesh: MeshSizes, axes: Sequence[str], what: str):
+    refused = next((axis for axis in axes if axis in (in_time := Mesh(mesh).in_time)), None)
+    if refused:
+        raise LayoutError(f"`{refused}` is {in_time[refused].noun}, which cannot be {what}; it can be resized.")
 
 
 def _with_mesh(document: Document, mesh: MeshSizes, follow: Follow) -> Document:
@@ -158,7 +158,7 @@ def _with_mesh(document: Document, mesh: MeshSizes, follow: Follow) -> Document:
 
 def _split(document: Document, axis: str, outer: Any, name: str, custom: CustomMachines) -> Document:
     _check_axes(document.mesh, [axis])
-    _refuse_serial(document.mesh, [axis], "split")
+    _refuse_in_time(document.mesh, [axis], "split")
     size = Mesh(document.mesh).axes[axis]
     if not is_whole(outer) or outer < 1 or size % outer:
         parts = listed(str(n) for n in range(2, size) if size % n == 0)
@@ -176,7 +176,7 @@ def _merged(document: Document, axes: Axes, name: str | None, custom: CustomMach
     _check_axes(document.mesh, axes)
     if len(set(axes)) < 2 or len(set(axes)) < len(axes):
         raise LayoutError(f"Two different mesh axes or more can be merged, not {listed(axes)}.")
-    _refuse_serial(document.mesh, axes, "merged")
+    _refuse_in_time(document.mesh, axes, "merged")
     merged, sizes = name or axes[-1], Mesh(document.mesh).axes
     whole = math.prod(sizes[axis] for axis in axes)
     left = [each for each in document.mesh if each[0] not in axes[1:]]

@@ -48,7 +48,7 @@ class Preset:
 
 def presets_of(program: Any, mesh: Any) -> tuple[Preset, ...]:
     """Returns what each preset makes of a program on a mesh; micro-batches are for a mesh with a serial axis."""
-    return tuple(_preset(name, program, mesh) for name in LABELS if mesh.serial or name != "accumulate")
+    return tuple(_preset(name, program, mesh) for name in LABELS if mesh.in_time or name != "accumulate")
 
 
 def _preset(name: str, program: Any, mesh: Any) -> Preset:

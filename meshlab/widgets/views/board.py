@@ -163,7 +163,7 @@ def additions_view(explorer: ExplorerState) -> dict:
         table[dim] = {}
         for axis in explorer.mesh.axes:
             if axis not in axes:
-                added = sorted((*axes, axis), key=lambda each: each in explorer.mesh.serial)
+                added = sorted((*axes, axis), key=lambda each: each in explorer.mesh.in_time)
                 table[dim][axis] = refused_view(explorer.legal(explorer.layout.with_rule(dim, tuple(added))))
     return table
 

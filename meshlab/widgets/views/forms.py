@@ -20,9 +20,9 @@ from jax.sharding import PartitionSpec
 
 from ...cost.machines.meshes import slice_of
 from ...cost.workload.options import USUAL
+from ...engine.axes.axis import Axis
 from ...engine.errors import LayoutError
 from ...engine.specs import axis_rules, mesh_tf_string
-from ...engine.specs.serial import Serial
 from ..state.document import Document
 from ..state.explorer_state import ExplorerState
 
@@ -144,8 +144,8 @@ def literal(value: Any, before: int = 0) -> str:
         return f"P({', '.join(map(literal, value))})"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, Serial):
-        return f"ml.{value}"
+    if isinstance(value, Axis):
+        return value.source
     if value is None or isinstance(value, bool | int):
         return repr(value)
     opening, parts, closing = _entries(value)

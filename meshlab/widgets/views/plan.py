@@ -44,8 +44,11 @@ def plan_view(plan: Any) -> dict:
 
 
 def mesh_view(mesh: Any) -> dict:
-    """Describes the mesh axes with their sizes, and which are serial."""
-    axes = [{"name": name, "size": size, "serial": name in mesh.serial} for name, size in mesh.axes.items()]
+    """Describes the mesh axes with their sizes, and what each is."""
+    axes = [
+        {"name": name, "size": axis.size, "inTime": name in mesh.in_time, "meaning": axis.meaning}
+        for name, axis in mesh.kinds.items()
+    ]
     return {"axes": axes, "size": mesh.size}
 
 

@@ -73,7 +73,7 @@ def test_groups_go_with_the_batch() -> None:
     computed = (frozenset({"batch", "groups"}),)
     for extra in roles.beside(computed):
         rules = mixtral(32).plan(mesh, roles.layout(Point(computed, extra=extra))).layout.rules
-        assert ("micro" in rules.get("groups", ())) == ("micro" in rules["batch"]) == bool(extra.serial)
+        assert ("micro" in rules.get("groups", ())) == ("micro" in rules["batch"]) == bool(extra.blocks)
 
 
 def test_tables_are_looked_up_where_their_rows_are() -> None:

@@ -6,7 +6,8 @@ import json
 import pytest
 
 import meshlab as ml
-from meshlab.engine.specs.serial import Serial, accumulator_dtype, serial_part, without
+from meshlab.engine.axes.serial import Serial
+from meshlab.engine.specs.in_time import accumulator_dtype, part_in_time, without
 from meshlab.engine.specs.spec import Spec
 
 MESH = ml.mesh(data=2, micro=ml.serial(8), model=2)
@@ -16,7 +17,7 @@ def test_devices_are_counted_without_it():
     assert MESH.size == 4
     assert dict(MESH.axes) == {"data": 2, "micro": 8, "model": 2}
     assert MESH.devices == ml.mesh(data=2, model=2)
-    assert dict(MESH.serial) == {"micro": Serial(8)}
+    assert dict(MESH.in_time) == {"micro": Serial(8)}
     assert MESH.coordinates(3) == {"data": 1, "model": 1}
     assert ml.mesh(data=2).devices == ml.mesh(data=2)
 
@@ -76,8 +77,8 @@ def test_specs_without_it():
     spec = Spec((("data", "micro"), ()), ("model",))
     assert without(spec, "micro") == Spec((("data",), ()), ("model",))
     assert without(spec, "pipe") is spec
-    assert serial_part(spec, "micro") == (0, False)
-    assert serial_part(spec, "model") == (None, True)
+    assert part_in_time(spec, "micro") == (0, False)
+    assert part_in_time(spec, "model") == (None, True)
 
 
 def test_sums_have_32_bits_at_least():

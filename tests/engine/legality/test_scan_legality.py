@@ -36,7 +36,7 @@ def test_the_refusal_names_the_micro_batches_and_the_axis_in_time_which_is_right
     assert problem.fix.startswith("The scan runs 4 micro-batches, which `reshape` at test_scan_legality.py:")
     written = problem.fix[problem.fix.index("program.plan(") : -1]
     plan = eval(written, {"ml": ml, "program": traced(without_loop)})
-    assert plan.mesh.serial["micro"].size == 4
+    assert plan.mesh.in_time["micro"].size == 4
     assert plan.check().ok
     w, x = (jax.random.normal(jax.random.key(i), leaf.shape) for i, leaf in enumerate((W, X)))
     assert jnp.allclose(plan.run(w, x), by_reshape(w, x), atol=1e-5)

@@ -30,7 +30,7 @@ def test_all_problems_are_one_error():
     texts = [str(problem) for problem in problems]
     for wanted in (
         "size 30, which 8 .* does not divide. Sizes that fit: 24 or 32",
-        r"2 serial axes, `micro`, `more`; there may be one. Put all .* on one: micro=ml.serial\(8\)",
+        r"2 axes in time, `micro`, `more`; there may be one. Put all .* on one: micro=ml.serial\(8\)",
         r"`batch:micro\+data` has a serial axis in front.* Write `batch:data\+micro`",
         "At `w`: `rows` cannot be stored split over `micro`.* Leave `rows` out",
         "`top_k` at .* needs all of `batch` at once",
@@ -38,7 +38,7 @@ def test_all_problems_are_one_error():
         "`sort` at .* needs all of `batch` at once",
     ):
         assert any(re.search(wanted, text) for text in texts), (wanted, texts)
-    assert {problem.code for problem in problems} >= {"serial", "not_divisible"}
+    assert {problem.code for problem in problems} >= {"in_time", "not_divisible"}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_sum_that_an_iteration_needs_is_refused_with_both_lines():
         return y - y.mean("batch")
 
     (problem,) = refused(normalized, ml.f32[Batch, Rows], ml.f32[Rows, Hidden])
-    line = r"test_serial_legality.py:\d+"
+    line = r"test_time_legality.py:\d+"
     assert re.search(
         rf"`sub` at {line} needs in each iteration over `micro` what only all of them together know: the sum that"
         rf" `reduce_sum` at {line} makes. A loop in front, to find it, would compute `dot_general` at {line} a"

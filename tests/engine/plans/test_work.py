@@ -14,7 +14,7 @@ from meshlab.commands.report import report
 from meshlab.commands.saved import record
 from meshlab.engine.running.lower import lowered
 from meshlab.engine.running.run import abstract_mesh
-from meshlab.engine.verifying.random_layouts import MESHES, SERIAL_MESHES, draw
+from meshlab.engine.verifying.random_layouts import MESHES, MESHES_IN_TIME, draw
 from meshlab.models import zoo
 from tests import checkpointed
 
@@ -53,7 +53,7 @@ def test_the_share_is_the_flops_of_a_device_of_those_of_the_program(name):
     whole = flops(program.plan(ml.mesh()))
     assert whole > 0
     split = 0
-    for mesh, layout in (*draw(program, seed, 4, MESHES), *draw(program, seed, 2, SERIAL_MESHES)):
+    for mesh, layout in (*draw(program, seed, 4, MESHES), *draw(program, seed, 2, MESHES_IN_TIME)):
         plan = program.plan(mesh, layout)
         assert plan.work.share == pytest.approx(flops(plan) / whole, rel=1e-9), (seed, str(mesh), str(layout))
         assert plan.work.devices == mesh.size

@@ -131,7 +131,7 @@ TAKEN_APART = {
     ],
     # What an update of a carried value may be, element by element.
     "carrying.py": [{"convert_element_type", "copy", "dim_names", "tag"}],
-    "serial_legality.py": [{"argmax", "argmin", "sort", "top_k"}],
+    "time_legality.py": [{"argmax", "argmin", "sort", "top_k"}],
     "loops.py": [{"ge", "gt", "le", "lt"}],
     "causal_masks.py": [
         {"ge", "gt", "le", "lt"},

@@ -356,7 +356,7 @@ def test_a_loop_may_begin_from_blocks_of_an_argument(name, mesh, layout):
     program = ml.trace(CARRIED[name], ml.named(arrays[0], "batch embed"), ml.named(arrays[1], "embed _"))
     plan = ok(program.plan(mesh, layout))
     assert len(loops(plan)) == 1
-    spatial = {axis: size for axis, size in mesh.axes.items() if axis not in mesh.serial}
+    spatial = {axis: size for axis, size in mesh.axes.items() if axis not in mesh.in_time}
     assert moved(plan) == moved(program.plan(ml.mesh(**spatial), "batch:data" if spatial else {}))
 
 

@@ -13,11 +13,11 @@ import pytest
 
 import meshlab as ml
 from meshlab import verify
+from meshlab.engine.axes.serial import Serial
 from meshlab.engine.planning.steps import Iterated
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.specs.mesh import Mesh
-from meshlab.engine.specs.serial import Serial
-from meshlab.engine.verifying.random_layouts import MESHES, SERIAL_MESHES, draw, draw_in_turn
+from meshlab.engine.verifying.random_layouts import MESHES, MESHES_IN_TIME, draw, draw_in_turn
 from meshlab.models.loops import loops
 from meshlab.models.zoo import imported_models, models
 from tests import share
@@ -58,7 +58,7 @@ def test_a_sample_of_the_sweep(name):
 def test_a_sample_of_layouts_in_time(name):
     model = MODELS[name]
     program, data = model.trace(), model.data(0)
-    drawn = list(draw(program, seed=SEED, count=1, meshes=SERIAL_MESHES))
+    drawn = list(draw(program, seed=SEED, count=1, meshes=MESHES_IN_TIME))
     assert len(drawn) == 1
     for mesh, layout in drawn:
         plan = program.plan(mesh, layout)
@@ -95,14 +95,14 @@ def test_all_kinds_of_meshes_come_in_turn():
     program = LOOPS["ring_cache"].trace()
     drawn = list(draw_in_turn(program, seed=2, count=24))
     assert drawn == list(draw_in_turn(program, seed=2, count=24))
-    kinds = Counter((bool(mesh.serial), pad) for mesh, _, pad in drawn)
+    kinds = Counter((bool(mesh.in_time), pad) for mesh, _, pad in drawn)
     assert kinds == {(in_time, pad): 6 for in_time in (False, True) for pad in (False, True)}
     assert [next(iter(draw_in_turn(program, seed, 1))).pad for seed in range(4)] == [False, False, True, True]
     assert any(layout.scope_rules for _, layout, _ in drawn)
     assert any(layout.place_rules for _, layout, _ in drawn)
     plans = [program.plan(mesh, layout, pad=pad) for mesh, layout, pad in drawn]
     assert any(plan.grid.padded for plan in plans)
-    assert all(any(isinstance(step, Iterated) for step in plan.steps) == bool(plan.mesh.serial) for plan in plans)
+    assert all(any(isinstance(step, Iterated) for step in plan.steps) == bool(plan.mesh.in_time) for plan in plans)
 
 
 def test_an_edge_that_no_iteration_changes_is_sent_once():

@@ -8,7 +8,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.plans.remedies import Remedy
-from meshlab.engine.verifying.random_layouts import SERIAL_MESHES, draw
+from meshlab.engine.verifying.random_layouts import MESHES_IN_TIME, draw
 from meshlab.models import zoo
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook.protocol import answer
@@ -61,7 +61,7 @@ def test_each_remedy_does_what_it_shows(name: str) -> None:
     assert taken["stored"] > 0, taken
 
 
-@pytest.mark.parametrize("meshes", [MESHES, SERIAL_MESHES], ids=["devices", "in time"])
+@pytest.mark.parametrize("meshes", [MESHES, MESHES_IN_TIME], ids=["devices", "in time"])
 def test_the_remedies_are_those_of_the_plan_and_no_others(meshes: tuple[ml.Mesh, ...]) -> None:
     """What planning refuses, and what sends as much for the same cause, is legal by its rules, and not offered."""
     program = MODELS["block"].trace()

@@ -70,7 +70,7 @@ def test_a_layout_is_written_with_it():
 def test_it_is_resized_and_not_split_or_merged():
     explorer = ml.explore(small.program(), MESHES["no machine"], "batch:data+micro")
     assert explorer.resize_axis("micro", 4)
-    assert dict(explorer.mesh.serial) == {"micro": ml.serial(4, gather="each")}
+    assert dict(explorer.mesh.in_time) == {"micro": ml.serial(4, gather="each")}
     for refused in (explorer.split_axis("micro", 2, "outer"), explorer.merge_axes("data", "micro")):
         assert isinstance(refused, Refused)
         assert "`micro` is a serial axis, which cannot be" in str(refused)

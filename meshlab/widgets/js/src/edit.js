@@ -23,17 +23,17 @@ import { field } from "./popover.js";
  * @returns {HTMLElement}
  */
 export function drawAxisHead(board, axis) {
-  const size = `×${exact(axis.size)}${axis.serial ? " in time" : ""}`;
+  const size = `×${exact(axis.size)}${axis.inTime ? " in time" : ""}`;
   const idle = isIdle(board.view, axis.name) ? " idle" : "";
-  const nothing = axis.serial ? "each device runs everything at once" : "the devices along it all do the same work";
-  const serial = axis.serial ? ". A serial axis: each device runs its blocks one after the other" : "";
-  const why = `${serial}${idle ? `. Nothing is sharded over it: ${nothing}` : ""}`;
-  const edits = axis.serial ? "rename or resize" : "rename, resize, split or merge";
+  const nothing = axis.inTime ? "each device runs everything at once" : "the devices along it all do the same work";
+  const meaning = axis.meaning ? `. ${axis.meaning}` : "";
+  const why = `${meaning}${idle ? `${meaning ? "" : "."} Nothing is sharded over it: ${nothing}` : ""}`;
+  const edits = axis.inTime ? "rename or resize" : "rename, resize, split or merge";
   const head = h(
     "button",
     {
       type: "button",
-      class: `mlb-axis ${markClass(board.view, axis.name)}${axis.serial ? " mlb-serial" : ""}`,
+      class: `mlb-axis ${markClass(board.view, axis.name)}${axis.inTime ? " mlb-in-time" : ""}`,
       "data-axis-row": axis.name,
       "data-key": `axis:${axis.name}`,
       "aria-haspopup": "dialog",
@@ -63,10 +63,10 @@ export function isIdle({ columns }, axis) {
  * @param {Axis} axis
  * @param {Element} head
  */
-function openAxis(board, { name, size, serial }, head) {
+function openAxis(board, { name, size, inTime }, head) {
   const { popover, view } = board;
   // What runs in time is neither split nor merged.
-  const axes = view.mesh.axes.flatMap((each) => (serial || each.serial ? [] : [each.name]));
+  const axes = view.mesh.axes.flatMap((each) => (inTime || each.inTime ? [] : [each.name]));
   const others = axes.filter((each) => each !== name);
   const merging = h(
     "label",
@@ -78,7 +78,7 @@ function openAxis(board, { name, size, serial }, head) {
       others.map((each) => h("option", { value: each }, each)),
     ),
   );
-  const outer = serial ? null : leastPart(size);
+  const outer = inTime ? null : leastPart(size);
   popover.open(head, `Mesh axis ${name}`, [
     popover.line("rename_axis", "Rename", [field("name", "name", name)], (values) => ({ axis: name, ...values })),
     popover.line("resize_axis", "Resize", [field("size", "size", size)], (values) => ({

@@ -106,7 +106,7 @@ export function axesAfter(view, hand, zone) {
   }
   const { axis, at } = partsOf(zone);
   const axes = axesIn(view, hand.dim, at);
-  const inTime = (/** @type {string} */ name) => view.mesh.axes.some((each) => each.name === name && each.serial);
+  const inTime = (/** @type {string} */ name) => view.mesh.axes.some((each) => each.name === name && each.inTime);
   const time = axes.filter(inTime);
   if (inTime(axis)) return time.includes(axis) ? axes : [...axes, axis];
   // Within a column a chip moves its own axis; the dim's others stay where the chip is one of several.

@@ -4,7 +4,7 @@
  * holds types only, so that the checker sees a misspelt field.
  *
  * @typedef {{name: string, size: number, axes: string[], local: number}} Chip
- * @typedef {{name: string, size: number, serial?: boolean}} Axis a serial one runs its blocks one after the other
+ * @typedef {{name: string, size: number, inTime?: boolean, meaning?: string}} Axis in time: its blocks run one after the other
  * @typedef {{sizes: string, phase: string, text: string}} Tracing
  * @typedef {{key: string, axes: string[]}} Group
  * @typedef {{code: string, text: string, fix: string, source?: string, columns?: {at: string, label: string}[]}} Refusal

@@ -16,7 +16,7 @@ test("a drop moves a dim, or adds an axis, or takes one away", () => {
 
 test("a drop on an axis in time is added behind the axes of devices, and one of devices goes in front of it", () => {
   const { size } = view.mesh;
-  const mesh = { axes: [...view.mesh.axes, { name: "micro", size: 4, serial: true }], size };
+  const mesh = { axes: [...view.mesh.axes, { name: "micro", size: 4, inTime: true }], size };
   const timed = /** @type {import("./views.js").View} */ ({ ...view, mesh });
   assert.deepEqual(axesAfter(timed, hand("hidden", "data"), "micro"), ["data", "micro"]);
   assert.deepEqual(axesAfter(timed, hand("classes", TRAY), "micro"), ["micro"]);
