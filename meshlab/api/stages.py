@@ -33,7 +33,6 @@ from ..engine.running.compiler_process import Cancel, Progress
 from ..engine.specs.layout import Layout, LayoutLike, on_mesh
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.scopes import path
-from ..engine.specs.spec import Grid
 from ..engine.verifying import check, xla_partitioner
 from . import explain, priced
 
@@ -252,6 +251,6 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
         assert rules is not None
         under = functools.partial(make_plan, program, mesh, pad=pad)
         program = scoped(program, mesh, layout)
-        grid = Grid(mesh.axes, rules.padded)
+        grid = rules.grid(mesh)
         plan = Plan(program, mesh, layout, rules, plan_steps(program, rules, grid, outline(program)), under)
         return divided(plan) if rules.in_time else plan

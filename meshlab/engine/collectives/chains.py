@@ -22,7 +22,8 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..specs.spec import Axes, Spec, common, with_splits
+from ..specs.in_time import without
+from ..specs.spec import Axes, Grid, Spec, common, with_splits
 from .kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COLLECTIVE_PERMUTE, REDUCE_SCATTER, SLICE, Kind
 from .permutation import MeshShape, crossed
 from .reshard import Reshard, ReshardStep, cost
@@ -41,7 +42,27 @@ def reshard(start: Spec, target: Spec, sizes: Mapping[str, int]) -> Reshard:
         target: the spec that it must have.
         sizes: the mesh axes' sizes.
     """
-    return Reshard(start, () if start == target else _cheapest(start, target, tuple(sizes.items())))
+    if start == target:
+        return Reshard(start, ())
+    mesh, looped = tuple(sizes.items()), _in_iteration(start, target, sizes)
+    if not looped:
+        return Reshard(start, _cheapest(start, target, mesh))
+    # In an iteration its block is a smaller value, which devices share as they share any other.
+    ends = (functools.reduce(without, looped.values(), spec) for spec in (start, target))
+    steps = (step._replace(result=_looped(step.result, looped)) for step in _cheapest(*ends, mesh))
+    return Reshard(start, tuple(steps))
+
+
+def _in_iteration(start: Spec, target: Spec, sizes: Mapping[str, int]) -> dict[int, str]:
+    """Returns the axes of a value of which both specs say that an axis in time splits them, with that axis."""
+    pairs = enumerate(zip(start.splits, target.splits, strict=True))
+    in_time = sizes.in_time if isinstance(sizes, Grid) else ()
+    return {i: axis for i, splits in pairs for axis in in_time if all(axis in split for split in splits)}
+
+
+def _looped(spec: Spec, looped: Mapping[int, str]) -> Spec:
+    """Returns a spec with axes in time behind those that split axes of the value."""
+    return with_splits(spec, {i: (*spec.splits[i], axis) for i, axis in looped.items()})
 
 
 @functools.lru_cache(maxsize=65536)

@@ -28,14 +28,14 @@ from ..programs.scoped import scoped as as_scoped
 from ..specs.layout import Layout, LayoutLike
 from ..specs.mesh import Mesh
 from ..specs.scopes import matches, path
-from ..specs.spec import Axes, Padded, Spec
+from ..specs.spec import Axes, Grid, Padded, Spec
 from .named_rules import AxesByDim, as_written, matched_places, matched_scopes, named_rules
 from .part_rules import once_each, part_rules
 from .refusal import Refusal, refuse
 from .scan_legality import scanned_problems
 from .scope_legality import Meeting, ScopedRules, judged
 from .size_legality import merged_sizes, size_problems, stored_by_dim, stored_problems
-from .time_legality import storage_in_time, time_problems, whole_problems
+from .time_legality import cut_behind, storage_in_time, time_problems, whole_problems
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +50,8 @@ class LegalRules:
         scopes: the compute rules in each scope that has rules of its own, instead of `compute`.
         globs: the globs that these come of, with the rules of each, in order.
         in_time: the axes in time that split some dim; arguments and outputs are not stored split over them.
+        fronts: for what is split over an axis in time the axes of devices in front of it, over whose shards blocks are
+            cut; where rules differ the most of them.
     """
 
     compute: AxesByDim
@@ -58,6 +60,11 @@ class LegalRules:
     scopes: Mapping[Scope, AxesByDim] = dataclasses.field(default_factory=dict)
     globs: tuple[tuple[str, AxesByDim], ...] = ()
     in_time: Mapping[str, InTime] = dataclasses.field(default_factory=dict)
+    fronts: AxesByDim = dataclasses.field(default_factory=dict)
+
+    def grid(self, mesh: Mesh) -> Grid:
+        """Returns the sizes of a mesh's axes, of which those of these rules are some, with what is padded."""
+        return Grid(mesh.axes, self.padded, self.in_time)
 
     def glob(self, scope: Scope, dim: str) -> str:
         """Returns the glob whose rule for a dim counts in a scope; "" where none has one."""
@@ -201,8 +208,9 @@ def _legal_rules(
     in_time = {axis: mesh.in_time[axis] for axis in mesh.in_time if axis in used}
     if in_time:
         storage = storage_in_time(program, frozenset(in_time), real(compute), storage)
+    fronts = {} if padded else cut_behind(program, frozenset(in_time), (real(compute), *by_scope.values()))
     globs = tuple((glob, real(rules)) for glob, rules in scoped)
-    return LegalRules(real(compute), storage, padded, by_scope, globs, in_time)
+    return LegalRules(real(compute), storage, padded, by_scope, globs, in_time, fronts)
 
 
 def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:

@@ -139,6 +139,41 @@ def _dims_inside(program: Program, blocks: Iterable[Block]) -> dict[str, None]:
     return dict.fromkeys(dim for value in values for dim in program.dims_of(value) if dim)
 
 
+def cut_behind(program: Program, looped: frozenset[str], every: Iterable[AxesByDim]) -> AxesByDim:
+    """Returns over which axes of devices blocks are cut: the most that any rule has in front of an axis in time.
+
+    Dims that are renames of each other are cut alike: their elements are the same.
+
+    Args:
+        program: the program.
+        looped: the axes in time that are used.
+        every: the compute rules, and those of scopes.
+    """
+    fronts: dict[str, Axes] = {}
+    for rules in every:
+        for dim, axes in rules.items():
+            if not looped.isdisjoint(axes):
+                fronts[dim] = max(fronts.get(dim, ()), minus(axes, looped), key=len)
+    for renames in _renames(program) if fronts else ():
+        most = max((fronts[dim] for dim in renames if dim in fronts), key=len, default=None)
+        fronts |= dict.fromkeys(renames, most) if most is not None else {}
+    return fronts
+
+
+@analysis
+def _renames(program: Program) -> tuple[tuple[str, ...], ...]:
+    """Groups the dims that are renames of each other."""
+    groups = {dim: {dim} for dim in program.dims}
+    for operation in walk(program.code.block):
+        if operation.name == "rename":
+            for before, after in zip(operation.params["before"], operation.params["after"], strict=True):
+                if before in groups and after in groups:
+                    groups[before] |= groups[after]
+                    groups |= dict.fromkeys(groups[before], groups[before])
+    different = {id(group): group for group in groups.values() if len(group) > 1}
+    return tuple(tuple(sorted(group)) for group in different.values())
+
+
 def storage_in_time(
     program: Program, looped: frozenset[str], compute: AxesByDim, own_rules: Mapping[str, AxesByDim]
 ) -> Mapping[str, AxesByDim]:

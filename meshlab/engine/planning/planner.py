@@ -29,11 +29,12 @@ from ..programs.outline import Outline, Repetition
 from ..rules import PER_SHARD, READ_IN_PART
 from ..specs.spec import Axes, Grid, Spec, replicated
 from .known_specs import Asked, known_on
+from .moves_in_time import MovesInTime
 from .operation_specs import OperationSpecs, looked_up_whole, specs_of_operation
 from .propagation import lets_through, may_stay_partial
 from .scope import CachedPlan, PlannedBlock
 from .steps import Cause, Compute, Materialise, Move
-from .sums_in_time import common_axes, stays_partial, stop, usable, waiting
+from .sums_in_time import common_axes, stays_partial, waiting
 from .target_specs import target_specs
 
 _NO_RULES: AxesByDim = MappingProxyType({})
@@ -46,6 +47,7 @@ class Planner:
     def __init__(self, program: Program, rules: LegalRules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.names, self.shapes = program.names, program.code.shapes
+        self.moves_in_time = MovesInTime(rules, sizes)
         self.uses, self.factors, self.factor_dims = program.uses, program.factors, program.factor_dims
         self.known, self.known_asked = known_on(program, sizes), dict[tuple, Asked]()
         self.zeros = program.uniform[1]
@@ -113,7 +115,12 @@ class Planner:
         if target in available:
             return
         deferred = self.deferred.get(original)
-        if deferred is not None:
+        if (
+            deferred is not None
+            and (cut := self.moves_in_time.cut_indices(deferred, self.names[value], target)) is not None
+        ):
+            self.obtain(value, cut, cause)
+        elif deferred is not None:
             self.materialise(scope, deferred, target, cause)
             return
         self.move(scope, value, target, cause)
@@ -138,13 +145,10 @@ class Planner:
 
     def stopped(self, value: int, available: Sequence[Spec], target: Spec, cause: Cause) -> tuple[Spec, ...]:
         """Returns the specs from which a value is moved to a target, so that no move goes over devices and time."""
-        in_time, over = self.rules.in_time, set(target.partial).difference(self.rules.in_time)
-        starts = usable([spec for spec in available if over <= set(spec.partial)], target, in_time)
-        between = stop(starts[0], target, in_time)
-        if between is None:
-            return starts
-        self.obtain(value, between, cause)
-        return (between,)
+        starts, stops = self.moves_in_time.way(self.names[value], available, target)
+        for between in stops:
+            self.obtain(value, between, cause)
+        return (stops[-1],) if stops else starts
 
     # Operations
 

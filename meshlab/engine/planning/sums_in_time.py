@@ -1,4 +1,4 @@
-"""Says how partial sums over an axis in time pass operations, and in which order a value is moved on it.
+"""Says how partial sums over an axis in time pass operations.
 
 Over an axis of devices a partial sum costs a collective, and where it is reduced decides how much is sent. Over a
 axis in time it costs nothing: the iterations add up into one array. So it stays partial as long as anything allows:
@@ -13,12 +13,12 @@ reduced once, after the loop; where the target spec is sharded, or `reduce="each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..axes.axis import EACH, ONCE, InTime
 from ..code.operations import Input, Operation
 from ..rules import Factors
-from ..specs.in_time import minus, part_in_time, without
+from ..specs.in_time import minus
 from ..specs.spec import Spec
 
 
@@ -70,35 +70,3 @@ def common_axes(specs: Sequence[Spec | None]) -> frozenset[str]:
     """Returns the axes over which all those operands are partial that are partial at all."""
     partial = [frozenset(spec.partial) for spec in specs if spec is not None and spec.partial]
     return frozenset.intersection(*partial) if partial else frozenset()
-
-
-def stop(start: Spec, target: Spec, in_time: Collection[str]) -> Spec | None:
-    """Returns the spec on the way to a target at which a value changes between an iteration's and all iterations'.
-
-    Up to a stop only devices communicate, or from there on; None where the way has none.
-
-        partial over data, micro   →  [model]            stops at [model] partial over micro
-        [data+micro]               →  [·]                stops at [data]
-        [·]                        →  [data+micro]       stops at [data]
-    """
-    for axis in in_time:
-        (split, partial), (wanted, stays) = part_in_time(start, axis), part_in_time(target, axis)
-        if (split, partial) == (wanted, stays):
-            continue
-        if partial and not stays and wanted is None:
-            at: Spec = Spec(target.splits, tuple(sorted((*target.partial, axis))))
-        elif wanted is not None:
-            at = without(target, axis)
-        else:
-            at = without(start, axis)
-        return None if at in (start, target) else at
-    return None
-
-
-def usable(available: Sequence[Spec], target: Spec, in_time: Collection[str]) -> tuple[Spec, ...]:
-    """Returns the specs from which a value is moved to a target: those alike on axes in time, else those of all."""
-    for axis in in_time:
-        alike = tuple(spec for spec in available if part_in_time(spec, axis) == part_in_time(target, axis))
-        whole = tuple(spec for spec in available if part_in_time(spec, axis) == (None, False))
-        available = alike or whole or tuple(available)
-    return tuple(available)

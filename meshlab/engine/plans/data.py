@@ -80,7 +80,7 @@ class Plan:
     @functools.cached_property
     def grid(self) -> Grid:
         """The mesh axes' sizes, and which sizes are padded."""
-        return Grid(self.mesh.axes, self.rules.padded)
+        return self.rules.grid(self.mesh)
 
     @functools.cached_property
     def argument_specs(self) -> dict[int, Spec]:

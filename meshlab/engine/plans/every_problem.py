@@ -24,7 +24,6 @@ from ..programs.scoped import scoped
 from ..specs.in_time import minus
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
-from ..specs.spec import Grid
 from .data import Plan
 from .iterations import iterated
 
@@ -53,7 +52,7 @@ def refuse_all(program: Program, mesh: Mesh, layout: Layout, verdict: Verdict, p
 
 def _plan(program: Program, mesh: Mesh, layout: Layout, rules: LegalRules) -> Plan:
     """Plans what is refused, its axis in time taken for one of devices."""
-    program, grid = scoped(program, mesh, layout), Grid(mesh.axes, rules.padded)
+    program, grid = scoped(program, mesh, layout), rules.grid(mesh)
     return Plan(program, mesh, layout, rules, plan_steps(program, rules, grid, outline(program)))
 
 

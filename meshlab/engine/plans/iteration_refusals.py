@@ -20,6 +20,7 @@ from ..planning.step import Step, only
 from ..planning.step_keys import Key
 from ..planning.steps import Move
 from ..programs.data import Program
+from ..specs.spec import Axes
 from .per_shard_collectives import PerShardCollective
 
 MadeBy = Mapping[Key, Step]
@@ -120,7 +121,9 @@ class Refusals:
         if off:
             fix = f"Put `{dim}` on `{axis}` in `{off}` as well, or take it off everywhere."
             return f", for in `{off}` the rules have `{dim}` off `{axis}`", fix
-        globs = listed(rules.on(axis).get(dim, ()))
+        if not (split_in := rules.on(axis).get(dim, ())):
+            return "", ""
+        globs = listed(split_in)
         return (
             f", for `{dim}` is on `{axis}` in {globs} alone",
             f"Put `{dim}` on `{axis}` everywhere, or take it off in {globs}.",
@@ -157,27 +160,24 @@ class Refusals:
             f"{named(operation)} needs {value.label} as {end}, which is {start}: blocks of `{self.axis}`, which exist"
             " one after another, would change places."
         )
-        pairs = zip(self.program.dims_of(step.name), start.splits, end.splits, strict=True)
-        dims = [dim for dim, before, after in pairs if dim and before != after and self.axis in (*before, *after)]
         source = operation.source if operation else value.source
-        return Refusal("in_time", text, self.in_place(operation, dims), source)
+        return Refusal("in_time", text, f"{self.off}.", source)
 
-    def in_place(self, operation: Operation | None, dims: Sequence[str]) -> str:
-        """Says how blocks of some dims keep their places where an operation reads them."""
-        if operation is not None and operation.name == "rename":
-            return f"Put what is renamed from {listed(dims)} on `{self.axis}` as well, or neither."
-        compute = self.rules.compute
-        for dim in dims:
-            elsewhere = compute.get(dim, ())
-            scoped = {glob: own for glob, own in self.rules.globs if own.get(dim, elsewhere) != elsewhere}
-            if scoped:
-                glob = next(iter(scoped))
-                there, others = {**compute, **scoped[glob]}, self.program.dims_in(glob) - {dim}
-                taken = {axis for other in others for axis in there.get(other, ())}
-                if elsewhere and taken.isdisjoint(elsewhere):
-                    return f"Give `{dim}` in {listed(scoped)} the axes that it has elsewhere: {'+'.join(elsewhere)}."
-                return f'Give `{dim}` in {listed(scoped)} no axes: {{"{glob}": {{"{dim}": None}}}}.'
-        return f"{self.off}."
+    def cut_otherwise(self, operation: Operation, cuts: Iterable[Axes]) -> Refusal:
+        """Refuses that blocks meet which were cut from shards over other devices: they have other elements."""
+        each = [f"from shards over {listed(cut)}" if cut else "from the whole" for cut in cuts]
+        text = f"{named(operation)} meets blocks of `{self.axis}` with other elements: cut {' and '.join(each)}."
+        fix = f"{self.off}, or put the same axes in front of `{self.axis}` for all that meets there."
+        return Refusal("in_time", text, fix, operation.source)
+
+    def places(self, operation: Operation, cut: Axes) -> Refusal:
+        """Refuses an operation that asks where the elements of a block lie which devices share otherwise."""
+        whence = f"shards over {listed(cut)}" if cut else "the whole"
+        text = (
+            f"{named(operation)} needs to know where the elements of a block of `{self.axis}` lie, which was cut from"
+            f" {whence} and is sharded otherwise here."
+        )
+        return Refusal("in_time", text, f"{self.off}.", operation.source)
 
     def in_blocks(self, steps: Iterable[Step]) -> Iterator[Refusal]:
         """Refuses sums that are needed whole in a block of an iteration: a layer, a rematerialised region."""

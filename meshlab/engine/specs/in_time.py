@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,6 +16,11 @@ def without(spec: Spec, axis: str) -> Spec:
     if axis not in spec.partial and axis not in spec.axes:
         return spec
     return Spec(tuple(minus(split, (axis,)) for split in spec.splits), minus(spec.partial, (axis,)))
+
+
+def without_all(spec: Spec, axes: Iterable[str]) -> Spec:
+    """Returns a spec without some mesh axes."""
+    return functools.reduce(without, axes, spec)
 
 
 def minus(axes: Axes, others: Axes | frozenset[str]) -> Axes:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -55,13 +55,14 @@ class Grid(dict[str, int]):
     """Maps mesh axes to their sizes, and sizes of dims to those that they are padded to.
 
     Attributes:
+        in_time: the mesh axes in time, whose parts meet on one device.
         padded: the padded size of each size that the axes which shard it do not divide, wherever it is sharded; that of
             (size, axis in time) is what an axis of the value is padded to that this axis alone splits.
     """
 
-    def __init__(self, sizes: Mapping[str, int], padded: Padded = MappingProxyType({})):
+    def __init__(self, sizes: Mapping[str, int], padded: Padded = MappingProxyType({}), in_time: Iterable[str] = ()):
         super().__init__(sizes)
-        self.padded = padded
+        self.padded, self.in_time = padded, frozenset(in_time)
 
     def padded_size(self, size: int, split: Axes) -> int:
         """Returns what an axis of a value is padded to that is sharded over mesh axes."""
@@ -72,7 +73,7 @@ class Grid(dict[str, int]):
     @functools.cached_property
     def key(self) -> tuple:
         """Equal for two grids that are equal."""
-        return (*self.items(), *self.padded.items())
+        return (*self.items(), *self.padded.items(), self.in_time)
 
 
 def padded_shape(shape: tuple[int, ...], spec: Spec, sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -26,7 +26,6 @@ from ..programs.outline import outline
 from ..programs.scoped import scoped, scopes
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
-from ..specs.spec import Grid
 
 Turn = tuple[Sequence[Mesh], bool]
 MESHES = tuple(
@@ -178,7 +177,7 @@ def _is_accepted(program: Program, mesh: Mesh, layout: Layout, pad: bool) -> boo
     try:
         rules = resolve(program, mesh, layout, pad)
         program = scoped(program, mesh, layout)
-        planned = plan_steps(program, rules, Grid(mesh.axes, rules.padded), outline(program))
+        planned = plan_steps(program, rules, rules.grid(mesh), outline(program))
         divided(Plan(program, mesh, layout, rules, planned))
     except LayoutError:
         return False

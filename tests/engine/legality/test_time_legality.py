@@ -147,10 +147,9 @@ def test_shards_that_depend_on_each_other_are_refused():
 
 def test_blocks_that_would_change_places_are_refused():
     def turned(x):
-        return (x * 2).rename(batch="other") * 3
+        return ml.merge(x * 2, (Batch, Rows), ml.Dim("both", 240)) * 3
 
-    layout = "batch:data+micro other:micro"
-    mesh = ml.mesh(data=2, micro=ml.serial(3))
+    layout, mesh = "batch:data+micro both:micro", ml.mesh(data=5, micro=ml.serial(3))
     texts = [p.text for p in refused(turned, ml.f32[Batch, Rows], mesh=mesh, layout=layout)]
     assert any("blocks of `micro`, which exist one after another, would change places" in text for text in texts), texts
 

@@ -70,13 +70,13 @@ def test_each_problem_alone_is_found_with_padding_too():
 
 def test_moves_in_time_and_sums_are_one_error():
     def step(w, x):
-        turned = (x * 2).rename(batch="other") * 3
+        turned = ml.merge(x * 2, (Batch, D), ml.Dim("both", 32)) * 3
         y = ml.dot(x, w, "d")
         return turned, y - y.mean("batch")
 
     D, H, Batch = ml.dims(d=4, h=6, batch=8)
     program = ml.trace(step, ml.f32[D, H], ml.f32[Batch, D])
-    texts, _ = refused(program, ml.mesh(data=2, micro=ml.serial(2)), "batch:data+micro other:micro")
+    texts, _ = refused(program, ml.mesh(data=2, micro=ml.serial(2)), "batch:data+micro both:micro")
     assert len(texts) == 2
     assert "would change places" in texts[0]
     assert TOGETHER in texts[1]
