@@ -26,13 +26,13 @@ from typing import Any, Self
 
 from ..cost.machines.hardware import Hardware
 from ..engine.argument_checks import flag, whole_number
+from ..training.feeding import Training
 from .background.reasons import MET, WAY
 from .render.plotly_charts import figure
 from .render.snapshot import Snapshot
 from .state.document import ExplorerError, check_machines, document_of, save, saved
 from .state.explorer_state import ExplorerState
 from .state.machines import machine_on, mesh_on
-from .state.training import Training
 from .views.board import board_view
 
 

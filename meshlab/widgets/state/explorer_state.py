@@ -19,6 +19,7 @@ from ...engine.code.operations import walk
 from ...engine.errors import DimError, LayoutError, MeshError, TraceError
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
+from ...training.feeding import Training, check_training
 from ..background.one_by_one import Background
 from ..background.reasons import Reasons
 from .apply_intent import document_after, machine_refused, refused
@@ -54,7 +55,6 @@ from .runs import Run, Runs
 from .searches import FOUND, SEARCHING, Searches
 from .selection import Selection, following, places_of, selected_after
 from .totals import KnownTotals
-from .training import Training, check_training
 from .tried import Tried, TriedLayout
 
 # Changes that are no revision: of nothing that a price depends on.

@@ -22,10 +22,10 @@ import jax
 
 from ...engine.argument_checks import is_whole
 from ...engine.errors import shown
+from ...training.feeding import Training, check_batch
 from .document import Document, ExplorerError
 from .intents import Refused
 from .run_values import RunValues
-from .training import Training, check_batch
 
 REPORT_SECONDS = 0.1  # Jupyter drops messages beyond 1000 a second; the eye needs ten
 

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from meshlab.training.feeding import Training
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state import runs as runs_module
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.intents import Refused, Start
-from meshlab.widgets.state.training import Training
 from meshlab.widgets.views.runs import job_view
 from tests.widgets import small
 
@@ -176,7 +176,7 @@ def test_batches_that_are_empty(program, mesh) -> None:
 def test_batches_that_are_no_dicts(program, mesh, batches) -> None:
     explorer = explore(program, mesh, run=Training({"params": small.params()}, batches))
     error = explorer.run().wait(60).error
-    assert error.startswith("ExplorerError: Training's batches() gave ")
+    assert error.startswith("RunError: Training's batches() gave ")
     assert "batches() must give dicts by argument name: batches=lambda: (" in error
 
 
@@ -189,41 +189,6 @@ def test_nothing_to_train_on(program, mesh) -> None:
 def test_bad_steps(explorer: Explorer) -> None:
     with pytest.raises(ExplorerError, match="A run of -1 steps was asked for. Ask for an integer, at least 1"):
         explorer.run(-1)
-
-
-def test_a_training_that_does_not_fit(program, mesh) -> None:
-    with pytest.raises(ExplorerError, match=r"starts from `parms`, which is no argument .* Did you mean `params`"):
-        explore(program, mesh, run=Training({"parms": 0}))
-    with pytest.raises(ExplorerError, match="starts from `a`, `b`, which are no arguments of this program"):
-        explore(program, mesh, run=Training({"a": 0, "b": 0}))
-    with pytest.raises(ExplorerError, match="lacks a value to start from for `params`"):
-        explore(program, mesh, run=Training({}, small.batches))
-    with pytest.raises(ExplorerError, match="lacks a value to start from for `images`, `labels`"):
-        explore(program, mesh, run=Training({"params": small.params()}))
-    with pytest.raises(ExplorerError, match="given steps=0; it must be an integer, at least 1"):
-        Training({}, steps=0)
-    with pytest.raises(ExplorerError, match="given batches of type generator, which is used up by one run; it must be"):
-        Training({}, small.batches())  # type: ignore[arg-type]
-    with pytest.raises(ExplorerError, match="given batches of type list; it must be a function that returns them"):
-        Training({}, list(small.batches()))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        (
-            {"w1": np.zeros((16, 4, 4), np.float32)},
-            r"`params/w1` has shape \(16, 4, 4\), where \(4, 4, 16\) was traced",
-        ),
-        ({"w1": np.zeros((4, 4, 16), np.int32)}, "`params/w1` has dtype int32, where float32 was traced"),
-        ({"w1": "s", "w2": 3}, r"1. `params/w1` is 's' \(str\), .*\n  2. `params/w2` has shape \(\), where"),
-        ({"w3": 0}, "the program does not know `params/w3`"),
-    ],
-)
-def test_a_start_that_is_not_like_what_was_traced(program, mesh, changed: dict, message: str) -> None:
-    training = Training({"params": {**small.params(), **changed}}, small.batches)
-    with pytest.raises(ExplorerError, match=rf"`start` does not fit the program; give arrays .*:\n.*{message}"):
-        explore(program, mesh, run=training)
 
 
 def test_a_start_of_wider_numbers_is_legal(program, mesh) -> None:

@@ -16,9 +16,9 @@ import pytest
 import meshlab as ml
 from meshlab.engine.plans.data import Plan
 from meshlab.models import zoo
+from meshlab.training.feeding import Training
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook.protocol import answer
-from meshlab.widgets.state.training import Training
 from meshlab.widgets.views.devices import device_shards, heat
 from meshlab.widgets.views.devices.cells import LEAST_CELL, MOST_CELLS, Grid, grid_of
 from meshlab.widgets.views.devices.heat import MOST_READ, heat_view, numbers_view, strides_of

@@ -1,4 +1,4 @@
-"""Trainings, which the Run button runs: the values that a program starts from, and its batches.
+"""What a training feeds a program: the values that it starts from, and its batches.
 
 A plan knows shapes only. Say the program is `step(params, images, labels) -> (loss, params)`, whose output 1 is the
 next step's `params`; then
@@ -15,10 +15,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...engine.argument_checks import is_whole, mapping, takes
-from ...engine.errors import closest, listed, numbered, shown, some
-from ...engine.running.run import misfits
-from .document import ExplorerError
+from ..engine.argument_checks import is_whole, mapping, takes
+from ..engine.errors import RunError, closest, listed, numbered, shown, some
+from ..engine.running.run import misfits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Training:
         steps: how many steps a run takes, unless it is told otherwise.
 
     Raises:
-        ExplorerError: `steps` is below 1, or `batches` is not callable without arguments.
+        RunError: `steps` is below 1, or `batches` is not callable without arguments.
 
     Example:
         >>> Training({"params": params, "images": images, "labels": labels}, steps=20)  # every step on the same data
@@ -44,24 +43,24 @@ class Training:
     steps: int = 100
 
     def __post_init__(self):
-        mapping("Training", "start", self.start, '{"params": params}', ExplorerError)
+        mapping("Training", "start", self.start, '{"params": params}', RunError)
         if not is_whole(self.steps) or self.steps < 1:
-            raise ExplorerError(f"Training was given steps={shown(self.steps)}; it must be an integer, at least 1.")
+            raise RunError(f"Training was given steps={shown(self.steps)}; it must be an integer, at least 1.")
         if self.batches is not None and not callable(self.batches):
             why = ", which is used up by one run" if isinstance(self.batches, Iterator) else ""
             write = "batches=lambda: iter(...)" if why else "batches=lambda: those"
-            raise ExplorerError(
+            raise RunError(
                 f"Training was given batches of type {type(self.batches).__name__}{why}; it must be a function that"
                 f" returns them: {write}."
             )
         if self.batches is not None:
-            takes("Training", self.batches, 0, "write batches=lambda: iter(...)", ExplorerError)
+            takes("Training", self.batches, 0, "write batches=lambda: iter(...)", RunError)
 
     def feeds(self) -> Iterator[Mapping[str, Any]]:
         """Yields the changing arguments of each step, without end.
 
         Raises:
-            ExplorerError: `batches` gives none, or something else than dicts.
+            RunError: `batches` gives none, or something else than dicts.
         """
         if self.batches is None:
             while True:
@@ -75,11 +74,11 @@ class Training:
                     raise _invalid_batches(batch)
                 yield batch
             if batch is None:
-                raise ExplorerError("Training's batches() gave no batch at all; it must give at least one.")
+                raise RunError("Training's batches() gave no batch at all; it must give at least one.")
 
 
-def _invalid_batches(batches: Any) -> ExplorerError:
-    return ExplorerError(
+def _invalid_batches(batches: Any) -> RunError:
+    return RunError(
         f"Training's batches() gave {shown(batches)}; batches() must give dicts by argument name:"
         ' batches=lambda: ({"images": x} for x in data).'
     )
@@ -93,23 +92,23 @@ def check_training(training: Training, program: Any) -> None:
         program: the program.
 
     Raises:
-        ExplorerError: a name is not an argument of the program, a carried argument has no value to start from, or a
+        RunError: a name is not an argument of the program, a carried argument has no value to start from, or a
             value is not like what was traced.
     """
     if not isinstance(training, Training):
-        raise ExplorerError(
+        raise RunError(
             f"run was given {shown(training)}; it must be a training: run=ml.Training({{'params': params}}, batches)."
         )
     arguments = program.parameters
     unknown = [name for name in training.start if name not in arguments]
     if unknown:
-        raise ExplorerError(f"Training starts from {_no_arguments(unknown, arguments)}")
+        raise RunError(f"Training starts from {_no_arguments(unknown, arguments)}")
     needed = set(program.carry) if training.batches else set(arguments)
     missing = [name for name in arguments if name in needed and name not in training.start]
     if missing:
-        raise ExplorerError(f"Training lacks a value to start from for {listed(missing)}; add it to `start`.")
+        raise RunError(f"Training lacks a value to start from for {listed(missing)}; add it to `start`.")
     if problems := misfits(program, training.start):
-        raise ExplorerError(
+        raise RunError(
             "Training's `start` does not fit the program; give arrays like those that were traced, or trace the program"
             f" for these:\n{numbered(problems)}"
         )
@@ -124,7 +123,7 @@ def check_batch(batch: Mapping[str, Any], training: Training, program: Any) -> N
         program: the program.
 
     Raises:
-        ExplorerError: a name is not an argument of the program, or of one that it carries, or an argument is neither
+        RunError: a name is not an argument of the program, or of one that it carries, or an argument is neither
             in the batch nor in what the training starts from.
     """
     arguments, names = program.parameters, batch.keys()
@@ -142,7 +141,7 @@ def check_batch(batch: Mapping[str, Any], training: Training, program: Any) -> N
     if missing:
         problems.append(f"A batch came without {listed(missing)}; each gives what `start` does not.")
     if problems:
-        raise ExplorerError(" ".join(problems))
+        raise RunError(" ".join(problems))
 
 
 def _no_arguments(unknown: Sequence[Any], arguments: Sequence[str]) -> str:
