@@ -18,7 +18,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import meshlab as ml
 from meshlab.auto.best_first.answers import search_of
 from meshlab.auto.best_first.pricer import LayoutPrice, Pricer
-from meshlab.auto.best_first.space import roles_of
+from meshlab.auto.best_first.space import search_space
 from meshlab.auto.brute_force import priced_layouts
 from meshlab.auto.objective import OBJECTIVES
 from meshlab.cost.workload.options import USUAL
@@ -50,7 +50,7 @@ def programs(names: list[str]) -> Iterator[tuple[str, ml.Program]]:
     """Yields the programs with few dims, grown as far as they can be."""
     for model in (*models(), *imported_models()):
         program = model.trace()
-        free = len(program.dims) - len(roles_of(Pricer(program, MESHES[1], USUAL)).left_out)
+        free = len(program.dims) - len(search_space(Pricer(program, MESHES[1], USUAL)).left_out)
         if (not names and free <= MOST_DIMS) or model.name in names:
             yield model.name, grown(program)
 

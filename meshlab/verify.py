@@ -34,7 +34,7 @@ from .engine.devices import QUICK_COMPILES, simulate
 from .engine.specs.layout import Layout
 from .engine.specs.mesh import Mesh
 from .engine.verifying.random_layouts import TURNS, Turn, draw_in_turn
-from .models.loops import loops
+from .models.loop_models import loops
 from .models.zoo import Model, imported_models, models
 
 Case = tuple[str, str, str, bool]

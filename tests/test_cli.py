@@ -126,7 +126,7 @@ def test_calibrate_refuses_numbers_of_devices_that_cannot_be(capsys, count):
 
 def test_calibrate_refuses_what_it_cannot_write_before_it_measures(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(
-        "meshlab.cost.machines.calibrate.calibrate", lambda *args, **options: pytest.fail("it measures")
+        "meshlab.cost.machines.calibration.calibrate", lambda *args, **options: pytest.fail("it measures")
     )
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()

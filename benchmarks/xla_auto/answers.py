@@ -25,7 +25,7 @@ import meshlab as ml
 from benchmarks.xla_auto.environment import ask
 from benchmarks.xla_auto.questions import CAPS, OPTIONS, Question
 from benchmarks.xla_auto.solver_log import read
-from meshlab.layouts.globs import source
+from meshlab.layouts.given_globs import source
 
 Line = dict[str, Any]
 Specs = Mapping[str, Any]

@@ -9,10 +9,10 @@ from ..cost.step_time.time import Time, time_of
 from ..cost.workload.attention import DEFAULT
 from ..cost.workload.scenario import at_plan_sizes
 from ..engine.errors import MeshlabError
-from ..engine.plans import data
+from ..engine.plans import plan_data
 
 
-class Plan(data.Plan):
+class Plan(plan_data.Plan):
     """A plan whose memory and time are predicted when they are first asked for."""
 
     @functools.cached_property

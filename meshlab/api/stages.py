@@ -23,7 +23,7 @@ from ..engine.legality.refusal import Refusal
 from ..engine.planning.planned import plan_steps
 from ..engine.plans.every_problem import refuse_all
 from ..engine.plans.iterations import divided
-from ..engine.programs import data as programs
+from ..engine.programs import program as programs
 from ..engine.programs.outline import outline
 from ..engine.programs.rename import made_up, renamed
 from ..engine.programs.resize import resized

@@ -17,10 +17,10 @@ from ..api.stages import Program
 from ..cost.workload.options import USUAL
 from ..engine.specs.layout import LayoutLike
 from ..engine.specs.mesh import Mesh
-from .additive.space import Splits, space_of
+from .additive.choices import Splits, space_of
 from .best_first.pricer import LayoutPrice, Pricer
 from .best_first.recipes import recipes
-from .best_first.space import roles_of
+from .best_first.space import search_space
 from .objective import LIVE, objective_of
 from .request.constraints import read_constraints
 
@@ -57,9 +57,9 @@ def priced_layouts(
 ) -> Iterator[LayoutPrice]:
     """Yields what every layout costs that a search for time, peak memory or traffic compares, recipes first."""
     pricer = Pricer(program, mesh, USUAL)
-    roles = roles_of(pricer, read_constraints(program, mesh, pin, forbid, scopes, everything=True))
-    layouts = [layout for _, recipe in recipes(program, mesh) if (layout := roles.constrained(recipe)) is not None]
-    for layout in dict.fromkeys((*layouts, *map(roles.layout, roles.points()))):
+    space = search_space(pricer, read_constraints(program, mesh, pin, forbid, scopes, everything=True))
+    layouts = [layout for _, recipe in recipes(program, mesh) if (layout := space.constrained(recipe)) is not None]
+    for layout in dict.fromkeys((*layouts, *map(space.layout, space.points()))):
         price = pricer.price(layout)
         if price is not None:
             yield price

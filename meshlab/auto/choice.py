@@ -29,7 +29,7 @@ from .proof import Proof
 from .reasons.binding import Binding, binding
 from .reasons.crossovers import Crossovers, crossovers, exact_crossovers
 from .reasons.front import FrontPoint, front, searched_front
-from .reasons.rank import Rank, rank
+from .reasons.ranking import Rank, rank
 from .reasons.regrets import Regret, exact_regrets, regrets
 from .reasons.waterfall import Waterfall, waterfall
 from .request.answer import Answer, Asked
@@ -194,7 +194,7 @@ class Choice:
         search = self._search("solved_bounds")
         unsplit = search.pricer.price(Layout())
         assert unsplit is not None, "a layout without rules is legal"
-        return solved_bounds(search.roles, unsplit)
+        return solved_bounds(search.space, unsplit)
 
     def _search(self, wanted: str) -> Fastest:
         if not isinstance(self.answer.search, Fastest):

@@ -23,11 +23,11 @@ from ..cost.workload.scenario import at_plan_sizes
 from ..engine.errors import MeshlabError, closest, listed, shown
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
+from .additive.choices import Space, space_of
+from .additive.dim_work import SLACK
 from .additive.least_live_bytes import least_live_bytes
 from .additive.mesh_tf_ledger import ledger_of, planned_live_bytes
 from .additive.solution import Solution
-from .additive.space import Space, space_of
-from .additive.work import SLACK
 from .best_first.answers import BY_BYTES, BY_CLOCK, BY_PEAK
 from .best_first.fastest import Fastest
 from .best_first.least_peak import LeastPeak

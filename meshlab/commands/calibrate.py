@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from ..cost.machines import calibrate
+from ..cost.machines import calibration
 from ..engine.devices import LIMIT, simulate
 from .exits import WRONG, fail
 
@@ -44,12 +44,11 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
         if options.simulate is not None:
             simulate(options.simulate)
         devices = jax.devices()[: options.simulate]
-        calibrate.destination(devices[0].device_kind, options.output)
+        calibration.destination(devices[0].device_kind, options.output)
         print(f"{devices[0].device_kind}, {len(devices)} device{'s' * (len(devices) != 1)}")
-        measured = calibrate.calibrate(
-            devices, largest=calibrate.QUICK if options.quick else None, progress=lambda s: print(f"  {s}", flush=True)
-        )
-        path = calibrate.save(measured, devices[0].device_kind, options.output)
+        largest = calibration.QUICK if options.quick else None
+        measured = calibration.calibrate(devices, largest=largest, progress=lambda s: print(f"  {s}", flush=True))
+        path = calibration.save(measured, devices[0].device_kind, options.output)
     except KeyboardInterrupt:
         return fail("Stopped; nothing was written.")
     print(f"{measured}\nWritten to {path}.")

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ..cost.machines.units import bytes_text, share_text
-from ..engine.axes.kinds import read_axis
+from ..engine.axes.axis_kinds import read_axis
 from ..engine.errors import numbered
 from ..engine.specs.layout import Layout
 from ..engine.tables import text_rows
-from .comparison import CollectiveChange, PlanDiff, Traffic, compare
 from .exits import DONE, WORSE, UsageError
+from .plan_diff import CollectiveChange, PlanDiff, Traffic, compare
 from .saved import Saved, saved_of
 from .words import read_json
 

@@ -21,7 +21,7 @@ from ..api.explain import warnings
 from ..api.stages import Plan
 from ..auto.proof import Proof
 from ..engine.axes.axis import Axis
-from ..engine.axes.kinds import read_axis
+from ..engine.axes.axis_kinds import read_axis
 from ..engine.errors import first_of, shown
 from ..engine.plans.collectives import wire_bytes_by_axis
 from ..version import __version__

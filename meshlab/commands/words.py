@@ -15,7 +15,7 @@ from typing import Any
 
 from ..cost.machines.meshes import mesh
 from ..engine.axes.axis import Axis
-from ..engine.axes.kinds import KINDS
+from ..engine.axes.axis_kinds import KINDS
 from ..engine.errors import closest, listed, shown
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..engine.errors import closest, listed, shown
-from ..engine.programs.data import Program
+from ..engine.programs.program import Program
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.tensors.dims import Dim

@@ -29,14 +29,14 @@ from typing import Any
 
 from ..engine.errors import closest, listed, shown
 from ..engine.programs.axis_conflicts import conflicting_dims, scanned_dims
-from ..engine.programs.data import Program
+from ..engine.programs.program import Program
 from ..engine.programs.trained import trained
-from ..engine.specs.axis_rules import AxisRules, assigned, axis_rules, chosen
+from ..engine.specs.flax_rules import AxisRules, assigned, axis_rules, chosen
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes
 from ..engine.tensors.dims import Dim
-from .globs import agreed, layout_of
+from .given_globs import agreed, layout_of
 from .request import WITHOUT_TIME, Request
 
 Names = Mapping[Any, Any]

@@ -12,12 +12,12 @@ import inspect
 from collections.abc import Callable, Sequence
 
 from ..engine.errors import LayoutError, closest, listed
-from ..engine.programs.data import Program
+from ..engine.programs.program import Program
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from .accumulation import accumulate
 from .context import context_parallel
-from .data import data_parallel, fsdp, hsdp, zero1, zero2, zero3
+from .data_parallel import data_parallel, fsdp, hsdp, zero1, zero2, zero3
 from .model import expert_parallel, sequence_parallel, tensor_parallel
 
 Preset = Callable[..., Layout]

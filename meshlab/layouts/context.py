@@ -12,7 +12,7 @@ from typing import Any
 
 from ..engine.code.operations import walk
 from ..engine.errors import LayoutError, closest, listed, shown
-from ..engine.programs.data import Program
+from ..engine.programs.program import Program
 from ..engine.programs.trained import trained
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh

@@ -15,7 +15,7 @@ from typing import Any
 from ..engine.code.loops import LOOPS, carried
 from ..engine.code.operations import Operation, Scope, walk
 from ..engine.errors import DimError, closest, first_of, listed, shown
-from ..engine.programs.data import Program, analysis
+from ..engine.programs.program import Program, analysis
 from ..engine.programs.rename import renamed
 from ..engine.programs.scoped import scopes
 from ..engine.programs.trained import trained

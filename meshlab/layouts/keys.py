@@ -16,7 +16,7 @@ from typing import Any
 from ..cost.workload.attention import attentions
 from ..engine.code.operations import Scope, walk
 from ..engine.programs.axis_conflicts import conflicts_by_scope
-from ..engine.programs.data import Program
+from ..engine.programs.program import Program
 from ..engine.programs.scoped import scopes
 from ..engine.specs.scopes import matches, path
 from ..engine.specs.spec import Axes

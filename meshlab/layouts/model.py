@@ -17,7 +17,7 @@ from typing import Any
 
 from ..engine.errors import listed
 from ..engine.globs import matches
-from ..engine.programs.data import Program
+from ..engine.programs.program import Program
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes

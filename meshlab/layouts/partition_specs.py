@@ -27,14 +27,14 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ..engine.errors import closest, listed, shown, some
 from ..engine.legality.uneven import uneven
 from ..engine.programs.axis_conflicts import conflicting_dims, scanned_dims
-from ..engine.programs.data import Program
+from ..engine.programs.program import Program
 from ..engine.programs.rename import made_up
 from ..engine.programs.trained import trained
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes, fitting
 from ..engine.tensors.trees import placed_leaves
-from .globs import layout_of, source
+from .given_globs import layout_of, source
 from .request import WITHOUT_TIME, Request
 
 Stored = Mapping[str, Axes]

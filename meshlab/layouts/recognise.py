@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from ..engine.code.operations import Operation, walk
 from ..engine.errors import closest, first_of, shown
-from ..engine.programs.data import Program, analysis
+from ..engine.programs.program import Program, analysis
 from ..engine.programs.trained import backward_operations, needed, trained
 from ..engine.programs.values import Argument
 from .request import Request, places_text

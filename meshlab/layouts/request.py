@@ -10,7 +10,7 @@ from ..engine.errors import LayoutError, MeshlabError, closest, listed, numbered
 from ..engine.legality.examine import resolve
 from ..engine.legality.refusal import Refusal
 from ..engine.programs.axis_conflicts import scanned_dims
-from ..engine.programs.data import Program
+from ..engine.programs.program import Program
 from ..engine.specs.layout import Layout, LayoutLike, on_mesh
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ..engine.programs.axis_conflicts import scanned_dims
 from ..engine.programs.values import Argument
 from ..engine.specs.spec import Axes
-from .globs import exact, globs
+from .given_globs import exact, globs
 from .request import Request
 
 Rules = dict[str, dict[str, Axes]]

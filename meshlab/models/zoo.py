@@ -24,7 +24,7 @@ import numpy as np
 import meshlab as ml
 
 from .basic import mesh_tf, mlp
-from .imported.sizes import Config as ImportedConfig
+from .imported.full_sizes import Config as ImportedConfig
 from .language import decoding, gemma, gpt2, llama, moe, state_space, t5, transformer
 from .parts import training
 from .parts.initial import shapes

@@ -22,7 +22,7 @@ from benchmarks.xla_auto.questions import MACHINE, MESHES, Question, questions
 from benchmarks.xla_auto.solver_log import Log, Stage
 from benchmarks.xla_auto.solver_log import read as read_log
 from meshlab.cost.machines.installed_compilers import CompilerError, check_installed
-from meshlab.layouts.globs import source
+from meshlab.layouts.given_globs import source
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs" / "auto.md"
 LINES = page.by_question(read(JOURNAL))

@@ -7,7 +7,7 @@ import math
 import pytest
 
 import meshlab as ml
-from meshlab.auto.meshes import meshes
+from meshlab.auto.arrangements import meshes
 from tests.auto.best_first.programs import grown
 
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 import meshlab as ml
-from meshlab.auto.additive.space import Constraints, Space, documented_order, restricted, space_of
+from meshlab.auto.additive.choices import Constraints, Space, documented_order, restricted, space_of
 from tests.auto.ledgers import ledger
 from tests.auto.programs import MODELS, recorded, traced
 

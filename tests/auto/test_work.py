@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.auto.additive.work import amounts_of
+from meshlab.auto.additive.dim_work import amounts_of
 from meshlab.auto.best_first.bounds import least_under
 from meshlab.auto.best_first.pricer import Pricer
-from meshlab.auto.best_first.space import roles_of
+from meshlab.auto.best_first.space import search_space
 from meshlab.cost.workload.options import USUAL
 from tests.auto.programs import MODELS, recorded, traced
 
@@ -19,12 +19,12 @@ from tests.auto.programs import MODELS, recorded, traced
 @pytest.mark.parametrize("name", MODELS)
 def test_what_a_way_to_compute_divides_is_what_plans_do(name):
     program, mesh = traced(name), ml.mesh(a=4, b=2)
-    roles = roles_of(Pricer(program, mesh, USUAL))
-    amounts, points = tuple(amounts_of(program).items()), list(roles.points())
+    space = search_space(Pricer(program, mesh, USUAL))
+    amounts, points = tuple(amounts_of(program).items()), list(space.points())
     assert len(points) > 12
     for point in points[:: len(points) // 12]:
-        least = least_under(roles, amounts, roles.rules(point.computed))
-        assert program.plan(mesh, roles.layout(point)).work.amount == pytest.approx(least, rel=1e-12), point
+        least = least_under(space, amounts, space.rules(point.computed))
+        assert program.plan(mesh, space.layout(point)).work.amount == pytest.approx(least, rel=1e-12), point
 
 
 def test_work_counts_the_multiply_adds_of_contractions():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from meshlab.commands.comparison import CHANGED, GONE, NEW, changes
+from meshlab.commands.plan_diff import CHANGED, GONE, NEW, changes
 from meshlab.commands.saved import Sent, saved_of
 from meshlab.cost.machines.units import bytes_text
 from tests.commands.small import called, process, written

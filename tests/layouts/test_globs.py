@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import meshlab as ml
 from meshlab.engine.legality.examine import resolve
-from meshlab.layouts.globs import exact, globs, layout_of
+from meshlab.layouts.given_globs import exact, globs, layout_of
 
 A, B, C = ml.dims(a=8, b=8, c=8)
 MESH = ml.mesh(x=2, y=2, z=2)

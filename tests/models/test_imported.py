@@ -11,7 +11,7 @@ import pytest
 import meshlab as ml
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.imported import linen_encoder
-from meshlab.models.imported.sizes import Config
+from meshlab.models.imported.full_sizes import Config
 from meshlab.models.zoo import imported_models
 from tests.models import plain
 

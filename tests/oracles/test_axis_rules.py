@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
 import meshlab as ml
-from meshlab.engine.specs.axis_rules import assigned, axis_rules
+from meshlab.engine.specs.flax_rules import assigned, axis_rules
 from meshlab.models.zoo import models
 
 # What MaxText's own tests hold its shardings against: facts alone, with their source in the file.

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...engine.errors import MeshlabError
 from ..request.stopping import Watch
+from .choices import Dims, Space, Splits, restricted
 from .pulp_compat import Bounds, Expression, Row, solve
-from .space import Dims, Space, Splits, restricted
 
 # Binaries that one goal of the documented order decides: weights up to 2^12 leave the solver's tolerance far behind.
 _ORDERED = 12

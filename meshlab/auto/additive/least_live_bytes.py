@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..request.stopping import NEVER, Watch
+from .choices import Space, Splits
 from .ilp import Model, scaled
 from .mesh_tf_liveness import Ledger, most_live_bytes
 from .parts import Parts, parts_of
 from .pulp_compat import method
 from .solution import Solution, best_of
-from .space import Space, Splits
 
 
 def least_live_bytes(ledger: Ledger, space: Space, watch: Watch = NEVER) -> Solution:

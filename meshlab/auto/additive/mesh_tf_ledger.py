@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from ...engine.code.loops import LOOPS, carried
 from ...engine.code.operations import Block, Input, Operation, item_bytes
 from ...engine.passes.normalize import outside_reads
-from ...engine.plans.data import Plan
-from ...engine.programs.data import Program
+from ...engine.plans.plan_data import Plan
+from ...engine.programs.program import Program
 from ...engine.specs.spec import Spec, split_count
 from .mesh_tf_liveness import Entry, Ledger, Line
 

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from .space import Dims, Space
+from .choices import Dims, Space
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from .space import Dims, Space, Splits
+from .choices import Dims, Space, Splits
 
 Parts = Mapping[Dims, tuple[Splits, ...]]
 

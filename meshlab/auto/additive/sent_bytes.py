@@ -10,8 +10,8 @@ from collections import defaultdict
 from ...engine.planning.shared_steps import counted_only
 from ...engine.planning.steps import Move
 from ...engine.plans.collectives import payload
-from ...engine.plans.data import Plan
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
+from ...engine.plans.plan_data import Plan
 
 
 def sent_by_value(plan: Plan) -> dict[int, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from .space import Splits
+from .choices import Splits
 
 
 @dataclasses.dataclass(frozen=True)

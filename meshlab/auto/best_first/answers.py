@@ -11,11 +11,11 @@ from ..request.answer import Answer, Asked, Found, Limits
 from .changes import handed_on
 from .fastest import Fastest
 from .least_peak import LeastPeak
+from .points import SearchSpace
 from .polish import Polished, polish
 from .pricer import LayoutPrice, Pricer
-from .roles import Roles
 from .search import TIED, Search
-from .space import roles_of
+from .space import search_space
 
 # The share by which costs differ that are equal where the very best is asked for: rounding.
 _EQUAL = 1e-9
@@ -42,7 +42,7 @@ class NothingFits(MeshlabError):
 def search_of(asked: Asked, kind: Callable[..., Search] = Fastest) -> Search:
     """Returns a search that has not begun."""
     pricer = Pricer(asked.program, asked.mesh, asked.options)
-    return kind(roles_of(pricer, asked.constraints), pricer, asked.limits)
+    return kind(search_space(pricer, asked.constraints), pricer, asked.limits)
 
 
 def answer_of(asked: Asked, search: Search, found: Found, method: str = BY_CLOCK) -> Answer:
@@ -64,12 +64,12 @@ def answer_of(asked: Asked, search: Search, found: Found, method: str = BY_CLOCK
         value=search.cost(best),
         bound=polished.bound,
         method=f"{method}{_as_trusted(search)}",
-        layouts=search.roles.count(),
+        layouts=search.space.count(),
         most_work=search.most_work,
         plans=found.plans + search.pricer.plans - before,
         ties=tuple(price.layout for price in ties),
-        searched=_searched(search.roles, polished),
-        not_searched=_not_searched(search.roles, polished),
+        searched=_searched(search.space, polished),
+        not_searched=_not_searched(search.space, polished),
         made=polished.made,
         search=search,
     )
@@ -88,28 +88,28 @@ def _as_trusted(search: Search) -> str:
     return f" (some bounds did not hold, and {looser})"
 
 
-def _searched(roles: Roles, polished: Polished) -> str:
+def _searched(space: SearchSpace, polished: Polished) -> str:
     """The layouts that were compared, in words."""
-    extras, most = roles.extras, len(roles.axes)
+    extras, most = space.extras, len(space.axes)
     axes = "no axis" if not most else "no or one mesh axis" if most == 1 else f"none to {most} mesh axes"
-    stored = ["parameters and optimizer state split along one set of dims besides"] if roles.parameters else []
+    stored = ["parameters and optimizer state split along one set of dims besides"] if space.parameters else []
     tags = [f"{listed(extras.tags)} stored otherwise"] if extras.tags else []
     scopes = [f"{listed(extras.scopes)} computed otherwise"] if extras.scopes else []
     in_time = [f"with and without `{extras.loop}`"] if extras.in_time else []
-    ways = f"{roles.count():,} ways to compute with {axes} for each dim"
+    ways = f"{space.count():,} ways to compute with {axes} for each dim"
     changed = f"{polished.tried:,} single change{'' if polished.tried == 1 else 's'} of the answer, presets among them"
     return "; ".join((ways, *stored, *tags, *scopes, *in_time, changed))
 
 
-def _not_searched(roles: Roles, polished: Polished) -> str:
+def _not_searched(space: SearchSpace, polished: Polished) -> str:
     """What was left out, in words."""
     places = [f"at `{at}`" if at else "of compute rules" for at in dict.fromkeys(each.at for each in polished.left)]
     late = [f"up to {len(polished.left):,} single changes ({first_of(places, _NAMED)})"] if places else []
-    scopes = "other scopes" if roles.extras.scopes else "rules in scopes"
-    several = [scopes, "two or more arrays each stored in its own way"] if roles.parameters else [scopes]
-    ends = ["outputs stored otherwise than the arguments that they become"] if handed_on(roles.program) else []
+    scopes = "other scopes" if space.extras.scopes else "rules in scopes"
+    several = [scopes, "two or more arrays each stored in its own way"] if space.parameters else [scopes]
+    ends = ["outputs stored otherwise than the arguments that they become"] if handed_on(space.program) else []
     whole: dict[str, list[str]] = {}
-    for dim, reason in roles.left_out.items():
+    for dim, reason in space.left_out.items():
         whole.setdefault(reason, []).append(dim)
     dims = [f"{listed(some)} ({reason})" for reason, some in whole.items()]
     return "; ".join((*late, *several, *ends, *dims))
@@ -122,7 +122,7 @@ def _look_for_the_least_peak(asked: Asked, search: Search):
         NothingFits: it does not.
     """
     limits = Limits(tolerance=_NEAR, seconds=_LOOK, watch=asked.limits.watch)
-    smallest = LeastPeak(search.roles, search.pricer, limits)
+    smallest = LeastPeak(search.space, search.pricer, limits)
     *_, found = smallest.run()
     least = min((p for p in (search.least_peak, smallest.best) if p is not None), key=lambda price: price.peak_bytes)
     if not search.consider(least):

@@ -21,8 +21,8 @@ import numpy as np
 from ...engine.planning.step import Step
 from ...engine.specs.scopes import matches
 from .extras import Dims, Rules
+from .points import SearchSpace
 from .pricer import LayoutPrice, multiplies
-from .roles import Roles
 
 _ALL: Dims = frozenset()
 
@@ -30,84 +30,84 @@ _ALL: Dims = frozenset()
 Amounts = Sequence[tuple[Dims, float]]
 
 
-def compute_bounds(roles: Roles, unsplit: LayoutPrice) -> np.ndarray:
+def compute_bounds(space: SearchSpace, unsplit: LayoutPrice) -> np.ndarray:
     """Returns the least seconds of kernels, for all points of what is computed: an axis for each mesh axis."""
-    return divided(roles, kernel_seconds(roles, unsplit))
+    return divided(space, kernel_seconds(space, unsplit))
 
 
-def memory_bounds(roles: Roles, unsplit: LayoutPrice) -> np.ndarray:
+def memory_bounds(space: SearchSpace, unsplit: LayoutPrice) -> np.ndarray:
     """Returns the least bytes at the peak, for all points of what is computed: an axis for each mesh axis."""
-    return divided(roles, peak_bytes(roles, unsplit))
+    return divided(space, peak_bytes(space, unsplit))
 
 
-def least_under(roles: Roles, amounts: Amounts, rules: Rules) -> float:
+def least_under(space: SearchSpace, amounts: Amounts, rules: Rules) -> float:
     """Returns the sum of amounts that some rules leave to each device: rules that no point of the space may have."""
-    sums, others = by_dims(roles, amounts)
-    split = [(size, {dim for dim, axes in rules.items() if axis in axes}) for axis, size in roles.axes.items()]
+    sums, others = by_dims(space, amounts)
+    split = [(size, {dim for dim, axes in rules.items() if axis in axes}) for axis, size in space.axes.items()]
     return others + sum(a / math.prod(size for size, own in split if own & dims) for dims, a in sums.items())
 
 
-def kernel_seconds(roles: Roles, unsplit: LayoutPrice) -> Amounts:
+def kernel_seconds(space: SearchSpace, unsplit: LayoutPrice) -> Amounts:
     """Returns the seconds of kernels of the plan that splits nothing, with the dims that may divide each."""
     kernels = unsplit.time.spent.kernels
-    return [(_sharing(roles, step), float(times * kernel.seconds)) for step, times, kernel in kernels]
+    return [(_sharing(space, step), float(times * kernel.seconds)) for step, times, kernel in kernels]
 
 
-def peak_bytes(roles: Roles, unsplit: LayoutPrice) -> Amounts:
+def peak_bytes(space: SearchSpace, unsplit: LayoutPrice) -> Amounts:
     """Returns the bytes at the peak of the plan that splits nothing, with the dims that may divide each value."""
-    held = [(_splitters(roles, alive.dims), alive.bytes) for alive in unsplit.memory.at_peak]
-    return [(_holding(roles, dims), nbytes / _iterations(roles, dims)) for dims, nbytes in held]
+    held = [(_splitters(space, alive.dims), alive.bytes) for alive in unsplit.memory.at_peak]
+    return [(_holding(space, dims), nbytes / _iterations(space, dims)) for dims, nbytes in held]
 
 
-def by_dims(roles: Roles, amounts: Amounts) -> tuple[dict[Dims, float], float]:
+def by_dims(space: SearchSpace, amounts: Amounts) -> tuple[dict[Dims, float], float]:
     """Returns the amount that each set of dims may divide, and what is left on each device of all the others."""
     sums: dict[Dims, float] = defaultdict(float)
     for dims, amount in amounts:
         sums[dims] += amount
-    return sums, sums.pop(_ALL, 0.0) / math.prod(roles.axes.values())
+    return sums, sums.pop(_ALL, 0.0) / math.prod(space.axes.values())
 
 
-def _holding(roles: Roles, dims: Dims) -> Dims:
+def _holding(space: SearchSpace, dims: Dims) -> Dims:
     """The dims of which a rule must split one for a value to be held in parts; none where it may be anyway."""
-    if _is_elsewhere(roles, dims):
+    if _is_elsewhere(space, dims):
         return _ALL
-    return dims.union(*(scope.dims for scope in roles.extras.scopes.values() if scope.dims & dims))
+    return dims.union(*(scope.dims for scope in space.extras.scopes.values() if scope.dims & dims))
 
 
-def _iterations(roles: Roles, dims: Dims) -> int:
+def _iterations(space: SearchSpace, dims: Dims) -> int:
     """The number of parts in which a value may be made one after the other."""
-    extras = roles.extras
+    extras = space.extras
     return extras.ways([extras.loop]) if any(own & dims for own in extras.in_time) else 1
 
 
-def divided(roles: Roles, amounts: Amounts) -> np.ndarray:
+def divided(space: SearchSpace, amounts: Amounts) -> np.ndarray:
     """Divides amounts by the axes that split one of their dims; those of no dims by all axes."""
-    sums, others = by_dims(roles, amounts)
+    sums, others = by_dims(space, amounts)
     shares = [
         np.array([[1 / size if own & dims else 1.0 for dims in sums] for own in sets]).reshape(len(sets), -1)
-        for size, sets in zip(roles.axes.values(), roles.sets, strict=True)
+        for size, sets in zip(space.axes.values(), space.sets, strict=True)
     ]
     each = string.ascii_lowercase[: len(shares)]
     spelt = ",".join([*(f"{letter}Z" for letter in each), "Z"]) + f"->{each}"
     return np.einsum(spelt, *shares, np.array(list(sums.values())), optimize=True) + others
 
 
-def _sharing(roles: Roles, step: Step) -> Dims:
+def _sharing(space: SearchSpace, step: Step) -> Dims:
     """The dims of which a rule must split one for devices to share a step; none where they may share it anyway."""
     operation = step.computes
-    if operation is None or operation not in roles.program.factor_dims:
+    if operation is None or operation not in space.program.factor_dims:
         return _ALL
-    dims = _splitters(roles, (name for _, name in roles.program.factor_dims[operation]))
-    scopes = roles.extras.scopes.items()
+    dims = _splitters(space, (name for _, name in space.program.factor_dims[operation]))
+    scopes = space.extras.scopes.items()
     dims = dims.union(*(scope.dims for glob, scope in scopes if matches(glob, operation.scope)))
-    return dims if multiplies(operation) or not _is_elsewhere(roles, dims) else _ALL
+    return dims if multiplies(operation) or not _is_elsewhere(space, dims) else _ALL
 
 
-def _splitters(roles: Roles, names: Iterable[str | None]) -> Dims:
+def _splitters(space: SearchSpace, names: Iterable[str | None]) -> Dims:
     """The dims whose rules may split axes of some names."""
-    return frozenset(dim for name in names for dim in roles.program.splitters(name))
+    return frozenset(dim for name in names for dim in space.program.splitters(name))
 
 
-def _is_elsewhere(roles: Roles, dims: Dims) -> bool:
+def _is_elsewhere(space: SearchSpace, dims: Dims) -> bool:
     """Whether what has these dims is laid out as parameters are stored, or as a tag says."""
-    return dims <= roles.parameter_dims | roles.tag_dims
+    return dims <= space.parameter_dims | space.tag_dims

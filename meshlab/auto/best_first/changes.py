@@ -17,13 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ...engine.errors import LayoutError
 from ...engine.legality.examine import LegalRules
-from ...engine.programs.data import Program, analysis
+from ...engine.programs.program import Program, analysis
 from ...engine.programs.trained import donors, trained
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...engine.specs.spec import Axes
 from ...layouts.by_name import PRESETS
-from ...layouts.globs import exact
+from ...layouts.given_globs import exact
 from .extras import some
 
 

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...engine.programs.data import Program
+from ...engine.programs.program import Program
 from ...engine.specs.layout import DimRules, Layout
 from ...engine.specs.spec import Axes
 

@@ -23,13 +23,13 @@ class Fastest(Staged):
 
     def divisible(self, unsplit: LayoutPrice) -> Amounts:
         """The seconds of kernels."""
-        return kernel_seconds(self.roles, unsplit)
+        return kernel_seconds(self.space, unsplit)
 
     def promise(self, unsplit: LayoutPrice) -> np.ndarray | None:
         """The seconds that points may take, in large spaces."""
-        if self.roles.count() < _LARGE:
+        if self.space.count() < _LARGE:
             return None
-        return estimates(self.roles, self.pricer, unsplit, self.bounds, lambda: self.is_over(self.limits.seconds))
+        return estimates(self.space, self.pricer, unsplit, self.bounds, lambda: self.is_over(self.limits.seconds))
 
     def of_activations(self, price: LayoutPrice) -> float:
         """The clock in which parameters and gradients are sent in no time."""

@@ -9,8 +9,8 @@ stored      the ways to store it whose arguments leave room for an improvement, 
 from __future__ import annotations
 
 from .bounds import Amounts, peak_bytes
+from .points import Parts, Point, Storage
 from .pricer import LayoutPrice
-from .roles import Parts, Point, Storage
 from .search import Node, Search
 
 
@@ -23,29 +23,29 @@ class LeastPeak(Search):
 
     def divisible(self, unsplit: LayoutPrice) -> Amounts:
         """The bytes of what is held anyway."""
-        return peak_bytes(self.roles, unsplit)
+        return peak_bytes(self.space, unsplit)
 
     def branch(self, computed: Parts, bound: float):
         """Lets a point wait with all that may be said besides: its arguments must be held as well."""
-        least = max(bound, self.roles.argument_bytes(Point(computed, self.roles.storages(computed)[0])))
-        for extra in self.roles.beside(computed):
+        least = max(bound, self.space.argument_bytes(Point(computed, self.space.storages(computed)[0])))
+        for extra in self.space.beside(computed):
             self.push(least, "planned", computed, extra, least)
 
     def expand(self, node: Node):
         """Plans two ways to store a point, or all others."""
-        ways = self.roles.storages(node.computed)
+        ways = self.space.storages(node.computed)
         if node.stage == "planned":
             self._plan(node, ways[0])
-            least = self.roles.argument_bytes(Point(node.computed, ways[0])) + self.beside(node)
+            least = self.space.argument_bytes(Point(node.computed, ways[0])) + self.beside(node)
             self.push(max(node.bound, least), "stored", node.computed, node.extra, node.surest)
             return
         for stored in ways[1:]:
             point = Point(node.computed, stored, node.extra)
-            if self.roles.argument_bytes(point) + self.beside(node) < self.limit:
+            if self.space.argument_bytes(point) + self.beside(node) < self.limit:
                 self._plan(node, stored)
 
     def _plan(self, node: Node, stored: Storage):
-        price = self.pricer.price(self.roles.layout(Point(node.computed, stored, node.extra)))
+        price = self.pricer.price(self.space.layout(Point(node.computed, stored, node.extra)))
         if price is not None:
             self.check_bound(node, price.peak_bytes, price)
             self.consider(price)

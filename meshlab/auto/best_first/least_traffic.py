@@ -12,12 +12,12 @@ from collections.abc import Callable
 import numpy as np
 
 from ...engine.specs.layout import Layout
-from ..additive.work import SLACK, amounts_of
+from ..additive.dim_work import SLACK, amounts_of
 from ..request.answer import Limits
 from .bounds import Amounts, divided, least_under
 from .extras import Dims, Rules
+from .points import SearchSpace
 from .pricer import LayoutPrice, Pricer
-from .roles import Roles
 from .search import ROUNDING
 from .staged import Staged
 
@@ -29,17 +29,19 @@ class LeastTraffic(Staged):
         least_work: the fewest multiply-adds of a device.
     """
 
-    def __init__(self, roles: Roles, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None):
-        super().__init__(roles, pricer, limits, allows)
-        self._multiply_adds = tuple(amounts_of(roles.program).items())
-        self._work = divided(roles, self._multiply_adds)
+    def __init__(
+        self, space: SearchSpace, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None
+    ):
+        super().__init__(space, pricer, limits, allows)
+        self._multiply_adds = tuple(amounts_of(space.program).items())
+        self._work = divided(space, self._multiply_adds)
         self.least_work = self._least_work()
 
     def _least_work(self) -> float:
         for index in np.argsort(self._work, axis=None, kind="stable"):
             place = np.unravel_index(index, self._work.shape)
-            computed = tuple(sets[i] for sets, i in zip(self.roles.sets, place, strict=True))
-            if self.roles.divides(self.roles.rules(computed)):
+            computed = tuple(sets[i] for sets, i in zip(self.space.sets, place, strict=True))
+            if self.space.divides(self.space.rules(computed)):
                 return float(self._work[place])
         return math.inf
 
@@ -66,7 +68,7 @@ class LeastTraffic(Staged):
 
     def of_activations(self, price: LayoutPrice) -> float:
         """The bytes of all but parameters and gradients."""
-        return price.bytes_without(self.roles.parameter_dims)
+        return price.bytes_without(self.space.parameter_dims)
 
     def fits(self, price: LayoutPrice) -> bool:
         """Whether a device does not more work than it may."""
@@ -80,7 +82,7 @@ class LeastTraffic(Staged):
 
     def least(self, rules: Rules) -> float:
         """Nothing, but where a device does more work than it may."""
-        return 0.0 if least_under(self.roles, self._multiply_adds, rules) <= self._most else math.inf
+        return 0.0 if least_under(self.space, self._multiply_adds, rules) <= self._most else math.inf
 
     def without(self, price: LayoutPrice, dims: Dims) -> float:
         """The bytes of all but parameters of these dims."""

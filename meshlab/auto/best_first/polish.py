@@ -14,7 +14,7 @@ import dataclasses
 
 from ...engine.errors import LayoutError
 from ...engine.legality.examine import LegalRules, resolve
-from ...engine.programs.data import Program
+from ...engine.programs.program import Program
 from ...engine.specs.layout import Layout
 from ..request.answer import Limits
 from .changes import Preset, RuleChange, changes, handed_on, otherwise
@@ -58,12 +58,12 @@ def polish(search: Search, limits: Limits, bound: float, share: float) -> Polish
 class _Polish:
     def __init__(self, search: Search, limits: Limits, bound: float):
         self.search, self.limits, self.bound = search, limits, bound
-        self.program, self.mesh = search.roles.program, search.pricer.mesh
-        pinned = search.roles.constraints.pinned
+        self.program, self.mesh = search.space.program, search.pricer.mesh
+        pinned = search.space.constraints.pinned
         self.pinned = {place for glob, _ in pinned.place_rules for place in self.program.matching(glob)}
         self.pinned |= {glob for glob, _ in pinned.scope_rules}
-        self.kept = self._otherwise(search.roles.constrained(Layout()) or Layout())
-        kinds = (*search.roles.parameters, *search.roles.state)
+        self.kept = self._otherwise(search.space.constrained(Layout()) or Layout())
+        kinds = (*search.space.parameters, *search.space.state)
         self.trained = {argument.place for argument in kinds}
         self.now: tuple = ()
         self.seen: set[tuple] = set()
@@ -151,13 +151,13 @@ class _Polish:
 
     def _allowed(self, change: RuleChange | Preset, layout: Layout) -> Layout | None:
         """A changed layout; None where it breaks a constraint."""
-        roles = self.search.roles
+        space = self.search.space
         if isinstance(change, Preset):
-            return roles.constrained(change.layout)
+            return space.constrained(change.layout)
         if change.at in self.pinned or self.pinned & set(self.program.matching(change.at) if change.at else ()):
             return None
         changed = change.applied(layout)
-        allowed = roles.constrained(changed)
+        allowed = space.constrained(changed)
         return changed if allowed is not None and allowed.dim_rules == changed.dim_rules else None
 
     def _resolved(self, layout: Layout) -> LegalRules | None:

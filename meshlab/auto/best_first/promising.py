@@ -28,8 +28,8 @@ from ...cost.workload.scenario import Scenario
 from ...engine.collectives.kinds import Kind
 from ...engine.planning.step_keys import Key
 from .extras import Dims
+from .points import Point, SearchSpace
 from .pricer import LayoutPrice, Pricer, multiplies
-from .roles import Point, Roles
 
 # Kernels that are told apart: by their dims, and whether they are matmuls of the forward pass.
 _Kind = tuple[Dims, bool]
@@ -64,21 +64,21 @@ class _Singles:
 
 
 def estimates(
-    roles: Roles, pricer: Pricer, unsplit: LayoutPrice, kernels: np.ndarray, is_over: Callable[[], bool]
+    space: SearchSpace, pricer: Pricer, unsplit: LayoutPrice, kernels: np.ndarray, is_over: Callable[[], bool]
 ) -> np.ndarray:
     """Returns the seconds that a step may take, for all points of what is computed: an axis for each mesh axis.
 
     Args:
-        roles: the space.
+        space: the space.
         pricer: of the program, on a machine.
         unsplit: what the plan costs that splits nothing.
         kernels: the least seconds of kernels, of the same points: all that is returned where the time is over.
         is_over: whether the time is over: it is asked before each plan.
     """
-    singles, placement = _singles(roles, pricer, unsplit, is_over), unsplit.scenario.placements[0]
+    singles, placement = _singles(space, pricer, unsplit, is_over), unsplit.scenario.placements[0]
     if singles is None:
         return kernels
-    links = [links_of(placement, axis) for axis in roles.axes]
+    links = [links_of(placement, axis) for axis in space.axes]
     waited, forward = np.zeros_like(kernels), np.zeros_like(kernels)
     for (dims, is_forward), whole in _kernels(unsplit).items():
         each = functools.reduce(np.multiply.outer, singles.kernels[dims, is_forward]) * whole
@@ -87,7 +87,7 @@ def estimates(
     waited = np.maximum(waited, kernels)
     busy = {link: forward.copy() for link in frozenset().union(*links)}
     for (value, _), summed in singles.summed.items():
-        ways = _ways(roles, frozenset(filter(None, roles.program.dims_of(value))), summed)
+        ways = _ways(space, frozenset(filter(None, space.program.dims_of(value))), summed)
         if summed.waited:
             waited += _at_all(summed.seconds, ways)
         for link in busy:
@@ -96,26 +96,26 @@ def estimates(
     return functools.reduce(np.maximum, busy.values(), waited)
 
 
-def _singles(roles: Roles, pricer: Pricer, unsplit: LayoutPrice, is_over: Callable[[], bool]) -> _Singles | None:
+def _singles(space: SearchSpace, pricer: Pricer, unsplit: LayoutPrice, is_over: Callable[[], bool]) -> _Singles | None:
     """Plans each set of dims on the first axis that may split it; None where the time is over before that."""
-    axes = tuple(roles.axes)
+    axes = tuple(space.axes)
     whole = _kernels(unsplit)
-    singles = _Singles({kind: [np.zeros(len(sets)) for sets in roles.sets] for kind in whole}, {})
-    for own in dict.fromkeys(own for sets in roles.sets for own in sets):
+    singles = _Singles({kind: [np.zeros(len(sets)) for sets in space.sets] for kind in whole}, {})
+    for own in dict.fromkeys(own for sets in space.sets for own in sets):
         if is_over():
             return None
-        where = [(i, sets.index(own)) for i, sets in enumerate(roles.sets) if own in sets]
+        where = [(i, sets.index(own)) for i, sets in enumerate(space.sets) if own in sets]
         first = where[0][0]
         computed = tuple(own if i == first else frozenset[str]() for i in range(len(axes)))
-        stored = next(one for one in roles.storages(computed) if {*one.over} <= {axes[first]})
-        price = pricer.price(roles.layout(Point(computed, stored)))
+        stored = next(one for one in space.storages(computed) if {*one.over} <= {axes[first]})
+        price = pricer.price(space.layout(Point(computed, stored)))
         if price is None:
             continue
         of_each = _kernels(price)
         for (kind, each), (i, number) in itertools.product(singles.kernels.items(), where):
-            share = (1 - of_each.get(kind, 0.0) / whole[kind]) / (1 - 1 / roles.axes[axes[first]])
-            each[i][number] = 1 - min(1.0, max(0.0, share)) * (1 - 1 / roles.axes[axes[i]])
-        _add_sums(singles, roles, price, where)
+            share = (1 - of_each.get(kind, 0.0) / whole[kind]) / (1 - 1 / space.axes[axes[first]])
+            each[i][number] = 1 - min(1.0, max(0.0, share)) * (1 - 1 / space.axes[axes[i]])
+        _add_sums(singles, space, price, where)
     return singles
 
 
@@ -131,7 +131,7 @@ def _kernels(price: LayoutPrice) -> Mapping[_Kind, float]:
     return {kind: seconds for kind, seconds in found.items() if seconds}
 
 
-def _add_sums(singles: _Singles, roles: Roles, price: LayoutPrice, where: Sequence[tuple[int, int]]):
+def _add_sums(singles: _Singles, space: SearchSpace, price: LayoutPrice, where: Sequence[tuple[int, int]]):
     """Adds what a plan sums; `where` has the axes, and the number of its set of dims on each."""
     seconds = defaultdict[tuple[int, Kind], float](float)
     rows = ((step, step.collective, times) for step, times, _ in price.time.spent.rows)
@@ -146,8 +146,8 @@ def _add_sums(singles: _Singles, roles: Roles, price: LayoutPrice, where: Sequen
         if not seconds.get(key):
             continue
         if key not in singles.summed:
-            each = _seconds(price.scenario, (value, start), via.kind, tuple(roles.axes)) * seconds[key]
-            singles.summed[key] = _Summed([np.zeros(len(s)) for s in roles.sets], each, not price.is_parameter(value))
+            each = _seconds(price.scenario, (value, start), via.kind, tuple(space.axes)) * seconds[key]
+            singles.summed[key] = _Summed([np.zeros(len(s)) for s in space.sets], each, not price.is_parameter(value))
         for i, number in where:
             singles.summed[key].partial[i][number] = 1.0
 
@@ -161,14 +161,14 @@ def _seconds(scenario: Scenario, key: Key, kind: Kind, axes: tuple[str, ...]) ->
     return found
 
 
-def _ways(roles: Roles, dims: Dims, summed: _Summed) -> list[np.ndarray]:
+def _ways(space: SearchSpace, dims: Dims, summed: _Summed) -> list[np.ndarray]:
     """For each axis, for each set of dims on it, what is left of a value if it is not summed along it, and if it is.
 
     Gradients may be stored in shards along any axis.
     """
     left = [
         np.array([1 / size if own & dims or not summed.waited else 1.0 for own in sets])
-        for size, sets in zip(roles.axes.values(), roles.sets, strict=True)
+        for size, sets in zip(space.axes.values(), space.sets, strict=True)
     ]
     return [np.stack([(1 - own) * rest, own]) for own, rest in zip(summed.partial, left, strict=True)]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ... import layouts
 from ...engine.errors import LayoutError
-from ...engine.programs.data import Program
+from ...engine.programs.program import Program
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...engine.specs.spec import Axes

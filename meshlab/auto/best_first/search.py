@@ -27,9 +27,9 @@ from ..request.answer import Found, Limits
 from .bounds import Amounts, divided, least_under, memory_bounds
 from .extras import Dims, Extra, Rules
 from .orders import reordered
+from .points import Parts, Point, SearchSpace
 from .pricer import LayoutPrice, Pricer
 from .recipes import recipes
-from .roles import Parts, Point, Roles
 
 # The share by which a bound may lie above what it bounds, for rounding.
 ROUNDING = 1e-6
@@ -115,7 +115,7 @@ class Search:
     """One search; what it minimises, its bounds and its stages are its subclass's.
 
     Attributes:
-        roles: the space.
+        space: the space.
         pricer: what layouts cost.
         limits: what ends it.
         allows: says of a recipe whether it is in the space; None: what the space's constraints say.
@@ -129,8 +129,10 @@ class Search:
         trust: the share of a sharpest bound that counts: 1 where none was broken.
     """
 
-    def __init__(self, roles: Roles, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None):
-        self.roles, self.pricer, self.limits, self.allows = roles, pricer, limits, allows
+    def __init__(
+        self, space: SearchSpace, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None
+    ):
+        self.space, self.pricer, self.limits, self.allows = space, pricer, limits, allows
         self.amounts: Amounts = ()
         self.bounds = self.peaks = np.zeros(0)
         self.best: LayoutPrice | None = None
@@ -171,7 +173,7 @@ class Search:
 
     def least(self, rules: Rules) -> float:
         """What a layout costs at least under some compute rules, which no point of the space may have."""
-        return least_under(self.roles, self.amounts, rules)
+        return least_under(self.space, self.amounts, rules)
 
     def without(self, price: LayoutPrice, dims: Dims) -> float:
         """What a layout costs at least, however parameters of these dims are stored; 0 where that is not known."""
@@ -206,8 +208,8 @@ class Search:
 
     def begin(self) -> Iterator[Found]:
         """Prices the recipes, the best one with its axes in other orders too."""
-        for _, recipe in recipes(self.roles.program, self.pricer.mesh):
-            layout = self.roles.constrained(recipe)
+        for _, recipe in recipes(self.space.program, self.pricer.mesh):
+            layout = self.space.constrained(recipe)
             self.limits.watch.check()
             if layout is None or (self.allows is not None and not self.allows(layout)):
                 continue
@@ -220,8 +222,8 @@ class Search:
         unsplit = self.pricer.price(Layout())
         assert unsplit is not None, "a layout without rules is legal"
         self.amounts, most = self.divisible(unsplit), self.limits.most_bytes
-        self.bounds = divided(self.roles, self.amounts)
-        self.peaks = np.zeros_like(self.bounds) if most is None else memory_bounds(self.roles, unsplit)
+        self.bounds = divided(self.space, self.amounts)
+        self.peaks = np.zeros_like(self.bounds) if most is None else memory_bounds(self.space, unsplit)
         self._unopened = Unopened(self.bounds, self.excluded(), self.promise(unsplit))
         least, told, plans = 0.0, 0.0, self.pricer.plans
         for turn in itertools.count():
@@ -246,9 +248,9 @@ class Search:
 
     def _reorder(self):
         """Prices the best layout with the axes of its dims in other orders, as far as its constraints allow."""
-        for layout in reordered(self.best.layout, tuple(self.roles.axes)) if self.best else ():
+        for layout in reordered(self.best.layout, tuple(self.space.axes)) if self.best else ():
             self.limits.watch.check()
-            allowed = self.roles.constrained(layout)
+            allowed = self.space.constrained(layout)
             if allowed == layout and (self.allows is None or self.allows(layout)):
                 self.consider(self.pricer.price(layout))
 
@@ -257,7 +259,7 @@ class Search:
         left = (
             node.bound
             for node in (*self._pruned, *self._open_nodes)
-            if decides(self.roles.layout(Point(node.computed, extra=node.extra)))
+            if decides(self.space.layout(Point(node.computed, extra=node.extra)))
         )
         return min((self._unopened.bound, *left))
 
@@ -328,7 +330,7 @@ class Search:
 
     def check_peak_bound(self, computed: Parts, price: LayoutPrice):
         """Checks the bound of a point's peak against that of a plan."""
-        where = tuple(sets.index(own) for sets, own in zip(self.roles.sets, computed, strict=True))
+        where = tuple(sets.index(own) for sets, own in zip(self.space.sets, computed, strict=True))
         bound = float(self.peaks[where])
         if bound > price.peak_bytes * (1 + ROUNDING):
             self._distrust(price, bound, price.peak_bytes)
@@ -355,16 +357,16 @@ class Search:
             enough: where it is met, that is enough: no others are priced.
         """
         least = math.inf
-        for stored in self.roles.extremes(node.computed):
+        for stored in self.space.extremes(node.computed):
             point = Point(node.computed, stored, node.extra)
-            if least > enough and (price := self.pricer.price(self.roles.layout(point))) is not None:
-                least = min(least, price.peak_bytes - self.roles.argument_bytes(point))
+            if least > enough and (price := self.pricer.price(self.space.layout(point))) is not None:
+                least = min(least, price.peak_bytes - self.space.argument_bytes(point))
         return least
 
     def _open(self, index: tuple[int, ...]) -> Parts | None:
         """Opens a point; returns what it splits, None where that does not divide."""
-        computed = tuple(sets[i] for sets, i in zip(self.roles.sets, index, strict=True))
-        if not self.roles.divides(self.roles.rules(computed)):
+        computed = tuple(sets[i] for sets, i in zip(self.space.sets, index, strict=True))
+        if not self.space.divides(self.space.rules(computed)):
             return None
         self.branch(computed, float(self.bounds[index]))
         return computed
@@ -374,10 +376,10 @@ class Search:
         computed = self._open(self._unopened.pop(promising=True))
         if computed is None:
             return
-        smallest, *others = [Point(computed, stored) for stored in self.roles.storages(computed)]
-        if self.consider(self.pricer.price(self.roles.layout(smallest))):
+        smallest, *others = [Point(computed, stored) for stored in self.space.storages(computed)]
+        if self.consider(self.pricer.price(self.space.layout(smallest))):
             for point in others:
-                self.consider(self.pricer.price(self.roles.layout(point)))
+                self.consider(self.pricer.price(self.space.layout(point)))
 
     def is_over(self, seconds: float | None) -> bool:
         """Whether so many seconds have gone since the search began; raises `Cancelled` where it was cancelled."""

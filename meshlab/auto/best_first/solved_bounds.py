@@ -20,8 +20,8 @@ from ...cost.machines.units import bytes_text, seconds_text
 from ...engine.errors import MeshlabError
 from ..additive.pulp_compat import Bounds, Row, method, solve, solvers
 from .bounds import Amounts, by_dims, compute_bounds, kernel_seconds, memory_bounds, peak_bytes
+from .points import SearchSpace
 from .pricer import LayoutPrice
-from .roles import Roles
 
 # Solvers add up numbers of about this size exactly; the sums of a program are brought to it.
 _SCALE = 1e6
@@ -50,11 +50,11 @@ class SolvedBound:
         return f"{self.what}: at least {text(self.value)}, and {text(self.solved)} by {self.method}"
 
 
-def solved_bounds(roles: Roles, unsplit: LayoutPrice, *, on_machine: bool = True) -> tuple[SolvedBound, ...]:
+def solved_bounds(space: SearchSpace, unsplit: LayoutPrice, *, on_machine: bool = True) -> tuple[SolvedBound, ...]:
     """Returns the least of each bound that adds up, by the search's arrays and by each solver that is installed.
 
     Args:
-        roles: the space.
+        space: the space.
         unsplit: the price of the layout without rules.
         on_machine: whether seconds are known.
 
@@ -66,9 +66,9 @@ def solved_bounds(roles: Roles, unsplit: LayoutPrice, *, on_machine: bool = True
         parts.insert(0, ("seconds of kernels", compute_bounds, kernel_seconds))
     found = []
     for what, bounds, amounts in parts:
-        value = float(np.min(bounds(roles, unsplit)))
+        value = float(np.min(bounds(space, unsplit)))
         for solver in solvers():
-            solved = _least(roles, amounts(roles, unsplit), solver)
+            solved = _least(space, amounts(space, unsplit), solver)
             if not math.isclose(value, solved, rel_tol=_AGREE):
                 raise MeshlabError(
                     f"The least {what} is {value:.7g} by the search and {solved:.7g} by {method(solver)}. This is a"
@@ -78,9 +78,9 @@ def solved_bounds(roles: Roles, unsplit: LayoutPrice, *, on_machine: bool = True
     return tuple(found)
 
 
-def _least(roles: Roles, amounts: Amounts, solver: str) -> float:
+def _least(space: SearchSpace, amounts: Amounts, solver: str) -> float:
     """The least sum of amounts over all ways to compute, by an integer program."""
-    sums, others = by_dims(roles, amounts)
+    sums, others = by_dims(space, amounts)
     total = sum(sums.values())
     if not total:
         return others
@@ -90,8 +90,8 @@ def _least(roles: Roles, amounts: Amounts, solver: str) -> float:
         bounds.append((0, most, whole))
         return len(bounds) - 1
 
-    axes = list(roles.axes.items())
-    x = [{own: variable(1, whole=True) for own in sets} for sets in roles.sets]
+    axes = list(space.axes.items())
+    x = [{own: variable(1, whole=True) for own in sets} for sets in space.sets]
     rows: list[Row] = [(dict.fromkeys(columns.values(), 1.0), 1, 1) for columns in x]
     goal: dict[int, float] = {}
     for dims, amount in sums.items():
@@ -104,7 +104,7 @@ def _least(roles: Roles, amounts: Amounts, solver: str) -> float:
     problem, values = solve(goal, bounds, rows, solver)
     if problem:
         raise MeshlabError(
-            f"{method(solver)} was asked for the least sum over {roles.count():,} ways to compute and has proved none"
+            f"{method(solver)} was asked for the least sum over {space.count():,} ways to compute and has proved none"
             f" (it says {problem!r})."
         )
     return sum(share * values[y] for y, share in goal.items()) * total / _SCALE + others

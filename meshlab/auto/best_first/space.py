@@ -20,12 +20,12 @@ from ...engine.programs.values import Argument
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...layouts.accumulation import accumulate
-from ..additive.work import amounts_of, matmuls
+from ..additive.dim_work import amounts_of, matmuls
 from ..request.constraints import NONE, Constraints
 from .extras import Dims, Extras, ScopedDims
 from .importance import shares
+from .points import SearchSpace
 from .pricer import Pricer
-from .roles import Roles
 
 # Points of what is computed, at most: bounds of so many are worked out in a second.
 _POINTS = 4_000_000
@@ -37,7 +37,7 @@ _LITTLE = 0.1
 _ONTO = 64
 
 
-def roles_of(pricer: Pricer, constraints: Constraints = NONE) -> Roles:
+def search_space(pricer: Pricer, constraints: Constraints = NONE) -> SearchSpace:
     """Returns the space of a program on a mesh.
 
     Args:
@@ -54,7 +54,7 @@ def roles_of(pricer: Pricer, constraints: Constraints = NONE) -> Roles:
     _, little = _sets(program, axes, left_out, constraints, most)
     left_out |= dict.fromkeys(little, "too little work, beside so many other dims")
     sets, _ = _sets(program, axes, left_out, constraints, most)
-    return Roles(
+    return SearchSpace(
         program=program,
         axes=axes,
         sets=sets,

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from ...engine.specs.layout import Layout
 from ..request.answer import Limits
+from .points import Parts, Point, SearchSpace
 from .pricer import LayoutPrice, Pricer
-from .roles import Parts, Point, Roles
 from .search import Node, Search
 from .star import Star
 
@@ -22,9 +22,11 @@ from .star import Star
 class Staged(Search):
     """A search that goes through these stages; what it minimises is its subclass's."""
 
-    def __init__(self, roles: Roles, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None):
-        super().__init__(roles, pricer, limits, allows)
-        self.star = Star(roles, pricer, self.of_activations)
+    def __init__(
+        self, space: SearchSpace, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None
+    ):
+        super().__init__(space, pricer, limits, allows)
+        self.star = Star(space, pricer, self.of_activations)
 
     def of_activations(self, price: LayoutPrice) -> float:
         """What a layout costs where parameters and gradients are sent for nothing."""
@@ -32,7 +34,7 @@ class Staged(Search):
 
     def branch(self, computed: Parts, bound: float):
         """Pushes a point with all that may be said besides."""
-        for extra in self.roles.beside(computed):
+        for extra in self.space.beside(computed):
             self.push(bound, "star", computed, extra, bound)
 
     def expand(self, node: Node):
@@ -50,11 +52,11 @@ class Staged(Search):
     def _plan(self, node: Node):
         """Plans a point as it is stored in the smallest parts."""
         most = self.limits.most_bytes
-        point = Point(node.computed, self.roles.storages(node.computed)[0], node.extra)
-        least = self.roles.argument_bytes(point)
+        point = Point(node.computed, self.space.storages(node.computed)[0], node.extra)
+        least = self.space.argument_bytes(point)
         if most is not None and least > most:
             return
-        price = self.pricer.price(self.roles.layout(point))
+        price = self.pricer.price(self.space.layout(point))
         if price is None:
             return
         own = self.of_activations(price)
@@ -69,15 +71,15 @@ class Staged(Search):
         """Plans all other ways to store a point, but those whose arguments do not fit beside the rest of it."""
         most = self.limits.most_bytes
         beside = 0.0 if most is None else self.beside(node)
-        for stored in self.roles.storages(node.computed)[1:]:
+        for stored in self.space.storages(node.computed)[1:]:
             self.limits.watch.check()
             if node.bound >= self.limit:
                 self.prune(node)
                 return
             point = Point(node.computed, stored, node.extra)
-            if most is not None and self.roles.argument_bytes(point) + beside > most:
+            if most is not None and self.space.argument_bytes(point) + beside > most:
                 continue
-            price = self.pricer.price(self.roles.layout(point))
+            price = self.pricer.price(self.space.layout(point))
             if price is not None:
                 self.check_bound(node, self.cost(price), price)
                 self.consider(price)

@@ -15,20 +15,20 @@ from collections.abc import Callable, Mapping
 
 from ...engine.programs.axis_conflicts import conflicting_dims
 from .extras import Dims, Extra
+from .points import Parts, Point, SearchSpace
 from .pricer import LayoutPrice, Pricer
-from .roles import Parts, Point, Roles
 
 
-def clusters(roles: Roles) -> tuple[Dims, tuple[Dims, ...]]:
+def clusters(space: SearchSpace) -> tuple[Dims, tuple[Dims, ...]]:
     """Returns the core, and the clusters of dims that are left without it; no clusters where they do not fall apart."""
-    beside = conflicting_dims(roles.program)
-    dims = frozenset(d for sets in roles.sets for own in sets for d in own)
-    core = roles.tag_dims & dims
+    beside = conflicting_dims(space.program)
+    dims = frozenset(d for sets in space.sets for own in sets for d in own)
+    core = space.tag_dims & dims
     while True:
         found = _components(dims - core, beside)
         if len(found) > 1:
             return core, found
-        if roles.tag_dims or 2 * len(core) >= len(dims):
+        if space.tag_dims or 2 * len(core) >= len(dims):
             return dims, ()
         left = dims - core
         core |= {max(sorted(left), key=lambda dim: len(beside[dim] & left))}
@@ -50,9 +50,9 @@ def _components(dims: Dims, beside: Mapping[str, Dims]) -> tuple[Dims, ...]:
 class Star:
     """The bounds, each part planned once."""
 
-    def __init__(self, roles: Roles, pricer: Pricer, of_activations: Callable[[LayoutPrice], float]):
-        self.roles, self.pricer, self.of_activations = roles, pricer, of_activations
-        self.core, self.clusters = clusters(roles)
+    def __init__(self, space: SearchSpace, pricer: Pricer, of_activations: Callable[[LayoutPrice], float]):
+        self.space, self.pricer, self.of_activations = space, pricer, of_activations
+        self.core, self.clusters = clusters(space)
         self._known: dict[tuple[Parts, Extra], float | None] = {}
 
     def bound(self, computed: Parts, extra: Extra) -> float:
@@ -69,7 +69,7 @@ class Star:
     def _part(self, computed: Parts, dims: Dims, extra: Extra) -> float | None:
         kept = tuple(own & dims for own in computed)
         if (kept, extra) not in self._known:
-            stored = self.roles.storages(kept)[0]
-            price = self.pricer.price(self.roles.layout(Point(kept, stored, extra)))
+            stored = self.space.storages(kept)[0]
+            price = self.pricer.price(self.space.layout(Point(kept, stored, extra)))
             self._known[kept, extra] = None if price is None else self.of_activations(price)
         return self._known[kept, extra]

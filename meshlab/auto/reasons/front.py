@@ -77,7 +77,7 @@ def searched_front(search: Search, limits: Limits, step: float, most: int) -> tu
     cap: float | None = None
     limits = dataclasses.replace(limits, seconds=limits.seconds or _SECONDS, progress=None)
     while len(points) < most:
-        again = Fastest(search.roles, search.pricer, dataclasses.replace(limits, most_bytes=cap))
+        again = Fastest(search.space, search.pricer, dataclasses.replace(limits, most_bytes=cap))
         *_, found = again.run()
         if again.best is None:
             break

@@ -17,9 +17,9 @@ from typing import Any
 from ...cost.machines.units import share_text
 from ...engine.specs.layout import Layout
 from ..best_first.fastest import Fastest
-from ..best_first.roles import Roles
+from ..best_first.points import SearchSpace
 from ..best_first.search import Search
-from ..best_first.space import roles_of
+from ..best_first.space import search_space
 from ..request.answer import Limits
 
 Test = Callable[[Layout], bool]
@@ -81,8 +81,8 @@ def exact_regrets(
     """
     decisions = list(_decisions(search, chosen))
     known = [_met(search, change, decides) for change, _, decides in decisions]
-    for at, (change, roles, decides) in enumerate(decisions):
-        known[at] = _searched(search, change, roles, decides, limits)
+    for at, (change, space, decides) in enumerate(decisions):
+        known[at] = _searched(search, change, space, decides, limits)
         progress(_sorted(known))
     return _sorted(known)
 
@@ -91,38 +91,38 @@ def _sorted(found: Iterable[Regret]) -> tuple[Regret, ...]:
     return tuple(sorted(found, key=lambda regret: (-regret.bound, -regret.seconds, regret.change)))
 
 
-def _decisions(search: Search, chosen: Layout) -> Iterator[tuple[str, Roles, Test]]:
+def _decisions(search: Search, chosen: Layout) -> Iterator[tuple[str, SearchSpace, Test]]:
     """Each decision otherwise: in words, as a space, and as a test of layouts."""
-    roles, constraints = search.roles, search.roles.constraints
+    space, constraints = search.space, search.space.constraints
     for dim, axes in chosen.dim_rules:
         for axis in axes:
-            if (dim, axis) not in constraints.splits and axis in roles.axes:
+            if (dim, axis) not in constraints.splits and axis in space.axes:
                 never = dataclasses.replace(constraints, forbidden=constraints.forbidden | {(dim, axis)})
-                without = roles_of(search.pricer, never)
+                without = search_space(search.pricer, never)
                 yield f"`{dim}` off `{axis}`", without, lambda layout, d=dim, a=axis: a not in layout.rules.get(d, ())
-    yield from _extras(roles, chosen)
-    if len(chosen.places) > len(roles.extras.tags.keys() & chosen.places.keys()):
-        places = frozenset(a.place for a in (*roles.parameters, *roles.state))
+    yield from _extras(space, chosen)
+    if len(chosen.places) > len(space.extras.tags.keys() & chosen.places.keys()):
+        places = frozenset(a.place for a in (*space.parameters, *space.state))
         yield (
             "stored as computed with",
-            dataclasses.replace(roles, parameters=(), state=()),
-            lambda layout: not any(places & set(roles.program.matching(glob)) for glob in layout.places),
+            dataclasses.replace(space, parameters=(), state=()),
+            lambda layout: not any(places & set(space.program.matching(glob)) for glob in layout.places),
         )
 
 
-def _extras(roles: Roles, chosen: Layout) -> Iterator[tuple[str, Roles, Test]]:
+def _extras(space: SearchSpace, chosen: Layout) -> Iterator[tuple[str, SearchSpace, Test]]:
     """Each extra of the chosen layout left out."""
-    extras = roles.extras
+    extras = space.extras
 
-    def without(**fewer: Any) -> Roles:
-        return dataclasses.replace(roles, extras=dataclasses.replace(extras, **fewer))
+    def without(**fewer: Any) -> SearchSpace:
+        return dataclasses.replace(space, extras=dataclasses.replace(extras, **fewer))
 
     for tag in extras.tags.keys() & chosen.places.keys():
         others = {name: dims for name, dims in extras.tags.items() if name != tag}
         yield (
             f"no rule at `{tag}`",
             without(tags=others),
-            lambda layout, tag=tag: not any(tag in roles.program.matching(glob) for glob in layout.places),
+            lambda layout, tag=tag: not any(tag in space.program.matching(glob) for glob in layout.places),
         )
     for glob in extras.scopes.keys() & chosen.scopes.keys():
         others = {name: scope for name, scope in extras.scopes.items() if name != glob}
@@ -141,10 +141,10 @@ def _met(search: Search, change: str, decides: Test) -> Regret:
     return Regret(change, found and found.layout, found.seconds if found else float("inf"), bound, best.seconds)
 
 
-def _searched(search: Search, change: str, roles: Roles, decides: Test, limits: Limits) -> Regret:
+def _searched(search: Search, change: str, space: SearchSpace, decides: Test, limits: Limits) -> Regret:
     best = search.best
     assert best is not None, "its caller has chosen it"
-    again = Fastest(roles, search.pricer, limits, decides)
+    again = Fastest(space, search.pricer, limits, decides)
     *_, found = again.run()
     other = again.best
     return Regret(change, other and other.layout, found.value, found.bound, best.seconds, exact=True)

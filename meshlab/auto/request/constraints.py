@@ -18,7 +18,7 @@ from typing import Any
 from ...engine.errors import LayoutError, closest, listed, numbered, shown
 from ...engine.legality.examine import resolve
 from ...engine.legality.named_rules import named_rules
-from ...engine.programs.data import Program
+from ...engine.programs.program import Program
 from ...engine.programs.scoped import scopes as named_scopes
 from ...engine.specs.layout import Layout, LayoutLike
 from ...engine.specs.mesh import Mesh

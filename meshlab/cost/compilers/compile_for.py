@@ -22,7 +22,7 @@ from typing import Any
 
 from ...engine.argument_checks import flag
 from ...engine.errors import CompilerError
-from ...engine.plans.data import Plan
+from ...engine.plans.plan_data import Plan
 from ...engine.running.compiler_process import Cancel, Process, Progress, Watch, inherited, refuse_callbacks
 from ...engine.running.run import donated, mesh_axes
 from ..machines.installed_compilers import check_installed, folder_of_compilers

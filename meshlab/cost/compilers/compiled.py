@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...engine.plans.data import Plan
+from ...engine.plans.plan_data import Plan
 from ...engine.tables import Cell, comparison, html_rows, mark, named, note_lines
 from ...engine.verifying.hlo import HloCollective, read_collectives
 from ...engine.verifying.hlo_text import Instruction, parse_module

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import jax
 
-from ...engine.plans.data import Plan
+from ...engine.plans.plan_data import Plan
 from ...engine.running.compile_worker import written
 from ...engine.running.lower import lowered
 from ...engine.running.run import abstract_arguments, abstract_mesh

@@ -22,9 +22,9 @@ import numpy as np
 
 from ...engine.argument_checks import is_whole
 from ...engine.axes.axis import Axis
-from ...engine.axes.kinds import read_axis
+from ...engine.axes.axis_kinds import read_axis
 from ...engine.errors import MeshError, MeshlabError, listed, numbered, shown
-from ...engine.plans.data import Plan
+from ...engine.plans.plan_data import Plan
 from ...engine.specs.mesh import Mesh
 from .attached import ATTACHED, attached
 from .collective_time import seconds

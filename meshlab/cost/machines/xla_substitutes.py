@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ...engine.collectives.kinds import ALL_GATHER, KINDS, REDUCE_SCATTER, Kind
-from ...engine.plans.data import Plan
+from ...engine.plans.plan_data import Plan
 from .hardware import Torus
 from .placed import Placement
 

@@ -25,17 +25,17 @@ from ...engine.collectives.reshard import ReshardStep
 from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key, keys
 from ...engine.planning.steps import Compute, Inside, Iterated, Materialise, Move, Nested, Result
-from ...engine.plans.data import Plan
+from ...engine.plans.plan_data import Plan
 from ...engine.specs.in_time import accumulator_dtype
 from ...engine.specs.spec import Spec
 from ..machines.xla_substitutes import most_summed
 from .assign_layouts import hoist_copies
 from .backends import Backend
+from .block_graph import BlockGraph, Context
 from .carried_order import is_reordered
 from .combine_all_reduces import combine
 from .graph import Buffer, Graph, Node
 from .round_to_bf16 import store_rounded
-from .scope import BlockGraph, Context
 from .translate import literals_of, translate
 
 

@@ -22,7 +22,7 @@ from ...engine.collectives.kinds import ALL_REDUCE
 from ...engine.planning.step import Step
 from .fuse import Cluster, clustered
 from .graph import Buffer, Graph, Node, depth_first
-from .order import behind_collectives, breadth_first, least_memory
+from .run_order import behind_collectives, breadth_first, least_memory
 
 Clusters = dict[int, Cluster]
 # Kinds with several results, and so a table of their addresses; a loop's has all inputs of an iteration, and a counter.

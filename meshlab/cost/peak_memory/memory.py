@@ -33,7 +33,7 @@ from ...engine.code.source import Source
 from ...engine.errors import shown
 from ...engine.gc_pause import no_collection
 from ...engine.planning.step import Step
-from ...engine.plans.data import Plan
+from ...engine.plans.plan_data import Plan
 from ...engine.specs.spec import Spec
 from ..machines.accuracy import MEMORY, accuracy, other_compiler
 from ..machines.hardware import HardwareError

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 
 from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.planning.step import Step
-from ...engine.programs.data import Program, analysis
+from ...engine.programs.program import Program, analysis
 from ...engine.programs.trained import backward_operations, donors, needed
 from ...engine.rules import names_where
 

@@ -20,9 +20,9 @@ from ...engine.code.operations import Literal, Operation, item_bytes
 from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute
 from ..workload.primitives import EXPENSIVE
+from .block_graph import BlockGraph
 from .graph import Buffer, Node
 from .primitive_kinds import KINDS, ascends, orders
-from .scope import BlockGraph
 from .translate_per_shard import translate_per_shard
 
 Shape = tuple[int, ...]

@@ -24,9 +24,9 @@ from ...engine.planning.steps import Compute
 from ...engine.plans.per_shard_collectives import traced
 from ...engine.rules import names_where
 from ..workload.primitives import EXPENSIVE
+from .block_graph import BlockGraph
 from .graph import Buffer, Node
 from .primitive_kinds import KINDS, ascends, orders
-from .scope import BlockGraph
 
 # Primitives that take a part of an array, or concatenate some: XLA removes those of one whole array
 # (`AlgebraicSimplifier`).

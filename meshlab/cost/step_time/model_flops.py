@@ -22,7 +22,7 @@ import numpy as np
 from ...engine.code.loops import LOOPS, trip_count
 from ...engine.code.operations import Block, Code, Input, Operation, walk
 from ...engine.jax_compat import REMAT
-from ...engine.programs.data import Program, analysis
+from ...engine.programs.program import Program, analysis
 from ...engine.specs.spec import replicated
 from ..workload.attention import CAUSAL
 from ..workload.scenario import Numbers, Scenario

@@ -23,8 +23,8 @@ from collections.abc import Iterator, Mapping
 from ...engine.code.operations import Block, Operation, walk
 from ...engine.planning.shared_steps import counted_only
 from ...engine.planning.steps import Move
-from ...engine.plans.data import Plan
-from ...engine.programs.data import Program, analysis
+from ...engine.plans.plan_data import Plan
+from ...engine.programs.program import Program, analysis
 from .causal_masks import causal_masks
 
 # How attention is run: as users of the platform do; its scores stored, as the program has them; in a fused kernel; in

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.code.operations import Input, Literal, Operation, walk
-from ...engine.programs.data import Program, analysis
+from ...engine.programs.program import Program, analysis
 
 _COMPARISONS = ("ge", "gt", "le", "lt")
 # Through these a position stays a position, along the same axis.

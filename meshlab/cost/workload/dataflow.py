@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key, Originals
-from ...engine.programs.data import Program, analysis
+from ...engine.programs.program import Program, analysis
 from ...engine.specs.spec import Grid, local_shape
 
 # So many shapes are kept: each layout of a program of 15,000 operations has some thousands of new ones.

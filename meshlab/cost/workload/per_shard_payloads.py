@@ -14,8 +14,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...engine.planning.steps import Compute
-from ...engine.plans.data import Plan
 from ...engine.plans.per_shard_collectives import PerShardCollective
+from ...engine.plans.plan_data import Plan
 from ...engine.specs.spec import Spec, local_shape
 from .scenario import Numbers, Scenario
 

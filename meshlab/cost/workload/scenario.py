@@ -23,8 +23,8 @@ from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.collectives.kinds import ALL_REDUCE, Kind
 from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key
-from ...engine.plans.data import Plan
-from ...engine.programs.data import Program, analysis
+from ...engine.plans.plan_data import Plan
+from ...engine.programs.program import Program, analysis
 from ...engine.specs.spec import Axes, Spec
 from ..machines.collective_time import Rate, rate
 from ..machines.hardware import Hardware

@@ -23,7 +23,7 @@ from ..axes.axis import InTime
 from ..code.operations import Operation, Scope
 from ..errors import MeshlabError, shown
 from ..programs.axis_conflicts import Conflicts
-from ..programs.data import Program
+from ..programs.program import Program
 from ..programs.scoped import scoped as as_scoped
 from ..specs.layout import Layout, LayoutLike
 from ..specs.mesh import Mesh

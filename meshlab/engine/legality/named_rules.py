@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ..errors import closest, listed, some
-from ..programs.data import Program
+from ..programs.program import Program
 from ..programs.rename import made_up
 from ..programs.scoped import scopes
 from ..specs.layout import Layout

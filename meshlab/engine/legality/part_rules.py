@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from ..programs.data import Program
+from ..programs.program import Program
 from ..programs.spread_names import Names, Part, Parts
 from ..specs.mesh import Mesh
 from ..specs.spec import Axes, fitting

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from ..code.loops import carried, trip_count
 from ..code.operations import Operation, walk
 from ..programs.axis_conflicts import Scans
-from ..programs.data import Program
+from ..programs.program import Program
 from ..programs.trained import trained
 from ..specs.mesh import Mesh
 from ..specs.spec import Axes

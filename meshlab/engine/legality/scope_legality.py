@@ -19,7 +19,7 @@ from ..programs.axis_conflicts import (
     scanned_dims,
     scans_by_scope,
 )
-from ..programs.data import Program, analysis
+from ..programs.program import Program, analysis
 from ..programs.scoped import scopes
 from ..specs.scopes import AxesByDim, matches, rules_in
 

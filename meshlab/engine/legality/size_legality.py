@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from ..errors import some
-from ..programs.data import Program, analysis
+from ..programs.program import Program, analysis
 from ..specs.mesh import Mesh
 from ..specs.spec import Axes
 from .named_rules import AxesByDim

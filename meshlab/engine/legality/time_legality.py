@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from ..code.loops import trip_count
 from ..code.operations import Block, Operation, Scope, walk
 from ..errors import listed
-from ..programs.data import Program, analysis
+from ..programs.program import Program, analysis
 from ..rules.traits import TRAITS
 from ..specs.in_time import minus
 from ..specs.mesh import Mesh

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from ..programs.data import Program
+from ..programs.program import Program
 from ..specs.mesh import Mesh
 from ..specs.spec import Axes
 from .refusal import Refusal

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from ..code.operations import Operation, walk
 from ..legality.examine import LegalRules
-from ..programs.data import Program
+from ..programs.program import Program
 from ..specs.spec import Axes, Spec, split_count
 from .propagation import entering
 

@@ -8,7 +8,7 @@ All plans of a program on one mesh share it.
 
 from __future__ import annotations
 
-from ..programs.data import Program, analysis
+from ..programs.program import Program, analysis
 from ..rules import Factors
 from ..specs.spec import Axes, Grid, Spec
 from .operation_specs import OperationSpecs, specs_of_operation

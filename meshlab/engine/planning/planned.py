@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from ..code.operations import Input
 from ..legality.examine import LegalRules
-from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
+from ..programs.program import Program
 from ..programs.trained import output_names
 from ..specs.spec import Grid, Spec, replicated
 from .blocks import run
 from .dead_moves import prune
+from .planned_block import PlannedBlock
 from .planner import Planner
-from .scope import PlannedBlock
 from .step import Step
 from .steps import Cause
 

@@ -24,15 +24,15 @@ from ..collectives.chains import reshard
 from ..collectives.reshard import price, reduced_spec
 from ..legality.examine import LegalRules
 from ..legality.named_rules import AxesByDim
-from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
+from ..programs.program import Program
 from ..rules import PER_SHARD, READ_IN_PART
 from ..specs.spec import Axes, Grid, Spec, replicated
 from .known_specs import Asked, known_on
 from .moves_in_time import MovesInTime
 from .operation_specs import OperationSpecs, looked_up_whole, specs_of_operation
+from .planned_block import CachedPlan, PlannedBlock
 from .propagation import lets_through, may_stay_partial
-from .scope import CachedPlan, PlannedBlock
 from .steps import Cause, Compute, Materialise, Move
 from .sums_in_time import common_axes, stays_partial, waiting
 from .target_specs import target_specs

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from ..code.operations import Operation
 from ..programs.outline import Repetition
 from ..specs.spec import Spec
+from .planned_block import CachedPlan, InterfaceState, PlannedBlock
 from .planner import Planner
-from .scope import CachedPlan, InterfaceState, PlannedBlock
 from .steps import Repeated
 
 # Plans one operation into a scope.

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from ..code.loops import LOOPS
 from ..code.operations import Block, Input, Operation
 from ..legality.examine import LegalRules
-from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
+from ..programs.program import Program
 from ..programs.trained import output_names
 from ..rules import Factors
 from ..specs.spec import Spec, split_count

@@ -22,9 +22,9 @@ from ..planning.shared_steps import each_once, stand_ins
 from ..planning.step import Step
 from ..planning.steps import Cause, Compute, Move
 from ..programs.axis_conflicts import scanned_dims
-from ..programs.data import Program
 from ..programs.gradients import gradient_values
 from ..programs.outline import Repetition
+from ..programs.program import Program
 from ..rules import PER_SHARD
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .iteration_causes import IterationCauses

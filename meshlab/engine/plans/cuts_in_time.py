@@ -25,7 +25,7 @@ from ..planning.shared_steps import each_once
 from ..planning.step import Step, only
 from ..planning.step_keys import Key
 from ..planning.steps import Compute, Materialise, Move, Nested
-from ..programs.data import Program
+from ..programs.program import Program
 from ..specs.in_time import part_in_time
 from ..specs.spec import Axes, Grid, Spec
 from .iteration_refusals import Refusals

@@ -18,14 +18,14 @@ from ..errors import listed
 from ..legality.examine import LegalRules, Verdict, examine
 from ..legality.refusal import refuse
 from ..planning.planned import plan_steps
-from ..programs.data import Program
 from ..programs.outline import outline
+from ..programs.program import Program
 from ..programs.scoped import scoped
 from ..specs.in_time import minus
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
-from .data import Plan
 from .iterations import iterated
+from .plan_data import Plan
 
 
 def refuse_all(program: Program, mesh: Mesh, layout: Layout, verdict: Verdict, pad: bool | None):

@@ -19,7 +19,7 @@ from ..planning.shared_steps import each_once
 from ..planning.step import Step, only
 from ..planning.step_keys import Key
 from ..planning.steps import Move
-from ..programs.data import Program
+from ..programs.program import Program
 from ..specs.spec import Axes
 from .per_shard_collectives import PerShardCollective
 

@@ -33,10 +33,10 @@ from ..planning.planned import Planned
 from ..planning.step import Step, unfolded
 from ..planning.steps import Iterated
 from .cuts_in_time import cut_problems
-from .data import Plan
 from .iteration_refusals import Refusals
 from .per_shard_collectives import per_shard_collectives_of
 from .placing import Placing
+from .plan_data import Plan
 from .two_loops import Loops, in_each_iteration, two_loops
 
 AnyPlan = TypeVar("AnyPlan", bound=Plan)

@@ -17,8 +17,8 @@ from ..code.loops import LOOPS, carried
 from ..code.operations import Operation, walk
 from ..planning.step import Step, only
 from ..planning.steps import Compute
-from ..programs.data import Program
 from ..programs.outline import Repetition, repetitions_by_value
+from ..programs.program import Program
 from ..rules import names_where
 from ..specs.spec import Axes
 

@@ -30,8 +30,8 @@ from ..passes.common_subexpressions import per_shard_key
 from ..planning.shared_steps import counted
 from ..planning.step import Inner, Step
 from ..planning.steps import Compute, Repeated
-from ..programs.data import Program, analysis
 from ..programs.outline import Repetition
+from ..programs.program import Program, analysis
 from ..rules import Factors
 from ..rules.per_shard import PER_SHARD, ShardedOperation
 from ..rules.traits import TRAITS

@@ -15,7 +15,7 @@ from ..collectives.kinds import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from ..planning.step import Step
 from ..planning.step_keys import Key
 from ..planning.steps import Materialise, Move, Result
-from ..programs.data import Program
+from ..programs.program import Program
 from ..specs.in_time import without
 from ..specs.spec import Spec
 from .two_loops import Loops

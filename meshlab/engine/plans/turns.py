@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ..code.loops import LOOPS, trip_count
 from ..code.operations import Operation, walk
 from ..errors import first_of
-from ..programs.data import Program, analysis
+from ..programs.program import Program, analysis
 from .work import line_of
 
 

@@ -15,7 +15,7 @@ from ..planning.shared_steps import each_once
 from ..planning.step_keys import Key, keys
 from ..specs.in_time import without
 from ..specs.spec import Spec
-from .data import Plan
+from .plan_data import Plan
 
 
 def without_effect(plan: Plan) -> Iterator[str]:

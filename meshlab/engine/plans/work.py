@@ -23,7 +23,7 @@ from ..legality.examine import LegalRules
 from ..planning.shared_steps import counted_only
 from ..planning.step import Inner, Step
 from ..planning.steps import Compute, Move
-from ..programs.data import Program, analysis
+from ..programs.program import Program, analysis
 from ..rules import TRAITS
 from ..rules.matmuls import Multiplies
 from ..specs.mesh import Mesh

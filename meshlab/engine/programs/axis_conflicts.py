@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from ..code.loops import carried
 from ..code.operations import Operation, Scope, walk
-from .data import Program, analysis
+from .program import Program, analysis
 
 # The pairs of dims that are in one operation or one stored value, with the first such.
 Conflicts = dict[frozenset[str], Operation | str]

@@ -28,7 +28,7 @@ from ..code.operations import Block, Code, Input, Operation, walk
 from ..jax_compat import changed, opened
 from ..rules import ELEMENTWISE, names_where
 from ..tensors.marks import mark_tag
-from .data import Program, analysis
+from .program import Program, analysis
 from .trained import donors, trained
 
 # Operations that bring an array into another form, or only name it.

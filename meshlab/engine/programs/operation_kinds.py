@@ -13,7 +13,7 @@ from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Literal, Operation
 from ..passes.common_subexpressions import per_shard_key
 from ..passes.terms import text
-from .data import Program
+from .program import Program
 
 
 class Kinds:

@@ -28,8 +28,8 @@ import numpy as np
 
 from ..code.operations import Block, Input, Operation, walk
 from ..passes.normalize import outside_reads
-from .data import Program, scoped_analysis
 from .operation_kinds import Kinds
+from .program import Program, scoped_analysis
 from .repeats import Repeat, repeats
 
 # A block is looked through for repeats if it has so many operations; a repeat must save so many.

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..code.loops import carried
 from ..code.operations import Block, Input, Literal, Operation, walk
-from .data import Program
+from .program import Program
 
 _ROOTS = ("sqrt", "rsqrt", "log", "lgamma", "digamma")
 _OF_ALL = "add add_any div min concatenate tag rename optimization_barrier".split()

@@ -15,8 +15,8 @@ import numpy as np
 from ..code.operations import Operation, walk
 from ..jax_compat import generator
 from ..rules import TRAITS
-from .data import Program
 from .positive import positive_arguments
+from .program import Program
 
 
 def drawn_arguments(program: Program, seed: int = 0, positive: bool = False, size: float = 1.0) -> tuple[Any, ...]:

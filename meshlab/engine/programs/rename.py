@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from ..argument_checks import mapping
 from ..errors import DimError, closest, listed, shown
 from ..tensors.dims import NAME_RULE, Dim, is_name, name_of, proper
-from .data import Program, analysis
+from .program import Program, analysis
 from .spread_names import product
 
 Renamed = TypeVar("Renamed", bound=Program)

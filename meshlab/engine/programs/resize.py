@@ -22,7 +22,7 @@ from ..errors import DimError, MeshlabError, TraceError, closest, listed, shown
 from ..tensors.dims import Dim
 from ..tensors.named_arrays import Merged, NamedArray
 from ..tensors.tensor import Tensor
-from .data import Program
+from .program import Program
 from .rename import made_up, renamed
 
 Resized = TypeVar("Resized", bound=Program)

@@ -21,7 +21,7 @@ from ..passes.normalize import normalize
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
 from ..specs.scopes import rules_in
-from .data import Program, analysis, scoped_analysis
+from .program import Program, analysis, scoped_analysis
 from .scoping import Ruled, Scoping
 
 Scoped = TypeVar("Scoped", bound=Program)

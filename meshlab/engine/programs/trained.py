@@ -17,7 +17,7 @@ from collections.abc import Iterable
 import jax.numpy as jnp
 
 from ..code.operations import Operation, walk
-from .data import Program, analysis
+from .program import Program, analysis
 from .spread_names import Names
 
 

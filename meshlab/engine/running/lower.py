@@ -23,9 +23,9 @@ from ..collectives.reshard import ReshardStep, sent_shape
 from ..collectives.routes import Rerouted
 from ..planning.step import Step, only
 from ..planning.steps import Compute, Iterated, Materialise, Move, Nested, Result
-from ..plans.data import Plan
 from ..plans.per_shard_collectives import sharded_operation
-from ..programs.data import Program
+from ..plans.plan_data import Plan
+from ..programs.program import Program
 from ..rules import PER_SHARD
 from ..rules.per_shard import bind
 from ..specs.in_time import accumulator_dtype, without

@@ -15,8 +15,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import dtypes, lax
 
-from ..plans.data import Plan
 from ..plans.per_shard_collectives import neutral_axes
+from ..plans.plan_data import Plan
 from ..rules import Factors
 from ..rules.neutral import neutral
 from ..rules.per_shard import Device, ShardedOperation

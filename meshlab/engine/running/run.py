@@ -20,8 +20,8 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from ..argument_checks import flag
 from ..devices import compiler_options, devices
 from ..errors import RunError, closest, shown, some
-from ..plans.data import Plan
-from ..programs.data import Argument, Program
+from ..plans.plan_data import Plan
+from ..programs.program import Argument, Program
 from ..specs.spec import Spec
 from ..tensors.dtypes import beyond
 from ..tensors.named_arrays import NamedArray

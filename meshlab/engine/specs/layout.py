@@ -34,8 +34,8 @@ from typing import Any
 from ..argument_checks import is_whole
 from ..errors import LayoutError, numbered, shown
 from ..tensors.dims import Dim, is_name
-from .axis_rules import written_rules
 from .combination import combined, in_both_scopes
+from .flax_rules import written_rules
 from .mesh import Mesh
 from .mesh_tf_string import mesh_tf_string
 from .spec import Axes

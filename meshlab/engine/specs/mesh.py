@@ -21,7 +21,7 @@ from typing import Any
 
 from ..argument_checks import is_whole, whole_number
 from ..axes.axis import Axis, Devices, InTime
-from ..axes.kinds import KINDS, axis_of, size_of
+from ..axes.axis_kinds import KINDS, axis_of, size_of
 from ..errors import MeshError, shown
 from ..tensors.dims import NAME_RULE, is_name, proper
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..argument_checks import function
 from ..errors import RunError, shown
-from ..plans.data import Plan
+from ..plans.plan_data import Plan
 from ..running.compiler_process import Cancel, Progress
 from ..running.run import compiled
 from ..tables import Totals, collective_rows, comparison, mark, note_lines

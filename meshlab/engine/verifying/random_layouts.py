@@ -19,10 +19,10 @@ from ..axes.serial import serial
 from ..errors import LayoutError
 from ..legality.examine import resolve
 from ..planning.planned import plan_steps
-from ..plans.data import Plan
 from ..plans.iterations import divided
-from ..programs.data import Program
+from ..plans.plan_data import Plan
 from ..programs.outline import outline
+from ..programs.program import Program
 from ..programs.scoped import scoped, scopes
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh

@@ -20,8 +20,8 @@ import jax
 import numpy as np
 
 from ..errors import some
-from ..plans.data import Plan
-from ..programs.data import Program
+from ..plans.plan_data import Plan
+from ..programs.program import Program
 from ..programs.random_arguments import drawn_arguments, is_key
 from ..running.run import compiled, flat_arguments, run
 

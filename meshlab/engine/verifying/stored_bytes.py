@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..plans.data import Plan
+from ..plans.plan_data import Plan
 from .hlo_text import arrays
 
 # Bytes of arguments and of outputs.

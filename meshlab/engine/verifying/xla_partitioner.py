@@ -47,7 +47,7 @@ from ..collectives.kinds import KINDS, REDUCE_SCATTER
 from ..devices import compiler_options, devices
 from ..errors import CompilerError, LayoutError, MeshlabError, closest, listed, shown, some
 from ..legality.uneven import uneven
-from ..plans.data import Plan
+from ..plans.plan_data import Plan
 from ..running import compile_worker
 from ..running.compile_worker import written
 from ..running.compiler_process import Cancel, Process, Progress, Watch, inherited, refuse_callbacks

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 from flax.training.train_state import TrainState
 
-from .sizes import Config
+from .full_sizes import Config
 
 NAMES = {
     "*/tokens/embedding": "vocab embed",

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax
 from flax import nnx
 
-from .sizes import Config
+from .full_sizes import Config
 
 NAMES = {
     "0/embed/embedding/value": "vocab embed",

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from .sizes import Config
+from .full_sizes import Config
 
 NAMES = {
     "tokens": "vocab embed",

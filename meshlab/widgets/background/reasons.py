@@ -19,7 +19,7 @@ from typing import Any
 
 from ...auto import Choice
 from ...auto.reasons.binding import Binding
-from ...auto.reasons.rank import Rank
+from ...auto.reasons.ranking import Rank
 from ...auto.reasons.regrets import Regret
 from ...auto.reasons.waterfall import Fall
 from ...engine.errors import LayoutError

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 
-from ...auto.additive.work import SLACK
+from ...auto.additive.dim_work import SLACK
 from ...auto.best_first.changes import otherwise
 from ..background.one_by_one import Background
 from ..background.quiet import QUIET

@@ -23,7 +23,7 @@ from .document import Document, ExplorerError, Machine, document_of
 from .edits import edited, placed
 from .intents import Assume, Edit, Intent, Lay, Load, On, Place, Refused, Remove, Reset, Restore, TakeRemedy
 from .machines import CustomMachines, as_written, fit, mesh_on, named, placement_with
-from .programs import Programs
+from .retraced import Programs
 
 
 def document_after(

@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from ...engine.programs.data import Program, analysis
+from ...engine.programs.program import Program, analysis
 from ...engine.programs.scoped import scopes
 from ...engine.programs.trained import trained
 from ...engine.specs.layout import Layout

@@ -29,7 +29,7 @@ from ...cost.machines.placed import ACROSS, INSIDE, AxisPlacement
 from ...cost.workload.options import USUAL, Options
 from ...engine.argument_checks import is_whole, mapping, whole_number
 from ...engine.axes.axis import Axis
-from ...engine.axes.kinds import read_axis
+from ...engine.axes.axis_kinds import read_axis
 from ...engine.errors import MeshlabError, closest, listed, numbered, shown
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh

@@ -49,8 +49,8 @@ from .machines import machine_on
 from .plans import Plans
 from .present import Present
 from .presets import Preset, layout_taken, name_given
-from .programs import Programs, Tracer
 from .regret_searches import RegretSearches
+from .retraced import Programs, Tracer
 from .runs import Run, Runs
 from .searches import FOUND, SEARCHING, Searches
 from .selection import Selection, following, places_of, selected_after

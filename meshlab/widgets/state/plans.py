@@ -17,7 +17,7 @@ from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .document import Document, check_document
 from .machines import mesh_on
-from .programs import Programs
+from .retraced import Programs
 
 # As many as the zones of a large board: each is priced twice, by its time and then by its peak.
 KEPT = 40

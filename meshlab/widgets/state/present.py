@@ -20,8 +20,8 @@ from .gestures import Gestures
 from .intents import Refused
 from .machines import CustomMachines
 from .presets import Preset, presets_of
-from .programs import Programs, Tracer, Tracing
 from .regret_searches import RegretSearch, RegretSearches
+from .retraced import Programs, Tracer, Tracing
 from .runs import Run, Runs
 from .searches import FOUND, Search, Searches
 from .selection import Selection

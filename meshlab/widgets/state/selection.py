@@ -19,7 +19,7 @@ from typing import Any
 
 from ...engine.argument_checks import is_whole
 from ...engine.errors import closest, listed, shown
-from ...engine.programs.data import Program
+from ...engine.programs.program import Program
 from .intents import UNCHANGED, Place, Refused, Select
 
 

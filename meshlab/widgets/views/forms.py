@@ -22,7 +22,7 @@ from ...cost.machines.meshes import slice_of
 from ...cost.workload.options import USUAL
 from ...engine.axes.axis import Axis
 from ...engine.errors import LayoutError
-from ...engine.specs import axis_rules, mesh_tf_string
+from ...engine.specs import flax_rules, mesh_tf_string
 from ..state.document import Document
 from ..state.explorer_state import ExplorerState
 
@@ -34,7 +34,7 @@ def forms_view(explorer: ExplorerState) -> dict:
     document, rules = explorer.document, explorer.layout.to_dict()
     lost = _beside_the_layout(document)
     mesh_tf, not_said = mesh_tf_string.said(explorer.plan.layout)
-    rules_by_name, not_in_rules = axis_rules.said(explorer.plan.layout)
+    rules_by_name, not_in_rules = flax_rules.said(explorer.plan.layout)
     specs, not_written = specs_text(explorer.plan)
     own = document.machine is not None and slice_of(document.machine.on)[0] in explorer.custom_machines
     machine = ["the machine, which is your own: give it to ml.mesh, ahead of the axes"] if own else []

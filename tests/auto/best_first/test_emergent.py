@@ -9,7 +9,7 @@ import pytest
 import meshlab as ml
 from meshlab.auto.best_first.importance import shares
 from meshlab.auto.best_first.pricer import Pricer
-from meshlab.auto.best_first.space import roles_of
+from meshlab.auto.best_first.space import search_space
 from meshlab.cost.workload.options import USUAL
 from meshlab.models.language import moe
 from meshlab.models.parts import training
@@ -151,5 +151,5 @@ def share(program: ml.Program, mesh: ml.Mesh, dim: str) -> float:
 def test_what_little_of_a_step_has_is_left_whole() -> None:
     mesh = ml.mesh("v5p:4x4x4", data=16, model=4)
     assert share(llama3(), mesh, "half") < 0.01
-    assert "half" in roles_of(Pricer(llama3(), mesh, USUAL)).left_out
+    assert "half" in search_space(Pricer(llama3(), mesh, USUAL)).left_out
     assert share(llama3(), mesh, "seq") > 0.5

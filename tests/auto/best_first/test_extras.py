@@ -6,9 +6,9 @@ import pytest
 
 import meshlab as ml
 from benchmarks.techniques.steps import TWO_TOWERS
+from meshlab.auto.best_first.points import Point
 from meshlab.auto.best_first.pricer import Pricer
-from meshlab.auto.best_first.roles import Point
-from meshlab.auto.best_first.space import roles_of
+from meshlab.auto.best_first.space import search_space
 from meshlab.auto.brute_force import priced_layouts
 from meshlab.cost.workload.options import USUAL
 from tests.auto.best_first.programs import grown, llama3, mixtral
@@ -68,11 +68,11 @@ def test_micro_batches_where_memory_binds() -> None:
 
 def test_groups_go_with_the_batch() -> None:
     mesh = ml.mesh("v5p:2x2x2", data=8, micro=ml.serial(4))
-    roles = roles_of(Pricer(mixtral(32), mesh, USUAL))
-    assert roles.extras.in_time == (frozenset({"batch", "groups"}),)
+    space = search_space(Pricer(mixtral(32), mesh, USUAL))
+    assert space.extras.in_time == (frozenset({"batch", "groups"}),)
     computed = (frozenset({"batch", "groups"}),)
-    for extra in roles.beside(computed):
-        rules = mixtral(32).plan(mesh, roles.layout(Point(computed, extra=extra))).layout.rules
+    for extra in space.beside(computed):
+        rules = mixtral(32).plan(mesh, space.layout(Point(computed, extra=extra))).layout.rules
         assert ("micro" in rules.get("groups", ())) == ("micro" in rules["batch"]) == bool(extra.blocks)
 
 

@@ -12,10 +12,10 @@ from benchmarks import optima
 from meshlab.auto.best_first import fastest
 from meshlab.auto.best_first.bounds import compute_bounds
 from meshlab.auto.best_first.fastest import Fastest
+from meshlab.auto.best_first.points import Point
 from meshlab.auto.best_first.pricer import Pricer
 from meshlab.auto.best_first.promising import estimates
-from meshlab.auto.best_first.roles import Point
-from meshlab.auto.best_first.space import roles_of
+from meshlab.auto.best_first.space import search_space
 from meshlab.auto.brute_force import priced_layouts
 from meshlab.auto.request.answer import Found, Limits
 from meshlab.cost.workload.options import Options
@@ -32,19 +32,19 @@ SPACES = {
 def test_what_promises_most_is_faster_than_luck_and_than_what_kernels_promise() -> None:
     program = published()["mixtral-8x7b"].trace()
     pricer = Pricer(program, ml.mesh("h100:8x8", data=4, expert=4, model=4), Options())
-    roles = roles_of(pricer)
+    space = search_space(pricer)
     unsplit = pricer.price(ml.Layout())
     assert unsplit is not None
-    kernels = compute_bounds(roles, unsplit)
-    promised = estimates(roles, pricer, unsplit, kernels, lambda: False)
+    kernels = compute_bounds(space, unsplit)
+    promised = estimates(space, pricer, unsplit, kernels, lambda: False)
 
     def seconds(order: np.ndarray) -> float:
         """The median of the first points in an order."""
         found = []
         for place in itertools.islice(zip(*np.unravel_index(order, kernels.shape), strict=True), 5000):
-            computed = tuple(sets[i] for sets, i in zip(roles.sets, place, strict=True))
-            if len(found) < 12 and roles.divides(roles.rules(computed)):
-                price = pricer.price(roles.layout(Point(computed, roles.storages(computed)[0])))
+            computed = tuple(sets[i] for sets, i in zip(space.sets, place, strict=True))
+            if len(found) < 12 and space.divides(space.rules(computed)):
+                price = pricer.price(space.layout(Point(computed, space.storages(computed)[0])))
                 found += [price.seconds] if price is not None else []
         assert len(found) == 12
         return float(np.median(found))
@@ -71,7 +71,7 @@ def test_looking_ahead_finds_no_worse_in_as_many_plans(name: str, monkeypatch: p
     for large in (0, 10**12):
         monkeypatch.setattr(fastest, "_LARGE", large)
         pricer = Pricer(optima.grown(MODELS[name].trace()), SPACES[name], Options())
-        search = Fastest(roles_of(pricer), pricer, Limits(tolerance=0.01))
+        search = Fastest(search_space(pricer), pricer, Limits(tolerance=0.01))
         found[large] = list(itertools.takewhile(lambda each: each.plans < 300, search.run()))[-1]
     assert found[0].value <= found[10**12].value * 1.001
     assert found[0].bound <= found[0].value

@@ -12,7 +12,7 @@ import meshlab as ml
 from benchmarks.chosen import MACHINES, better_changes
 from benchmarks.optima import grown
 from meshlab.auto import brute_force
-from meshlab.auto.additive.work import SLACK
+from meshlab.auto.additive.dim_work import SLACK
 from meshlab.auto.best_first.changes import changes, handed_on, otherwise
 from meshlab.auto.best_first.polish import effect
 from meshlab.engine.legality.examine import resolve

@@ -13,7 +13,7 @@ import meshlab as ml
 from meshlab import cli
 from meshlab.cost.machines import measure
 from meshlab.cost.machines.attached import file_of
-from meshlab.cost.machines.calibrate import Calibration, calibrate, disturbed, errors, fitted, save, training_samples
+from meshlab.cost.machines.calibration import Calibration, calibrate, disturbed, errors, fitted, save, training_samples
 from meshlab.cost.machines.hardware import known, read
 from meshlab.cost.machines.measure import Run, Sample, measured, summarize
 from meshlab.cost.machines.toml import to_toml
@@ -232,7 +232,7 @@ def test_memory_is_measured_beyond_caches():
 def test_simulated_devices_are_measured_and_plans_on_them_have_times(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(measure, "_BEYOND_CACHES", 2**24)  # what tests compile is slow, and no figure is looked at
     monkeypatch.setattr(
-        "meshlab.cost.machines.calibrate.MOST_SPREAD", math.inf
+        "meshlab.cost.machines.calibration.MOST_SPREAD", math.inf
     )  # nor is the machine idle that tests run on
     monkeypatch.setenv("MESHLAB_HOME", str(tmp_path))
     assert cli.main(["calibrate", "--simulate", "4", "--quick"]) == 0
@@ -276,7 +276,7 @@ def test_stopping_writes_nothing(monkeypatch, tmp_path, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setenv("MESHLAB_HOME", str(tmp_path))
-    monkeypatch.setattr("meshlab.cost.machines.calibrate.calibrate", stopped)
+    monkeypatch.setattr("meshlab.cost.machines.calibration.calibrate", stopped)
     assert cli.main(["calibrate", "--simulate", "2"]) == 1
     assert capsys.readouterr() == ("cpu, 2 devices\n", "Stopped; nothing was written.\n")
     assert cli.main(["calibrate", "--simulate", "1"]) == 1

@@ -14,7 +14,7 @@ from meshlab.cost.peak_memory.fuse import clustered
 from meshlab.cost.peak_memory.graph import depth_first
 from meshlab.cost.peak_memory.liveness import liveness_of
 from meshlab.cost.peak_memory.memory import memory_of
-from meshlab.cost.peak_memory.order import _Sizes, least_memory
+from meshlab.cost.peak_memory.run_order import _Sizes, least_memory
 
 TPU = BACKENDS["tpu"]
 Batch, Hidden, Out = ml.dims(batch=1024, hidden=512, out=256)

@@ -11,7 +11,7 @@ import pytest
 import meshlab as ml
 from meshlab.commands.words import mesh_of
 from meshlab.engine.axes.axis import Axis, InTime
-from meshlab.engine.axes.kinds import KINDS
+from meshlab.engine.axes.axis_kinds import KINDS
 from meshlab.engine.specs.mesh import Mesh
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.views.plan import mesh_view

@@ -7,7 +7,7 @@ import pytest
 import meshlab as ml
 from meshlab.auto.best_first.bounds import kernel_seconds, least_under
 from meshlab.auto.best_first.pricer import Pricer
-from meshlab.auto.best_first.space import roles_of
+from meshlab.auto.best_first.space import search_space
 from meshlab.cost.workload.options import Options
 
 
@@ -61,12 +61,12 @@ def test_no_bound_of_auto_lies_above_what_a_minor_part_divides():
     big = program.resize(batch=64, seq=2048, embed=4096, head=128)
     mesh = ml.mesh("h100:1x1x8", y=4, z=2)
     pricer = Pricer(big, mesh, Options())
-    roles, unsplit = roles_of(pricer), pricer.price(ml.Layout())
+    space, unsplit = search_space(pricer), pricer.price(ml.Layout())
     price = pricer.price(ml.Layout.of("q_heads:y+z kv:y"))
     assert unsplit is not None
     assert price is not None
-    bound = least_under(roles, kernel_seconds(roles, unsplit), {"q_heads": ("y", "z"), "kv": ("y",)})
-    assert bound <= sum(seconds for _, seconds in kernel_seconds(roles, price)) * (1 + 1e-6)
+    bound = least_under(space, kernel_seconds(space, unsplit), {"q_heads": ("y", "z"), "kv": ("y",)})
+    assert bound <= sum(seconds for _, seconds in kernel_seconds(space, price)) * (1 + 1e-6)
 
 
 def test_where_keys_are_not_single_groups_the_second_axis_is_gathered():

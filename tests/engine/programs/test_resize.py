@@ -6,7 +6,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.models import zoo
-from meshlab.models.imported.sizes import Config
+from meshlab.models.imported.full_sizes import Config
 from tests.widgets import small
 
 MODELS = {model.name: model for model in zoo.models()}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import meshlab as ml
 from meshlab.engine.errors import LayoutError
-from meshlab.engine.specs.axis_rules import assigned, axis_rules, said
+from meshlab.engine.specs.flax_rules import assigned, axis_rules, said
 from meshlab.engine.specs.layout import Layout
 
 # Of github.com/google-research/t5x, docs/usage/partitioning.md, which says what the rules make of two arrays.

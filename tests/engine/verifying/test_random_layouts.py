@@ -18,7 +18,7 @@ from meshlab.engine.planning.steps import Iterated
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.specs.mesh import Mesh
 from meshlab.engine.verifying.random_layouts import MESHES, MESHES_IN_TIME, draw, draw_in_turn
-from meshlab.models.loops import loops
+from meshlab.models.loop_models import loops
 from meshlab.models.zoo import imported_models, models
 from tests import share
 

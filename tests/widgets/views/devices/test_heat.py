@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from meshlab.engine.plans.data import Plan
+from meshlab.engine.plans.plan_data import Plan
 from meshlab.models import zoo
 from meshlab.training.feeding import Training
 from meshlab.widgets.explorer import Explorer, explore

@@ -22,11 +22,11 @@ import math
 from collections.abc import Iterator, Mapping
 
 from ...engine.programs.axis_conflicts import scanned_dims
-from ...engine.programs.data import Program
+from ...engine.programs.program import Program
 from ...engine.programs.values import Argument
 from ...engine.specs.layout import Layout
 from ...engine.specs.spec import Axes
-from ...layouts.globs import layout_of
+from ...layouts.given_globs import layout_of
 from ..request.constraints import NONE, Constraints
 from .extras import PLAIN, Dims, Extra, Extras, Rules
 
@@ -67,7 +67,7 @@ class Point:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Roles:
+class SearchSpace:
     """The space: everything that a search compares.
 
     Attributes:

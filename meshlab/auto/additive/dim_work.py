@@ -20,8 +20,8 @@ from collections.abc import Mapping
 
 from ...engine.code.operations import Operation
 from ...engine.plans.work import measured, multiplies, multiply_adds
-from ...engine.programs.data import Program
-from .space import Dims
+from ...engine.programs.program import Program
+from .choices import Dims
 
 SLACK = 0.01
 

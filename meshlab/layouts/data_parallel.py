@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..engine.errors import listed
-from ..engine.programs.data import Program
+from ..engine.programs.program import Program
 from ..engine.programs.values import Argument
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh

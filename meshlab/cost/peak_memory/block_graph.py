@@ -20,7 +20,7 @@ from ...engine.collectives.kinds import ALL_REDUCE
 from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key, keys
 from ...engine.planning.steps import Compute, Nested
-from ...engine.programs.data import Program
+from ...engine.programs.program import Program
 from ...engine.specs.spec import Grid, Spec
 from ..machines.placed import Placement
 from ..workload.dataflow import local_shapes

@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..engine.programs.data import Program
+from ..engine.programs.program import Program
 from ..engine.specs.layout import DimRules, Layout
 from ..engine.specs.spec import Axes
 

@@ -16,7 +16,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...engine.programs.axis_conflicts import axis_conflicts, scanned_dims
-from ...engine.programs.data import Program
+from ...engine.programs.program import Program
 from ..request.constraints import NONE, Constraints, Splits
 
 Dims = frozenset[str]

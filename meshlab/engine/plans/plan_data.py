@@ -29,7 +29,7 @@ from .trials import Trials
 from .work import Work, whole_from, work
 
 if TYPE_CHECKING:
-    from ..programs.data import Program, Value
+    from ..programs.program import Program, Value
 
 
 @dataclasses.dataclass(frozen=True)
