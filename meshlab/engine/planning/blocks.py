@@ -29,13 +29,13 @@ from .steps import Cause, Inside, Move, Nested
 
 def run(planner: Planner, scope: PlannedBlock, block: Block):
     """Plans the operations of a block into a scope."""
-    planner.chain.append(scope)
+    planner.state.chain.append(scope)
     for item in planner.outline.get(block, block.operations):
         if isinstance(item, Repetition):
             plan_repetition(planner, item, plan)
         else:
             plan(planner, scope, item)
-    planner.chain.pop()
+    planner.state.chain.pop()
 
 
 def plan(planner: Planner, scope: PlannedBlock, operation: Operation):
@@ -119,17 +119,17 @@ def _nested_of_sums(planner: Planner, operation: Operation, waiting: list[int]) 
     `lax.cond(finite, lambda: w - rate * grad, lambda: w)` may skip an update: `rate * grad` could still wait, the
     branch cannot. A block runs in an iteration or after all of them, not half of it in each.
     """
-    saved = _save(planner)
+    saved = planner.state.saved()
     step = _nested(planner, operation)
     if not _sums_in_time(planner, step):
         return step
-    _restore(planner, saved)
+    planner.state.restore(saved)
     for value in waiting:
         planner.reduce_to(value, (), Cause("sum", operation))
     summed = _nested(planner, operation)
     if not _sums_in_time(planner, summed):
         return summed
-    _restore(planner, saved)  # the blocks make such sums themselves, whatever comes in: that is refused
+    planner.state.restore(saved)  # the blocks make such sums themselves, whatever comes in: that is refused
     return _nested(planner, operation)
 
 
@@ -141,7 +141,7 @@ def _sums_in_time(planner: Planner, step: Nested) -> bool:
 
 def _enter(planner: Planner, block: Block, specs: list[Spec]) -> PlannedBlock:
     """Plans a block for inputs in given specs."""
-    inside = PlannedBlock(len(planner.chain))
+    inside = PlannedBlock(len(planner.state.chain))
     for value, spec in zip(block.inputs, specs, strict=True):
         planner.arrive(inside, value, spec)
     run(planner, inside, block)
@@ -217,15 +217,15 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
     stacked = [_before(planner, v) for v in operation.inputs[count:]]
     stacked = [Spec(((), *s.splits[1:]), s.partial) for s in stacked]
     zero = [carry_may_be_partial(planner.uses, v, i, planner.is_zero) for v, i, _ in entering(operation, body)]
-    saved, hoped = _save(planner), planner.hoped
+    saved, hoped = planner.state.saved(), planner.state.hoped
     hoping = any(zero[:count])
     while True:
         inner = [*starts, *(Spec(s.splits[1:], s.partial) for s in stacked)]
         carries = zip(body.inputs, starts, zero, strict=False)
         tried = frozenset(v for v, s, z in carries if hoping and z and not s.partial)
-        planner.hoped = hoped | tried
+        planner.state.hoped = hoped | tried
         inside, outputs = _plan_body(planner, operation, inner)
-        planner.hoped = hoped
+        planner.state.hoped = hoped
         joined = [
             _join(start, after, may) for start, after, may in zip(starts, outputs[:count], zero[:count], strict=True)
         ]
@@ -235,7 +235,7 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
         # A carry that did not stay as partial as it came in is not tried as a partial sum again.
         zero = [z and (not s.partial or s.partial == j.partial) for z, s, j in zip(zero, starts, joined, strict=False)]
         starts = [j if z else _waiting(planner, s, j) for z, s, j in zip(zero, starts, joined, strict=False)]
-        _restore(planner, saved)
+        planner.state.restore(saved)
     operands = _read(planner, operation.inputs, [*starts, *stacked], Cause("operand", operation))
     returned = _read(planner, body.outputs, [*starts, *outputs[count:]], Cause("carry", operation))
     blocks = (Inside(tuple(inner), returned, tuple(inside.steps)), *_test(planner, operation, starts))
@@ -297,17 +297,3 @@ def _waiting(planner: Planner, start: Spec, joined: Spec) -> Spec:
     """Returns the spec of a carry that does not start from zero: partial only over an axis in time, as it came in."""
     in_time = planner.rules.in_time
     return Spec(joined.splits, tuple(a for a in joined.partial if a in in_time and a in start.partial))
-
-
-def _save(planner: Planner):
-    """Returns what planning a body changes: producers' specs, and the steps and values of the blocks around."""
-    scopes = [(s, len(s.steps), dict(s.available)) for s in planner.chain]
-    return dict(planner.specs), scopes
-
-
-def _restore(planner: Planner, saved):
-    specs, scopes = saved
-    planner.specs = dict(specs)
-    for scope, count, available in scopes:
-        del scope.steps[count:]
-        scope.available = dict(available)

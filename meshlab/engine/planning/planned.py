@@ -54,7 +54,7 @@ def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outlin
     """
     planner = Planner(program, rules, sizes, outline)
     scope, outputs = plan_program(planner)
-    return Planned(prune(scope.steps, outputs, program.original_of), planner.specs, planner.inside)
+    return Planned(prune(scope.steps, outputs, program.original_of), planner.state.specs, planner.state.inside)
 
 
 def plan_program(planner: Planner) -> tuple[PlannedBlock, list[tuple[Input, Spec | None]]]:

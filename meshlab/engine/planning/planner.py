@@ -24,14 +24,15 @@ from ..collectives.chains import reshard
 from ..collectives.reshard import price, reduced_spec
 from ..legality.examine import LegalRules
 from ..legality.named_rules import AxesByDim
-from ..programs.outline import Outline, Repetition
+from ..programs.outline import Outline
 from ..programs.program import Program
 from ..rules import PER_SHARD, READ_IN_PART
 from ..specs.spec import Axes, Grid, Spec, replicated
 from .known_specs import Asked, known_on
 from .moves_in_time import MovesInTime
 from .operation_specs import OperationSpecs, looked_up_whole, specs_of_operation
-from .planned_block import CachedPlan, PlannedBlock
+from .planned_block import PlannedBlock
+from .planning_state import PlanningState
 from .propagation import lets_through, may_stay_partial
 from .steps import Cause, Compute, Materialise, Move
 from .sums_in_time import common_axes, stays_partial, waiting
@@ -42,7 +43,11 @@ _NONE: frozenset[int] = frozenset()
 
 
 class Planner:
-    """The state of one planning: producers' specs, scopes and target specs. Used once."""
+    """Plans the operations of one program for one layout; used once.
+
+    Attributes:
+        state: all that changes on the way; the rest is known of the program, the rules and the mesh.
+    """
 
     def __init__(self, program: Program, rules: LegalRules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
@@ -54,67 +59,59 @@ class Planner:
         self.original_of, self.materialisable = program.original_of, program.materialisable
         self.target_specs = target_specs(program, rules, sizes, outline)
         self.targets = self.target_specs.specs
-        self.specs: dict[int, Spec] = {}
-        self.scope_of: dict[int, PlannedBlock] = {}
-        self.deferred: dict[int, Operation] = {}
-        # Carries of loops that are tried as zeros, to see whether partial sums gather in them.
-        self.hoped: frozenset[int] = frozenset()
-        self.chain: list[PlannedBlock] = []
-        # The cached plans of repetitions, by the state of their interface; and the producers' specs inside each.
-        self.cached_plans: dict[tuple, CachedPlan] = {}
-        self.inside: dict[Repetition, dict[int, Spec]] = {}
+        self.state = PlanningState()
 
     # Values
 
     def arrive(self, scope: PlannedBlock, value: int, spec: Spec):
         """Takes note of a value that was made in a spec; reduces a partial sum that has several uses."""
-        self.specs[value] = spec
+        self.state.specs[value] = spec
         if value not in self.original_of:
-            self.scope_of[value] = scope
+            self.state.scope_of[value] = scope
             scope.available[value] = (spec,)
         if spec.partial and not may_stay_partial(self.uses, value):
             self.reduce(value)
 
     def spec_of(self, value: Input) -> Spec | None:
         """Returns an input's producer's spec; None for literals and for deferred values."""
-        return self.specs.get(value) if isinstance(value, int) else None
+        return self.state.specs.get(value) if isinstance(value, int) else None
 
     def spec_or_default(self, value: Input) -> Spec:
         """Returns an input's producer's spec; where it has none, that of what it broadcasts, or of the rules."""
         if not isinstance(value, int):
             return replicated(0)
-        return self.specs.get(value) or self.broadcast_spec(value) or self.rules.spec(self.names[value])
+        return self.state.specs.get(value) or self.broadcast_spec(value) or self.rules.spec(self.names[value])
 
     def broadcast_spec(self, value: Input) -> Spec | None:
         """Returns the spec of a broadcast, made where what it broadcasts is; None for all other values."""
-        if not isinstance(value, int) or value not in self.program.broadcasts or value not in self.deferred:
+        if not isinstance(value, int) or value not in self.program.broadcasts or value not in self.state.deferred:
             return None
-        return self.step_of(self.deferred[value]).results[0]
+        return self.step_of(self.state.deferred[value]).results[0]
 
     def is_zero(self, value: Input) -> bool:
         """Says whether an input is known to be zero everywhere: then it is a partial sum of itself."""
-        return value in self.zeros or value in self.hoped if isinstance(value, int) else value.is_zero
+        return value in self.zeros or value in self.state.hoped if isinstance(value, int) else value.is_zero
 
     def reduce(self, value: int, cause: Cause | None = None, needed: Spec | None = None) -> Spec:
         """Reduces a partial sum to its target spec, or to what its only reader needs, for good."""
-        target = reduced_spec(self.specs[value], self.targets.get(value) or (needed and needed.reduced()))
+        target = reduced_spec(self.state.specs[value], self.targets.get(value) or (needed and needed.reduced()))
         if self.rules.in_time:
-            in_block = self.scope_of[self.original_of.get(value, value)].depth > 0
-            target = waiting(self.specs[value], target, self.rules.in_time, in_block)
+            in_block = self.state.scope_of[self.original_of.get(value, value)].depth > 0
+            target = waiting(self.state.specs[value], target, self.rules.in_time, in_block)
         self.obtain(value, target, cause or Cause("sum"))
-        self.specs[value] = target
+        self.state.specs[value] = target
         return target
 
     def obtain(self, value: Input, target: Spec, cause: Cause):
         """Makes a value available in a spec: it is there, or materialised, or moved from the cheapest spec at hand."""
-        if not isinstance(value, int) or value in self.hoped:
+        if not isinstance(value, int) or value in self.state.hoped:
             return
         original = self.original_of.get(value, value)
-        scope = self.scope_of[original]
+        scope = self.state.scope_of[original]
         available = scope.available.get(original, ())
         if target in available:
             return
-        deferred = self.deferred.get(original)
+        deferred = self.state.deferred.get(original)
         if (
             deferred is not None
             and (cut := self.moves_in_time.cut_indices(deferred, self.names[value], target)) is not None
@@ -171,18 +168,18 @@ class Planner:
     def defer(self, scope: PlannedBlock, operation: Operation):
         """Defers a value that costs nothing to make: it has no producer's spec, each reader materialises it."""
         for value in operation.reads:
-            if value not in self.deferred:
-                if self.specs[value].partial:
+            if value not in self.state.deferred:
+                if self.state.specs[value].partial:
                     self.reduce(value)
-                self.obtain(value, self.specs[value], Cause("operand", operation))
+                self.obtain(value, self.state.specs[value], Cause("operand", operation))
         value = operation.outputs[0]
-        self.deferred[value] = operation
-        self.scope_of[value] = scope
+        self.state.deferred[value] = operation
+        self.state.scope_of[value] = scope
 
     def materialise(self, scope: PlannedBlock, operation: Operation, target: Spec, cause: Cause):
         """Materialises a deferred value in a spec, and its operands in the specs that this asks for."""
         factors, value = self.factors[operation], operation.outputs[0]
-        if all(v not in self.deferred for v in operation.reads) and value not in self.program.broadcasts:
+        if all(v not in self.state.deferred for v in operation.reads) and value not in self.program.broadcasts:
             scope.steps.append(Materialise(operation, target))
         else:
             split_of = dict(zip(factors.results[0], target.splits, strict=True))
@@ -196,7 +193,7 @@ class Planner:
 
     def emit(self, scope: PlannedBlock, step: Compute, cause: Cause):
         """Moves the operands to the specs in which they are read, and computes."""
-        operation, specs = step.operation, self.specs
+        operation, specs = step.operation, self.state.specs
         for value, spec in zip(operation.inputs, step.operands, strict=True):
             if spec is not None and specs.get(value) != spec:  # pyright: ignore[reportArgumentType]: no literal has one
                 self.obtain(value, spec, cause)
@@ -268,7 +265,7 @@ class Planner:
         """Returns the step of an operation for the specs that its operands now have; looked up if it was met before."""
         unsplittable = self.unsplittable_factors(operation)
         asked = self.asked_of(operation, unsplittable)
-        specs, inputs = self.specs, operation.inputs
+        specs, inputs = self.state.specs, operation.inputs
         operands = tuple([specs.get(v) if isinstance(v, int) else None for v in inputs])
         # A small operand, or a broadcast of one, does not propagate its sharding: moving it costs less than moving the
         # large one. But where the target spec of the result is sharded, each sharding that is there propagates.
@@ -276,7 +273,7 @@ class Planner:
         target_is_sharded = target is not None and any(target.splits)
         if target_is_sharded or not any(operands):
             operands = tuple([self.spec_of(v) or self.broadcast_spec(v) for v in inputs])
-        hoped = self.hoped.intersection(operation.reads) if self.hoped else None
+        hoped = self.state.hoped.intersection(operation.reads) if self.state.hoped else None
         key = operation, operands, target_is_sharded, asked, hoped
         step = self.known.steps.get(key)
         if step is None:
@@ -306,7 +303,7 @@ class Planner:
 
     def reduce_operands(self, operation: Operation):
         """Reduces the partial operands that the operation cannot let through."""
-        specs = self.specs
+        specs = self.state.specs
         if not any([v in specs and specs[v].partial for v in operation.reads]):
             return
         partial = [i for i, v in enumerate(operation.inputs) if isinstance(v, int) and v in specs and specs[v].partial]
@@ -315,7 +312,7 @@ class Planner:
             value = operation.inputs[i]
             assert isinstance(value, int)
             # The same value may stand in two places, and be reduced already.
-            if not set(self.specs[value].partial) <= set(keep):
+            if not set(self.state.specs[value].partial) <= set(keep):
                 self.reduce_to(value, keep, Cause("sum", operation))
 
     def waits(self, operation: Operation) -> bool:
@@ -331,7 +328,7 @@ class Planner:
             return self.let_through(operation, partial)
         specs, factors = [self.spec_of(v) for v in operation.inputs], self.factors[operation]
         asked = {a for _, axes in self.asked(operation) for a in axes}
-        waiting_here = len(self.chain) > 1 and all(each.reduce != EACH for each in self.rules.in_time.values())
+        waiting_here = len(self.state.chain) > 1 and all(each.reduce != EACH for each in self.rules.in_time.values())
         over = {a for spec in specs if spec is not None for a in spec.partial if a in self.rules.in_time}
         free = {
             axis
@@ -353,10 +350,10 @@ class Planner:
         """Reduces a partial sum but for the axes to keep."""
         if not keep:
             self.reduce(value, cause)
-        spec = self.specs[value]
+        spec = self.state.specs[value]
         target = Spec(spec.splits, tuple(a for a in spec.partial if a in keep))
         self.obtain(value, target, cause)
-        self.specs[value] = target
+        self.state.specs[value] = target
 
     def rename(self, scope: PlannedBlock, operation: Operation):
         """Plans a rename: moves the operand to the spec of the new names; a partial sum stays if nothing moves."""
@@ -365,15 +362,15 @@ class Planner:
         value = operation.inputs[0]
         assert isinstance(value, int)
         op_specs = self.renamed(operation, value, moved)
-        spec = self.specs.get(value)
+        spec = self.state.specs.get(value)
         if spec is not None and spec.partial:
             needed = op_specs.operands[0]
             taken = not set(needed.axes).isdisjoint(spec.partial)
             if taken or any(step.kind.sends for step in reshard(spec, needed, self.sizes).steps):
                 self.reduce(value, Cause("sum", operation), needed if may_stay_partial(self.uses, value) else None)
                 op_specs = self.renamed(operation, value, moved)
-                waits = tuple(a for a in self.specs[value].partial if a not in op_specs.operands[0].axes)
-                if waits != self.specs[value].partial:  # it waits over an axis in time, which the new names take
+                waits = tuple(a for a in self.state.specs[value].partial if a not in op_specs.operands[0].axes)
+                if waits != self.state.specs[value].partial:  # it waits over an axis in time, which the new names take
                     self.reduce_to(value, waits, Cause("sum", operation))
                     op_specs = self.renamed(operation, value, moved)
         self.emit(scope, self.computed(operation, op_specs), Cause("operand", operation))
@@ -383,5 +380,5 @@ class Planner:
         factors = self.factors[operation]
         asked = self.asked(operation)
         same = type(factors)((factors.results[0],), factors.results)
-        operands, zeros = (self.specs.get(value),), (value in self.zeros,)
+        operands, zeros = (self.state.specs.get(value),), (value in self.zeros,)
         return specs_of_operation(same, dict(asked), operands, zeros, sizes=self.sizes, unsplittable=moved)

@@ -33,19 +33,20 @@ def plan_repetition(planner: Planner, repetition: Repetition, plan: Plan):
     targets, inside, first = planner.targets, planner.target_specs.inside[repetition], repetition.representative
     states = _states(planner, repetition.live_ins)
     after = tuple(map(targets.get, repetition.live_outs))
-    hoped = tuple(i for i, v in enumerate(repetition.live_ins) if v in planner.hoped) if planner.hoped else ()
-    key = (first, len(planner.chain), id(inside), hoped, states, after)
-    cached = planner.cached_plans.get(key)
+    state = planner.state
+    hoped = tuple(i for i, v in enumerate(repetition.live_ins) if v in state.hoped) if state.hoped else ()
+    key = (first, len(state.chain), id(inside), hoped, states, after)
+    cached = state.cached_plans.get(key)
     if cached is None:
         inner = _inner(planner, repetition, states, after)
-        inner.hoped = frozenset(first.live_ins[i] for i in hoped)
-        cached = planner.cached_plans[key] = _planned(inner, first, states, plan)
+        inner.state.hoped = frozenset(first.live_ins[i] for i in hoped)
+        cached = state.cached_plans[key] = _planned(inner, first, states, plan)
     _apply(planner, repetition, cached)
 
 
 def _states(planner: Planner, values: Iterable[int]) -> tuple[InterfaceState, ...]:
     """Returns the states of values; the target specs of partial sums alone, for only those are reduced."""
-    spec_of, scope_of, targets = planner.specs.get, planner.scope_of.get, planner.targets.get
+    spec_of, scope_of, targets = planner.state.specs.get, planner.state.scope_of.get, planner.targets.get
     states = []
     for value in values:
         spec, scope = spec_of(value), scope_of(value)
@@ -60,8 +61,7 @@ def _inner(
 ) -> Planner:
     """Returns a planner of the representative alone, for an interface in given states."""
     inner, first = copy.copy(planner), repetition.representative
-    inner.chain = [PlannedBlock(depth) for depth in range(len(planner.chain))]
-    inner.specs, inner.scope_of, inner.deferred = {}, {}, {}
+    inner.state = planner.state.apart()
     targets = zip(first.interface, (*(target for *_, target in states), *live_outs), strict=True)
     inner.targets = planner.target_specs.inside[repetition] | {v: target for v, target in targets if target is not None}
     for value, state in zip(first.live_ins, states, strict=True):
@@ -73,28 +73,28 @@ def _set(planner: Planner, value: int, state: InterfaceState):
     """Puts a value of an interface into a state."""
     spec, depth, available, _ = state
     if spec is not None:
-        planner.specs[value] = spec
+        planner.state.specs[value] = spec
     if depth >= 0:
-        scope = planner.scope_of[value] = planner.chain[depth]
+        scope = planner.state.scope_of[value] = planner.state.chain[depth]
         scope.available[value] = available
         if value in planner.materialisable:
-            planner.deferred[value] = planner.program.makers[value]
+            planner.state.deferred[value] = planner.program.makers[value]
 
 
 def _planned(inner: Planner, representative: Repetition, states: tuple[InterfaceState, ...], plan: Plan) -> CachedPlan:
     """Plans the representative, and returns its plan."""
     for operation in representative.operations:
-        plan(inner, inner.chain[-1], operation)
+        plan(inner, inner.state.chain[-1], operation)
     after = _states(inner, representative.interface)
     changed = [(i, state) for i, state in enumerate(after) if i >= len(states) or state != states[i]]
-    return CachedPlan(tuple(tuple(scope.steps) for scope in inner.chain), inner.specs, tuple(changed))
+    return CachedPlan(tuple(tuple(scope.steps) for scope in inner.state.chain), inner.state.specs, tuple(changed))
 
 
 def _apply(planner: Planner, repetition: Repetition, cached: CachedPlan):
     """Gives a repetition the steps, producers' specs and interface of a cached plan."""
     for position, state in cached.interface:
         _set(planner, repetition.interface[position], state)
-    for scope, steps in zip(planner.chain, cached.steps, strict=True):
+    for scope, steps in zip(planner.state.chain, cached.steps, strict=True):
         if steps:
             scope.steps.append(Repeated(repetition, steps))
-    planner.inside[repetition] = cached.specs
+    planner.state.inside[repetition] = cached.specs
