@@ -8,8 +8,8 @@ Three rules, and nothing else, decide them:
    while its mesh axis shards nothing else there; before contractions, gathers and scatters the operand is gathered. A
    small operand does not propagate its sharding: a bias stored sharded is gathered, not what it is added to; but where
    the target spec of the result is sharded all operands do.
-3. A summed factor that is split leaves a partial sum; a partial operand that may go through (the planner's
-   `reduce_operands` decides) makes the result partial.
+3. A summed factor that is split leaves a partial sum in each result that lacks it; a partial operand that may go
+   through (the planner's `reduce_operands` decides) makes the results partial.
 """
 
 from __future__ import annotations
@@ -71,8 +71,12 @@ def specs_of_operation(
     for major, minor in factors.minors.items():
         if math.prod(sizes[a] for a in splits.get(major, ())) != factors.limits[major]:
             splits.pop(minor, None)
-    summed = {a for f in factors.summed for a in splits.get(f, ())}
-    after = tuple(sorted(partial | summed))
+
+    def after(axes: tuple[int, ...]) -> Axes:
+        """The mesh axes over which a result is partial: it adds up what it has not got."""
+        return tuple(sorted(partial.union(*(splits.get(f, ()) for f in factors.summed if f not in axes))))
+
+    sums = next(map(after, factors.results), ())
 
     def spec(axes: tuple[int, ...], over: Axes) -> Spec:
         return Spec(tuple(split_of(f, axes) if f >= 0 else () for f in axes), over)
@@ -84,11 +88,11 @@ def specs_of_operation(
         return split
 
     read = tuple(
-        spec(axes, after if zero else have.partial if have is not None else ())
+        spec(axes, sums if zero else have.partial if have is not None else ())
         for axes, have, zero in zip(factors.operands, operands, zeros, strict=True)
     )
     per_shard = any(splits.get(f) for f in factors.per_shard)
-    return OperationSpecs(read, tuple(spec(axes, after) for axes in factors.results), per_shard)
+    return OperationSpecs(read, tuple(spec(axes, after(axes)) for axes in factors.results), per_shard)
 
 
 def looked_up_whole(factors: Factors, table: Spec, asked: Mapping[int, Axes]) -> frozenset[int]:

@@ -40,7 +40,7 @@ class Factors:
     Attributes:
         operands: for each operand the factor of each axis.
         results: for each result the factor of each axis.
-        summed: factors that the operation adds up.
+        summed: factors that the operation adds up, in each result that lacks them.
         per_shard: factors that are sharded by means of the operation's per-shard implementation.
         unsharded: factors that no mesh axis may shard; they are gathered first.
         limits: for some factors, a number that the number of shards must divide; the others are sharded as far as their
