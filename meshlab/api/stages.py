@@ -7,7 +7,8 @@
     plan.run(...)         runs it
 
 Both are values: making one changes nothing, and a new layout is a new plan. Their data stand below, in
-`programs/data.py` and `plans/data.py`, which planning, running and verifying work on; the methods here only call them.
+`programs/program.py` and `plans/plan_data.py`, which planning, running and verifying work on; the methods here only
+call them.
 """
 
 from __future__ import annotations

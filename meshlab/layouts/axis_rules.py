@@ -5,7 +5,7 @@
                         batch:data mlp:model vocab:model · params/*: embed:data · params/norm: embed:model · …
 
 There a rule is for whatever array is annotated with the name, and is skipped where the array has its mesh axis already:
-one name is on different axes in different arrays (`engine/specs/axis_rules.py`). Here plain rules hold for all that is
+one name is on different axes in different arrays (`engine/specs/flax_rules.py`). Here plain rules hold for all that is
 computed, and rules at places for what is stored. So the table is gone through twice:
 
 - for the program as one array, in which no two dims that meet in an operation or a value share an axis: plain rules;

@@ -4,7 +4,7 @@
     in time     each device runs the parts, its blocks, one after the other, in a loop
 
 Who counts devices, shards values, prices, saves or draws a mesh asks for this alone. So a kind of axis that is added to
-the table (`kinds.py`) is sharded over, run, priced, saved and drawn as the others are.
+the table (`axis_kinds.py`) is sharded over, run, priced, saved and drawn as the others are.
 """
 
 from __future__ import annotations

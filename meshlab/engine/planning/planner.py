@@ -2,8 +2,8 @@
 
 It takes the operations in order and keeps, for every value, its **producer's spec** (the one that it was made in, or in
 which its partial sum was reduced) and all specs in which it is on the devices by now. The specs of an operation are
-looked up or worked out (`operation_specs.py`), its operands are resharded (`specs/reshard.py`), and its results have a
-producer's spec.
+looked up or worked out (`operation_specs.py`), its operands are resharded (`collectives/chains.py`), and its results
+have a producer's spec.
 
 A reshard is emitted in the block where the value was made, not where it is needed: so what does not change inside a
 loop is moved once, in front of it, as XLA would do anyway. A value that was moved once stays available.

@@ -1,6 +1,6 @@
 """Says how partial sums over an axis in time pass operations.
 
-Over an axis of devices a partial sum costs a collective, and where it is reduced decides how much is sent. Over a
+Over an axis of devices a partial sum costs a collective, and where it is reduced decides how much is sent. Over an
 axis in time it costs nothing: the iterations add up into one array. So it stays partial as long as anything allows:
 through every operation that is linear in it, whatever it is multiplied by, if that is the same in all iterations.
 

@@ -6,7 +6,7 @@
 
 Mesh TensorFlow's strings and Flax's axis rules both have rules for dims alone. Whatever else the language of layouts
 has is lost in both, and stands here, so that a new kind of rule is listed by every dialect at once. What only one of
-them lacks stands with that one (`mesh_tf_string`, `axis_rules`).
+them lacks stands with that one (`mesh_tf_string`, `flax_rules`).
 """
 
 from __future__ import annotations

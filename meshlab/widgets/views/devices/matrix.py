@@ -4,9 +4,9 @@
 
 Ring collectives are a ring's: each device sends all that the plan counts to the next of its group, and the last to the
 first. In an all-to-all each sends as much to each other one. A collective-permute sends to the pairs that are run
-(`engine/specs/routes.py`); what it moves nowhere, because a device keeps its block or has none behind it, is counted by
-the plan all the same, and stands on the diagonal. So each row adds up to the wire bytes of the plan, and by mesh axis
-to those of the axis.
+(`engine/collectives/routes.py`); what it moves nowhere, because a device keeps its block or has none behind it, is
+counted by the plan all the same, and stands on the diagonal. So each row adds up to the wire bytes of the plan, and by
+mesh axis to those of the axis.
 
 Of more than `MOST_DEVICES` devices there are no cells, but one block for each set of mesh axes that something is sent
 over.
