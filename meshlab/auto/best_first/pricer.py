@@ -6,14 +6,15 @@
     price.peak_bytes                    `plan.memory.donated.peak_bytes`
     price.of_activations                the same clock where nothing that parameters or gradients send takes any time
 
-Each is worked out once for each layout, when it is first asked for.
+Each is worked out once for each layout, when it is first asked for. Plans are kept of the last layouts alone: those of
+thousands of layouts of a large program would fill the memory.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ...api.stages import Plan, Program
 from ...cost.peak_memory.memory import Memory
@@ -30,6 +31,32 @@ from ...engine.specs.mesh import Mesh
 from ..additive.sent_bytes import sent_by_value
 from .extras import Dims
 
+# Of so many layouts a pricer keeps the plans; of all others it keeps the numbers.
+_PLANS = 32
+
+
+class _Planned:
+    """A plan, and what is worked out of it: megabytes, of a large program."""
+
+    def __init__(self, plan: Plan, options: Options):
+        self.plan, self.options = plan, options
+
+    @functools.cached_property
+    def scenario(self) -> Scenario:
+        return at_plan_sizes(self.plan, self.options, wanted="ml.auto.layout")
+
+    @functools.cached_property
+    def time(self) -> Time:
+        return time_of(self.scenario)
+
+    @functools.cached_property
+    def memory(self) -> Memory:
+        return self.plan.memory.given(self.options.attention).donated
+
+    @functools.cached_property
+    def sent(self) -> Mapping[int, float]:
+        return sent_by_value(self.plan)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LayoutPrice:
@@ -37,25 +64,38 @@ class LayoutPrice:
 
     Attributes:
         layout: the layout.
-        plan: its plan.
-        options: the assumptions about a run.
+        planned: plans it, or returns a plan that is kept.
         parameter_dims: the dims of parameters; what has no others is a parameter, a gradient, or a sum over some.
     """
 
     layout: Layout
-    plan: Plan
-    options: Options = dataclasses.field(repr=False)
+    planned: Callable[[], _Planned] = dataclasses.field(repr=False)
     parameter_dims: Dims = dataclasses.field(repr=False)
 
-    @functools.cached_property
+    @property
+    def plan(self) -> Plan:
+        """Its plan."""
+        return self.planned().plan
+
+    @property
     def scenario(self) -> Scenario:
         """The sizes and the machine at which it is priced."""
-        return at_plan_sizes(self.plan, self.options, wanted="ml.auto.layout")
+        return self.planned().scenario
 
-    @functools.cached_property
+    @property
     def time(self) -> Time:
         """The time of one step."""
-        return time_of(self.scenario)
+        return self.planned().time
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of one device, where carried arguments are overwritten."""
+        return self.planned().memory
+
+    @property
+    def sent(self) -> Mapping[int, float]:
+        """The bytes that a device sends in one run, by the value that is moved."""
+        return self.planned().sent
 
     @functools.cached_property
     def seconds(self) -> float:
@@ -91,20 +131,10 @@ class LayoutPrice:
     def _has_only(self, dims: Dims, value: int) -> bool:
         return all(dim is None or dim in dims for dim in self.plan.program.dims_of(value))
 
-    @functools.cached_property
-    def sent(self) -> Mapping[int, float]:
-        """The bytes that a device sends in one run, by the value that is moved."""
-        return sent_by_value(self.plan)
-
     def bytes_without(self, dims: Dims) -> float:
         """Returns the bytes that a device sends in one run for values that have other dims than these."""
         dims_of = self.plan.program.dims_of
         return sum(sent for value, sent in self.sent.items() if any(d and d not in dims for d in dims_of(value)))
-
-    @functools.cached_property
-    def memory(self) -> Memory:
-        """The memory of one device, where carried arguments are overwritten."""
-        return self.plan.memory.given(self.options.attention).donated
 
     @functools.cached_property
     def peak_bytes(self) -> int:
@@ -146,6 +176,8 @@ class Pricer:
         held = [program.arguments[position] for position in (*kinds.parameters, *kinds.state)]
         self._parameter_dims = frozenset(d for a in held for d in program.dims_of(a.value) if d)
         self._known: dict[Layout, LayoutPrice | None] = {}
+        # Of no method: a cache of one would hold its pricer, which holds the cache.
+        self._planned = functools.lru_cache(_PLANS)(functools.partial(_plan, program, mesh, options))
 
     def price(self, layout: Layout) -> LayoutPrice | None:
         """Returns what a layout costs; None where it is refused."""
@@ -155,8 +187,12 @@ class Pricer:
 
     def _priced(self, layout: Layout) -> LayoutPrice | None:
         try:
-            plan = self.program.plan(self.mesh, layout)
+            self._planned(layout)
         except LayoutError:
             return None
         self.plans += 1
-        return LayoutPrice(layout, plan, self.options, self._parameter_dims)
+        return LayoutPrice(layout, functools.partial(self._planned, layout), self._parameter_dims)
+
+
+def _plan(program: Program, mesh: Mesh, options: Options, layout: Layout) -> _Planned:
+    return _Planned(program.plan(mesh, layout), options)
