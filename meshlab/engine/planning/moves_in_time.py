@@ -50,7 +50,7 @@ class MovesInTime:
         return tuple(start for start, *between, _ in ways if not between), stops
 
     def stops(self, names: Names, start: Spec, target: Spec) -> Iterator[Spec]:
-        """Yields the specs at which a value stops: where it is cut or joined, and what is one of all iterations."""
+        """Yields the specs at which a value stops: where its blocks are cut or joined, or where it is whole in time."""
         if any(part_in_time(start, axis)[0] != part_in_time(target, axis)[0] for axis in self.axes):
             if (cut := self.cut(names, target)) is not None:
                 yield from (each for each in (without_all(cut, self.axes), cut) if each != start)

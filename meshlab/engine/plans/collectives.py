@@ -26,6 +26,7 @@ from ..programs.gradients import gradient_values
 from ..programs.outline import Repetition
 from ..programs.program import Program
 from ..rules import PER_SHARD
+from ..specs.in_time import minus
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .iteration_causes import IterationCauses
 from .partial_sums import Origins, Split
@@ -225,7 +226,8 @@ class _Story:
 
     def resharded(self, step: Move) -> dict[str, Any]:
         """Finds the cause of a reshard: the operation or place that needs the value in another spec."""
-        shown = self.program.value(step.name)
+        shown, whole = self.program.value(step.name), step
+        step = self.iterations.among_devices(step)
         moved = self.moved_axis(step)
         dim, split = self.origins.dim(shown.dims[moved]), step.start.splits[moved] or step.via.axes
         axes = quoted(split)
@@ -246,8 +248,8 @@ class _Story:
             remedies = (self.off([(dim, split)]),)
         else:
             because, remedies = self.needed(cause, dim, split, step)
-        because += self.iterations.of_move(step)
-        story = {"source": source, "because": because, "proposed": remedies, "chain": self.chain(step)}
+        because += self.iterations.of_move(whole)
+        story = {"source": source, "because": because, "proposed": remedies, "chain": self.chain(whole)}
         place = self.stored(step, dim) if cause.kind == "operand" else None
         return story | ({"value": place} if place is not None else {})
 
@@ -280,7 +282,9 @@ class _Story:
         where = in_scope(self.rules, operation, *filter(None, self.program.value(step.name).dims))
         where += " in the backward pass" if operation and operation.backward else ""
         maker = self.program.makers.get(step.value)
-        by_rule = maker is not None and self.rules.within(maker.scope).get(dim) == split
+        by_rule = (
+            maker is not None and minus(self.rules.within(maker.scope).get(dim, ()), tuple(self.rules.in_time)) == split
+        )
         axes, made = quoted(split), in_scope(self.rules, maker, dim) if by_rule else ""
         if step.via.kind.way == PAIRS:
             wanted = step.via.result.splits[self.moved_axis(step)]

@@ -17,7 +17,7 @@ from ..legality.examine import LegalRules
 from ..planning.shared_steps import each_once
 from ..planning.step import Step, only
 from ..planning.steps import Iterated, Move
-from ..specs.in_time import without
+from ..specs.in_time import without, without_all
 from ..specs.spec import Spec
 
 
@@ -56,6 +56,12 @@ class IterationCauses:
             return ""
         verb = "gathered again" if step.via.kind is ALL_GATHER else "moved"
         return f" It is {verb} in each of {self.blocks(loop)}."
+
+    def among_devices(self, step: Move) -> Move:
+        """Returns a move as devices make it: in an iteration a block is a value without the axis in time."""
+        ends = step.start, step.via.result
+        inside = [axis for axis in self.rules.in_time if all(axis in spec.axes for spec in ends)]
+        return step.under(lambda spec: without_all(spec, inside)) if inside else step
 
     def route(self, start: Spec, result: Spec) -> Rerouted:
         """Returns who sends to whom in a permute of blocks: the same devices in each iteration."""

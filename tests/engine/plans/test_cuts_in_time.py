@@ -114,3 +114,15 @@ def test_what_goes_round_a_loop_is_cut_alike() -> None:
     plan = ml.trace(steps, ml.f32[Batch, Routes, Rows], weights).plan(MICRO, LAYOUT)
     assert {each.times for each in plan.collectives if each.kind == "all-to-all"} == {6}
     assert plan.check().ok
+
+
+def test_causes_in_an_iteration_speak_of_devices_alone() -> None:
+    def routed(x, w):
+        here = ml.relu(x).rename(batch="groups", routes="experts")
+        there = ml.relu(ml.dot(here, w, Rows)).rename(groups="batch", experts="routes")
+        return there.sum("batch")
+
+    program = ml.trace(routed, ml.f32[Batch, Routes, Rows], ml.f32[Experts, Rows, Out])
+    there, back = (each for each in program.plan(MICRO, LAYOUT).collectives if each.kind == "all-to-all")
+    assert there.because.startswith("`rename` needs `routes` split over `data`, but it has `batch` split over it:")
+    assert back.because.startswith("`rename` needs `groups` split over `data`, but it has `experts` split over it:")
