@@ -54,6 +54,5 @@ def hoist_copies(graph: Graph, copies: Sequence[int]):
 def _copied(graph: Graph, number: int) -> int:
     """Adds a transposed copy of a node's result."""
     node = graph.nodes[number]
-    copy = Node("move", (number,), node.buffer, node.shape, node.step)
-    copy.dtype = node.dtype
+    copy = Node("move", (number,), node.buffer, node.shape, node.step, dtype=node.dtype)
     return graph.add(copy)

@@ -10,8 +10,7 @@ front. So it was in the programs that libtpu 0.0.42 compiled for v5e.
 
 from __future__ import annotations
 
-from .block_graph import Context
-from .graph import Graph, Node
+from .graph import Context, Graph, Node
 
 # Kinds between a matmul and what is written.
 _BETWEEN = frozenset(("bitcast", "elementwise", "move", "concatenate"))

@@ -11,6 +11,14 @@ This follows XLA's instruction fusion, as its compilers for CPUs and GPUs run it
 - both can be computed element by element (`graph.FUSED`);
 - the operand is not expensive, or each of its elements is read once;
 - it is read once, or reads no more memory than it saves, or all its readers can compute it, on every path.
+
+    InstructionFusion::Run                         cluster
+    InstructionFusion::ComputeGloballyUnfusible    mark_computed_once
+    InstructionFusion::CanFuseOnAllPaths           fuses_on_all_paths
+    InstructionFusion::EffectivelyAtMostUnary      _reads_one
+    CpuInstructionFusion::ShouldFuse               takes
+    FusionNodeIndexingEvaluation                   _GrowingCluster.evaluations, indexers
+    LibraryRewriter::FuseNeighbors                 fuse_libraries
 """
 
 from __future__ import annotations
@@ -18,20 +26,17 @@ from __future__ import annotations
 import collections
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...engine.rules import names_where
+from .fuse_libraries import LibraryCall, library_calls
 from .graph import FUSED, FUSES, Graph, Node, ancestors, topological
-from .translate import LEAST_ELEMENTS
 
 # The most reductions of one kernel, and operands of a concatenation (`CpuInstructionFusion::ShouldFuse`); the most
 # times that an element is computed for one of the result (`FusionNodeIndexingEvaluation::CodeDuplicationTooHigh`).
-_MOST_REDUCTIONS, _MOST_CONCATENATED, _MOST_TIMES = 6, 8, 15
+_MOST_REDUCTIONS, _MOST_CONCATENATED, _MOST_EVALUATIONS = 6, 8, 15
 # Kinds that are computed by loops or branches of their own, which nothing else shares (`OpInvalidatesCache`).
 _BRANCHING = frozenset(("concatenate", "reduce"))
-# Primitives that a library for reductions fuses (`YnnMatcher`).
-_LIBRARY = names_where(lambda traits: traits.library)
 
 
 class Cluster(NamedTuple):
@@ -56,114 +61,52 @@ def clustered(graph: Graph) -> dict[int, Cluster]:
 
 
 class _Clustering:
+    """Clusters the nodes of one graph.
+
+    Attributes:
+        order: the nodes, each after its operands; `rank` is the place of each in it.
+        users: the nodes that read each node, before anything is fused.
+        readers_now: the clusters that read each node by now; -1 is the caller, who reads the outputs.
+        returned: the outputs.
+        computed_once: the nodes that are stored, since computing them in each reader would read more memory.
+        calls: what a library computes, by the node that each call stores; `in_libraries` are the nodes inside.
+        paths: what `fuses_on_all_paths` found.
+    """
+
     def __init__(self, graph: Graph):
         self.graph, self.nodes = graph, graph.nodes
         self.order = topological(graph)
-        self.rank = [0] * len(self.nodes)
-        for rank, number in enumerate(self.order):
-            self.rank[number] = rank
         self.users: list[list[int]] = [[] for _ in self.nodes]
         # XLA lists users in the order of their creation, and creates combined all-reduces last.
         for number in dict.fromkeys((*graph.before, *self.order)):
             for read in dict.fromkeys(self.nodes[number].reads):
                 self.users[read].append(number)
-        self.returned = {n for n in graph.outputs if n is not None}
+        self.returned = frozenset(n for n in graph.outputs if n is not None)
+        self.calls: dict[int, LibraryCall] = {}
+        if graph.backend.library_rewriter:
+            self.calls = library_calls(graph, self.order, self.users, self.returned)
+        self.in_libraries = {number for call in self.calls.values() for number in call.inside}
+        self.rank = [0] * len(self.nodes)
+        for rank, number in enumerate(self.order):
+            self.rank[number] = rank
         self._ancestors: list[int] | None = None
         self.paths: dict[tuple[int, int], bool] = {}
-        self.single: set[int] = set()
-        self.taken: set[int] = set()
-        self.stored: set[int] = set()
-        self.library_of: dict[int, Cluster] = {}
-
-    # Libraries
-
-    def libraries(self):
-        """Clusters large reductions with their neighbours: XLA for CPUs gives them to a library, before it fuses.
-
-        (openxla/xla, `LibraryRewriter` with YNNPACK.) The library fuses nodes that only it reads, and its only reader.
-        """
-        shared = collections.Counter(
-            (value, node.shape) for node in self.nodes for value in set(node.literals) if node.shape
-        )
-        for number in reversed(self.order):
-            node = self.nodes[number]
-            if number in self.taken or node.kind != "reduce" or str(node.dtype) != "float32" or not node.reads:
-                continue
-            if node.op not in _LIBRARY or math.prod(self.nodes[node.reads[0]].shape) < LEAST_ELEMENTS:
-                continue
-            self.add_library(number, shared)
-
-    def add_library(self, reduction: int, shared: Mapping[tuple, int]):
-        inside, root = {reduction}, reduction
-        while True:
-            grown = len(inside)
-            waiting = [r for n in inside for r in self.nodes[n].reads]
-            while waiting:
-                read = waiting.pop()
-                if read in inside or read in self.returned or not self.in_library(read):
-                    continue
-                if all(user in inside for user in self.users[read]):
-                    inside.add(read)
-                    waiting += self.nodes[read].reads
-            users = self.users[root]
-            while root not in self.returned and len(users) == 1 and self.in_library(users[0]):
-                root = users[0]
-                inside.add(root)
-                users = self.users[root]
-            if len(inside) == grown:
-                break
-        reads = dict.fromkeys(r for n in sorted(inside) for r in self.nodes[n].reads if r not in inside)
-        for number in sorted(inside):
-            node = self.nodes[number]
-            for value in set(node.literals):
-                mine = sum(value in self.nodes[n].literals and self.nodes[n].shape == node.shape for n in inside)
-                if node.kind == "elementwise" and shared[value, node.shape] > mine:
-                    # A scalar that is broadcast for other nodes, too, is broadcast in memory.
-                    stored = self.broadcast(value, node)
-                    reads[stored] = None
-                    self.stored.add(stored)
-        self.taken |= inside
-        self.library_of[root] = Cluster(tuple(reads), (root, *(inside - {root})))
-
-    def in_library(self, number: int) -> bool:
-        node = self.nodes[number]
-        if number in self.taken:
-            return False
-        if node.kind in ("broadcast", "bitcast"):
-            return True
-        if node.kind == "constant":
-            return node.op != "iota"
-        large = math.prod(node.shape) >= LEAST_ELEMENTS
-        return node.kind == "elementwise" and large and node.op in _LIBRARY and str(node.dtype) == "float32"
-
-    def broadcast(self, value: float, node: Node) -> int:
-        """Returns the node of a scalar that is broadcast to all elements."""
-        for number, other in enumerate(self.nodes):
-            if other.kind == "constant" and other.literals == (value,) and other.shape == node.shape:
-                return number
-        constant = Node("constant", (), node.buffer, node.shape, node.step)
-        constant.literals = (value,)
-        number = self.graph.add(constant)
-        self.users.append([])
-        self.rank.append(-number)
-        self.order.insert(0, number)
-        return number
+        self.computed_once: set[int] = set()
 
     def run(self) -> dict[int, Cluster]:
-        if self.graph.backend.library_rewriter:
-            self.libraries()
-        self.list_users()
+        """Decides from the last node to the first: only then are all readers of a node known to read it from memory."""
+        self.list_readers()
+        self.mark_computed_once()
         needed = [False] * len(self.nodes)
-        for number in self.returned | self.stored:
+        for number in self.returned.union(*(call.broadcast for call in self.calls.values())):
             needed[number] = True
         clusters: dict[int, Cluster] = {}
-        self.decide()
         for number in reversed(self.order):
             node = self.nodes[number]
             if not needed[number] and node.kind not in ("loop", "source"):
                 continue
-            if number in self.library_of:
-                cluster = self.library_of[number]
+            if number in self.calls:
+                cluster = Cluster(self.calls[number].reads, self.calls[number].inside)
             elif node.kind in FUSES:
                 cluster = self.cluster(number)
             else:
@@ -171,29 +114,32 @@ class _Clustering:
             clusters[number] = cluster
             for read in cluster.reads:
                 needed[read] = True
-        return {n: clusters[n]._replace(users=tuple(self.now[n])) for n in self.order if n in clusters}
+        return {n: clusters[n]._replace(users=tuple(self.readers_now[n])) for n in self.order if n in clusters}
 
-    def list_users(self):
-        """Lists the current users of each node, in XLA's order; an output has one more."""
-        self.now = [list(users) for users in self.users]
+    def list_readers(self):
+        """Lists the readers of each node before anything is fused, in XLA's order; an output has one more."""
+        self.readers_now = [list(users) for users in self.users]
         for number in self.returned:
-            self.now[number].append(-1)
-        for root, cluster in self.library_of.items():
-            for number in cluster.inside:
+            self.readers_now[number].append(-1)
+        for root, call in self.calls.items():
+            for number in call.inside:
                 for read in self.nodes[number].reads:
-                    _add(self.now[read], root)
+                    _add(self.readers_now[read], root)
                     if number != root:
-                        _remove(self.now[read], number)
+                        _remove(self.readers_now[read], number)
 
     def cluster(self, root: int) -> Cluster:
-        """Returns the cluster of a node: fuses its operands, and theirs, the last first."""
+        """Returns the cluster of a node: fuses its operands, and theirs.
+
+        The last in order goes first, so that all that reads a node is inside or out before it is asked about.
+        """
         growing = _GrowingCluster(self.nodes, root, self.graph.backend.matmul_fusion)
         waiting = [(-self.rank[read], read) for read in growing.enter(root, True)]
         heapq.heapify(waiting)
         while waiting:
             _, number = heapq.heappop(waiting)
-            is_stored = number in self.taken or number in self.single
-            if is_stored or not growing.takes(number, len(self.now[number])):
+            is_stored = number in self.in_libraries or number in self.computed_once
+            if is_stored or not growing.takes(number, len(self.readers_now[number])):
                 growing.reads.append(number)
                 continue
             self.move_in(number, root)
@@ -203,31 +149,34 @@ class _Clustering:
         return Cluster(tuple(growing.reads), tuple(growing.inside), aligned)
 
     def move_in(self, number: int, root: int):
-        """Updates the users, when a node is computed inside another."""
-        now = self.now
-        _remove(now[number], root)
+        """Updates the readers, when a node is computed inside another; one without readers left reads nothing."""
+        readers_now = self.readers_now
+        _remove(readers_now[number], root)
         for read in self.nodes[number].reads:
-            _add(now[read], root)
-            if not now[number]:
-                _remove(now[read], number)
+            _add(readers_now[read], root)
+            if not readers_now[number]:
+                _remove(readers_now[read], number)
 
     # Nodes that are computed once
 
-    def decide(self):
-        """Marks the nodes that are computed once: they read more than they write, and some user cannot compute them."""
+    def mark_computed_once(self):
+        """Marks the nodes that are computed once: they read more than they write, and some user cannot compute them.
+
+        From the last to the first: whether a node fuses into all its readers depends on whether those are stored.
+        """
         if self.graph.backend.matmul_fusion:
-            self.follow()
+            self.keep_behind_matmuls()
         for number in reversed(self.order):
             node = self.nodes[number]
             users = self.users[number]
-            if number in self.taken or node.kind not in FUSED or (len(users) + (number in self.returned)) < 2:
+            if number in self.in_libraries or node.kind not in FUSED or (len(users) + (number in self.returned)) < 2:
                 continue
             if _reads_one(node, self.nodes) or self.reads_less(node):
                 continue
             if number in self.returned or not all(self.fuses_on_all_paths(number, user) for user in users):
-                self.single.add(number)
+                self.computed_once.add(number)
 
-    def follow(self):
+    def keep_behind_matmuls(self):
         """Marks the elementwise nodes that are computed behind one matmul, rather than in front of another.
 
         Those are the nodes with one user each, from a matmul to the operand of another.
@@ -240,20 +189,26 @@ class _Clustering:
             if node.kind == "matmul" or (node.kind == "elementwise" and not following.isdisjoint(node.reads)):
                 following.add(number)
                 if node.kind == "elementwise" and self.nodes[users[0]].kind == "matmul":
-                    self.single.add(number)
+                    self.computed_once.add(number)
 
     def reads_less(self, node: Node) -> bool:
+        """Whether computing a node again reads no more elements than its result has, which would be read instead."""
         total = sum(math.prod(self.nodes[r].shape) for r in set(node.reads))
         return total <= math.prod(node.shape)
 
     def fusible(self, user: int, read: int) -> bool:
+        """Whether two kinds of nodes fuse; what is expensive does not fuse into what reads it many times."""
         reader, node = self.nodes[user], self.nodes[read]
-        if user in self.taken or read in self.taken:
+        if user in self.in_libraries or read in self.in_libraries:
             return False
         costly = node.expensive and reader.reused and not self.graph.backend.matmul_fusion
         return reader.kind in FUSES and node.kind in FUSED and not costly
 
     def fuses_on_all_paths(self, producer: int, user: int) -> bool:
+        """Whether all nodes between a node and one that depends on it fuse.
+
+        If one on some path is stored, the node has to be computed for that as well, and again in the user.
+        """
         if producer == user:
             return True
         key = (producer, user)
@@ -262,7 +217,7 @@ class _Clustering:
         if self._ancestors is None:
             self._ancestors = ancestors(self.graph, self.order)
         fuses = self.nodes[user].kind in FUSES and all(
-            read not in self.single and self.fusible(user, read) and self.fuses_on_all_paths(producer, read)
+            read not in self.computed_once and self.fusible(user, read) and self.fuses_on_all_paths(producer, read)
             for read in self.nodes[user].reads
             if self._ancestors[read] >> producer & 1
         )
@@ -278,6 +233,11 @@ class _GrowingCluster:
         reads: the nodes that it reads from memory.
         aligned: for its reads and the nodes inside, whether their elements are read at the position where it writes.
         matmul_fusion: whether it fuses all that it can, with one matmul among it.
+        reused: the nodes whose elements are read many times by one element of a reader.
+        readers: the number of nodes inside that read each node.
+        indexers: for each node, those that index its elements in their own way. Two readers that index alike share
+            what they compute: it is computed once for both.
+        evaluations: how often each node is computed for one element of the root: once for each way to index it.
     """
 
     def __init__(self, nodes: Sequence[Node], root: int, matmul_fusion: bool):
@@ -287,12 +247,9 @@ class _GrowingCluster:
         self.aligned: dict[int, bool] = {}
         self.reused: set[int] = set()
         self.reductions = self.matmuls = 0
-        # The number of nodes inside that read each node.
         self.readers: collections.Counter[int] = collections.Counter()
-        # For each node those that index its elements in their own way, and how often it is computed for one element of
-        # the root.
-        self.askers: dict[int, set[int]] = {root: {-1}}
-        self.times: dict[int, int] = {-1: 1}
+        self.indexers: dict[int, set[int]] = {root: {-1}}
+        self.evaluations: dict[int, int] = {-1: 1}
 
     def enter(self, number: int, straight: bool) -> list[int]:
         """Adds a node; returns its operands that were not read before."""
@@ -300,8 +257,8 @@ class _GrowingCluster:
         self.inside.append(number)
         self.reductions += node.kind == "reduce"
         self.matmuls += node.kind == "matmul"
-        askers = self.askers[number]
-        self.times[number] = sum(self.times[asker] for asker in askers)
+        indexers = self.indexers[number]
+        self.evaluations[number] = sum(self.evaluations[indexer] for indexer in indexers)
         reuses, straight = node.reused or number in self.reused, straight and node.kind == "elementwise"
         for read in node.reads:
             if reuses:
@@ -311,9 +268,10 @@ class _GrowingCluster:
                 new.append(read)
             self.aligned[read] = self.aligned.get(read, True) and straight
             if self.nodes[read].kind in FUSED:
-                indexers = self.askers.setdefault(read, set())
                 # A reader of the same position passes its own indices on.
-                indexers.update(askers if self.nodes[read].shape == node.shape else (number,))
+                self.indexers.setdefault(read, set()).update(
+                    indexers if self.nodes[read].shape == node.shape else (number,)
+                )
         return new
 
     def takes(self, number: int, readers: int) -> bool:
@@ -334,10 +292,10 @@ class _GrowingCluster:
             return False
         if len(self.inside) == 1 or node.kind == "broadcast":
             return True
-        times = sum(self.times[asker] for asker in self.askers[number])
+        evaluations = sum(self.evaluations[indexer] for indexer in self.indexers[number])
         if node.kind in _BRANCHING or node.op == "pad":
-            return times == 1 and readers == 1 and self.readers[number] == 1
-        return times <= _MOST_TIMES
+            return evaluations == 1 and readers == 1 and self.readers[number] == 1
+        return evaluations <= _MOST_EVALUATIONS
 
 
 def _add(users: list[int], user: int):

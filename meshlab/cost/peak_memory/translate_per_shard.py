@@ -24,8 +24,7 @@ from ...engine.planning.steps import Compute
 from ...engine.plans.per_shard_collectives import traced
 from ...engine.rules import names_where
 from ..workload.primitives import EXPENSIVE
-from .block_graph import BlockGraph
-from .graph import Buffer, Node
+from .graph import Buffer, GraphBuilder, Node
 from .primitive_kinds import KINDS, ascends, orders
 
 # Primitives that take a part of an array, or concatenate some: XLA removes those of one whole array
@@ -33,26 +32,26 @@ from .primitive_kinds import KINDS, ascends, orders
 _PARTS = names_where(lambda traits: traits.kind == "concatenate" or (traits.kind == "move" and traits.reads_part))
 
 
-def translate_per_shard(scope: BlockGraph, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+def translate_per_shard(builder: GraphBuilder, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     """Adds the nodes of a step with a per-shard implementation to a block."""
-    program, grid = scope.context.program, scope.context.grid
-    walk = _Walk(scope, results[0])
+    program, grid = builder.context.program, builder.context.grid
+    walk = _Walk(builder, results[0])
     outputs = walk.run(traced(step, program, grid), [r for r in operands if r is not None])
     for target, number in zip(results, outputs, strict=True):
-        node = scope.graph.nodes[number]
-        if node.kind == "source" or node.buffer is None or node.shape != scope.context.shape(target):
-            number = scope.node("bitcast", (number,), target)  # noqa: PLW2901
+        node = builder.graph.nodes[number]
+        if node.kind == "source" or node.buffer is None or node.shape != builder.context.shape(target):
+            number = builder.node("bitcast", (number,), target)  # noqa: PLW2901
         elif node.buffer.key[0] == results[0][0]:
             node.buffer = Buffer(target)
-        scope.env[target] = number
+        builder.env[target] = number
 
 
 class _Walk:
     """Translates the equations of one per-shard implementation."""
 
-    def __init__(self, scope: BlockGraph, base: Key):
-        self.scope, self.base = scope, base
-        shape, dtype = scope.context.shape(base), scope.context.code.dtypes[base[0]]
+    def __init__(self, builder: GraphBuilder, base: Key):
+        self.builder, self.base = builder, base
+        shape, dtype = builder.context.shape(base), builder.context.code.dtypes[base[0]]
         self.bytes = max(1, math.prod(shape) * item_bytes(dtype))
 
     def run(self, closed: Any, reads: Sequence[int]) -> list[int]:
@@ -69,12 +68,12 @@ class _Walk:
         """Returns the node of an operand; a literal gets one of its own."""
         return self.add("constant", (), atom.aval) if isinstance(atom, Literal) else known[atom]
 
-    def add(self, kind: str, reads: Sequence[int], aval: Any, **flags: bool) -> int:
+    def add(self, kind: str, reads: Sequence[int], aval: Any, expensive: bool = False, reused: bool = False) -> int:
         """Adds a node for an array of the implementation."""
         factor = math.prod(aval.shape) * item_bytes(aval.dtype) / self.bytes
-        node = Node(kind, reads, Buffer(self.base, factor), tuple(aval.shape), self.scope.step, **flags)
-        node.dtype = aval.dtype
-        return self.scope.graph.add(node)
+        shape, buffer = tuple(aval.shape), Buffer(self.base, factor)
+        node = Node(kind, reads, buffer, shape, self.builder.step, expensive=expensive, reused=reused, dtype=aval.dtype)
+        return self.builder.graph.add(node)
 
     def equation(self, equation: Any, known: dict[Any, int]):
         """Adds one equation."""
@@ -85,14 +84,14 @@ class _Walk:
             known.update(zip(equation.outvars, self.run(inner, reads), strict=True))
             return
         reads = [known[atom] for atom in equation.invars if not isinstance(atom, Literal)]
-        if name == "threefry2x32" and not self.scope.context.backend.rolled_hash:
+        if name == "threefry2x32" and not self.builder.context.backend.rolled_hash:
             known.update((variable, self.add("elementwise", reads, variable.aval)) for variable in equation.outvars)
             return
         if len(equation.outvars) > 1:
-            main = self.scope.graph.add(Node("opaque", reads, None, (), self.scope.step))
+            main = self.builder.graph.add(Node("opaque", reads, None, (), self.builder.step))
             for position, variable in enumerate(equation.outvars):
                 known[variable] = self.add("part", (main,), variable.aval)
-                self.scope.graph.nodes[known[variable]].position = position
+                self.builder.graph.nodes[known[variable]].position = position
             return
         (variable,) = equation.outvars
         if name == "asked":
@@ -104,11 +103,11 @@ class _Walk:
 
     def plain(self, equation: Any, reads: Sequence[int], aval: Any) -> int:
         """Adds an equation as one node."""
-        name, nodes = equation.primitive.name, self.scope.graph.nodes
+        name, nodes = equation.primitive.name, self.builder.graph.nodes
         whole = name in _PARTS and bool(reads) and nodes[reads[0]].shape == aval.shape
         if whole or name == "optimization_barrier":
             return reads[0]
-        kind = self.scope.context.backend.matmul if name == "dot_general" else KINDS.get(name, "opaque")
+        kind = self.builder.context.backend.matmul if name == "dot_general" else KINDS.get(name, "opaque")
         if kind == "elementwise" and not reads:
             kind = "constant"
         if kind == "broadcast" and not reads:
@@ -132,23 +131,22 @@ class _Walk:
         if kind is None:
             return self.add("constant", (), aval)
         number = self.add("collective", reads, aval)
-        self.scope.graph.nodes[number].op = kind.name
+        self.builder.graph.nodes[number].op = kind.name
         if kind is ALL_REDUCE:
             kind = (tuple(sorted(asked.axes)), f"reduce_{asked.operation}", str(aval.dtype))
-            self.scope.reductions.append((kind, number))
+            self.builder.reductions.append((kind, number))
         return number
 
     def convolution(self, numbers: Any, reads: Sequence[int], aval: Any) -> int:
         """Adds a convolution, with operands in its order."""
         inputs = []
         for read, order in zip(reads, orders(numbers), strict=False):
-            node = self.scope.graph.nodes[read]
-            if ascends(order, node.shape) or node.buffer is None or not self.scope.context.backend.layout_assignment:
+            node = self.builder.graph.nodes[read]
+            if ascends(order, node.shape) or node.buffer is None or not self.builder.context.backend.layout_assignment:
                 inputs.append(read)
             else:
-                copy = Node("move", (read,), node.buffer, node.shape, self.scope.step)
-                copy.dtype = node.dtype
-                inputs.append(self.scope.graph.add(copy))
-        result = self.add(self.scope.context.backend.matmul, inputs, aval)
-        in_order = ascends(orders(numbers)[2], aval.shape) or not self.scope.context.backend.layout_assignment
+                copy = Node("move", (read,), node.buffer, node.shape, self.builder.step, dtype=node.dtype)
+                inputs.append(self.builder.graph.add(copy))
+        result = self.add(self.builder.context.backend.matmul, inputs, aval)
+        in_order = ascends(orders(numbers)[2], aval.shape) or not self.builder.context.backend.layout_assignment
         return result if in_order else self.add("move", (result,), aval)
