@@ -79,7 +79,7 @@ def _asked_for(*platforms: str) -> bool:
 
 
 def _plugins() -> Iterable[str]:
-    """The names of JAX's plugins, in both ways in which it finds them."""
+    """Yields the names of JAX's plugins, in both ways in which it finds them."""
     yield from (point.value for point in metadata.entry_points(group="jax_plugins"))
     package = _spec("jax_plugins")
     if package is not None:
@@ -88,7 +88,7 @@ def _plugins() -> Iterable[str]:
 
 
 def _spec(module: str) -> importlib.machinery.ModuleSpec | None:
-    """Where a module is found on Python's path; what `sys.modules` says of it does not count."""
+    """Returns where a module is found on Python's path, whatever `sys.modules` says of it."""
     found, folders, name = None, None, ""
     for part in module.split("."):
         name = f"{name}.{part}" if name else part
@@ -100,7 +100,7 @@ def _spec(module: str) -> importlib.machinery.ModuleSpec | None:
 
 
 def _idle(plugin: str) -> types.ModuleType:
-    """A plugin that has nothing to enter."""
+    """Returns a plugin that has nothing to enter."""
     module = types.ModuleType(plugin, "Hidden by meshlab: there is no such hardware.")
     module.initialize = lambda: None  # type: ignore[attr-defined]
     return module

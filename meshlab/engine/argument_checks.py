@@ -39,11 +39,7 @@ def is_whole(value: Any) -> bool:
 
 
 def whole_number(what: str, name: str, value: Any, least: int | None = None, error: type = MeshlabError) -> int:
-    """Returns an integer.
-
-    Raises:
-        MeshlabError: it is none, or below `least`.
-    """
+    """Returns an integer; refuses anything else, and one below `least`."""
     if not is_whole(value) or (least is not None and operator.index(value) < least):
         wanted = "an integer" if least is None else f"an integer of at least {least}"
         raise error(f"{what} was given the {name} {shown(value)}; it must be {wanted}.")
@@ -51,22 +47,14 @@ def whole_number(what: str, name: str, value: Any, least: int | None = None, err
 
 
 def flag(what: str, name: str, value: Any, error: type = MeshlabError) -> bool:
-    """Returns True or False.
-
-    Raises:
-        MeshlabError: it is neither.
-    """
+    """Returns True or False; refuses anything else."""
     if not isinstance(value, bool | np.bool_):
         raise error(f"{what} was given {name}={shown(value)}; it must be True or False.")
     return bool(value)
 
 
 def number(what: str, name: str, value: Any, error: type = DimError) -> Any:
-    """Returns a number, or a scalar that is computed.
-
-    Raises:
-        MeshlabError: it is none, or is not a number (nan).
-    """
+    """Returns a number, or a scalar that is computed; refuses anything else, and nan."""
     is_scalar = hasattr(value, "dtype") and hasattr(value, "shape") and not value.shape
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not (is_scalar or is_number) or (is_number and not isinstance(value, int) and math.isnan(value)):
@@ -75,22 +63,14 @@ def number(what: str, name: str, value: Any, error: type = DimError) -> Any:
 
 
 def function(what: str, value: Any, instead: str, error: type = MeshlabError) -> Any:
-    """Returns something that can be called.
-
-    Raises:
-        MeshlabError: it cannot.
-    """
+    """Returns something that can be called; refuses anything else."""
     if not callable(value):
         raise error(f"{what} was given {shown(value)} for its function; write {instead}.")
     return value
 
 
 def takes(what: str, value: Any, count: int, instead: str, error: type = MeshlabError):
-    """Refuses a function that cannot be called with so many arguments.
-
-    Raises:
-        MeshlabError: it cannot.
-    """
+    """Refuses a function that cannot be called with so many arguments."""
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):  # of what is not written in Python nothing is known before the call
@@ -105,22 +85,14 @@ def takes(what: str, value: Any, count: int, instead: str, error: type = Meshlab
 
 
 def mapping(what: str, name: str, value: Any, instead: str, error: type = MeshlabError) -> Mapping[Any, Any]:
-    """Returns a dict or its like.
-
-    Raises:
-        MeshlabError: it is none.
-    """
+    """Returns a dict or its like; refuses anything else."""
     if not isinstance(value, Mapping):
         raise error(f"{what} was given {name}={shown(value)}; it must be a dict: {instead}.")
     return value
 
 
 def several(what: str, values: Any, instead: str) -> tuple[Any, ...]:
-    """Returns the members of a list or tuple.
-
-    Raises:
-        DimError: it is none, or is empty.
-    """
+    """Returns the members of a list or tuple; refuses anything else, and an empty one."""
     if not isinstance(values, tuple | list):
         raise DimError(f"{what} was given {shown(values)}; it takes a list or a tuple: {instead}.")
     if not values:
@@ -129,11 +101,7 @@ def several(what: str, values: Any, instead: str) -> tuple[Any, ...]:
 
 
 def known_dtype(dtype: Any) -> Any:
-    """Returns a dtype that JAX knows.
-
-    Raises:
-        DimError: it is none.
-    """
+    """Returns a dtype that JAX knows; refuses anything else."""
     # The classes of NumPy have an attribute of that name that is no dtype.
     given = inner if isinstance(inner := getattr(dtype, "dtype", None), np.dtype) else dtype
     # Arrays and shapes have a dtype, and are none.
@@ -148,11 +116,7 @@ def known_dtype(dtype: Any) -> Any:
 
 
 def flat(what: str, tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
-    """Returns the leaves of a tree, and its structure.
-
-    Raises:
-        DimError: JAX finds no order in it.
-    """
+    """Returns the leaves of a tree, and its structure; refuses a dict whose keys have no order."""
     try:
         return jax.tree.flatten(tree, is_leaf=is_leaf)
     except ValueError as error:
@@ -165,11 +129,7 @@ def disordered(what: str, error: ValueError) -> str:
 
 
 def numeric(what: str, tree: Any) -> None:
-    """Refuses a tree of which a leaf is no array and no number.
-
-    Raises:
-        DimError: there is such a leaf, or a dict whose keys have no order.
-    """
+    """Refuses a tree with a leaf that is no array and no number."""
     for leaf in flat(what, tree)[0]:
         if not (isinstance(leaf, bool | int | float | complex) or hasattr(leaf, "dtype")):
             raise DimError(f"{what} was given {shown(leaf)}; it takes trees of tensors, arrays and numbers.")

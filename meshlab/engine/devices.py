@@ -65,9 +65,6 @@ def simulate(n: int = 8) -> None:
     Args:
         n: how many, 1 to 64.
 
-    Raises:
-        MeshError: `n` is not an integer from 1 to 64.
-
     Example:
         >>> simulate(8)
         >>> len(jax.devices("cpu")) >= 8
@@ -91,14 +88,11 @@ def devices(n: int, order: Sequence[Sequence[int]] | None = None) -> list[Any]:
     once, by a warning of the logger `meshlab`; `describe` has the words.
 
     Args:
-        n: how many.
+        n: how many; at most 64 are simulated.
         order: the coordinates at which they are to be, where the devices have any (`Mesh.order`).
 
     Returns:
         `n` JAX devices of one platform.
-
-    Raises:
-        MeshError: `n` is not a positive integer, or more than 64 and not attached.
     """
     count = _check_count(n, "devices()")
     if not _started() and count <= LIMIT:

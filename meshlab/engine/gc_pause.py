@@ -17,8 +17,6 @@ T = TypeVar("T")
 
 
 class Pauses:
-    """The pauses of garbage collection that there are at present."""
-
     def __init__(self):
         self._lock, self._count, self._enabled = threading.Lock(), 0, False
 
@@ -31,7 +29,6 @@ class Pauses:
             self._count += 1
 
     def end(self) -> None:
-        """Ends a pause."""
         with self._lock:
             self._count -= 1
             if self._count == 0 and self._enabled:

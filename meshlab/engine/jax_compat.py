@@ -77,7 +77,6 @@ def has_effects(equation: Any) -> bool:
 
 
 def with_shape(aval: Any, shape: Sequence[int]) -> Any:
-    """Returns the abstract value of an array of another shape, and of the same dtype."""
     return aval.update(shape=tuple(shape))
 
 
@@ -288,7 +287,6 @@ def was_made_in(equation: Any, file: str, line: int) -> bool:
 
 
 def is_backward(equation: Any) -> bool:
-    """Says whether differentiation made an equation for the backward pass."""
     return "transpose(" in str(equation.source_info.name_stack)
 
 
@@ -337,7 +335,6 @@ def linear_primitive(name: str, run: Callable, transpose: Callable, batch: Calla
 
 
 def setting(name: str) -> Any:
-    """Returns the value of one of JAX's settings, `jax_platforms` say."""
     return getattr(jax.config, name)
 
 

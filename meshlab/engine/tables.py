@@ -43,7 +43,6 @@ def html_rows(rows: Iterable[Sequence[Cell]], heads: Sequence[str] = (), align: 
 
 
 def mark(good: bool) -> str:
-    """Returns ✓ or ✗."""
     return "✓" if good else "✗"
 
 
@@ -75,7 +74,6 @@ def comparison(heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> list[str
 
 
 def note_lines(notes: Iterable[str]) -> list[str]:
-    """Returns the lines of notes below a table."""
     return [f"  · {note}" for note in notes]
 
 
