@@ -31,9 +31,6 @@ class Axis:
         maker: the function of `ml` that makes it, and its key in JSON.
         noun: what such an axis is called in a sentence.
         meaning: what it means, in a sentence for the board; "" where there is nothing to say.
-
-    Raises:
-        MeshError: the size is no positive integer, or an option is invalid.
     """
 
     size: int

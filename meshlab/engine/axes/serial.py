@@ -35,9 +35,6 @@ def serial(size: int, reduce: str | None = None, gather: str | None = None) -> S
             iteration: gradients are held as they are stored. None: once, but each where the gradient is stored sharded.
         gather: the same for what all iterations read; None: as `reduce`.
 
-    Raises:
-        MeshError: the size is no positive integer, or an option is none of these.
-
     Example:
         >>> str(serial(8)), str(serial(8, reduce="each"))
         ('serial(8)', 'serial(8, reduce="each")')

@@ -33,7 +33,6 @@ class Literal:
 
     @functools.cached_property
     def is_zero(self) -> bool:
-        """Says whether it is the number zero."""
         return not np.any(np.asarray(self.value))
 
 
@@ -71,12 +70,10 @@ class Operation:
 
     @property
     def body(self) -> Block | None:
-        """The first block inside, if there is any."""
         return self.blocks[0] if self.blocks else None
 
     @property
     def params(self) -> dict[str, Any]:
-        """The primitive's parameters."""
         return self.equation.params
 
     @functools.cached_property
@@ -160,5 +157,4 @@ def item_bytes(dtype: Any) -> float:
 
 
 def nbytes(elements: int, dtype: Any) -> int:
-    """Returns the bytes of an array of so many elements."""
     return math.ceil(elements * item_bytes(dtype))

@@ -33,13 +33,7 @@ _PYTHON = tuple({sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "plats
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A line of the user's code.
-
-    Attributes:
-        file: the path of the file.
-        line: the number of the line.
-        function: the name of the function that it is in.
-    """
+    """A line of the user's code."""
 
     file: str
     line: int
@@ -93,13 +87,11 @@ def _rank(file: str) -> int:
 
 
 def _known_folders() -> list[str]:
-    """Returns the folders of the well known libraries that are imported."""
     files = [getattr(sys.modules.get(name), "__file__", None) for name in _KNOWN]
     return [os.path.dirname(file) + os.sep for file in files if file]
 
 
 def source_of(equation: Any) -> Source | None:
-    """Returns the user's line that a jaxpr equation comes from, or None where there is none."""
     frame = innermost(equation, _is_users)
     return None if frame is None else Source(frame.file, frame.line, frame.function.rsplit(".", 1)[-1])
 

@@ -36,11 +36,6 @@ def reshard(start: Spec, target: Spec, sizes: Mapping[str, int]) -> Reshard:
     """Returns the cheapest reshard of a value from `start` to `target`.
 
     The target may leave the value partial over some of the axes that it is partial over already.
-
-    Args:
-        start: the spec that the value has.
-        target: the spec that it must have.
-        sizes: the mesh axes' sizes.
     """
     if start == target:
         return Reshard(start, ())
@@ -67,14 +62,9 @@ def _looped(spec: Spec, looped: Mapping[int, str]) -> Spec:
 
 @functools.lru_cache(maxsize=65536)
 def _cheapest(start: Spec, target: Spec, mesh: MeshShape) -> tuple[ReshardStep, ...]:
-    """Returns the chain that sends the fewest bytes.
+    """Returns the chain that sends the fewest bytes to a target that is partial over no more than `start`.
 
     Of those that send as many it is the shortest, and of these the one that sums least over the first mesh axes.
-
-    Args:
-        start: the spec that a value has.
-        target: the spec that it must have; partial over no more than `start`.
-        mesh: the mesh axes' names and sizes.
     """
     search, count = _Search(start, target, dict(mesh)), itertools.count()
     waiting: list[tuple] = [(search.least(start), 0, (0.0,) * len(mesh), next(count), 0.0, start, ())]
@@ -150,7 +140,7 @@ class _Search:
         yield from self.gathers(spec)
 
     def fits(self, i: int, split: Axes) -> bool:
-        """Whether an axis of the value may be cut so on the way."""
+        """Says whether an axis of the value may be cut so on the way."""
         return self.parts[i] % self.count(split) == 0
 
     def onto(self, kind: Kind, spec: Spec, axes: Iterable[str], partial: Axes | None = None) -> Iterator[ReshardStep]:

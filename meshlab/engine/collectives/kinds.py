@@ -30,9 +30,7 @@ class Here(Protocol):
     """The device that a collective is lowered for: the mesh axes' sizes, and where it stands (`device.Device`)."""
 
     @property
-    def sizes(self) -> Mapping[str, int]:
-        """The mesh axes' sizes."""
-        ...
+    def sizes(self) -> Mapping[str, int]: ...
 
     def index(self, axes: Axes) -> Any:
         """Returns the number of its shard over mesh axes."""
@@ -95,12 +93,11 @@ class Kind:
 
     @property
     def sends(self) -> bool:
-        """Whether devices exchange anything."""
         return self.way is not None
 
     @property
     def moves_blocks(self) -> bool:
-        """Whether devices swap blocks, none of which grows."""
+        """Says whether devices swap blocks, none of which grows."""
         return self.way in (EACH, PAIRS)
 
     def wire_bytes(self, payload: int, axes: Axes, sizes: Mapping[str, int]) -> float:
@@ -115,7 +112,6 @@ def _named(name: str) -> Kind:
 
 
 def _scaled(shape: Shape, factors: Mapping[int, float]) -> Shape:
-    """Returns a shape with some of its axes longer or shorter."""
     return tuple(round(size * factors.get(axis, 1)) for axis, size in enumerate(shape))
 
 

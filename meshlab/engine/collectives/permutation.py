@@ -39,24 +39,12 @@ class Permutation(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def crossed(start: Spec, result: Spec, mesh: MeshShape) -> Axes:
-    """Returns the mesh axes that blocks cross; how long it takes does not depend on the number of devices.
-
-    Args:
-        start: the spec that a value has.
-        result: the spec that it must have, with as many blocks on each of its axes.
-        mesh: the mesh axes' names and sizes.
-    """
+    """Returns the mesh axes that blocks cross; how long it takes does not depend on the number of devices."""
     return permutation(start, result, _small(start, result, mesh)).crossed
 
 
 def permutation(start: Spec, result: Spec, mesh: MeshShape) -> Permutation:
-    """Returns the permutation of blocks that reshards a value.
-
-    Args:
-        start: the spec that the value has.
-        result: the spec that it must have, with as many blocks on each of its axes.
-        mesh: the mesh axes' names and sizes.
-    """
+    """Returns the permutation that reshards a value to a spec with as many blocks on each of its axes."""
     changed = _changed(start, result)
     axes = _used(changed, mesh)
     where = dict(zip((a for a, _ in axes), np.indices([n for _, n in axes]).reshape(len(axes), -1), strict=True))

@@ -39,8 +39,6 @@ class ReshardStep(NamedTuple):
 
 
 class Reshard(NamedTuple):
-    """The steps that take a value from one spec to another."""
-
     start: Spec
     steps: tuple[ReshardStep, ...]
 

@@ -56,12 +56,7 @@ Route = Rerouted | Shifted | Mirrored | Permuted
 
 
 def pairs(route: Route, sizes: Mapping[str, int]) -> tuple[Axes, Pairs]:
-    """Returns the mesh axes over which devices are counted, in the order of the mesh, and who sends to whom.
-
-    Args:
-        route: of a collective-permute.
-        sizes: of all mesh axes, in the order of the mesh.
-    """
+    """Returns the mesh axes over which devices are counted, in the order of the mesh, and who sends to whom."""
     if isinstance(route, Permuted):
         return route.axes, list(route.pairs)
     if isinstance(route, Rerouted):
