@@ -23,12 +23,7 @@ Places = tuple[tuple[str, Rules], ...]
 def combined(
     one: tuple[Rules, Places], other: tuple[Rules, Places], in_time: frozenset[str] = frozenset()
 ) -> tuple[Rules, Places, list[str]]:
-    """Combines plain rules, and rules at places.
-
-    Args:
-        one: plain rules, and rules by glob.
-        other: those of the other layout.
-        in_time: the mesh axes that are in time.
+    """Combines the plain rules, and the rules at places, of two layouts.
 
     Returns:
         The plain rules; the rules at places; and a text for each conflict.
@@ -131,15 +126,9 @@ def _hidden(one: Mapping[str, Rules], other: Mapping[str, Rules], merged: Mappin
 
 
 def in_both_scopes(one: Places, other: Places, conflicts: list[str]) -> Places:
-    """Combines rules in scopes; those of the second come last, and count in a scope inside one of the first's.
+    """Combines rules in scopes, and adds a text for each conflict.
 
-    Args:
-        one: (glob, rules) pairs, in order.
-        other: those of the other layout.
-        conflicts: a text is added for each conflict.
-
-    Returns:
-        The rules of both.
+    Those of the second come last, and count in a scope inside one of the first's.
     """
     merged = dict(one)
     for glob, rules in other:

@@ -24,19 +24,13 @@ class Rules(Protocol):
     """The rules of a layout, as far as a dialect reads them."""
 
     @property
-    def dim_rules(self) -> DimRules:
-        """(dim, axes) pairs."""
-        ...
+    def dim_rules(self) -> DimRules: ...
 
     @property
-    def place_rules(self) -> Sequence[tuple[str, DimRules]]:
-        """(glob, rules) pairs."""
-        ...
+    def place_rules(self) -> Sequence[tuple[str, DimRules]]: ...
 
     @property
-    def scope_rules(self) -> Sequence[tuple[str, DimRules]]:
-        """(glob, rules) pairs."""
-        ...
+    def scope_rules(self) -> Sequence[tuple[str, DimRules]]: ...
 
     @property
     def in_time(self) -> Axes:
@@ -67,11 +61,7 @@ def not_said(layout: Rules) -> list[str]:
 
 
 def refuse_lost(asked: str, form: str, lost: Sequence[str]):
-    """Refuses to write a layout in a form that cannot say all of it.
-
-    Raises:
-        LayoutError: something is lost; all of it is listed.
-    """
+    """Refuses to write a layout in a form that cannot say all of it."""
     if lost:
         raise LayoutError(
             f"{asked} writes {form}, which cannot say all of this layout:\n{numbered(lost)}\nTake layout.to_dict(),"

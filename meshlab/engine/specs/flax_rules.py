@@ -27,11 +27,7 @@ Written = list[tuple[str, str | Axes | None]]
 
 
 def axis_rules(given: Any) -> AxisRules:
-    """Reads logical axis rules: pairs of a name and its mesh axis, several, or None.
-
-    Raises:
-        LayoutError: they are no such pairs; all problems are listed.
-    """
+    """Reads logical axis rules: pairs of a name and its mesh axis, several, or None."""
     pairs = list(given.items()) if isinstance(given, Mapping) else given
     if not isinstance(pairs, list | tuple):
         raise LayoutError(f"Axis rules were given as {shown(given)}. {_HELP}")
@@ -90,11 +86,6 @@ def said(layout: Rules) -> tuple[Written, tuple[str, ...]]:
 
 
 def written_rules(layout: Rules) -> Written:
-    """Returns a layout as logical axis rules; see `Layout.to_axis_rules`.
-
-    Raises:
-        LayoutError: it says something that they cannot; all of it is listed.
-    """
     rules, lost = said(layout)
     refuse_lost("layout.to_axis_rules()", "logical axis rules", lost)
     return rules

@@ -19,12 +19,10 @@ def without(spec: Spec, axis: str) -> Spec:
 
 
 def without_all(spec: Spec, axes: Iterable[str]) -> Spec:
-    """Returns a spec without some mesh axes."""
     return functools.reduce(without, axes, spec)
 
 
 def minus(axes: Axes, others: Axes | frozenset[str]) -> Axes:
-    """Returns mesh axes without some others."""
     return tuple(axis for axis in axes if axis not in others)
 
 

@@ -60,9 +60,6 @@ class Layout:
         whole: dims that were given no axes: no rule comes of them, but their names are checked as others are.
         sizes: (place or scope, dim, size) of dims that were given as `ml.Dim`; the place is "" for compute rules.
         in_time: mesh axes that are known to be in time, and so come last in a dim's axes where layouts are combined.
-
-    Raises:
-        LayoutError: one is no such pair, name or size, or a dim stands twice.
     """
 
     dim_rules: DimRules = ()
@@ -128,11 +125,7 @@ class Layout:
         return MappingProxyType({glob: MappingProxyType(dict(rules)) for glob, rules in self.scope_rules})
 
     def with_rule(self, dim: str | Dim, axes: str | Axes | None) -> Layout:
-        """Returns this layout with `dim` on `axes`, instead of where it was; no axes take it off the mesh.
-
-        Raises:
-            LayoutError: the dim or the axes cannot be read.
-        """
+        """Returns this layout with `dim` on `axes`, instead of where it was; no axes take it off the mesh."""
         added = Layout.of({dim: tuple(axes) if isinstance(axes, list) else axes})
         names = {name.removesuffix("?") for name in (*(d for d, _ in added.dim_rules), *added.whole)}
         if added.place_rules or added.scope_rules or any("*" in name or "/" in name for name in names):

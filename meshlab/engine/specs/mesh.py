@@ -36,9 +36,6 @@ class Mesh:
     Args:
         shape: (name, size) of each axis, major first; the size of an axis in time is an `Axis`, as of `ml.serial`.
         on: how the mesh is placed on a machine, for predictions of time; None where no machine is meant.
-
-    Raises:
-        MeshError: an axis has no usable name or size, or a name stands twice; or `on` places it on no machine.
     """
 
     shape: tuple[tuple[str, int | Axis], ...]
@@ -127,11 +124,7 @@ class Mesh:
         return ", ".join(f"{name}={axis.source}" for name, axis in self.kinds.items())
 
     def coordinates(self, device: int) -> dict[str, int]:
-        """Returns where a device stands: its index along each axis of devices.
-
-        Raises:
-            MeshError: there is no such device, or it is no integer.
-        """
+        """Returns where a device stands: its index along each axis of devices."""
         device = whole_number("The mesh", "device", device, error=MeshError)
         if not 0 <= device < self.size:
             raise MeshError(f"Device {device} was asked for; this mesh ({self}) has the devices 0 to {self.size - 1}.")

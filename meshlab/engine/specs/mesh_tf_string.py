@@ -35,11 +35,6 @@ def said(layout: Rules) -> tuple[str, tuple[str, ...]]:
 
 
 def mesh_tf_string(layout: Rules) -> str:
-    """Returns a layout as Mesh TensorFlow's string; see `Layout.to_string`.
-
-    Raises:
-        LayoutError: it says something that this form cannot; all of it is listed.
-    """
     text, lost = said(layout)
     refuse_lost("layout.to_string()", "Mesh TensorFlow's form", lost)
     return text

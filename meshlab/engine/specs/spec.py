@@ -47,7 +47,6 @@ class Spec(NamedTuple):
 
 
 def replicated(rank: int) -> Spec:
-    """Returns the spec of a value of `rank` axes that is replicated over the whole mesh."""
     return Spec(((),) * rank)
 
 

@@ -77,11 +77,7 @@ class Positional:
         )
 
     def refuse_unnamed(self, what: str, given: Mapping[str, Any]):
-        """Refuses arguments that arrays take, `x.sum(axis=0)`; NumPy's function of that name passes nothing but None.
-
-        Raises:
-            DimError: always.
-        """
+        """Refuses arguments that arrays take, `x.sum(axis=0)`; `np.sum(x)` passes them all as None."""
         if all(value is None for value in given.values()):
             self.__array__()
         arguments = ", ".join(f"{name}={shown(value)}" for name, value in given.items() if value is not None)

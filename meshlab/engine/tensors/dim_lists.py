@@ -28,7 +28,6 @@ def show(dims: Iterable[Dim]) -> str:
 
 
 def names(dims: Iterable[Dim]) -> tuple[str, ...]:
-    """Returns the names of dims."""
     return tuple(dim.name for dim in dims)
 
 
@@ -38,11 +37,7 @@ def sizes(dims: Iterable[Dim]) -> tuple[int, ...]:
 
 
 def distinct(what: str, dims: Sequence[Dim]) -> Dims:
-    """Returns the dims, unless a name stands twice among them.
-
-    Raises:
-        DimError: a name stands twice, or something is no dim.
-    """
+    """Returns the dims; refuses a name that stands twice among them."""
     if not isinstance(dims, tuple | list) or not all(isinstance(dim, Dim) for dim in dims):
         raise DimError(f"{what} was given the dims {shown(dims)}; they must be a tuple of ml.Dim, one for each axis.")
     for position, dim in enumerate(dims):
@@ -52,11 +47,7 @@ def distinct(what: str, dims: Sequence[Dim]) -> Dims:
 
 
 def agree(what: str, *groups: Iterable[Dim]) -> None:
-    """Checks that each name has one size.
-
-    Raises:
-        DimError: two dims have one name and different sizes.
-    """
+    """Refuses two dims of one name and different sizes."""
     known: dict[str, Dim] = {}
     for dim in (dim for group in groups for dim in group):
         if known.setdefault(dim.name, dim) != dim:
@@ -67,11 +58,7 @@ def agree(what: str, *groups: Iterable[Dim]) -> None:
 
 
 def find(what: str, dims: Dims, dim: Dim | str) -> int:
-    """Returns the axis that a dim, or its name, stands for.
-
-    Raises:
-        DimError: there is no such dim here, or it has another size.
-    """
+    """Returns the axis that a dim, or its name, stands for; refuses one that is missing or has another size."""
     if not isinstance(dim, Dim | str):
         has = f"it has {listed(names(dims))}" if dims else "it has none"
         raise DimError(
@@ -89,11 +76,7 @@ def find(what: str, dims: Dims, dim: Dim | str) -> int:
 
 
 def find_all(what: str, dims: Dims, wanted: Sequence[Dim | str]) -> tuple[int, ...]:
-    """Returns the axes of several dims; without any, all axes.
-
-    Raises:
-        DimError: one is missing, has another size, or is listed twice.
-    """
+    """Returns the axes of several dims, none of them listed twice; without any, all axes."""
     axes = tuple(find(what, dims, dim) for dim in wanted)
     if len(set(axes)) != len(axes):
         raise DimError(f"{what} was given a dim twice: {', '.join(f'`{name_of(dim)}`' for dim in wanted)}.")
@@ -105,9 +88,6 @@ def union(what: str, *groups: Dims) -> Dims:
 
     Those of the first group, then the new ones of the next; but where the first is a subsequence of the next, the
     next, so that `bias + x` has the order of `x`.
-
-    Raises:
-        DimError: two dims have one name and different sizes.
     """
     agree(what, *groups)
     result: Dims = ()

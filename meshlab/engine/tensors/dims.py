@@ -43,9 +43,6 @@ class Dim:
     Args:
         name: ASCII letters, digits and underscores, so that it can stand in a layout string.
         size: at least 1, and of 64 bits.
-
-    Raises:
-        DimError: the name or the size is invalid.
     """
 
     name: str
@@ -80,9 +77,6 @@ def dims(*unnamed: Any, **sizes: int) -> tuple[Dim, ...]:
     Returns:
         One `Dim` for each keyword.
 
-    Raises:
-        DimError: no keyword was given, something without a name was, or a dim is invalid; all are listed.
-
     Example:
         >>> dims(batch=100, hidden=1024)
         (Dim(name='batch', size=100), Dim(name='hidden', size=1024))
@@ -104,11 +98,7 @@ def dims(*unnamed: Any, **sizes: int) -> tuple[Dim, ...]:
 
 
 def name_of(dim: Dim | str, what: str = "meshlab") -> str:
-    """Returns the name of a dim, or the name itself.
-
-    Raises:
-        DimError: it is neither a dim nor a name.
-    """
+    """Returns the name of a dim, or the name itself."""
     if not isinstance(dim, Dim | str):
         raise DimError(f"{what} was given {shown(dim)} for a dim; give a dim or its name, such as 'batch'.")
     return dim.name if isinstance(dim, Dim) else dim

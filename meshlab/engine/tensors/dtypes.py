@@ -47,9 +47,6 @@ def taking(what: str, x: Any, kinds: Sequence[Any], instead: str) -> None:
         x: the tensor.
         kinds: what it takes, `jnp.number` for example.
         instead: what it takes, in words, and how to come by it.
-
-    Raises:
-        DimError: it is of another kind.
     """
     if not any(jnp.issubdtype(x.dtype, kind) for kind in kinds):
         keys = jnp.issubdtype(x.dtype, jax.dtypes.extended)
@@ -72,11 +69,7 @@ def floats(what: str, x: Any, kind: Any = jnp.inexact) -> None:
 
 
 def holding(what: str, name: str, value: Any, dtype: Any) -> None:
-    """Refuses a number that a dtype would change: a fraction among integers, one that is too large.
-
-    Raises:
-        DimError: it does not hold it.
-    """
+    """Refuses a number that a dtype would change: a fraction among integers, one that is too large."""
     traced = isinstance(value, Tracer)
     value = value.item() if not traced and hasattr(value, "item") else value
     given, is_integer = jnp.result_type(value), jnp.issubdtype(dtype, jnp.integer)
@@ -99,11 +92,7 @@ def holding(what: str, name: str, value: Any, dtype: Any) -> None:
 
 
 def fitting(what: str, operands: Sequence[Any]) -> None:
-    """Refuses a Python integer among integers whose dtype does not hold it: JAX would change it in silence.
-
-    Raises:
-        DimError: there is one.
-    """
+    """Refuses a Python integer among integers whose dtype does not hold it: JAX would change it in silence."""
     others = {x.dtype for x in operands if hasattr(x, "dtype")} - {_BOOL}
     dtype = others.pop() if len(others) == 1 else None
     if dtype is None or (limits := _range(dtype)) is None:
@@ -144,7 +133,7 @@ def beyond(array: np.ndarray, dtype: Any) -> Any:
 
 
 def applied(what: str, function: Callable[..., Any], given: Sequence[Any], operands: Sequence[Any], **keywords: Any):
-    """Returns the result of a function of JAX.
+    """Returns the result of a function of JAX; refuses dtypes that it does not take, and integers that are too large.
 
     Args:
         what: the operation that the user called.
@@ -152,9 +141,6 @@ def applied(what: str, function: Callable[..., Any], given: Sequence[Any], opera
         given: what it is called with.
         operands: what the user gave, for the message.
         **keywords: for the function.
-
-    Raises:
-        DimError: it does not take these dtypes, or an integer is too large.
     """
     try:
         return function(*given, **keywords)
@@ -169,7 +155,7 @@ def applied(what: str, function: Callable[..., Any], given: Sequence[Any], opera
 
 
 def _fix(what: str, operands: Sequence[Any], error: Exception) -> str | None:
-    """Returns a fix for dtypes that an operation does not take; None where the error is not for dtypes."""
+    """Returns a fix for dtypes that an operation does not take; None where the error has another cause."""
     if isinstance(error, jax.errors.JAXTypeError | MeshlabError):
         return None
     dtypes = [x.dtype if hasattr(x, "dtype") else jnp.result_type(x) for x in operands]

@@ -27,7 +27,6 @@ Names = tuple[str | None, ...]
 
 
 def _with_gap(names: Names, axis: int) -> Names:
-    """Returns the names with an unnamed axis inserted."""
     return (*names[:axis], None, *names[axis:])
 
 

@@ -63,11 +63,7 @@ class NamedArray:
 
 
 def _refuse(*_operands: Any):
-    """Refuses arithmetic.
-
-    Raises:
-        DimError: always.
-    """
+    """Refuses arithmetic."""
     raise DimError("A named array is for ml.trace, and is no number: compute with it inside of the traced function.")
 
 
@@ -100,7 +96,6 @@ class Sizes:
         self.problems: dict[tuple[str, int], str] = {}
 
     def note(self, name: str, size: int, where: str):
-        """Notes the size that a name has somewhere."""
         before = self.known.setdefault(name, size)
         self.where.setdefault(name, where)
         if before != size:
@@ -128,11 +123,7 @@ class Sizes:
         return dims
 
     def check(self):
-        """Refuses sizes that disagree.
-
-        Raises:
-            DimError: a name has two sizes, or a merged axis is not the product of its parts.
-        """
+        """Refuses a name of two sizes, and a merged axis that is not the product of its parts."""
         if self.problems:
             problems = "; ".join(self.problems.values())
             raise DimError(f"A dim has one size in a program, but {problems}. Give what differs another name or size.")
@@ -151,7 +142,7 @@ def named(tree: Any, names: Any) -> Any:
 
     Raises:
         DimError: a glob matches nothing, a text does not fit its array, a name stands twice, or what is named is no
-            array or has names already; all are told at once.
+            array or has names already; all are listed.
 
     Example:
         ml.trace(step, ml.named(params, {"*/kernel": "embed ffn"}), ml.named(images, "... channel"))
@@ -220,7 +211,6 @@ def _closest_glob(glob: str, places: Sequence[str]) -> str:
 
 
 def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisName, ...]:
-    """Returns the names of a leaf's axes."""
     where = f"`{place}`" if place else "the array"
     if isinstance(leaf, Tensor | NamedArray):
         has = leaf.names if isinstance(leaf, NamedArray) else names_of(leaf.dims)

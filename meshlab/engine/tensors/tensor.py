@@ -46,9 +46,6 @@ class Tensor(Positional):
     Args:
         array: a JAX or NumPy array, or a `jax.ShapeDtypeStruct`; its shape is the sizes of the dims.
         dims: one per axis.
-
-    Raises:
-        DimError: a dim stands twice, or the array does not have this shape.
     """
 
     array: Any
@@ -110,7 +107,7 @@ class Tensor(Positional):
             names: old=new; several at once are one reshard, so `x.rename(a="b", b="a")` swaps two names.
 
         Raises:
-            DimError: no such dim, a new size, or a name that would stand twice.
+            DimError: a new size, or a name that would stand twice.
         """
         if unnamed or not names:
             given = f"given {', '.join(map(shown, unnamed))}" if unnamed else "called without names"
@@ -261,11 +258,7 @@ _AS_FLOATS = "give floats, np.asarray(numbers, np.float32), say"
 
 
 def _on_host(given: Any) -> np.ndarray:
-    """Returns numbers as a NumPy array; its 64-bit defaults become those of JAX.
-
-    Raises:
-        DimError: they are no numbers, lists of several lengths, or integers that are too large.
-    """
+    """Returns numbers as a NumPy array; its 64-bit defaults become those of JAX."""
     if isinstance(given, jax.ShapeDtypeStruct):
         raise DimError(f"tensor was given {given}, a shape without data; it is written ml.f32[Batch, Hidden].")
     try:
@@ -287,11 +280,7 @@ def _on_host(given: Any) -> np.ndarray:
 
 
 def array_of(what: str, x: Any) -> Any:
-    """Returns a tensor's array.
-
-    Raises:
-        DimError: it is no tensor, has no data, or does not fit its dims.
-    """
+    """Returns a tensor's array; refuses a shape without data, and an array that does not fit its dims."""
     if not isinstance(x, Tensor):
         raise DimError(f"{_given(what, x)}; it takes a tensor. Name the axes: ml.tensor(array, Batch, Hidden).")
     if isinstance(x.array, jax.ShapeDtypeStruct):
@@ -313,11 +302,7 @@ def misfit(x: Tensor) -> str:
 
 
 def operand(what: str, x: Any, name: str = "") -> tuple[Any, Dims]:
-    """Returns the array and the dims of a tensor or a scalar; errors say which argument it is, if `name` does.
-
-    Raises:
-        DimError: `x` is an array whose axes have no names, or not a number at all.
-    """
+    """Returns the array and the dims of a tensor or a scalar; errors say which argument it is, if `name` does."""
     if isinstance(x, Tensor):
         return array_of(what, x), x.dims
     if not (isinstance(x, bool | int | float | np.generic) or hasattr(x, "dtype")):
@@ -361,12 +346,7 @@ def expand(array: Any, dims: Dims, wanted: Dims) -> Any:
 
 
 def elementwise(what: str, function: Callable[..., Any], *operands: Any) -> Any:
-    """Applies a function of arrays of one shape, after broadcasting by name.
-
-    Raises:
-        DimError: an operand has no names, two differ in a dim's size, the function does not take their dtypes, or these
-            do not hold an integer.
-    """
+    """Applies a function of arrays of one shape, after broadcasting by name."""
     arrays, dims = zip(*(operand(what, x) for x in operands), strict=True)
     if int in map(type, operands):
         fitting(what, operands)
@@ -380,11 +360,7 @@ def elementwise(what: str, function: Callable[..., Any], *operands: Any) -> Any:
 def reduce(
     what: str, function: Callable[..., Any], x: Tensor, dims: tuple[Dim | str, ...], unnamed: Mapping[str, Any]
 ) -> Any:
-    """Applies a reduction over the dims listed, or over all.
-
-    Raises:
-        DimError: `x` has no such dim, or the function does not take its dtype; or what arrays take came: `unnamed`.
-    """
+    """Applies a reduction over the dims listed, or over all; refuses the `unnamed` arguments that arrays take."""
     if unnamed:
         x.refuse_unnamed(what, unnamed)
     # The operand is marked, not the result, whose axes it has: so the gradient that a sum spreads has names too.

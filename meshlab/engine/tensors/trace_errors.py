@@ -61,7 +61,6 @@ def is_array(leaf: Any) -> bool:
 
 
 def is_leaf(leaf: Any) -> bool:
-    """Says whether a leaf is a tensor or an array."""
     return is_tensor(leaf) or is_array(leaf)
 
 
@@ -153,9 +152,6 @@ def _refuse_misfits(fn: Callable, leaves: Sequence[tuple[str, Any]], given: Sequ
 
     Some optimizers keep something smaller in a weight's place, of fewer axes or a single element: the rules name that.
     What an argument holds may come back.
-
-    Raises:
-        TraceError: there is one.
     """
     unchanged = {(leaf.dims, leaf.array.shape) for leaf in given if is_tensor(leaf)}
     for place, leaf in leaves:
@@ -167,7 +163,6 @@ def _refuse_misfits(fn: Callable, leaves: Sequence[tuple[str, Any]], given: Sequ
 
 
 def _leaves_by_place(names: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:
-    """Returns the leaves of the arguments, by place."""
     return {place: leaf for name, arg in zip(names, args, strict=True) for place, leaf in placed_leaves(name, arg)}
 
 
@@ -212,16 +207,14 @@ def _returned(names: Sequence[str], args: Sequence[Any], result: Any) -> tuple[s
 
 
 def refuse_lost(name: str, closed: Any, changes: Mapping[str, LeafChange]):
-    """Refuses updates that would be lost.
+    """Refuses updates that would be lost: an argument holds a new array in the end, which is no result.
+
+    An argument that was put at another place too, or taken out and not used, is refused as well.
 
     Args:
         name: of the function.
         closed: its jaxpr, with outputs behind its results: what its arguments hold in the end, where that was changed.
         changes: the places of those, as `admitted` finds them.
-
-    Raises:
-        TraceError: one of them is neither what the argument was nor a result, so that an update would be lost; one of
-            the arguments was put at another place too, or taken out and not used.
     """
     if not changes:
         return
@@ -275,11 +268,7 @@ class _Seen:
 
 
 def refuse_leaks(name: str, closed: Any):
-    """Refuses values of another trace: an earlier call left them behind, or the function around has them.
-
-    Raises:
-        TraceError: there is one.
-    """
+    """Refuses values of another trace: an earlier call left them behind, or the function around has them."""
     jaxpr = opened(closed)
     for variable, constant in jaxpr.constants:
         if isinstance(constant, Tracer):

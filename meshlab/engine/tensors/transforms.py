@@ -59,8 +59,7 @@ def scan(
         The last carry, and the ys with `dim` in front.
 
     Raises:
-        DimError: something in `xs` lacks `dim`, the carry came back different, a `y` has `dim` already, or the keys of
-            a dict have no order.
+        DimError: something in `xs` lacks `dim`, the carry came back different, or a `y` has `dim` already.
 
     Example:
         x, _ = ml.scan(ml.checkpoint(layer), x, params["layers"], Layers)
@@ -100,8 +99,7 @@ def vmap(function: Callable[..., Any], dim: Dim | str) -> Callable[..., Any]:
         A function of the same arguments, whose tensors may have `dim` anywhere; its results have `dim` in front.
 
     Raises:
-        DimError: when called, if no argument has `dim`, a result of `function` has it already, or the keys of a dict
-            have no order.
+        DimError: when called, if no argument has `dim`, or a result of `function` has it already.
 
     Example:
         norms = ml.vmap(lambda g: ml.sqrt((g * g).sum()), Batch)(gradients)    # [batch]
@@ -143,9 +141,6 @@ def checkpoint(function: Callable[..., Any], *, policy: Callable[..., bool] | No
 
     Returns:
         A function of the same arguments and results.
-
-    Raises:
-        DimError: when called, if an argument or a result is no tree of tensors, numbers and arrays.
     """
     argument_checks.function("checkpoint", function, "ml.checkpoint(layer)", DimError)
     if policy is not None:
@@ -173,7 +168,6 @@ def checkpoint(function: Callable[..., Any], *, policy: Callable[..., bool] | No
 
 
 def _has(x: Any, dim: Dim) -> bool:
-    """Returns whether `x` is a tensor with this dim."""
     return isinstance(x, Tensor) and dim.name in dim_lists.names(x.dims)
 
 
@@ -245,11 +239,7 @@ def _restored(what: str, tree: Any, dim: Dim) -> Any:
 
 
 def _same_carry(before: Any, after: Any) -> Any:
-    """Returns the new carry with its axes in the order of the old one.
-
-    Raises:
-        DimError: it has another structure or other dims.
-    """
+    """Returns the new carry with its axes in the order of the old one; refuses another structure or other dims."""
     old, old_tree = jax.tree_util.tree_flatten_with_path(before, is_leaf=is_tensor)
     new, new_tree = jax.tree.flatten(after, is_leaf=is_tensor)
     if old_tree != new_tree:

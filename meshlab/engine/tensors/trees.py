@@ -50,15 +50,12 @@ def _is_endless(tree: Any) -> bool:
 
 
 def placed_leaves(name: str, tree: Any, is_leaf: Callable[[Any], bool] = is_tensor) -> list[tuple[str, Any]]:
-    """Returns the leaves of a tree, each with its place under a name.
+    """Returns the leaves of a tree, each with its place under a name; refuses a tree without order or end.
 
     Args:
         name: of the tree; "" for none.
         tree: the tree.
         is_leaf: says of a node whether it is a leaf, whatever it holds.
-
-    Raises:
-        TraceError: JAX finds no order in it, or no end.
     """
     called = f"`{name}`" if name else "The tree"
     endless = (
