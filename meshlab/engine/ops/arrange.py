@@ -42,9 +42,6 @@ def split(x: Tensor, dim: Dim | str, part: Dim) -> tuple[Any, ...]:
 
     Returns:
         One tensor for each part: the dims of `x` with `part` for `dim`.
-
-    Raises:
-        DimError: `x` has no such dim, or the sizes do not divide.
     """
     array, axis = located("split", x, dim)
     sized("split", part)
@@ -68,9 +65,6 @@ def concat(parts: Sequence[Tensor], part: Dim | str | Sequence[Dim | str], dim: 
 
     Returns:
         The dims of the first tensor with `dim` for `part`, of the dtype that all have together.
-
-    Raises:
-        DimError: no parts, parts of different dims, or a size that is not their sum.
 
     Example:
         joined = ml.concat((x, skip), (Channels, Skipped), Joined)     # [batch, channels], [batch, skipped]
@@ -123,7 +117,7 @@ def tag(tree: Any, name: str) -> Any:
             `{"residual": {"seq": "model"}}`.
 
     Raises:
-        DimError: the name is not a string, is empty, or stands first.
+        DimError: the name is empty, has a `*`, `?` or `[`, or begins with `out/`.
     """
     if isinstance(tree, str) and not isinstance(name, str):
         raise DimError(f"tag was given {shown(tree)} first; the name comes last: ml.tag(x, {shown(tree)}).")
@@ -152,9 +146,6 @@ def shift(x: Tensor, dim: Dim | str, offset: int, *, wrap: bool = False) -> Tens
 
     Returns:
         The dims of `x`.
-
-    Raises:
-        DimError: `x` has no such dim, or the offset is no integer.
     """
     array, axis = located("shift", x, dim)
     offset, wrap = whole_number("shift", "offset", offset, error=DimError), flag("shift", "wrap", wrap, DimError)

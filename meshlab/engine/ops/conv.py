@@ -86,7 +86,7 @@ def conv(
         The dims of `x` without those summed, then those of `w` that `x` lacks.
 
     Raises:
-        DimError: a dim that is missing, that slides along itself, or whose new size has no name.
+        DimError: a dim slides along itself, or its new size has no name.
 
     Example:
         x = ml.conv(images, w, {Height: Tall, Width: Wide}, Channels, stride=2, out={Height: Height2, Width: Width2})
@@ -109,8 +109,8 @@ def conv_transpose(
 ) -> Tensor:
     """Lays the filter, times each element, on the result, a stride apart, and sums where copies overlap.
 
-    It is the way back of `conv` with the same filter and options, from what that makes to what it is given: its
-    transpose as a linear function. With a stride it makes many positions of few.
+    It is the transpose, as a linear function, of `conv` with the same filter and options: from what that makes to what
+    it is given. With a stride it makes many positions of few.
 
     Args:
         x: [..., slid dims, summed dims].
@@ -127,8 +127,7 @@ def conv_transpose(
         The dims of `x` without those summed, then those of `w` that `x` lacks.
 
     Raises:
-        DimError: a dim that is missing, that slides along itself, whose new size has no name, or whose size `conv`
-            would not make of `out`.
+        DimError: a dim slides along itself, its new size has no name, or `conv` would not make its size of `out`.
 
     Example:
         x = ml.conv_transpose(x, w, {Height2: Tall}, Channels, stride=2, out={Height2: Height})
@@ -145,7 +144,6 @@ def conv_transpose(
 
 
 def _roles(what: str, x: Tensor, w: Tensor, window: Named, summed: tuple[Dim | str, ...]) -> _Roles:
-    """Finds the role of each dim."""
     named.array_of(what, x)
     named.array_of(what, w)
     if not isinstance(window, Mapping) or not window:
@@ -210,7 +208,6 @@ def _convolve(
 
 
 def _alone(dims: Dims) -> list[Dims]:
-    """Returns each dim as a group of its own."""
     return [(dim,) for dim in dims]
 
 

@@ -42,8 +42,7 @@ def dot(*operands: Any) -> Any:
         A tensor of all the dims that are not listed, in the order of their first appearance; a scalar if none is left.
 
     Raises:
-        DimError: no tensor, a tensor after a dim, a list of either, keys, the number of an axis for a dim, a dim listed
-            twice or that no tensor has, or one of two sizes.
+        DimError: a dim is listed twice, no tensor has it, or it has two sizes.
 
     Example:
         scores = ml.dot(q, k, HeadSize)     # q: [batch, seq, heads, size], k: [batch, kv, heads, size]
@@ -66,7 +65,7 @@ def dot(*operands: Any) -> Any:
 
 
 def _sort_operands(operands: tuple[Any, ...]) -> tuple[list[Any], list[Dim | str]]:
-    """Parts tensors from dims, which come after them."""
+    """Separates tensors from dims, which come after them."""
     for x in operands:
         if isinstance(x, list | tuple) and any(isinstance(one, Dim | str | named.Tensor) for one in x):
             listed = f"[{', '.join(map(shown, x))}], a {type(x).__name__}"
@@ -118,5 +117,4 @@ def _multiply(left: _Operand, right: _Operand, later: list[_Operand], consumed: 
 
 
 def _axes(dims: Dims, wanted: Dims) -> tuple[int, ...]:
-    """Returns where some dims stand among others."""
     return tuple(dims.index(dim) for dim in wanted)

@@ -38,7 +38,7 @@ def arange(dim: Dim, dtype: Any = jnp.int32) -> Tensor:
         [dim].
 
     Raises:
-        DimError: `dim` is not a `Dim`, or the dtype does not hold all of its positions.
+        DimError: the dtype does not hold all positions.
     """
     sized("arange", dim)
     kind = known_dtype(dtype)
@@ -62,9 +62,6 @@ def one_hot(ids: Any, dim: Dim, dtype: Any = jnp.float32) -> Tensor:
 
     Returns:
         [..., dim].
-
-    Raises:
-        DimError: `dim` is not a `Dim`, `ids` has it already, or holds no integers.
     """
     sized("one_hot", dim)
     array, dims = _integers("one_hot", ids)
@@ -86,9 +83,6 @@ def take(table: Tensor, ids: Any, dim: Dim | str) -> Any:
 
     Returns:
         The dims of `ids`, then the other dims of `table`.
-
-    Raises:
-        DimError: `table` has no such dim, it shares a dim with `ids`, or `ids` holds no integers.
 
     Example:
         x = ml.take(table, tokens, Vocab)     # table: [vocab, embed], tokens: [batch, seq] -> [batch, seq, embed]

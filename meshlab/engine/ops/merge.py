@@ -40,9 +40,6 @@ def merge(x: Tensor, dims: Sequence[Dim | str], merged: Dim | str) -> Tensor:
 
     Returns:
         The dims of `x`, with `merged` where the first of those listed was.
-
-    Raises:
-        DimError: fewer than two dims, one that `x` lacks, or another size.
     """
     array = named.array_of("merge", x)
     if not isinstance(dims, tuple | list) or len(dims) < 2:
@@ -64,18 +61,15 @@ def merge(x: Tensor, dims: Sequence[Dim | str], merged: Dim | str) -> Tensor:
 
 
 def unmerge(x: Tensor, dim: Dim | str, dims: Sequence[Dim]) -> Tensor:
-    """Makes several dims of one, the way back of `merge`.
+    """Makes several dims of one: the inverse of `merge`.
 
     Args:
         x: [..., dim, ...].
         dim: what to take apart.
-        dims: at least two, with sizes; the first counts slowest.
+        dims: at least two, whose sizes multiply to that of `dim`; the first counts slowest.
 
     Returns:
         The dims of `x`, with `dims` where `dim` was.
-
-    Raises:
-        DimError: fewer than two dims, one without a size, a dim that `x` lacks, or another size.
     """
     array = named.array_of("unmerge", x)
     axis = dim_lists.find("unmerge", x.dims, dim)

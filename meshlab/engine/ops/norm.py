@@ -45,9 +45,6 @@ def moments(x: Tensor, *dims: Dim | str) -> Moments:
 
     Returns:
         Two of the other dims of `x`, in 32 bits or more.
-
-    Raises:
-        DimError: `x` has no such dim.
     """
     named.array_of("moments", x)
     dim_lists.find_all("moments", x.dims, dims)
@@ -55,7 +52,7 @@ def moments(x: Tensor, *dims: Dim | str) -> Moments:
 
 
 def normalize(x: Tensor, *dims: Dim | str, moments: Moments | None = None, epsilon: float = 1e-5) -> Tensor:
-    """Takes the mean off and divides by the square root of the variance, over the dims listed, or over all.
+    """Subtracts the mean and divides by the square root of the variance, over the dims listed, or over all.
 
     Args:
         x: [..., dims].
@@ -67,7 +64,7 @@ def normalize(x: Tensor, *dims: Dim | str, moments: Moments | None = None, epsil
         The dims and the dtype of `x`.
 
     Raises:
-        DimError: `x` has no such dim, is not of floats, or both dims and moments are given.
+        DimError: `x` is not of floats, or both dims and moments are given.
     """
     named.array_of("normalize", x)
     floats("normalize", x)

@@ -33,9 +33,6 @@ def cumsum(x: Tensor, dim: Dim | str) -> Tensor:
 
     Returns:
         The dims of `x`.
-
-    Raises:
-        DimError: `x` has no such dim, or no numbers.
     """
     array, axis = located("cumsum", x, dim)
     numbers("cumsum", x)
@@ -51,9 +48,6 @@ def sort(x: Tensor, dim: Dim | str) -> Tensor:
 
     Returns:
         The dims of `x`.
-
-    Raises:
-        DimError: `x` has no such dim.
     """
     array, axis = located("sort", x, dim)
     return named.result(applied("sort", lax.sort, (array,), (x,), dimension=axis), x.dims)
@@ -68,9 +62,6 @@ def argmax(x: Tensor, dim: Dim | str) -> Any:
 
     Returns:
         32-bit integers of the other dims of `x`.
-
-    Raises:
-        DimError: `x` has no such dim, or is of complex numbers.
     """
     array, axis = located("argmax", x, dim)
     ordered("argmax", x)
@@ -87,9 +78,6 @@ def top_k(x: Tensor, dim: Dim | str, best: Dim) -> tuple[Tensor, Tensor]:
 
     Returns:
         The values, largest first, and their 32-bit positions: the dims of `x` with `best` for `dim`.
-
-    Raises:
-        DimError: `x` has no such dim, fewer elements along it than wanted, or is of complex numbers.
     """
     array, axis = located("top_k", x, dim)
     ordered("top_k", x)

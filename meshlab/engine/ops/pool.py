@@ -52,8 +52,7 @@ def max_pool(
         The dims of `x`, with `out` for those that change.
 
     Raises:
-        DimError: `x` has no such dim or no numbers, a window does not fit or lies in the padding alone, or a new size
-            has no name.
+        DimError: a window does not fit or lies in the padding alone, or a new size has no name.
     """
     slid = _slid(x, window, Slide("max_pool", window if stride is None else stride, padding=padding, out=out))
     least = -jnp.inf if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.iinfo(x.dtype).min
@@ -81,8 +80,7 @@ def mean_pool(
         The dims of `x`, with `out` for those that change.
 
     Raises:
-        DimError: `x` has no such dim or no numbers, a window does not fit or lies in the padding alone, or a new size
-            has no name.
+        DimError: a window does not fit or lies in the padding alone, or a new size has no name.
     """
     slid = _slid(x, window, Slide("mean_pool", window if stride is None else stride, padding=padding, out=out))
     total = _reduce("mean_pool", x, 0, lax.add, slid) * (1 / math.prod(s.span for s in slid if not any(s.padding)))
@@ -100,9 +98,6 @@ def upsample(x: Tensor, sizes: Mapping[Any, Dim]) -> Tensor:
 
     Returns:
         The dims of `x`, with those of `sizes` for those that change.
-
-    Raises:
-        DimError: `x` has no such dim, or a size is no multiple.
     """
     array = named.array_of("upsample", x)
     if not isinstance(sizes, Mapping) or not sizes:
@@ -125,7 +120,6 @@ def upsample(x: Tensor, sizes: Mapping[Any, Dim]) -> Tensor:
 
 
 def _slid(x: Tensor, window: Sizes, slide: Slide) -> tuple[Window, ...]:
-    """Returns the windows along the dims of a tensor."""
     named.array_of(slide.what, x)
     if not isinstance(window, Mapping) or not window:
         raise DimError(f"{slide.what} was given {window!r} for its windows; say their sizes: {{Height: 2, Width: 2}}.")
@@ -142,7 +136,6 @@ def _slid(x: Tensor, window: Sizes, slide: Slide) -> tuple[Window, ...]:
 
 
 def _reduce(what: str, x: Tensor, start: Any, join: Callable[[Any, Any], Any], slid: tuple[Window, ...]) -> Tensor:
-    """Applies a reduction to each window."""
     by_dim = {window.dim: window for window in slid}
     by_axis = [by_dim.get(dim, Window(dim, dim, 1, 1, 1, (0, 0))) for dim in x.dims]
     array = lax.reduce_window(

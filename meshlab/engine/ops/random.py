@@ -40,9 +40,6 @@ def normal(key: Any, *dims: Dim, dtype: Any = jnp.float32) -> Any:
 
     Returns:
         [dims]; a scalar without any.
-
-    Raises:
-        DimError: no key or several, or a dim without a size.
     """
     shape = _shape("normal", key, dims)
     return named.result(jax.random.normal(key, shape, _floating("normal", dtype)), dims)
@@ -62,7 +59,7 @@ def uniform(key: Any, *dims: Dim, low: float = 0.0, high: float = 1.0, dtype: An
         [dims]; a scalar without any.
 
     Raises:
-        DimError: no key or several, a dim without a size, or an interval that is not finite.
+        DimError: `low` is above `high`, or the dtype does not hold them or their distance.
     """
     shape = _shape("uniform", key, dims)
     number("uniform", "low", low)
@@ -84,9 +81,6 @@ def dropout(key: Any, x: Tensor, rate: float, *shared: Dim | str) -> Tensor:
 
     Returns:
         The dims of `x`.
-
-    Raises:
-        DimError: no key or several, `x` has no such dim, or a rate that leaves nothing.
     """
     _keyed("dropout", key)
     named.array_of("dropout", x)
@@ -98,7 +92,7 @@ def dropout(key: Any, x: Tensor, rate: float, *shared: Dim | str) -> Tensor:
 
 
 def categorical(key: Any, logits: Tensor, classes: Dim | str) -> Any:
-    """Draws a class, each with the probability `softmax(logits, classes)`; `logits / temperature` draws more boldly.
+    """Draws a class, each with the probability `softmax(logits, classes)`; `logits / temperature` draws more evenly.
 
     Args:
         key: a key of `jax.random`.
@@ -107,9 +101,6 @@ def categorical(key: Any, logits: Tensor, classes: Dim | str) -> Any:
 
     Returns:
         32-bit integers of the other dims of `logits`.
-
-    Raises:
-        DimError: no key or several, or `logits` has no such dim or no floats.
     """
     _keyed("categorical", key)
     named.array_of("categorical", logits)
@@ -132,7 +123,7 @@ def _interval(low: Any, high: Any, dtype: Any):
 
 
 def _floating(what: str, dtype: Any, kind: Any = jnp.inexact) -> Any:
-    """Returns a dtype of floats."""
+    """Returns a dtype; refuses one that is not of floats."""
     known = known_dtype(dtype)
     if not jnp.issubdtype(known, kind):
         raise DimError(f"{what} was given the dtype {known}; it draws floats: give ml.f32, for example.")

@@ -18,16 +18,13 @@ from ..tensors.marks import mark_rename
 
 
 def resized(what: str, array: Any, before: Dims, after: Dims) -> Any:
-    """Returns the tensor of a result.
+    """Returns the tensor of a result; refuses a name that would stand twice or have two sizes.
 
     Args:
         what: the operation.
         array: the result, of the dims `after`.
         before: the dims of the operand, axis by axis.
         after: what they have become.
-
-    Raises:
-        DimError: a name would stand twice, or has two sizes.
     """
     for old, new in zip(before, after, strict=True):
         dim_lists.agree(what, [old], [new])

@@ -35,9 +35,6 @@ def softmax(x: Tensor, *dims: Dim | str) -> Tensor:
 
     Returns:
         The dims of `x`.
-
-    Raises:
-        DimError: `x` has no such dim, or no numbers.
     """
     weights = exp(x - _largest("softmax", x, dims))
     return weights / weights.sum(*dims)
@@ -52,9 +49,6 @@ def log_softmax(x: Tensor, *dims: Dim | str) -> Tensor:
 
     Returns:
         The dims of `x`.
-
-    Raises:
-        DimError: `x` has no such dim, or no numbers.
     """
     shifted = x - _largest("log_softmax", x, dims)
     return shifted - log(exp(shifted).sum(*dims))
@@ -69,9 +63,6 @@ def logsumexp(x: Tensor, *dims: Dim | str) -> Any:
 
     Returns:
         The other dims of `x`.
-
-    Raises:
-        DimError: `x` has no such dim, or no numbers.
     """
     largest = _largest("logsumexp", x, dims)
     return largest + log(exp(x - largest).sum(*dims))
@@ -90,10 +81,6 @@ def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
 
     Returns:
         The dims of `logits` without `classes`.
-
-    Raises:
-        DimError: `logits` has no such dim or no numbers, `labels` has it or a dim that `logits` lacks, or holds no
-            integers.
 
     Example:
         loss = ml.cross_entropy(logits, labels, Classes).mean()

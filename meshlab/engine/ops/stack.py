@@ -44,9 +44,6 @@ def slice(x: Tensor, dim: Dim | str, part: Dim, *, start: int = 0, step: int = 1
 
     Returns:
         The dims of `x` with `part` for `dim`.
-
-    Raises:
-        DimError: `x` has no such dim, or not so many positions.
     """
     array, axis = located("slice", x, dim)
     sized("slice", part)
@@ -75,7 +72,7 @@ def pad(x: Tensor, dim: Dim | str, padded: Dim, *, before: int = 0, value: Any =
         The dims of `x` with `padded` for `dim`.
 
     Raises:
-        DimError: `x` has no such dim, it does not fit, or the dtype of `x` does not hold the value.
+        DimError: `padded` is too small, or the dtype of `x` does not hold the value.
     """
     array, axis = located("pad", x, dim)
     sized("pad", padded)
@@ -99,9 +96,6 @@ def stack(parts: Sequence[Any], dim: Dim | str) -> Tensor:
 
     Returns:
         `dim`, then the dims of the first tensor.
-
-    Raises:
-        DimError: no tensors, tensors of different dims, or another size.
     """
     parts = several("stack", parts, 'ml.stack((x, y), "copy")')
     operands = [named.operand("stack", x) for x in parts]
@@ -122,7 +116,7 @@ def stack(parts: Sequence[Any], dim: Dim | str) -> Tensor:
 
 
 def unstack(x: Tensor, dim: Dim | str) -> tuple[Any, ...]:
-    """Returns the tensor at each position of a dim, the way back of `stack`.
+    """Returns the tensor at each position of a dim: the inverse of `stack`.
 
     Args:
         x: [..., dim, ...].
@@ -130,9 +124,6 @@ def unstack(x: Tensor, dim: Dim | str) -> tuple[Any, ...]:
 
     Returns:
         One tensor of the other dims for each position; numbers where there are none.
-
-    Raises:
-        DimError: `x` has no such dim.
     """
     array, axis = located("unstack", x, dim)
     rest = dim_lists.without(x.dims, [axis])

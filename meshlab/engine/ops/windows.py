@@ -72,8 +72,6 @@ class Window(NamedTuple):
 
 
 class _Options(NamedTuple):
-    """The options of the window along one dim."""
-
     dim: Dim
     span: int
     stride: int
@@ -87,9 +85,6 @@ def windows(slide: Slide, sizes: Sequence[tuple[Dim, int]]) -> tuple[Window, ...
     Args:
         slide: how they slide.
         sizes: the dims, each with the size of its window.
-
-    Raises:
-        DimError: an invalid option, or a result without a name or of another size than asked for.
     """
     result = []
     for one in _options(slide, sizes):
@@ -113,9 +108,6 @@ def windows_back(slide: Slide, sizes: Sequence[tuple[Dim, int]]) -> tuple[Window
     Args:
         slide: how windows slide along `out`.
         sizes: the dims, each with the size of its window.
-
-    Raises:
-        DimError: an invalid option, or windows along `out` that do not make these dims.
     """
     result = []
     for one in _options(slide, sizes):
@@ -140,7 +132,6 @@ def become(dims: Dims, slid: Sequence[Window]) -> Dims:
 
 
 def _options(slide: Slide, sizes: Sequence[tuple[Dim, int]]) -> Iterator[_Options]:
-    """Yields the options for each dim."""
     dims = tuple(dim for dim, _ in sizes)
     if slide.out is not None:
         mapping(slide.what, "out", slide.out, '{"height": "height_2"}', DimError)
@@ -165,7 +156,6 @@ def _each(slide: Slide, option: str, default: Any, dims: Dims) -> list[Any]:
 
 
 def _positive(what: str, option: str, value: Any, dim: Dim) -> int:
-    """Returns an integer that is at least 1."""
     if not is_whole(value) or value < 1:
         raise DimError(f"{what} was given the {option} {shown(value)} along {dim}; it must be a positive integer.")
     return operator.index(value)
@@ -205,7 +195,6 @@ def _asked(slide: Slide, dim: Dim) -> Dim | str | None:
 
 
 def _called(slide: Slide, dim: Dim, size: int) -> Dim:
-    """Returns the dim of the result."""
     asked = _asked(slide, dim)
     if asked is None and size == dim.size:
         return dim
