@@ -45,7 +45,6 @@ class Available:
         return Available(dict(self.values), dict(self.nested))
 
     def add(self, number: Number, value: int):
-        """Adds a value of a term."""
         self.values[number] = (*self.values.get(number, ()), value)
 
 
@@ -53,7 +52,6 @@ ClassOf = Callable[[Operation], Hashable]
 
 
 def of_one_class(_operation: Operation) -> Hashable:
-    """Puts all operations into one class."""
     return ()
 
 

@@ -38,12 +38,7 @@ class _Piece(NamedTuple):
 
 
 def as_shift(operation: Operation, producers: Producers) -> Operation:
-    """Rewrites an operation that joins pieces of one array as a shift; returns any other one unchanged.
-
-    Args:
-        operation: the operation.
-        producers: the operation that computes each value so far.
-    """
+    """Rewrites an operation that joins pieces of one array as a shift; returns any other one unchanged."""
     axis = _axis(operation, producers)
     pieces = _joined(operation, 0, axis, producers) if axis is not None else None
     if axis is None or pieces is None or len(pieces) != 2:

@@ -20,14 +20,12 @@ Shape = tuple[int, ...]
 
 
 def constant(operation: Operation, number: np.ndarray) -> Operation:
-    """Replaces an operation by one that fills its result with a number."""
     result = operation.equation.outvars[0].aval
     equation = _equation(lambda: lax.full(result.shape, number, result.dtype))
     return _instead(operation, equation, [Literal(atom.val) for atom in equation.invars])
 
 
 def reshape(operation: Operation, value: int, shape: Shape) -> Operation:
-    """Replaces an operation by a reshape of a value."""
     result = operation.equation.outvars[0].aval
     given = jax.ShapeDtypeStruct(shape, result.dtype)
     return _instead(operation, _equation(lambda x: lax.reshape(x, result.shape), given), [value])

@@ -25,7 +25,6 @@ _CONSTANT = names_where(
 
 
 def split_constants(code: Code) -> Code:
-    """Returns the same code in which each reader of a constant or iota reads its own copy."""
     splitter = _Splitter(code)
     block = splitter.block(code.block)
     return dataclasses.replace(code, block=block, shapes=tuple(splitter.shapes), dtypes=tuple(splitter.dtypes))

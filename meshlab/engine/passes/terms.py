@@ -90,7 +90,6 @@ class Terms:
 
 
 def squeezed(shape: Sequence[int]) -> Shape:
-    """Returns a shape without its axes of size 1."""
     return tuple([size for size in shape if size != 1]) if 1 in shape else tuple(shape)
 
 

@@ -21,11 +21,7 @@ _IN_NAME = frozenset("update_jaxpr update_consts".split())
 
 
 class ValueTerms:
-    """Maps every value met so far to its term.
-
-    Args:
-        code: the program's, whose values are numbered.
-    """
+    """Maps every value met so far to its term."""
 
     def __init__(self, code: Code):
         self.shapes, self.dtypes = code.shapes, code.dtypes
@@ -55,7 +51,6 @@ class ValueTerms:
         return self.terms.number_of(number)
 
     def is_repeated(self, number: Number) -> bool:
-        """Says whether a term is a constant or a broadcast."""
         return self.terms[number].name in ("const", "broadcast")
 
     def _results(self, operation: Operation) -> tuple[Number, ...] | None:

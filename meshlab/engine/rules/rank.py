@@ -23,14 +23,7 @@ from ..specs.spec import Axes
 
 
 def extreme(device: Device, value: Any, axes: Axes, kind: str) -> Any:
-    """Returns the greatest of all devices' values, or the least; NaN where one is NaN.
-
-    Args:
-        device: this one.
-        value: its value.
-        axes: the mesh axes of the other devices.
-        kind: "max" or "min".
-    """
+    """Returns the "max" or "min" of all devices' values; NaN where one is NaN."""
     return from_rank(device.all_reduce(to_rank(value, kind), axes, kind), value.dtype)
 
 

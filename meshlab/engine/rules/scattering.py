@@ -44,7 +44,6 @@ def _traits(linear: Linear) -> Traits:
 
 
 def scattered_windows(params: dict[str, Any], array: Shape, slices: Shape) -> Windows:
-    """Returns the windows of a scatter into an array of one shape, of updates of another."""
     numbers = params["dimension_numbers"]
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     remaining = [d for d in range(len(array)) if d not in dropped]

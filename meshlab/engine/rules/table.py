@@ -127,8 +127,6 @@ LOCAL_PARAMS: dict[str, LocalParams] = {}
 
 
 def rule(*names: str, traits: Traits) -> Callable[[Rule], Rule]:
-    """Registers the rule and the traits of one or more primitives."""
-
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
         TRAITS.update(dict.fromkeys(names, traits))
@@ -167,7 +165,6 @@ def run_unsharded(facts: Facts, known: bool = False) -> Factors:
 
 
 def factors_of(operation: Operation, facts: Facts) -> Factors:
-    """Returns the factors of an operation, by its primitive's rule."""
     by_rule, traits = RULES.get(operation.name), TRAITS.get(operation.name)
     factors = by_rule(operation, facts) if by_rule else run_unsharded(facts)
     return _finished(factors, facts, (traits.linear if traits else NOWHERE)(operation))

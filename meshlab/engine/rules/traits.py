@@ -102,7 +102,6 @@ SINCE = {
 
 
 def names_where(test: Callable[[Traits], object]) -> frozenset[str]:
-    """Returns the names of the primitives whose traits pass a test."""
     return frozenset(name for name, traits in TRAITS.items() if test(traits))
 
 
@@ -144,7 +143,6 @@ def elementwise(
     keeps: bool = False,
     identity: bool = False,
 ) -> Traits:
-    """Describes a primitive that computes each element from those at the same place."""
     return _traits(
         "elementwise",
         linear,
@@ -158,57 +156,46 @@ def elementwise(
 
 
 def constant() -> Traits:
-    """Describes a primitive that reads no array."""
     return _traits("constant", NOWHERE)
 
 
 def broadcasting() -> Traits:
-    """Describes a primitive that repeats its operand along new axes."""
     return _traits("broadcast", FIRST, keeps=True)
 
 
 def bitcasting(*, identity: bool) -> Traits:
-    """Describes a primitive that gives its operand's bytes another shape."""
     return _traits("bitcast", FIRST, keeps=True, identity=identity)
 
 
 def marking(*, identity: bool, linear: Linear = FIRST) -> Traits:
-    """Describes a primitive that names, tags or wraps its operand."""
     return _traits("mark", linear, keeps=True, identity=identity)
 
 
 def moving(*, linear: Linear, reads_part: bool, keeps: bool) -> Traits:
-    """Describes a primitive that moves or drops elements."""
     return _traits("move", linear, reads_part=reads_part, keeps=keeps)
 
 
 def concatenating() -> Traits:
-    """Describes a primitive that joins arrays along an axis."""
     return _traits("concatenate", together)
 
 
 def reducing(joins: Join, *, library: bool) -> Traits:
-    """Describes a primitive that joins the elements along axes."""
     return _traits("reduce", FIRST if joins == "sum" else NOWHERE, joins=joins, library=library)
 
 
 def gathering(*, linear: Linear, indexes: Indexes) -> Traits:
-    """Describes a primitive that reads elements of its first operand by index."""
     return _traits("gather", linear, expensive=True, reads_part=True, indexes=indexes)
 
 
 def updating(*, linear: Linear, updates: int) -> Traits:
-    """Describes a primitive that replaces a part of its first operand."""
     return _traits("update", linear, updates=updates)
 
 
 def scattering(*, linear: Linear, updates: int, indexes: Indexes) -> Traits:
-    """Describes a primitive that changes elements of its first operand by index."""
     return _traits("scatter", linear, updates=updates, indexes=indexes)
 
 
 def multiplying(multiplies: Multiplies) -> Traits:
-    """Describes a matmul, which compilers fuse with elementwise work."""
     return _traits("matmul", linear_in({0}, {1}), multiplies=multiplies, joins="sum")
 
 
@@ -220,5 +207,4 @@ def opaque(
     reads_part: bool = False,
     keeps: bool = False,
 ) -> Traits:
-    """Describes any other primitive: it reads memory and writes memory."""
     return _traits("opaque", linear, multiplies=multiplies, joins=joins, reads_part=reads_part, keeps=keeps)

@@ -163,7 +163,6 @@ def _covered(
 
 
 def _run(device: Device, sharded: ShardedOperation, operands: Sequence[Any], padding: Mapping[int, Pair]) -> list[Any]:
-    """Runs the primitive with another padding along some axes."""
     changed = tuple(padding.get(axis, pads) for axis, pads in enumerate(sharded.params["padding"]))
     return sharded.run(operands, device.sizes, padding=changed)
 
