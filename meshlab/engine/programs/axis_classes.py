@@ -58,7 +58,6 @@ class Classes:
         return len(self.parents) - 1
 
     def find(self, node: int) -> int:
-        """Returns the root of a node's class."""
         parents = self.parents
         while parents[node] != node:
             parents[node] = node = parents[parents[node]]
@@ -71,7 +70,6 @@ class Classes:
         return [leaf for part in parts for leaf in self.leaves(part)] if parts else [root]
 
     def enter(self, node: int, row: int):
-        """Puts a class into a row."""
         root = self.find(node)
         for leaf in self.leaves(root) if root in self.parts else (root,):
             self.rows[leaf].add(row)
@@ -83,7 +81,7 @@ class Classes:
         self._note_clash(known, seed)
 
     def join(self, a: int, b: int) -> bool:
-        """Makes two classes of one size one, unless a row would then have it twice; returns whether they are one."""
+        """Joins two classes of one size, unless a row would then have one class twice; returns whether they are one."""
         a, b = self.find(a), self.find(b)
         if a == b:
             return True
@@ -154,7 +152,7 @@ class Classes:
         return True
 
     def unite(self, a: int, b: int):
-        """Makes two roots of one size one class, in whichever rows they are."""
+        """Joins two roots of one size into one class, whichever rows they are in."""
         root, gone = (a, b) if a < b else (b, a)
         known, other = self.given.get(root), self.given.pop(gone, None)
         if known and other:

@@ -23,13 +23,11 @@ _RESHARDS = ("rename", "reshape", "tag")
 
 @analysis
 def scanned_dims(program: Program) -> Scans:
-    """Finds the dims that scans step through, with the scan."""
     return {dim: scan for scans in reversed(scans_by_scope(program).values()) for dim, scan in scans.items()}
 
 
 @analysis
 def scans_by_scope(program: Program) -> dict[Scope, Scans]:
-    """Finds for each scope the dims that scans in it step through."""
     scopes: dict[Scope, Scans] = {}
     for operation in walk(program.code.block):
         if operation.name == "scan":
@@ -43,7 +41,6 @@ def scans_by_scope(program: Program) -> dict[Scope, Scans]:
 
 @analysis
 def axis_conflicts(program: Program) -> Conflicts:
-    """Finds the pairs of dims that are in one operation or one stored value, with the first such."""
     return _conflicts(program, apart=False).get((), {})
 
 

@@ -35,12 +35,7 @@ def uniform_values(code: Code) -> tuple[frozenset[int], frozenset[int]]:
 
 
 def constant_values(code: Code, uniform: Collection[int]) -> frozenset[int]:
-    """Finds the values that any device can compute in any spec: broadcast scalars, iotas, and functions of these alone.
-
-    Args:
-        code: the program's.
-        uniform: the values that hold one number everywhere.
-    """
+    """Finds the values that any device can compute in any spec: broadcast scalars, iotas, functions of these alone."""
     constant: set[int] = set()
     for operation in walk(code.block):
         if operation.name == "iota" or (operation.outputs[:1] and operation.outputs[0] in uniform):

@@ -106,7 +106,7 @@ def gradient_values(program: Program) -> dict[int, str]:
 
 
 def _terms(program: Program, operation: Operation) -> Iterable[int]:
-    """Returns the operands of an operation that makes a gradient that are that parameter's gradient as well."""
+    """Returns, of an operation that makes a gradient, the operands that are that parameter's gradient as well."""
     name, reads = operation.name, operation.reads
     if name in _FORMS | _JOINING:
         return reads

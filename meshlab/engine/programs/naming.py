@@ -61,7 +61,6 @@ def facts_of(
     zeros: Iterable[int] = (),
     little: Iterable[Operation] = (),
 ) -> Facts:
-    """Collects what a rule may know of an operation."""
     shapes, inputs = code.shapes, operation.inputs
     return Facts(
         tuple([shapes[i] if isinstance(i, int) else () for i in inputs]),
@@ -78,13 +77,6 @@ def name_axes(code: Code, arguments: Mapping[int, tuple[tuple[AxisName, ...], st
     Args:
         code: the flattened program, its name marks still in.
         arguments: for inputs that the user named, their names and where they were given.
-
-    Returns:
-        The `Naming`.
-
-    Raises:
-        TraceError: two of the user's names meet, or one stands twice in one value.
-        DimError: one name has two sizes.
     """
     return _Namer(code, arguments).named()
 

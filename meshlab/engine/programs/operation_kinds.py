@@ -26,14 +26,12 @@ class Kinds:
         self.of_operations: dict[Operation, int] = {}
 
     def operation(self, operation: Operation) -> int:
-        """Returns the kind of an operation."""
         known = self.of_operations.get(operation)
         if known is None:
             known = self.of_operations[operation] = self._number(self._key(operation))
         return known
 
     def value(self, value: Input) -> int:
-        """Returns the kind of a value or literal."""
         if isinstance(value, Literal):
             return self._number(("literal", value.is_zero))
         known = self.of_values.get(value)

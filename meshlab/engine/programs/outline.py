@@ -124,7 +124,6 @@ def outline_of(program: Program, least_operations: int = LEAST_OPERATIONS, least
 
 @scoped_analysis
 def outline(program: Program) -> Outline:
-    """Finds the repetitions of repeated stretches, which are planned once."""
     return outline_of(program)
 
 
@@ -136,8 +135,6 @@ def repetitions_by_value(program: Program) -> dict[int, Repetition]:
 
 
 class _Outliner:
-    """Finds the repetitions of one program's blocks."""
-
     def __init__(self, program: Program, least_saved: int):
         self.program, self.least_saved = program, least_saved
         self.kinds = Kinds(program)

@@ -63,7 +63,7 @@ def _is_whole(program: Program, exponent: Input) -> bool:
 
 
 def _asked(makers: Mapping[int, Operation], value: int) -> Iterable[Input]:
-    """Returns the inputs of the operation that makes a value which must be positive for it to be."""
+    """Returns the inputs that must be positive for a value to be: those of the operation that makes it."""
     maker = makers.get(value)
     if maker is None:
         return ()
@@ -83,7 +83,7 @@ def _asked(makers: Mapping[int, Operation], value: int) -> Iterable[Input]:
 
 
 def _multiplied(makers: Mapping[int, Operation], value: Input) -> Iterator[Input]:
-    """Yields the factors of a product, those of its factors among them: twice the same is a square."""
+    """Yields the factors of a product, and of factors that are products theirs: the same one twice is a square."""
     maker = makers.get(value) if isinstance(value, int) else None
     if maker is None or maker.name != "mul":
         yield value

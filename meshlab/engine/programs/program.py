@@ -119,11 +119,7 @@ class Program:
         return frozenset[str]().union(*(dims for scope, dims in self.dims_by_scope.items() if matches(glob, scope)))
 
     def matching(self, glob: str) -> tuple[str, ...]:
-        """Returns the places that a glob matches.
-
-        Raises:
-            MeshlabError: it is no text.
-        """
+        """Returns the places that a glob matches."""
         if not isinstance(glob, str):
             raise MeshlabError(f"{shown(glob)} is no glob over places; write program.matching('params/*').")
         if glob not in self._matching:
@@ -146,11 +142,7 @@ class Program:
         return tuple(self.value(n) for n in numbers)
 
     def value(self, number: int) -> Value:
-        """Returns the value of a number.
-
-        Raises:
-            MeshlabError: there is no such number.
-        """
+        """Returns the value of a number."""
         self._check_number(number)
         place = self.stored_at.get(number)
         outer = self.outermost(number)
@@ -328,11 +320,7 @@ class Program:
         return (dim,) if dim in self.dims else tuple([part.dim for part in self.made_of.get(dim, ())])
 
     def dims_of(self, value: int) -> tuple[str | None, ...]:
-        """Returns the user's dim whose sharding each axis of a value bears.
-
-        Raises:
-            MeshlabError: there is no such value.
-        """
+        """Returns the user's dim whose sharding each axis of a value bears."""
         if type(value) is not int or not 0 <= value < len(self.names):
             self._check_number(value)
         return self._dims_of[value]

@@ -45,11 +45,7 @@ def renamed(program: Renamed, names: Mapping[str, str] | None, keywords: Mapping
 
 
 def _read(program: Program, names: Any) -> dict[str, str]:
-    """Reads the old names and the new ones, whether they were given as names or as dims.
-
-    Raises:
-        DimError: it is no dict of such, or a dim has another size than the program's; all problems are listed.
-    """
+    """Reads the old names and the new ones, given as names or as dims; refuses a dim of another size."""
     given = mapping("rename()", "names", names, 'program.rename({"~seq": "kv"})', DimError)
     wrong = [shown(one) for pair in given.items() for one in pair if not isinstance(one, str | Dim)]
     if wrong:

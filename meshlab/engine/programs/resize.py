@@ -56,13 +56,10 @@ def resized(program: Resized, sizes: Mapping[str, Any], others: Sequence[Any] = 
 
 
 def check_sizes(program: Program, sizes: Mapping[str, Any]) -> dict[str, int]:
-    """Checks that arguments have dims that are to be resized, before anything is traced.
+    """Refuses sizes of dims that no argument has, and invalid ones, before anything is traced.
 
     Returns:
         The sizes of all dims, those with names that were made up as well.
-
-    Raises:
-        DimError: there is no such dim, no argument has it, or a size is invalid; all problems are told.
     """
     if not sizes:
         raise DimError("resize() was given no size; write program.resize(batch=128).")

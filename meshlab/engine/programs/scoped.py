@@ -60,7 +60,7 @@ def _apart(program: Program, scoping: Scoping) -> Program:
 
 @analysis
 def _merged(program: Program) -> frozenset[tuple[Ruled, Ruled]]:
-    """Finds what of the operations that were merged decides about their rules, of pairs that differ in that."""
+    """Finds what decides the rules of two operations that were merged, for the pairs that differ in it."""
     pairs = (tuple(map(program.ruled, pair)) for pair in program.code.merged)
     return frozenset((one, other) for one, other in pairs if one != other)
 

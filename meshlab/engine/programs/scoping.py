@@ -25,7 +25,6 @@ class Scoping:
 
     @functools.cached_property
     def by_scope(self) -> Mapping[Scope, tuple[tuple[str, int], ...]]:
-        """The dims with other axes, and the numbers, by scope."""
         return dict(self.numbers)
 
     def of(self, scope: Scope, dims: Collection[str | None]) -> tuple[tuple[str, int], ...]:

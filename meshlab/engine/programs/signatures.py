@@ -20,14 +20,7 @@ FactorNames = tuple[tuple[int, str], ...]
 def factors_by_operation(
     code: Code, uniform: Collection[int], zeros: Collection[int], materialisable: Collection[int]
 ) -> dict[Operation, Factors]:
-    """Returns the factors of every operation without blocks; equal ones are one object.
-
-    Args:
-        code: the program's.
-        uniform: the values that hold one number everywhere.
-        zeros: those of them that are zero.
-        materialisable: the values that any device can compute in any spec.
-    """
+    """Returns the factors of every operation without blocks; equal ones are one object."""
     little = small_slices(code, materialisable)
     alike: dict[Hashable, Factors] = {}
     found = {}

@@ -21,7 +21,7 @@ Names = tuple[str | None, ...]
 
 
 class Part(NamedTuple):
-    """Names a factor of a dim, which is split by those of the dim's mesh axes that are left by the factors before it.
+    """A factor of a dim, which is split by those of the dim's mesh axes that the factors before it leave.
 
     Attributes:
         dim: the user's.
@@ -39,7 +39,7 @@ Parts = tuple[Part, ...]
 
 
 def spread(classes: Classes, nodes: list[tuple[int, ...]], code: Code) -> tuple[tuple[Names, ...], dict[str, Parts]]:
-    """Returns the name of every axis, and of which dims' factors each derived name is made."""
+    """Returns the name of every axis, and for each derived name the dims' factors that it is made of."""
     called: dict[int, str] = {root: seed.name for root, seed in classes.given.items() if classes.find(root) == root}
     made_of: dict[str, Parts] = {}
     for root, name in list(called.items()):
@@ -73,7 +73,7 @@ def spread(classes: Classes, nodes: list[tuple[int, ...]], code: Code) -> tuple[
 
 
 def product(names: Sequence[str], sizes: Sequence[int], made_of: Mapping[str, Parts]) -> Parts:
-    """Returns of what the product of some axes is made, up to the first of which that is not known.
+    """Returns what the product of some axes is made of, up to the first axis for which that is not known.
 
     Args:
         names: of the axes, major first.

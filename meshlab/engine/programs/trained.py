@@ -36,7 +36,6 @@ class Trained:
 
 @analysis
 def trained(program: Program) -> Trained:
-    """Finds the parameters and the optimizer's state among the arguments."""
     backward = backward_operations(program)
     if not backward:
         return Trained()
@@ -53,7 +52,6 @@ def trained(program: Program) -> Trained:
 
 
 def backward_operations(program: Program) -> list[Operation]:
-    """Returns the operations of the backward pass."""
     return [operation for operation in walk(program.code.block) if operation.backward]
 
 
