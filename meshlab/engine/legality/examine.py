@@ -63,7 +63,6 @@ class LegalRules:
     fronts: AxesByDim = dataclasses.field(default_factory=dict)
 
     def grid(self, mesh: Mesh) -> Grid:
-        """Returns the sizes of a mesh's axes, of which those of these rules are some, with what is padded."""
         return Grid(mesh.axes, self.padded, self.in_time)
 
     def glob(self, scope: Scope, dim: str) -> str:
@@ -72,7 +71,6 @@ class LegalRules:
         return next(with_rule, "")
 
     def within(self, scope: Scope) -> AxesByDim:
-        """Returns the compute rules in a scope."""
         return self.scopes.get(scope, self.compute) if self.scopes else self.compute
 
     def on(self, axis: str) -> dict[str, tuple[str, ...]]:
@@ -120,21 +118,10 @@ class Verdict:
 
 
 def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> LegalRules:
-    """Checks a layout against a program and a mesh.
+    """Returns the rules of a layout for a program on a mesh; refuses one that is not legal, with all its problems.
 
-    Args:
-        program: the program.
-        mesh: the mesh.
-        layout: the layout.
-        pad: whether a dim that its axes do not divide is padded, not refused; None, where the caller
-            cannot pad, leaves pad=True out of the remedies.
-
-    Returns:
-        Its `LegalRules`.
-
-    Raises:
-        LayoutError: it is not legal; all problems are listed.
-        MeshlabError: `mesh` is no mesh.
+    With `pad` a dim that its axes do not divide is padded, not refused; None, where the caller cannot pad, leaves
+    pad=True out of the remedies.
     """
     verdict = examine(program, mesh, layout, pad)
     refuse(mesh, Layout.of(layout), verdict.problems)
@@ -143,12 +130,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
 
 
 def examine(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Verdict:
-    """Finds all problems of a layout that dims alone tell; the arguments are those of `resolve`.
-
-    Raises:
-        LayoutError: the layout cannot be read.
-        MeshlabError: `mesh` is no mesh.
-    """
+    """Finds all problems of a layout that dims alone tell; refuses one that it cannot read. For `pad` see `resolve`."""
     layout = _asked("plan", mesh, layout)
     program = as_scoped(program, mesh, layout)
     compute, problems = named_rules(program, mesh, layout)
@@ -214,7 +196,7 @@ def _legal_rules(
 
 
 def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
-    """Returns the layout, if it is one and the mesh is one."""
+    """Refuses what is no mesh or no layout; returns the layout."""
     if not isinstance(mesh, Mesh):
         turned = " The mesh comes first." if isinstance(layout, Mesh) else ""
         raise MeshlabError(
@@ -253,12 +235,7 @@ def _up(size: int, count: int) -> int:
 def refusals(
     program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False
 ) -> dict[str, dict[str, Refusal | None]]:
-    """Returns for every dim and mesh axis the refusal if the dim were moved there, or None; with padding if `pad`.
-
-    Raises:
-        LayoutError: the layout itself names what is not there.
-        MeshlabError: `mesh` is no mesh.
-    """
+    """Returns for every dim and mesh axis the refusal if the dim were moved there, or None; with padding if `pad`."""
     layout = _asked("refusals", mesh, layout)
     program = as_scoped(program, mesh, layout)
     compute, problems = named_rules(program, mesh, layout)
@@ -305,7 +282,7 @@ def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict
 def _different_storage(
     program: Program, matched: Mapping[str, AxesByDim]
 ) -> list[tuple[str, AxesByDim, frozenset[str]]]:
-    """Returns of the places with rules of their own one for each different set of rules and dims, with those dims."""
+    """Returns one of the places with rules of their own for each different set of rules and dims, with those dims."""
     different = {}
     for place, rules in matched.items():
         names = program.place_dims[place]

@@ -39,17 +39,7 @@ class Refusal:
 
 
 def refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal], note: str = ""):
-    """Refuses a layout that has problems.
-
-    Args:
-        mesh: the mesh.
-        layout: the layout.
-        problems: its problems; without any it is not refused.
-        note: what is said behind them.
-
-    Raises:
-        LayoutError: it has; all are listed.
-    """
+    """Refuses a layout that has problems: lists all of them, each once, with a note behind them."""
     unique = tuple(dict.fromkeys(problems))
     if unique:
         count = f"{len(unique):,} problems" if len(unique) > 1 else "one problem"

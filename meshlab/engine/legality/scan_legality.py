@@ -62,16 +62,8 @@ def _stored_instead(program: Program, dim: str, axis: str) -> str:
 def _in_time(program: Program, mesh: Mesh, rules: AxesByDim, scans: Scans, dim: str) -> str:
     """Says how micro-batches of a dim that a scan steps through are put in time; "" where there are none.
 
-    Args:
-        program: the program.
-        mesh: the mesh.
-        rules: the compute rules.
-        scans: by dim, a scan that steps through it.
-        dim: the dim.
-
-    Returns:
-        "" too where the axis in time would be refused: where the devices do not divide a micro-batch, or an iteration
-        needs all of it at once.
+    "" too where the axis in time would be refused: where the devices do not divide a micro-batch, or an iteration
+    needs all of it at once.
     """
     scan = scans[dim]
     stacks = [v for v in scan.inputs[carried(scan) :] if isinstance(v, int) and program.dims_of(v)[:1] == (dim,)]
@@ -98,7 +90,7 @@ def _in_time(program: Program, mesh: Mesh, rules: AxesByDim, scans: Scans, dim: 
 
 
 def _needs_all(program: Program, operation: Operation, names: frozenset[str]) -> bool:
-    """Says whether an operation needs all of a micro-batch at once: what some axes, by their names, are parts of."""
+    """Says whether an operation needs all of a micro-batch at once; its axes have these `names`."""
     if operation.blocks:
         return operation.name == "while" and trip_count(operation) is None
     along = whole_factors(program, operation)

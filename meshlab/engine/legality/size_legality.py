@@ -78,7 +78,7 @@ def merged_sizes(program: Program) -> Mapping[str, int]:
 
 
 def stored_by_dim(program: Program, mesh: Mesh, place: str, rules: Mapping[str, Axes]) -> dict[str, Axes]:
-    """Returns of the rules of a place those by which a dim there is split, not a merged axis that its axes divide."""
+    """Returns those rules of a place that split a dim there, not a merged axis that the axes divide."""
 
     def divides(dim: str) -> bool:
         own = [size for other, _, size in stored_axes(program, place) if other == dim]

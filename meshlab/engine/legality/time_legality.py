@@ -46,11 +46,7 @@ def whole_problems(
 ) -> list[tuple[Operation, Refusal]]:
     """Returns the operations that need all of a dim on an axis in time at once, each with its refusal.
 
-    Args:
-        program: the program.
-        mesh: the mesh.
-        compute: the compute rules.
-        scopes: those where the compute rules hold; none: everywhere.
+    The compute rules hold in `scopes`, or everywhere where there are none.
     """
     several = [axis for axis in mesh.in_time if mesh.axes[axis] > 1]  # one block is all of a dim
     on = {dim: here for dim, axes in compute.items() if (here := [axis for axis in axes if axis in several])}
