@@ -39,7 +39,6 @@ def run(planner: Planner, scope: PlannedBlock, block: Block):
 
 
 def plan(planner: Planner, scope: PlannedBlock, operation: Operation):
-    """Plans one operation."""
     if operation.blocks:
         plan_nested(planner, scope, operation)
     else:
@@ -87,7 +86,6 @@ def _read(planner: Planner, values: tuple[Input, ...], specs: list[Spec], cause:
 
 
 def plan_nested(planner: Planner, scope: PlannedBlock, operation: Operation):
-    """Plans an operation with blocks inside."""
     waiting = _waiting_outside(planner, operation) if planner.rules.in_time else []
     step = _nested(planner, operation) if not waiting else _nested_of_sums(planner, operation, waiting)
     scope.steps.append(step)
@@ -96,7 +94,6 @@ def plan_nested(planner: Planner, scope: PlannedBlock, operation: Operation):
 
 
 def _nested(planner: Planner, operation: Operation) -> Nested:
-    """Plans an operation with blocks inside, and returns its step."""
     if operation.name in LOOPS:
         return _loop(planner, operation)
     return _branches(planner, operation) if operation.name == "cond" else _barrier(planner, operation)

@@ -42,7 +42,6 @@ class _Pruner:
         self.known: dict[tuple, tuple[tuple[Step, ...], list[tuple[int, frozenset[Spec]]]]] = {}
 
     def note(self, read: Reads, values: Iterable[tuple[Input, Spec | None]]):
-        """Notes that values are read in specs."""
         for value, spec in values:
             if isinstance(value, int) and spec is not None:
                 original = self.original_of.get(value, value)

@@ -25,24 +25,13 @@ from ..specs.spec import Grid, Spec, with_splits
 
 
 class MovesInTime:
-    """The moves of values on the axes in time of one layout.
-
-    Args:
-        rules: the layout as it applies.
-        sizes: the mesh axes' sizes.
-    """
+    """The moves of values on the axes in time of one layout."""
 
     def __init__(self, rules: LegalRules, sizes: Grid):
         self.rules, self.axes, self.sizes = rules, rules.in_time, sizes
 
     def way(self, names: Names, available: Sequence[Spec], target: Spec) -> tuple[tuple[Spec, ...], list[Spec]]:
-        """Returns the specs from which a value may start to a target, and the stops of the way that sends least.
-
-        Args:
-            names: of the value.
-            available: the specs in which it is on the devices.
-            target: the spec in which it is needed.
-        """
+        """Returns the specs from which a value may start to a target, and the stops of the way that sends least."""
         over = set(target.partial).difference(self.axes)
         starts = usable([spec for spec in available if over <= set(spec.partial)], target, self.axes)
         ways = [(start, *self.stops(names, start, target), target) for start in starts]

@@ -58,9 +58,6 @@ def specs_of_operation(
         unsplittable: factors that no mesh axis may shard: those of a rename whose two sides differ, and padded ones
             that an operation does more with than map or sum.
         smaller: the operands whose sharding does not propagate, because another one is larger.
-
-    Returns:
-        The `OperationSpecs`.
     """
     partial = {a for spec in operands if spec is not None for a in spec.partial}
     own = {f: axes for f, axes in asked.items() if axes and f not in factors.unsharded}

@@ -34,7 +34,6 @@ class Planned:
     inside: Mapping[Repetition, Mapping[int, Spec]]
 
     def producer_specs(self) -> dict[int, Spec]:
-        """Returns the spec in which each value is made."""
         inside = {
             repetition.from_representative[v]: spec
             for repetition, specs in self.inside.items()

@@ -294,7 +294,6 @@ class Planner:
         return frozenset(position for position, n in enumerate(elements) if n < largest)
 
     def computed(self, operation: Operation, op_specs: OperationSpecs) -> Compute:
-        """Returns the step of an operation with known specs."""
         read = op_specs.operands
         if len(operation.reads) != len(read):  # literals have no spec
             inputs = zip(operation.inputs, read, strict=True)
@@ -347,7 +346,6 @@ class Planner:
         return () if over & asked else tuple(sorted(over))
 
     def reduce_to(self, value: int, keep: Axes, cause: Cause):
-        """Reduces a partial sum but for the axes to keep."""
         if not keep:
             self.reduce(value, cause)
         spec = self.state.specs[value]

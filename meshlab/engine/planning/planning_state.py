@@ -45,7 +45,6 @@ class PlanningState:
         return dict(self.specs), blocks
 
     def restore(self, saved: Saved):
-        """Takes back what was planned since `saved`."""
         specs, blocks = saved
         self.specs = dict(specs)
         for block, count, available in blocks:

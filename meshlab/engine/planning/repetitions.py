@@ -23,13 +23,7 @@ Plan = Callable[[Planner, PlannedBlock, Operation], None]
 
 
 def plan_repetition(planner: Planner, repetition: Repetition, plan: Plan):
-    """Plans a repetition: takes the cached plan of one in the same state, or plans it in the numbers of the first.
-
-    Args:
-        planner: the planner.
-        repetition: the repetition.
-        plan: plans each of its operations, which may have blocks.
-    """
+    """Plans a repetition: takes the cached plan of one in the same state, or plans it in the numbers of the first."""
     targets, inside, first = planner.targets, planner.target_specs.inside[repetition], repetition.representative
     states = _states(planner, repetition.live_ins)
     after = tuple(map(targets.get, repetition.live_outs))
@@ -70,7 +64,6 @@ def _inner(
 
 
 def _set(planner: Planner, value: int, state: InterfaceState):
-    """Puts a value of an interface into a state."""
     spec, depth, available, _ = state
     if spec is not None:
         planner.state.specs[value] = spec
@@ -82,7 +75,6 @@ def _set(planner: Planner, value: int, state: InterfaceState):
 
 
 def _planned(inner: Planner, representative: Repetition, states: tuple[InterfaceState, ...], plan: Plan) -> CachedPlan:
-    """Plans the representative, and returns its plan."""
     for operation in representative.operations:
         plan(inner, inner.state.chain[-1], operation)
     after = _states(inner, representative.interface)

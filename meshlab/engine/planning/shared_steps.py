@@ -42,7 +42,6 @@ def counted(steps: Iterable[Step]) -> Iterator[tuple[Step, int]]:
 
 
 def counted_only(kind: type[AnyStep], steps: Iterable[Step]) -> Iterator[tuple[AnyStep, int]]:
-    """Yields every step of one kind with how often it runs; see `each_once`."""
     return ((step, times) for step, times, _ in each_once(steps) if isinstance(step, kind))
 
 

@@ -80,7 +80,6 @@ class Step:
 
     @property
     def backward(self) -> bool:
-        """Whether it belongs to the backward pass."""
         return self.serves is not None and self.serves.backward
 
     @property
@@ -106,11 +105,9 @@ class Step:
 
     @property
     def parts(self) -> tuple[Inner, ...]:
-        """The steps that run inside it."""
         return ()
 
     def with_parts(self, steps: Iterable[Sequence[Step]]) -> Self:
-        """Returns it with other steps in its parts."""
         return self
 
     def read(self) -> Border:
@@ -136,11 +133,9 @@ class Step:
         return (*keys(*self.read(), original_of), *around), keys(*self.made(), original_of)
 
     def reads(self, original_of: Originals) -> tuple[Key, ...]:
-        """Returns the keys that it reads; see `keys`."""
         return self.keys(original_of)[0]
 
     def makes(self, original_of: Originals) -> tuple[Key, ...]:
-        """Returns the keys that it makes; see `keys`."""
         return self.keys(original_of)[1]
 
     def specs(self) -> Iterator[Spec]:
@@ -179,5 +174,4 @@ AnyStep = TypeVar("AnyStep", bound=Step)
 
 
 def only(kind: type[AnyStep], steps: Iterable[Step]) -> Iterator[AnyStep]:
-    """Yields the steps of one kind."""
     return (step for step in steps if isinstance(step, kind))

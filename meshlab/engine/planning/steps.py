@@ -311,7 +311,6 @@ class Result:
 
     @property
     def is_sum(self) -> bool:
-        """Whether iterations are added up."""
         return self.axis is None and self.inside != self.outside
 
 

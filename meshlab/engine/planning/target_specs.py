@@ -39,7 +39,6 @@ class TargetSpecs:
 
 
 def target_specs(program: Program, rules: LegalRules, sizes: Mapping[str, int], outline: Outline) -> TargetSpecs:
-    """Returns the target spec of each value that has one."""
     search = _Search(program, rules, sizes, outline)
     targets = dict(search.leaving)
     stored = zip(program.code.block.outputs, output_names(program), program.outputs, strict=True)
@@ -123,7 +122,7 @@ class _Search:
                 self.note(targets, operand, Spec(tuple([split_of.get(f, ()) if f >= 0 else () for f in axes])))
 
     def through_nested(self, operation: Operation, targets: Targets):
-        """From the results into blocks, through them (loops twice, since carries go round), and out to the operands."""
+        """Goes from the results into blocks, through them (loops twice: carries go round), and out to the operands."""
         for block in bodies(operation):
             for outer, inner, stacked in leaving(operation, block):
                 target = self.passing(outer, targets)
