@@ -97,13 +97,6 @@ def collectives_by_step(
 ) -> tuple[tuple[Collective, ...], ...]:
     """Lists the collectives of each step of a plan.
 
-    Args:
-        program: the planned program.
-        rules: the layout as it applies.
-        grid: the mesh axes' sizes.
-        steps: of the plan, repetitions of a repeated stretch listed once.
-        trials: of the plan.
-
     Returns:
         For each step that `each_once` yields its collectives, which are none for most.
     """
@@ -352,7 +345,6 @@ class _Story:
         return Remedy(text, self.changes([Change(OFF, *off), Change(ON, *on)]))
 
     def stored_at(self, place: str, dim: str, axes: Axes) -> Change:
-        """Returns the change of how a place is stored."""
         return Change(STORED, dim, axes, place, tuple(sorted(self.program.place_dims.get(place, ()))))
 
     def store(self, place: str, dim: str, axes: Axes, elsewhere: bool) -> Remedy:

@@ -71,7 +71,6 @@ class _Cuts:
         self.problems: list[Refusal] = []
 
     def walk(self, steps: Iterable[Step]):
-        """Walks steps, each with its parts."""
         for step in steps:
             if step.shared:
                 self.walk(step.written())
@@ -85,7 +84,6 @@ class _Cuts:
         return self.program.original_of.get(value, value), spec
 
     def keys(self, values: Iterable[Input], specs: Iterable[Spec | None]) -> Iterator[Key]:
-        """Yields the keys of those values that are cut."""
         yield from (key for v, s in zip(values, specs, strict=True) if (key := self.key(v, s)) is not None)
 
     def hand_on(self, one: Key | None, other: Key | None):

@@ -29,18 +29,7 @@ from .plan_data import Plan
 
 
 def refuse_all(program: Program, mesh: Mesh, layout: Layout, verdict: Verdict, pad: bool | None):
-    """Refuses a layout that is not legal.
-
-    Args:
-        program: the program.
-        mesh: the mesh.
-        layout: the layout.
-        verdict: what legality finds of it.
-        pad: as in `legality.resolve`.
-
-    Raises:
-        LayoutError: always; all problems are listed.
-    """
+    """Refuses a layout that is not legal: lists the verdict's problems, and those that dividing its plan finds."""
     on, found = mesh, verdict
     if found.rules is None and (fits := _fitting(program, mesh, layout)) is not None:
         on, found = fits, examine(program, fits, layout, pad)

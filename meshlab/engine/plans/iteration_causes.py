@@ -22,12 +22,7 @@ from ..specs.spec import Spec
 
 
 class IterationCauses:
-    """Knows what runs in the loop over an axis in time.
-
-    Args:
-        steps: of a plan.
-        rules: the layout as it applies.
-    """
+    """Knows what runs in the loop over an axis in time."""
 
     def __init__(self, steps: Iterable[Step], rules: LegalRules):
         self.rules = rules

@@ -56,10 +56,7 @@ class Refusals:
     def late(self, step: Step, key: Key, why: str) -> Refusal:
         """Refuses a step that reads in an iteration what is known after the loop.
 
-        Args:
-            step: the step.
-            key: that it reads.
-            why: why no loop in front can find it.
+        `why` says why no loop in front can find it.
         """
         move = self.made_whole(key)
         if isinstance(step, Move) and step.reshard == move.reshard:  # gathered to be cut otherwise

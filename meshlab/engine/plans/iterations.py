@@ -45,8 +45,7 @@ AnyPlan = TypeVar("AnyPlan", bound=Plan)
 def divided(plan: AnyPlan) -> AnyPlan:
     """Returns a plan with the loop over its axis in time, which was planned as one of devices.
 
-    Raises:
-        LayoutError: an iteration needs what only all of them together know; all such needs are listed.
+    Refuses one where an iteration needs what only all of them together know.
     """
     planned, problems = iterated(plan)
     refuse(plan.mesh, plan.layout, problems)

@@ -216,11 +216,6 @@ def per_shard_collectives_of(
 ) -> dict[Operation, dict[PerShardCollective, int]]:
     """Returns the collectives inside the operations of a plan's steps.
 
-    Args:
-        steps: of a plan.
-        program: its program.
-        sizes: the mesh axes' sizes.
-
     Returns:
         By operation, its collectives, in the order in which they are asked for, and how often each is sent. Those of
         repetitions alike stand under the operations of the first of them.
@@ -333,8 +328,7 @@ class _Trace:
 def _asked_by(equation: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
     """Yields the equations that ask for a collective, this one or some inside it, with how often each runs.
 
-    Raises:
-        AssertionError: one stands in a loop or a branch of which only running it tells how often it runs.
+    None may stand in a loop or a branch of which only running it tells how often it runs.
     """
     if equation.primitive is _asked:
         if equation.params["kind"] is not None:

@@ -77,11 +77,9 @@ class Loops:
         return keys
 
     def read(self, steps: Iterable[Step]) -> set[Key]:
-        """Returns the keys that steps read."""
         return {key for step in steps for key in step.reads(self.original_of)}
 
     def made(self, steps: Iterable[Step]) -> set[Key]:
-        """Returns the keys that steps make."""
         return {key for step in steps for key in step.makes(self.original_of)}
 
 

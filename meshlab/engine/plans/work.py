@@ -62,11 +62,7 @@ class Work:
 def work(program: Program, mesh: Mesh, grid: Grid, steps: Iterable[Step]) -> Work:
     """Returns the part of a step's work that each device of a plan does; see `Plan.work`.
 
-    Args:
-        program: the planned program.
-        mesh: of the plan.
-        grid: the mesh axes' sizes.
-        steps: of the plan, repetitions of a repeated stretch listed once.
+    The steps are the plan's, repetitions of a repeated stretch listed once.
     """
     of_program, total = measured(program), _total(program)
     amount = float(
@@ -85,13 +81,7 @@ def whole_from(
 ) -> Operation | None:
     """Returns the operation from which on work is whole that was divided before; see `Plan.whole_from`.
 
-    Args:
-        program: the planned program.
-        rules: the layout as it applies.
-        mesh: of the plan.
-        grid: the mesh axes' sizes.
-        steps: of the plan, those of repetitions each by itself.
-        made: its work.
+    The steps are the plan's, those of repetitions each by itself; `made` is its work.
     """
     return None if made.is_divided else _Lost(program, rules, mesh, grid).first(steps, _LITTLE * made.amount)
 
@@ -137,7 +127,7 @@ def measured(program: Program) -> dict[Operation, int]:
 
 
 def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:
-    """Every operation that is no block, with how often it runs."""
+    """Yields every operation without blocks, with how often it runs."""
     for operation in block.operations:
         if not operation.blocks:
             yield operation, times
