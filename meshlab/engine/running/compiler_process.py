@@ -71,9 +71,6 @@ class Watch:
         timeout: seconds after which the compiler is ended.
         progress: called with a `Progress` at each stage, and each second in between.
         cancel: asked several times a second; once it is set, the compiler is ended.
-
-    Raises:
-        CompilerError: `timeout` is no number above 0, `progress` no function, or `cancel` cannot be asked.
     """
 
     def __init__(
@@ -101,11 +98,7 @@ class Watch:
         return time.monotonic() - self.begun
 
     def stage(self, name: str) -> None:
-        """Reports a stage, if it is new or a second older.
-
-        Raises:
-            CompilerError: it is time to stop.
-        """
+        """Reports a stage, if it is new or a second older; raises an error once it is time to stop."""
         if self.progress is not None and self.last != (name, int(self.seconds)):
             self.last = name, int(self.seconds)
             self.progress(Progress(name, self.target, self.seconds))
@@ -161,9 +154,6 @@ class Process:
 
         Returns:
             The process's answer, and the compiled program's text; or why there is none.
-
-        Raises:
-            CompilerError: it takes too long, or was cancelled.
         """
         (self.folder / "program.bin").write_bytes(program)
         write(self.folder / "request.json", json.dumps(request))
@@ -186,11 +176,7 @@ class Process:
 
 
 def refuse_callbacks(code: Code, asked: str) -> None:
-    """Refuses a program that calls back into Python: its functions are in this process alone.
-
-    Raises:
-        CompilerError: with the line of each such call.
-    """
+    """Refuses a program that calls back into Python, with each call's line: its functions are in this process alone."""
     callbacks = [o for o in walk(code.block) if o.name == "pure_callback"]
     if callbacks:
         lines = ", ".join(dict.fromkeys(f"`{o.name}` at {o.source or 'an unknown line'}" for o in callbacks))

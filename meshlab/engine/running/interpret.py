@@ -47,7 +47,7 @@ def run_blocks(
 
 
 def _loop(operation: Operation, operands: Sequence[Any], evaluate: Evaluate, constrain: Constrain) -> Sequence[Any]:
-    """A `scan` over slices, or a `while` that goes on as long as its test says so, on all devices alike."""
+    """Runs a `scan` over slices, or a `while` that goes on as long as its test says so, on all devices alike."""
     count = carried(operation)
     numbers, dtypes = operation.blocks[0].inputs[:count], [v.aval.dtype for v in operation.equation.outvars[:count]]
 
@@ -66,7 +66,7 @@ def _loop(operation: Operation, operands: Sequence[Any], evaluate: Evaluate, con
 
 
 def _branches(operation: Operation, operands: Sequence[Any], evaluate: Evaluate) -> Sequence[Any]:
-    """One of several branches, the same on all devices; they read the values around them by themselves."""
+    """Runs one of several branches, the same on all devices; they read the values around them by themselves."""
     dtypes = [v.aval.dtype for v in operation.equation.outvars]
 
     def branch(number: int) -> Callable[[], list[Any]]:

@@ -62,7 +62,6 @@ class MeshDevice(Device):
         return number
 
     def send(self, kind: Kind, x: Any, asked: Sending) -> Any:
-        """Runs a collective."""
         return kind.run(self, x, asked)
 
 
@@ -74,13 +73,7 @@ def moved(device: MeshDevice, start: Spec, via: ReshardStep, shard: Any) -> Any:
 
 
 class Lowering:
-    """Runs steps on one device's shards.
-
-    Args:
-        program: whose steps they are.
-        sizes: the mesh axes' sizes.
-        device: the device that they run on.
-    """
+    """Runs steps on one device's shards."""
 
     def __init__(self, program: Program, sizes: Grid, device: MeshDevice | None = None):
         self.program, self.sizes = program, sizes
@@ -93,7 +86,6 @@ class Lowering:
             _RUN[type(step)](self, step, shards)
 
     def move(self, step: Move, shards: Shards):
-        """Runs one step of a reshard."""
         shape = self.code.shapes[step.value]
         given = grown(shards[step.value, step.start], sent_shape(shape, step.start, step.via, self.sizes))
         result = moved(self.device, step.start, step.via, given)
@@ -107,7 +99,6 @@ class Lowering:
         ]
 
     def materialise(self, step: Materialise, shards: Shards):
-        """Makes a broadcast scalar, or the indices along an axis from where this device's part begins."""
         shards[step.operation.outputs[0], step.spec] = self.constant(step, shards)
 
     def constant(self, step: Materialise, shards: Shards) -> Any:
@@ -172,7 +163,7 @@ class Lowering:
         return lax.optimization_barrier(addend) if reduced else addend
 
     def start(self, result: Result) -> Any:
-        """Returns the zeros that addends are added to, in 32 bits at least."""
+        """Returns the zeros that a loop over an axis in time starts from: for a sum in 32 bits at least."""
         shape = local_shape(self.code.shapes[result.value], result.inside, self.sizes)
         dtype = self.code.dtypes[result.value]
         return jnp.zeros(shape, accumulator_dtype(dtype) if result.is_sum else dtype)

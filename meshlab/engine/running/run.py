@@ -42,13 +42,11 @@ def mesh_axes(plan: Plan) -> tuple[tuple[str, int], ...]:
 
 
 def jax_mesh(plan: Plan, on: Sequence[Any]) -> Mesh:
-    """Returns the plan's mesh over real devices."""
     names, sizes = zip(*mesh_axes(plan), strict=True)
     return Mesh(np.array(on).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
 
 
 def abstract_mesh(plan: Plan) -> AbstractMesh:
-    """Returns the plan's mesh without devices."""
     names, sizes = zip(*mesh_axes(plan), strict=True)
     return AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
 
@@ -103,13 +101,7 @@ def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
 
 
 def stored(plan: Plan, place: str, array: Any) -> jax.Array:
-    """Returns an array as the plan's devices store it at a place, padding included; one that is stored so is not moved.
-
-    Args:
-        plan: the plan.
-        place: an argument or an output.
-        array: an array of the shape of the value there.
-    """
+    """Returns an array as the plan's devices store it at a place, padding included; moves none that is stored so."""
     mesh = jax_mesh(plan, devices(plan.mesh.size, plan.mesh.order))
     return _stored(plan, plan.program.place(place).number, plan.spec(place), array, mesh)
 
@@ -121,13 +113,7 @@ def _stored(plan: Plan, value: int, spec: Spec, array: Any, mesh: Mesh) -> jax.A
 def _refuse_shared(plan: Plan, arrays: Sequence[Any], placed: Sequence[Any]):
     """Refuses to give up the memory of an array that is another argument too: XLA ends the process then.
 
-    Args:
-        plan: the plan.
-        arrays: the arrays of the arguments.
-        placed: the same as the plan stores them: those that had to be moved are copies, and share nothing.
-
-    Raises:
-        RunError: there are such arrays; all are listed.
+    `placed` are the arrays as the plan stores them: those that had to be moved are copies, and share nothing.
     """
     holders: dict[int, list[int]] = {}
     for position, array in enumerate(arrays):
@@ -163,15 +149,8 @@ def output_tree(plan: Plan, arrays: Sequence[Any]) -> Any:
 def flat_arguments(plan: Plan, args: Sequence[Any], given_to: str = "run()") -> list[Any]:
     """Returns the arrays of the arguments, in the program's order.
 
-    Args:
-        plan: the plan.
-        args: its arguments.
-        given_to: the method that was called with them, for errors.
-
-    Raises:
-        TraceError: an argument is no tree.
-        RunError: they are traced; or the trees, dims, shapes or dtypes are not those that were traced; the differences
-            are listed.
+    Refuses trees, dims, shapes or dtypes that are not those that were traced; `given_to` is the method that was called
+    with them, for errors.
     """
     program = plan.program
     _refuse_tracers(program, args)
@@ -194,13 +173,7 @@ def flat_arguments(plan: Plan, args: Sequence[Any], given_to: str = "run()") -> 
 
 
 def argument_array(plan: Plan, place: str, value: Any) -> Any:
-    """Returns the array of one argument, of a parameter's value that was run before; its memory may be given up by now.
-
-    Args:
-        plan: the plan.
-        place: of the argument.
-        value: of its parameter.
-    """
+    """Returns the array of one argument, of a parameter's value that was run before; its memory may be gone."""
     program = plan.program
     position = next(i for i, argument in enumerate(program.arguments) if argument.place == place)
     argument = program.arguments[position]
@@ -210,11 +183,7 @@ def argument_array(plan: Plan, place: str, value: Any) -> Any:
 
 
 def misfits(program: Program, values: Mapping[str, Any]) -> list[str]:
-    """Lists the problems of values of some of a program's parameters, by name; no data is moved.
-
-    Raises:
-        TraceError: a value is no tree.
-    """
+    """Lists the problems of values of some of a program's parameters, by name; no data is moved."""
     problems = []
     for name, wanted in zip(program.parameters, program.structure.children(), strict=True):
         if name not in values:
