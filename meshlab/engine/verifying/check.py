@@ -120,9 +120,6 @@ def against(plan: Plan, text: str | None, analysis: Any, platform: str) -> Repor
         text: of the compiled program.
         analysis: what `memory_analysis()` says of it.
         platform: "cpu", "tpu", "gpu" or "cuda".
-
-    Raises:
-        RunError: the text holds a collective that cannot be read.
     """
     predicted, notes = predicted_totals(plan, platform)
     axes = plan.mesh.devices.axes
@@ -136,11 +133,7 @@ def against(plan: Plan, text: str | None, analysis: Any, platform: str) -> Repor
 
 
 class _Stages:
-    """Reports what a check is about to do, and ends it between any two stages.
-
-    Raises:
-        RunError: `progress` is no function, `cancel` cannot be asked, or it is set.
-    """
+    """Reports what a check is about to do, and ends it between any two stages."""
 
     def __init__(self, target: str, progress: Callable[[Progress], Any] | None, cancel: Cancel | None):
         if progress is not None:

@@ -64,7 +64,7 @@ class HloCollective:
 def read_collectives(
     text: str | None, axes: Mapping[str, int], unknown_trips: int | None = None
 ) -> tuple[HloCollective, ...]:
-    """Reads the collectives of a compiled program.
+    """Reads the collectives of a compiled program; one that it cannot read is an error: none is passed over.
 
     Args:
         text: what `compiled.as_text()` returns.
@@ -74,10 +74,6 @@ def read_collectives(
 
     Returns:
         The collectives, callers before the called; of computations called from several places, once for each place.
-
-    Raises:
-        RunError: the text is not compiled HLO, was compiled for another number of devices, or holds a collective or
-            a loop that cannot be read. No collective is passed over.
 
     Example:
         >>> hlo = '''ENTRY %main (x: f32[4]) -> f32[4] {

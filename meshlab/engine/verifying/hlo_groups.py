@@ -31,7 +31,7 @@ _AXIS = re.compile(r"'?([^',=:]+)'?(?::\((\d+)\)(\d+))?")
 
 
 def read_groups(printed: str, devices: int) -> np.ndarray:
-    """Expands printed replica groups.
+    """Expands printed replica groups, which must be of one size and hold each device once.
 
     Args:
         printed: the value of `replica_groups`, in any of XLA's notations.
@@ -39,9 +39,6 @@ def read_groups(printed: str, devices: int) -> np.ndarray:
 
     Returns:
         Device numbers: [groups, devices in a group].
-
-    Raises:
-        RunError: the notation is not known, groups differ in size, or they do not hold each device once.
 
     Example:
         >>> read_groups("[2,2]<=[2,2]T(1,0)", 4).tolist()
@@ -169,9 +166,6 @@ def axes_of_pairs(printed: str, axes: Mapping[str, int]) -> tuple[str, ...] | No
 
     Returns:
         The axes in the mesh's order, none if nothing moves; None where other axes decide what moves along these.
-
-    Raises:
-        RunError: the notation is not known, or a pair names a device that the mesh has not.
     """
     pairs = np.array([_numbers(pair) for pair in re.findall(r"\{(\d+,\d+)\}", printed)], dtype=int).reshape(-1, 2)
     sizes, count = tuple(axes.values()), math.prod(axes.values())

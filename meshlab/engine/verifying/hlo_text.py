@@ -221,17 +221,7 @@ def _computation(header: re.Match, lines: list[str]) -> Computation:
 
 @functools.lru_cache(maxsize=4)
 def parse_module(text: str) -> Mapping[str, Computation]:
-    """Parses compiled HLO text.
-
-    Args:
-        text: what `compiled.as_text()` returns.
-
-    Returns:
-        Each computation by its name.
-
-    Raises:
-        RunError: the text has no computations, not exactly one entry, or a collective that cannot be read.
-    """
+    """Parses compiled HLO text, as of `compiled.as_text()`, into its computations by name."""
     computations, header, lines = {}, None, []
     for raw in text.splitlines():
         line = re.sub(r"/\*.*?\*/", "", raw).strip()

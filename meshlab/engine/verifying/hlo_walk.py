@@ -57,9 +57,6 @@ def visits(module: Module, unknown_trips: int | None, wanted: Callable[[Instruct
         module: the program.
         unknown_trips: taken for a loop whose trip count is not known; None makes that an error.
         wanted: which instructions are looked for, if not collectives.
-
-    Raises:
-        RunError: a trip count is not known, or a collective stands where no call leads.
     """
     moving = _holding(module, wanted)
     waiting = [Visit(next(c for c in module.values() if c.entry), 1, False)]
@@ -118,16 +115,7 @@ def _executions(caller: Instruction, key: str, computation: Computation, module:
 
 
 def trip_count(loop: Instruction, computation: Computation, module: Module) -> int | None:
-    """Returns the trip count of a loop.
-
-    Args:
-        loop: the `while` instruction.
-        computation: in which it stands.
-        module: the program.
-
-    Returns:
-        The trip count that XLA wrote, else the one that follows from constants, else None.
-    """
+    """Returns the trip count of a `while`: what XLA wrote, else what follows from constants, else None."""
     if written := re.search(r"known_trip_count\W+n\W+(\d+)", loop.attributes):
         return int(written[1])
     called = dict(loop.mentions())

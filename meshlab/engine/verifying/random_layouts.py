@@ -109,9 +109,6 @@ def draw(
         meshes: the meshes to draw from; by default of 2, 4 and 8 devices with one to three axes. On those with an
             axis in time only layouts are drawn that use it.
         pad: whether the layouts are for plans that pad dims which their axes do not divide.
-
-    Yields:
-        Meshes with layouts.
     """
     chance = random.Random(seed)
     seen = set()

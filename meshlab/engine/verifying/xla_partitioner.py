@@ -89,11 +89,7 @@ def _trees(plan: Plan, leaf: Callable[[Spec], Any]) -> tuple[Any, Any]:
 
 
 def _refuse_uneven(plan: Plan, asked: str):
-    """Refuses a padded plan: JAX takes and returns no array whose axis is sharded into parts of different sizes.
-
-    Raises:
-        LayoutError: some argument or output is padded; each dim is listed with its size, its axes and its places.
-    """
+    """Refuses a padded plan: JAX takes and returns no array whose axis is sharded into parts of different sizes."""
     program, shapes = plan.program, plan.program.code.shape_of
     arguments = ((a.place, a.value, plan.argument_specs[a.value]) for a in program.arguments)
     stored = (*arguments, *zip(program.outputs, program.code.block.outputs, plan.output_specs, strict=True))
@@ -227,11 +223,7 @@ def _sizes(plan: Plan) -> str:
 
 
 def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
-    """Returns the text of the program that XLA compiles for simulated CPU devices, in a process of its own.
-
-    Raises:
-        CompilerError: XLA refuses the program, or ends its process; or it is time to stop.
-    """
+    """Returns the text of the program that XLA compiles for simulated CPU devices, in a process of its own."""
     count = plan.mesh.size
     request = {"axes": mesh_axes(plan), "devices": count, "options": compiler_options("cpu")}
     variables = inherited() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(count)}
@@ -280,7 +272,6 @@ def _function(plan: Plan, mesh: Any, constraints: str) -> tuple[Any, list[jax.Sh
 
 
 def _constrained(plan: Plan, constraints: str) -> Mapping[int, Spec]:
-    """Returns the specs of the values that are constrained."""
     if constraints == "all":
         return plan.producer_specs
     marks = plan.program.marks
