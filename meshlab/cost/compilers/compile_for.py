@@ -101,7 +101,6 @@ def compile_for(
 
 
 def _environment() -> dict[str, str]:
-    """The environment variables of the compiler's process."""
     variables = inherited(str(pathlib.Path(__file__).parents[3]), folder_of_compilers())
     # The XLA flags of this process are for its own devices; a compiler aborts on flags that it does not know.
     variables.pop("XLA_FLAGS", None)

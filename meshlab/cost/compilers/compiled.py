@@ -184,18 +184,7 @@ class Compiled:
 
 
 def compiled_from(plan: Plan, target: Target, donated: bool, answer: Mapping[str, Any], text: str) -> Compiled:
-    """Reads the answer of the compiler's process.
-
-    Args:
-        plan: the plan.
-        target: the machine and slice.
-        donated: whether arguments were donated.
-        answer: of `worker.py`.
-        text: of the compiled program.
-
-    Raises:
-        RunError: the text holds a collective that cannot be read.
-    """
+    """Reads the answer of the compiler's process (`worker.py`), and the text of the compiled program."""
     sizes, memory = plan.mesh.devices.axes, answer["memory"]
     # A loop whose trip count depends on data counts as one iteration, in the plan and here.
     collectives = read_collectives(text, sizes, unknown_trips=1)

@@ -166,13 +166,7 @@ class Comparison:
 
 
 def compare(predicted: Iterable[Collective], compiled: Iterable[HloCollective], sizes: Mapping[str, int]) -> Comparison:
-    """Compares a plan's collectives with those of a compiled program.
-
-    Args:
-        predicted: the plan's.
-        compiled: read from the compiled program.
-        sizes: of the mesh axes, by name, major first.
-    """
+    """Compares a plan's collectives with those of a compiled program; `sizes` are of the mesh axes, major first."""
     compiled = tuple(compiled)
     predicted_pieces, compiled_pieces = _predicted_pieces(predicted, sizes), _compiled_pieces(compiled)
     again = _compiled_pieces(c for c in compiled if _AGAIN in c.name)

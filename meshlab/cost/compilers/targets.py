@@ -68,11 +68,6 @@ def target(name: str | None, mesh: Mesh) -> Target:
         name: a machine and a shape, such as "v5e:4x4" or "h100:1x1x8"; a machine alone for its evenest slice; None for
             the slice of the mesh.
         mesh: of the plan.
-
-    Raises:
-        HardwareError: there is no such machine, it has no slice of that shape, or the mesh has another number of
-            devices.
-        CompilerError: no compiler here knows the machine, or none is named.
     """
     if name is None and isinstance(mesh.on, Placement):
         if mesh.on.hardware.name not in {*_TPUS, *gpus()}:
@@ -166,15 +161,9 @@ def _check_devices(name: str, available: int, devices: int, remark: str) -> None
 
 
 def device_order(slice_: Target, mesh: Mesh) -> Sequence[tuple[int, ...]] | None:
-    """Returns the coordinates of each device of a mesh on a slice: those of its chip, and its number within the chip.
+    """Returns the coordinates of each device of a mesh, row-major: three of its chip, and its number within the chip.
 
-    Args:
-        slice_: the slice.
-        mesh: whose devices are numbered row-major.
-
-    Returns:
-        Three coordinates and a number for each device; None where the mesh is not on this slice, or behind switches,
-        where devices are numbered in order.
+    None where the mesh is not on this slice, or behind switches, where devices are numbered in order.
     """
     on = mesh.on
     if not isinstance(on, Placement) or not on.legs or (on.hardware, on.shape) != (slice_.machine, slice_.shape):

@@ -86,11 +86,7 @@ class TimeFactor:
 def time_factor(machine: Hardware) -> TimeFactor | None:
     """Returns how many times longer published steps took on a machine than was predicted.
 
-    Args:
-        machine: the machine.
-
-    Returns:
-        The factor; None where no steps of the machine are published, or where it is one of the user's own or changed.
+    None where no steps of the machine are published, or where it is one of the user's own or changed.
     """
     factors = _sections(FILE).get(TIME, {}).get("factors", {})
     if machine.name not in factors or known().get(machine.name) != machine:

@@ -30,14 +30,11 @@ def file_of(kind: str) -> pathlib.Path:
 
 
 def attached(devices: int | None = None) -> Hardware:
-    """Returns the attached devices as they were measured.
+    """Returns the attached devices as they were measured; refuses devices that were not.
 
     Args:
         devices: how many are used; None for all that are attached. Simulated devices share one machine, so that the
             command in the error simulates as many.
-
-    Raises:
-        HardwareError: they were not measured yet; the message has the command.
     """
     attached_devices = jax.devices()
     kind = attached_devices[0].device_kind

@@ -113,9 +113,6 @@ def destination(kind: str, path: pathlib.Path | None = None) -> pathlib.Path:
     Args:
         kind: of the devices, as JAX names it.
         path: another file than the one that `ml.mesh("attached", …)` reads.
-
-    Raises:
-        HardwareError: the path is no file, or none can be written there.
     """
     where = path or file_of(kind)
     try:
@@ -145,18 +142,12 @@ def _unwritten(where: pathlib.Path, error: OSError) -> HardwareError:
 
 
 def save(calibration: Calibration, kind: str, path: pathlib.Path | None = None) -> pathlib.Path:
-    """Writes a measured machine where `ml.mesh("attached", …)` looks for it.
+    """Writes a measured machine where `ml.mesh("attached", …)` looks for it, and returns that place.
 
     Args:
         calibration: the measured machine.
         kind: of the devices, as JAX names it.
         path: another place to write to.
-
-    Returns:
-        Where it was written.
-
-    Raises:
-        HardwareError: nothing can be written there.
     """
     where = destination(kind, path)
     partial = _partial(where)
@@ -183,12 +174,6 @@ def calibrate(
         devices: as JAX lists them; None for all that are attached.
         largest: the largest sizes: `matmuls` (rows of a square matmul), `copies` and `collectives` (bytes).
         progress: called with each measurement.
-
-    Returns:
-        The `Calibration`.
-
-    Raises:
-        HardwareError: there are no devices.
     """
     chosen = list(jax.devices() if devices is None else devices)
     if not chosen:

@@ -79,10 +79,6 @@ def seconds(kind: str, nbytes: float, placement: Placement, axes: Sequence[str],
         placement: the mesh on a machine.
         axes: the mesh axes that it runs over, major first.
         book: whether rings cost V/W, as the scaling book has it, not V/W (n-1)/n.
-
-    Raises:
-        HardwareError: there is no such kind or axis, an axis comes twice, the bytes are negative, or the machine has
-            no figure for a network that is crossed.
     """
     if kind not in KINDS:
         raise HardwareError(f"There is no collective `{kind}`.{closest(str(kind), KINDS)} There are {listed(KINDS)}.")
@@ -93,12 +89,7 @@ def seconds(kind: str, nbytes: float, placement: Placement, axes: Sequence[str],
 
 
 def rate(kind: Kind, placement: Placement, axes: Sequence[str], *, book: bool = False) -> Rate:
-    """Returns the rate of a collective, for all sizes; see `seconds`.
-
-    Raises:
-        HardwareError: there is no such axis, an axis comes twice, or the machine has no figure for a network that is
-            crossed.
-    """
+    """Returns the rate of a collective, for all sizes; see `seconds`."""
     unknown = [axis for axis in axes if axis not in placement.axes]
     if unknown:
         raise HardwareError(

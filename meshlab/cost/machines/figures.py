@@ -1,7 +1,7 @@
 """Figures: numbers about machines, each with its source, and the checks that refuse invalid ones.
 
     Figure(8.19e11, "Google's documentation of v5e")        bytes/s, looked up
-    Figure(-1)                                              HardwareError: A figure is a finite number …
+    Figure(-1)                                              HardwareError: A figure must be a finite number …
 
 Users give numbers for their own machines. All problems are reported at once, where they are given, and not as a
 negative time or a division by zero three modules later.
@@ -101,11 +101,7 @@ def kind_of(dtype: Any) -> str:
 
 
 def refuse(what: str, problems: Iterable[str]):
-    """Raises if there are problems, with all of them.
-
-    Raises:
-        HardwareError: there are problems.
-    """
+    """Raises a `HardwareError` of all problems, if there are any."""
     listing = "; ".join(problems)
     if listing:
         raise HardwareError(f"Invalid {what}: {listing}.")

@@ -87,11 +87,7 @@ class Efficiency:
         overlap: float | None = None,
         attention: float | None = None,
     ) -> Efficiency:
-        """Makes it from plain numbers; without any, all of the figures.
-
-        Raises:
-            HardwareError: one of them is invalid.
-        """
+        """Makes it from plain numbers; without any, all of the figures."""
         given = {"matmul": matmul, "memory": memory, "network": network, "launch": launch}
         given |= {"overlap": overlap, "attention": attention}
         return cls(**{name: figure(value) for name, value in given.items() if value is not None})
@@ -117,9 +113,6 @@ class Hardware:
         devices_per_chip: the number of devices that JAX lists for one chip.
         chips_per_host: the number of chips of one host.
         errors: of a measured machine, the median relative error of its predictions, by kind.
-
-    Raises:
-        HardwareError: an attribute is missing or invalid; all problems are listed.
     """
 
     name: str
@@ -184,9 +177,6 @@ class Hardware:
             bandwidth: bytes/s of its memory.
             network: `Torus.of(...)` or `Switch.of(...)`.
             more: further attributes.
-
-        Raises:
-            HardwareError: one of them is invalid, or there is no such attribute; all problems are listed.
         """
         known = [field.name for field in dataclasses.fields(cls)]
         unknown = [key for key in more if key not in known]
@@ -290,7 +280,6 @@ def _figures(prefix: str, node: Any) -> Iterator[tuple[str, Figure]]:
 
 @functools.cache
 def known() -> Mapping[str, Hardware]:
-    """Returns the known machines, by name."""
     return MappingProxyType({path.stem: read(path) for path in sorted(_FOLDER.glob("*.toml"))})
 
 
@@ -319,11 +308,7 @@ def _spellings() -> Mapping[str, str]:
 
 
 def read(path: pathlib.Path) -> Hardware:
-    """Reads a machine from TOML; each figure is written `[value, source]`, or `[value, source, "recalled"]`.
-
-    Raises:
-        HardwareError: there is no such file, it is no TOML, or something is missing, unknown or invalid.
-    """
+    """Reads a machine from TOML; each figure is written `[value, source]`, or `[value, source, "recalled"]`."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # no file, no text, no TOML

@@ -37,11 +37,7 @@ def folder_of_compilers() -> str | None:
 
 
 def check_installed(platform: str) -> None:
-    """Refuses a platform whose compiler is not installed.
-
-    Raises:
-        CompilerError: with the command that installs it.
-    """
+    """Refuses a platform whose compiler is not installed, with the command that installs it."""
     compiler, extra, module = _COMPILERS[platform]
     if not _is_installed(module):
         raise CompilerError(

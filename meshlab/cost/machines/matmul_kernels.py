@@ -57,9 +57,6 @@ class MatmulKernels:
         joining: seconds to begin adding partial sums.
         partial: bytes/s at which they are written and read.
         sustained: the share of all this that is left in a long run.
-
-    Raises:
-        HardwareError: one of them is invalid; all problems are listed.
     """
 
     processors: int
@@ -95,11 +92,7 @@ class MatmulKernels:
         partial: float,
         sustained: float = 1.0,
     ) -> MatmulKernels:
-        """Makes it from plain numbers.
-
-        Raises:
-            HardwareError: one of them is invalid.
-        """
+        """Makes it from plain numbers."""
         figures = base, share, smaller, prologue, memory, joining, partial, sustained
         return cls(processors, *map(figure, figures))
 

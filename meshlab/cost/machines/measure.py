@@ -83,14 +83,7 @@ class Run:
 
 
 def summarize(kind: str, dtype: str, size: int, times: Sequence[float]) -> Sample:
-    """Returns the sample of repeated measurements: their lower quartile, and how far the upper one is above it.
-
-    Args:
-        kind: as in `Sample`.
-        dtype: of the operands.
-        size: as in `Sample`.
-        times: seconds of one execution each.
-    """
+    """Returns the lower quartile of repeated `times`, in seconds of one execution, with their spread, as a `Sample`."""
     lower, upper = np.quantile(times, (0.25, 0.75))
     return Sample(kind, dtype, size, float(lower), float(upper / lower - 1))
 

@@ -158,15 +158,12 @@ def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: AxisPlacement)
 
 
 def machine_of(mesh: Mesh, wanted: str, write: str = "") -> Placement:
-    """Returns the placement of a mesh on its machine.
+    """Returns the placement of a mesh on its machine; refuses a mesh on none.
 
     Args:
         mesh: the mesh.
         wanted: the function that needs it, for the error.
         write: the function that takes a machine's name, where that is not `ml.mesh`.
-
-    Raises:
-        HardwareError: it is no mesh, or is on no machine.
     """
     _check_mesh(mesh, wanted)
     if isinstance(mesh.on, Placement):
@@ -193,25 +190,13 @@ def _check_mesh(mesh: Any, wanted: str):
 
 
 def check_plan(plan: Any, wanted: str):
-    """Refuses anything but a plan.
-
-    Args:
-        plan: the argument.
-        wanted: the function that needs it, for the error.
-
-    Raises:
-        HardwareError: it is no plan.
-    """
+    """Refuses anything but a plan; the error names `wanted`, the function that needs it."""
     if not isinstance(plan, Plan):
         raise HardwareError(f"{wanted} was given {shown(plan)}, and needs a plan: program.plan(mesh, layout).")
 
 
 def placed(on: Any, mesh: Mesh, along: dict[str, AxisPlacement] | None = None) -> Placement:
-    """Returns the placement of a mesh on a machine; see `lay`.
-
-    Raises:
-        HardwareError: there is no such machine or slice, or the placement is invalid.
-    """
+    """Returns the placement of a mesh on a machine; see `lay`."""
     machine, shape, count = machine_and_slice(on, mesh.size)
     try:
         return place_mesh(machine, shape, mesh, count=count, requested=along or {})
@@ -247,9 +232,6 @@ def machine_and_slice(on: Any, devices: int | None = None) -> tuple[Hardware, tu
     Args:
         on: a name, with a shape or without, "attached", or a `Hardware`.
         devices: of the mesh, if they are known.
-
-    Raises:
-        HardwareError: there is no such machine, or the shape is invalid.
     """
     if isinstance(on, Hardware):
         return on, None, 1
@@ -259,12 +241,6 @@ def machine_and_slice(on: Any, devices: int | None = None) -> tuple[Hardware, tu
 
 def slice_of(on: Any) -> tuple[str, tuple[int, ...] | None, int]:
     """Parses a machine and slice: the machine's name, the shape of a slice if it is given, and the number of slices.
-
-    Args:
-        on: `name` or `name:shape`.
-
-    Raises:
-        HardwareError: the shape is invalid, or the argument is no text.
 
     Example:
         >>> slice_of("v5e:2*16x16")

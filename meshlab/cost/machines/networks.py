@@ -61,11 +61,7 @@ class Torus:
 
     @classmethod
     def of(cls, *limits: int, link: float, hop_latency: float = 1e-6, wraps: str = "all") -> Torus:
-        """Makes a torus from plain numbers.
-
-        Raises:
-            HardwareError: one of them is invalid.
-        """
+        """Makes a torus from plain numbers."""
         return cls(limits, wraps, figure(link), figure(hop_latency))
 
     @property
@@ -115,11 +111,7 @@ class Switch:
 
     @classmethod
     def of(cls, domain: int, egress: float, base: float = 0.0, step: float = 0.0) -> Switch:
-        """Makes a switch from plain numbers.
-
-        Raises:
-            HardwareError: one of them is invalid.
-        """
+        """Makes a switch from plain numbers."""
         return cls(domain, figure(egress), figure(base), figure(step))
 
 

@@ -97,11 +97,7 @@ class Placement:
         return [_coordinates(legs, indices) for indices in itertools.product(*(range(leg.size) for leg in legs))]
 
     def told(self, axis: str) -> str:
-        """Returns the placement of one mesh axis as text.
-
-        Raises:
-            HardwareError: there is no such mesh axis.
-        """
+        """Returns the placement of one mesh axis as text."""
         if axis not in self.axes:
             raise HardwareError(
                 f"There is no mesh axis {shown(axis)}.{closest(axis, self.axes)} There are {listed(self.axes)}."

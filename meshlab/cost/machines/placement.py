@@ -35,9 +35,6 @@ def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
     Cloud TPU does the same: by default a slice is the one most like a cube of those that can be rented. Slices made of
     cubes have axes of at most 4, or multiples of 4 (https://cloud.google.com/tpu/docs/types-topologies); where none of
     them has that number of devices, the slice is a part of one.
-
-    Raises:
-        HardwareError: no slice has that number of devices.
     """
     if isinstance(machine.network, Switch):
         domain = machine.network.domain
@@ -86,16 +83,11 @@ def _divisors(number: int, limit: int) -> list[int]:
 
 
 def devices_of(machine: Hardware, shape: Sequence[int], count: int = 1) -> int:
-    """Returns the number of devices of slices of a shape."""
     return math.prod(shape) * count * (machine.devices_per_chip if isinstance(machine.network, Torus) else 1)
 
 
 def check_shape(machine: Hardware, shape: Sequence[int], devices: int, count: int = 1) -> tuple[int, ...]:
-    """Returns the shape of a slice, or of all nodes, if there is such a slice and the mesh fills it.
-
-    Raises:
-        HardwareError: it has another number of axes, is too long, or has another number of devices.
-    """
+    """Returns the shape of a slice, or of all nodes; refuses one that does not exist or that the mesh does not fill."""
     network, text = machine.network, (f"{count}*" if count != 1 else "") + "x".join(map(str, shape))
     problems, checked = [], tuple(shape)
     if isinstance(network, Torus):
@@ -139,9 +131,6 @@ def place_mesh(
         count: the number of slices.
         requested: for mesh axes whose placement is not derived: the axis of the slice, or several, major first; behind
             switches "inside" a node or "across" nodes, as many as there are for it.
-
-    Raises:
-        HardwareError: there is no such slice, the mesh does not fit it, or a requested placement is impossible.
     """
     mesh = mesh.devices
     _check_requested(machine, mesh, requested)

@@ -50,11 +50,7 @@ class Protocol:
 
     @classmethod
     def of(cls, base: float, step: float, bandwidth: float) -> Protocol:
-        """Makes a protocol from plain numbers.
-
-        Raises:
-            HardwareError: one of them is invalid.
-        """
+        """Makes a protocol from plain numbers."""
         return cls(figure(base), figure(step), figure(bandwidth))
 
 

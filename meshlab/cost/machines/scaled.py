@@ -14,12 +14,7 @@ from .protocols import Protocol, Protocols
 
 
 def with_network(machine: Hardware, times: float) -> Hardware:
-    """Returns a machine whose links, within a node or slice and between them, send so many times as fast.
-
-    Args:
-        machine: the machine.
-        times: what bytes/s are multiplied by.
-    """
+    """Returns a machine whose links, within a node or slice and between them, send `times` as many bytes/s."""
     network, inter_node = machine.network, machine.inter_node
     if isinstance(network, Torus):
         chip = network.chip and _scaled(network.chip, times)

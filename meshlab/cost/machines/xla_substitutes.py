@@ -30,15 +30,9 @@ _FEW, _MANY, _SMALL = 4, 64, 16 * 2**20
 
 
 def most_summed(kind: Kind, placement: Placement | None, axes: Sequence[str]) -> float:
-    """Returns the most bytes of the full array for which an all-reduce substitutes a collective.
+    """Returns the most bytes of the full array for which an all-reduce substitutes a collective over mesh axes.
 
-    Args:
-        kind: of the collective.
-        placement: the mesh on a machine; None without a machine.
-        axes: the mesh axes that it runs over.
-
-    Returns:
-        Bytes: 0 where none is substituted, infinity where all are.
+    0 where none is substituted, infinity where all are.
     """
     if placement is None or not isinstance(torus := placement.hardware.network, Torus):
         return 0

@@ -131,13 +131,7 @@ class Fusion:
 
 
 def fuse(steps: Sequence[Step], outputs: Sequence[Key], original_of: Originals) -> Fusion:
-    """Returns the fusion of one block of steps.
-
-    Args:
-        steps: of one block, parts written out.
-        outputs: the keys that the block returns, which are stored.
-        original_of: the originals of renames and tags, by number.
-    """
+    """Returns the fusion of one block of steps, given as `flow` takes them; what the block returns is stored."""
     return fused(flow(steps, outputs, original_of))
 
 

@@ -66,9 +66,6 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
         loads: the keys that it reads from memory.
         stores: the keys that it writes there.
         scenario: the sizes and the machine.
-
-    Raises:
-        HardwareError: the machine has no figure for matmuls in a dtype.
     """
     nbytes = _moved(step, loads, stores, scenario)
     largest = np.maximum if scenario.many else max

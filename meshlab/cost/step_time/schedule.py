@@ -40,15 +40,7 @@ Axes = tuple[str, ...]
 
 
 def spend(scenario: Scenario, is_free: Callable[[Move], bool] | None = None) -> Spent:
-    """Returns the cost of a plan at a scenario.
-
-    Args:
-        scenario: the sizes and the machine.
-        is_free: says of a collective whether it takes no time; by default all take theirs.
-
-    Raises:
-        HardwareError: the machine lacks a figure that is needed.
-    """
+    """Returns the cost of a plan at a scenario; collectives of which `is_free` says so take no time."""
     plan = scenario.plan
     outputs = keys(plan.program.code.block.outputs, plan.output_specs, plan.program.original_of)
     schedule = _Schedule(scenario, is_free)

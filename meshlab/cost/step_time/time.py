@@ -259,11 +259,6 @@ class Time:
 
 
 def time_of(scenario: Scenario) -> Time:
-    """Returns the time of a plan at a scenario.
-
-    Raises:
-        HardwareError: the machine lacks a figure that is needed.
-    """
     with no_collection():
         spent = spend(scenario)
     later, earlier = (np.maximum, np.minimum) if scenario.many else (max, min)

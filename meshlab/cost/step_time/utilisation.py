@@ -38,21 +38,13 @@ def of_a_device(scenario: Scenario) -> Numbers:
 
 
 def seconds_at_peak(scenario: Scenario) -> Numbers:
-    """Returns the seconds in which a device has its share of the model FLOPs done at its peak.
-
-    Raises:
-        HardwareError: the machine has no figure for matmuls in a dtype.
-    """
+    """Returns the seconds that a device's share of the model FLOPs takes at its peak."""
     by_dtype = model_flops(scenario)
     return sum(flops / _peak(scenario, dtype) for dtype, flops in by_dtype.items()) / _devices(scenario)
 
 
 def seconds_executed(scenario: Scenario, spent: Spent) -> Numbers:
-    """Returns the seconds in which a device does at its peak all FLOPs that it executes.
-
-    Raises:
-        HardwareError: the machine has no figure for matmuls in a dtype.
-    """
+    """Returns the seconds that all FLOPs that a device executes take at its peak."""
     code = scenario.plan.program.code
     matmuls = (
         (known[0], cost.flops * times)
@@ -70,11 +62,7 @@ def over(amount: Numbers, seconds: Numbers) -> Numbers:
 
 
 def items(scenario: Scenario, dims: tuple[str | Dim, ...]) -> Numbers:
-    """Returns the product of the sizes of dims, over the number of devices.
-
-    Raises:
-        DimError: no dim is given, one is given twice, or one is no dim of the program; the nearest names are listed.
-    """
+    """Returns the product of the sizes of dims, over the number of devices."""
     known = scenario.plan.program.dims
     names = [dim.name if isinstance(dim, Dim) else dim for dim in dims]
     for name in names:
@@ -100,11 +88,7 @@ def seconds_again(scenario: Scenario, spent: Spent) -> Numbers:
 
 
 def balance(scenario: Scenario) -> Numbers:
-    """Returns the FLOPs per byte at which a machine computes as long as it reads and writes its memory.
-
-    Raises:
-        HardwareError: the machine has no figure for matmuls in a dtype.
-    """
+    """Returns the FLOPs per byte at which a machine computes as long as it reads and writes its memory."""
     by_dtype = model_flops(scenario)
     seconds = sum(flops / _peak(scenario, dtype) for dtype, flops in by_dtype.items())
     return over(sum(by_dtype.values()), seconds) / scenario.of_machine(lambda p: p.hardware.bytes_per_second)
@@ -116,7 +100,7 @@ def expected_between(expected: Numbers, spread: Numbers) -> tuple[Numbers, Numbe
 
 
 def expected_text(expected: float | None, factor: TimeFactor | None, machine: str) -> str:
-    """Says what a step is expected to take, and of what that is known."""
+    """Returns the expected step time as text, with the published runs that it rests on."""
     if expected is None or factor is None:
         return f"not known: no steps on {machine} are published"
     times = f"{factor.factor:g} times the estimate"

@@ -48,13 +48,7 @@ class Scores:
 
 
 def as_run(attention: str, platform: str, plan: Plan) -> str:
-    """Returns how attention is run, "stored", "flash" or "causal", where that may be as users of a platform do.
-
-    Args:
-        attention: of `ATTENTION`.
-        platform: "tpu", "gpu" or "cpu".
-        plan: the plan.
-    """
+    """Returns how attention is run, "stored", "flash" or "causal"; `DEFAULT` is as users of a platform run it."""
     if attention != DEFAULT:
         return attention
     if platform == "cpu" or not fusable(plan):

@@ -48,11 +48,7 @@ class Options:
 
     @classmethod
     def read(cls, what: str, given: Any) -> Options:
-        """Returns the options of a dict, or of None.
-
-        Raises:
-            HardwareError: it is no dict of options, or as of `given`.
-        """
+        """Returns the options of a dict, or of None."""
         if not isinstance(given, Mapping | None) or not all(isinstance(name, str) for name in given or ()):
             raise HardwareError(
                 f'{what}() was given options={shown(given)}; they are a dict: options={{"attention": "flash"}}.'
@@ -60,11 +56,7 @@ class Options:
         return cls().given(**(given or {}))
 
     def given(self, **options: Any) -> Options:
-        """Returns the same options with some changed.
-
-        Raises:
-            HardwareError: there is no such option, or its value is invalid; the nearest names are listed.
-        """
+        """Returns the same options with some changed."""
         known = [field.name for field in dataclasses.fields(Options)]
         unknown = [name for name in options if name not in known]
         if unknown:

@@ -66,7 +66,6 @@ class Scenario:
 
     @property
     def has_plan_sizes(self) -> bool:
-        """Whether all sizes are the plan's own."""
         return not self.dims and self.grid is self.plan.grid
 
     @functools.cached_property
@@ -89,7 +88,7 @@ class Scenario:
         return figures[0] if self.which is None else np.array(figures)[self.which]
 
     def of_hardware(self, figures: Callable[[Hardware], Numbers]) -> Numbers:
-        """Returns at each point what is told of all points on its machine."""
+        """Returns a figure at each point; `figures` gives those of one machine at all points."""
         if self.which is None:
             return figures(self.placements[0].hardware)
         each = {id(p.hardware): p.hardware for p in self.placements}
@@ -98,7 +97,7 @@ class Scenario:
         return np.take_along_axis(np.stack(rows), which[None], axis=0)[0]
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
-        """Returns what is made; of a single point, whose sizes are numbers, it is made once for each key."""
+        """Returns what `make` returns; at a single point it is called once for each key."""
         if self.many:
             return make()
         if key not in self._known:
@@ -189,12 +188,7 @@ class Scenario:
         return fusable(self.plan)
 
     def shown(self, operation: Operation, step: Step) -> Numbers:
-        """Returns the share of a step's scores that no causal mask hides, on the device that has most of them.
-
-        Args:
-            operation: which makes scores, or reads some.
-            step: which runs it.
-        """
+        """Returns the share of an operation's scores that no causal mask hides, on the device that has most of them."""
         found = self.masked(operation)
         if found is None:
             return 1.0
@@ -239,7 +233,7 @@ class Scenario:
         return tuple(sizes)
 
     def _parts(self, size: int, split: Axes) -> Numbers:
-        """The number of which padded dims of a size are multiples: that of all numbers of parts that they have."""
+        """The number that padded dims of a size are multiples of: the least common one of their numbers of parts."""
         in_time = self.plan.mesh.in_time
         if split[0] in in_time:
             return self.ways(split)
@@ -304,9 +298,6 @@ def at_plan_sizes(plan: Plan, options: Options = USUAL, *, wanted: str = "plan.t
         plan: the plan.
         options: assumptions about the run.
         wanted: the function that needs them, for the error.
-
-    Raises:
-        HardwareError: the mesh is on no machine.
     """
     placement = machine_of(plan.mesh, wanted)
     memo, key = _known_at(plan.program), (id(placement), options, plan.grid.key)
