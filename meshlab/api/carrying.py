@@ -102,11 +102,7 @@ def found_carried(code: Code, arguments: Sequence[Tree], outputs: Sequence[Tree]
 
 
 def given_carried(fn: Callable, arguments: Sequence[Tree], outputs: Sequence[Tree], carry: Any) -> Carried:
-    """Reads what the user says is carried.
-
-    Raises:
-        TraceError: `carry` names what is not there, or what does not fit; all problems are listed.
-    """
+    """Reads what the user says is carried; refuses names that are not there, and what does not fit."""
     names, problems = {argument.name: argument for argument in arguments}, []
     for name, index in mapping("ml.trace", "carry", carry, 'carry={"params": 1}', TraceError).items():
         if name not in names:

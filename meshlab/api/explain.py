@@ -119,7 +119,6 @@ def _ignored(plan: Plan) -> Iterator[str]:
 
 
 def _padded(plan: Plan) -> Iterator[str]:
-    """Warns of the dims that are padded."""
     if sizes := padded_sizes(plan):
         text = ", ".join(f"{dim} {plan.program.dims[dim]:,} → {size:,}" for dim, size in sizes.items())
         yield f"padded: {text}, wherever sharded; results are exact."
@@ -179,7 +178,6 @@ def _not_reached(plan: Plan) -> Iterator[str]:
 
 
 def explain(plan: Plan) -> Explanation:
-    """Explains every collective of a plan by its cause."""
     return Explanation(plan.collectives, work.sentence(plan.work), warnings(plan))
 
 
@@ -211,12 +209,10 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
 
 
 def table(plan: Plan) -> str:
-    """Sets the plan's table as text."""
     return "\n".join([text_rows(rows(plan)), *warnings(plan)])
 
 
 def html_table(plan: Plan) -> str:
-    """Sets the plan's table as HTML."""
     return html_rows(rows(plan)) + "".join(f"<p>{html.escape(w)}</p>" for w in warnings(plan))
 
 

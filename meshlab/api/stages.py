@@ -238,12 +238,7 @@ class Plan(priced.Plan):
 
 
 def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Plan:
-    """Plans a program; see `Program.plan`, and for `pad` `legality.examine.resolve`.
-
-    Raises:
-        MeshlabError: `mesh` is no `Mesh`.
-        LayoutError: the layout is not legal.
-    """
+    """Plans a program; see `Program.plan`, and for `pad` `legality.examine.resolve`."""
     with no_collection():
         verdict = examine(program, mesh, layout, pad)
         layout, rules = on_mesh(Layout.of(layout), mesh), verdict.rules

@@ -85,16 +85,7 @@ def _invalid_batches(batches: Any) -> RunError:
 
 
 def check_training(training: Training, program: Any) -> None:
-    """Checks that the values of a training belong to the program's arguments.
-
-    Args:
-        training: the training.
-        program: the program.
-
-    Raises:
-        RunError: a name is not an argument of the program, a carried argument has no value to start from, or a
-            value is not like what was traced.
-    """
+    """Refuses start values that are no arguments of the program, are missing, or are not like what was traced."""
     if not isinstance(training, Training):
         raise RunError(
             f"run was given {shown(training)}; it must be a training: run=ml.Training({{'params': params}}, batches)."
@@ -115,17 +106,7 @@ def check_training(training: Training, program: Any) -> None:
 
 
 def check_batch(batch: Mapping[str, Any], training: Training, program: Any) -> None:
-    """Checks that a batch has those arguments of the program that change with each step.
-
-    Args:
-        batch: the batch, by argument name.
-        training: the batch's training.
-        program: the program.
-
-    Raises:
-        RunError: a name is not an argument of the program, or of one that it carries, or an argument is neither
-            in the batch nor in what the training starts from.
-    """
+    """Refuses a batch of names that are no arguments or are carried, or without those that `start` does not give."""
     arguments, names = program.parameters, batch.keys()
     unknown = [name for name in names if name not in arguments]
     carried = [name for name in names if name in program.carry]

@@ -82,11 +82,7 @@ def crossover(
 
 
 def _check_dim(one: Plan, other: Plan, name: Any):
-    """Refuses a name that is no dim of both plans, or a dim of size 0.
-
-    Raises:
-        HardwareError: the nearest dims are listed.
-    """
+    """Refuses a name that is no dim of both plans, or a dim of size 0."""
     if not isinstance(name, str):
         raise HardwareError(f'A dim must be given by its name, such as "batch", not {shown(name)}.')
     dims, others = one.program.dims, other.program.dims
@@ -122,11 +118,7 @@ def _zeros(sign: Callable[[np.ndarray], np.ndarray], sizes: np.ndarray) -> tuple
 
 
 def seconds_at(plan: Plan, name: str, sizes: np.ndarray, of: str, options: Options) -> np.ndarray:
-    """Returns a figure of a plan's time at many sizes of one dim.
-
-    Raises:
-        HardwareError: the payload of an operation at other sizes is unknown, or the plan's mesh is on no machine.
-    """
+    """Returns a figure of a plan's time at many sizes of one dim."""
     check_payloads(plan, [name])
     placement = machine_of(plan.mesh, "ml.crossover")
     scenario = Scenario(plan, together(plan.program, {name: sizes}), plan.grid, (placement,), options=options)

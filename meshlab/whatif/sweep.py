@@ -238,11 +238,7 @@ def _reasons_text(reasons: Iterable[str]) -> str:
 
 
 def check_payloads(plan: Plan, varied: Sequence[str]):
-    """Refuses sizes at which the payload of a per-shard implementation is unknown, since it was traced at others.
-
-    Raises:
-        HardwareError: with the operation and its source.
-    """
+    """Refuses sizes at which the payload of a per-shard implementation is unknown, since it was traced at others."""
     involved = {dim: name for name in varied for dim in together(plan.program, {name: 0})} | {n: n for n in varied}
     sent = per_shard_collectives_of(plan.planned.steps, plan.program, plan.grid) if varied else {}
     for step, _ in counted_only(Compute, plan.planned.steps):
@@ -330,7 +326,6 @@ def _alike(plan: Plan, placements: Sequence[Placement | None]) -> list[list[int]
 
 
 def _by_placement(group: Sequence[int], placements: Sequence[Placement | None]) -> list[list[int]]:
-    """Points, grouped by their placements."""
     by_placement: dict[int, list[int]] = {}
     for i in group:
         by_placement.setdefault(id(placements[i]), []).append(i)

@@ -22,11 +22,7 @@ _LARGEST = np.iinfo(np.int64).max
 
 
 def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Returns the values of each varying argument, by name; machines, if they vary, first.
-
-    Raises:
-        HardwareError: a name or a size is invalid, or there are too many points.
-    """
+    """Returns the checked values of each varying argument, by name; machines, if they vary, first."""
     check_names(plan, varied)
     machines = on if isinstance(on, list | tuple) else [on]
     _check_points({ON: machines, **varied})
@@ -67,11 +63,7 @@ def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple
 
 
 def _check_points(varied: Mapping[str, Any]):
-    """Refuses more points than memory has room for, before any is made.
-
-    Raises:
-        HardwareError: there are more.
-    """
+    """Refuses more points than memory has room for, before any is made."""
     counts = {name: count for name, sizes in varied.items() if (count := _count(sizes)) > 1}
     points = math.prod(counts.values())
     if points > MOST_POINTS:
@@ -90,7 +82,6 @@ def _count(sizes: Any) -> int:
 
 
 def _members(sizes: Any) -> Collection[Any]:
-    """Given sizes as a collection."""
     return sizes if isinstance(sizes, list | tuple | range) or getattr(sizes, "ndim", 0) else (sizes,)
 
 
@@ -105,11 +96,7 @@ def _array(sizes: Any) -> np.ndarray:
 
 
 def check_names(plan: Plan, varied: Collection[str]):
-    """Refuses names that are no dims of a plan and no axes of its mesh, and dims of size 0.
-
-    Raises:
-        HardwareError: the nearest names are listed.
-    """
+    """Refuses names that are no dims of a plan and no axes of its mesh, and dims of size 0."""
     empty = [name for name in varied if plan.program.dims.get(name) == 0]
     if empty:
         raise HardwareError(
