@@ -46,9 +46,6 @@ def accumulate(
 
     Returns:
         `{"batch": "micro"}`, say. With `&` it comes behind the axes of devices: `batch:data+micro`.
-
-    Raises:
-        LayoutError: the mesh has no serial axis, there is no such dim, or it does not divide; all problems are listed.
     """
     request = Request("accumulate", program, mesh)
     axis = _axis(request, micro)

@@ -57,8 +57,7 @@ def from_axis_rules(rules: Any, program: Program, mesh: Mesh, *, names: Names | 
             a rule by the name given here, and none by its own.
 
     Raises:
-        LayoutError: the rules or names cannot be read, or no legal layout comes of them; all problems are listed.
-        MeshlabError: the program is no program, or the mesh no mesh.
+        LayoutError: the rules or names cannot be read, or no legal layout comes of them.
     """
     request = Request("from_axis_rules", program, mesh, first="rules, ")
     table = axis_rules(rules)

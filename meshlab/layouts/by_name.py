@@ -40,11 +40,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def named(text: str) -> list[Preset]:
-    """Returns the presets that a text names, with `&` between them; none where it has rules.
-
-    Raises:
-        LayoutError: some word of it is no name of a preset.
-    """
+    """Returns the presets that a text names, with `&` between them; none where it has rules."""
     words = [word.strip() for word in text.split("&")]
     if ":" in text or not all(word.isidentifier() for word in words):
         return []
@@ -58,20 +54,12 @@ def named(text: str) -> list[Preset]:
 
 
 def together(presets: Sequence[Preset], program: Program, mesh: Mesh) -> Layout:
-    """Returns the layout of several presets, each beside those before it.
-
-    Raises:
-        LayoutError: one makes nothing of the program, or two conflict.
-    """
+    """Returns the layout of several presets, each beside those before it."""
     return functools.reduce(lambda layout, preset: beside(layout, preset, program, mesh), presets, Layout())
 
 
 def beside(layout: Layout, preset: Preset, program: Program, mesh: Mesh) -> Layout:
-    """Returns the layout of a preset combined with another, by which it chooses its dims if it has such an argument.
-
-    Raises:
-        LayoutError: it makes nothing of the program, or the two conflict.
-    """
+    """Returns the layout of a preset combined with another, by which it chooses its dims if it has such an argument."""
     if "beside" in inspect.signature(preset).parameters:
         return preset(program, mesh, beside=layout)
     return layout & preset(program, mesh)

@@ -59,9 +59,6 @@ def context_parallel(
 
     Returns:
         `{"seq": "context"}`, or `{"seq": "context", "@core": {"seq": None, "heads": "context"}}`, say.
-
-    Raises:
-        LayoutError: a dim, an axis or the scope is not there or does not fit; all problems are listed.
     """
     if kind not in KINDS:
         near = closest(kind, KINDS)

@@ -63,7 +63,7 @@ class _DataParallel(Request):
         return rules
 
     def need(self, rules: Any, what: str, arguments: Sequence[Argument]):
-        """Makes it a problem that there are no rules: no dim divides."""
+        """Adds a problem where there are no rules, since no dim divides."""
         if not rules:
             count, on = self.count(self.data), "+".join(self.data)
             text = f"No {what} has a dim that `{on}`={count:,} divides."
@@ -141,9 +141,6 @@ def data_parallel(
 
     Returns:
         `{"batch": "data"}`.
-
-    Raises:
-        LayoutError: there is no such dim or axis; all problems are listed, and the dims that could be the batch.
     """
     request = _DataParallel("data_parallel", program, mesh, (data, batch, params, state), beside)
     return request.done(request.rules)
@@ -178,7 +175,7 @@ def zero1(
         `{"batch": "data", "opt_state/*": {"embed": "data"}}`, say: each array over its largest dim that divides.
 
     Raises:
-        LayoutError: there is no state, or none that divides; all problems are listed.
+        LayoutError: there is no state, or none that divides.
     """
     request = _DataParallel("zero1", program, mesh, (data, batch, params, state), beside)
     return request.done(request.rules | request.store(request.state(), "array of the optimizer's state"))
@@ -212,8 +209,7 @@ def zero2(
         `{"batch": "data", "opt_state/*": {"embed": "data"}, "grads/*": {"embed": "data"}}`, say.
 
     Raises:
-        LayoutError: there is no gradient, nothing that divides, or no state although parameters are not carried; all
-            problems are listed.
+        LayoutError: there is no gradient, nothing that divides, or no state although parameters are not carried.
     """
     request = _DataParallel("zero2", program, mesh, (data, batch, params, state), beside)
     updated = request.arguments.state if request.updates() else request.state()
@@ -252,7 +248,7 @@ def fsdp(
         largest dim that divides. Gradients follow from what they update.
 
     Raises:
-        LayoutError: no parameter has a dim that divides, or something is not known; all problems are listed.
+        LayoutError: no parameter has a dim that divides.
     """
     return _fully_sharded(_DataParallel("fsdp", program, mesh, (data, batch, params, state), beside))
 
@@ -280,9 +276,6 @@ def zero3(
 
     Returns:
         The layout of `fsdp`.
-
-    Raises:
-        LayoutError: as of `fsdp`.
     """
     return _fully_sharded(_DataParallel("zero3", program, mesh, (data, batch, params, state), beside))
 
@@ -317,9 +310,6 @@ def hsdp(
 
     Returns:
         `{"batch": ("replica", "data"), "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}}`, say.
-
-    Raises:
-        LayoutError: as of `fsdp`, or there is no second axis.
     """
     request = _DataParallel("hsdp", program, mesh, (data, batch, params, state), beside)
     outer = request.axes("replica", replica, "copies", request.data)

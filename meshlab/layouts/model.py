@@ -88,9 +88,6 @@ def sequence_parallel(
 
     Returns:
         `{"heads": "model", "ffn": "model", "residual*": {"seq": "model"}}`, say.
-
-    Raises:
-        LayoutError: nothing is tagged, or no dim fits; all problems are listed, and the dims that could be taken.
     """
     request = Request("sequence_parallel", program, mesh)
     axes = request.axes("model", model, "model")
@@ -139,9 +136,6 @@ def expert_parallel(
 
     Returns:
         `{"experts": "expert"}`, say.
-
-    Raises:
-        LayoutError: there is no such dim, or it does not fit; those that fit are listed.
     """
     request = Request("expert_parallel", program, mesh, beside)
     axes = request.axes("expert", expert, "expert")

@@ -11,7 +11,8 @@ specs say how arguments are stored, and leave what is computed to XLA, which spr
 dim gets a plain rule where the specs agree: the mesh axes with which all parameters and data begin that store it
 sharded, as far as no dim that it meets in an operation has them. Data come first, so that fully sharded parameters are
 stored over the batch's axis and gathered; the optimizer's state is not asked. Whatever is stored otherwise is a rule at
-places (`globs.py`). A plain rule changes only where work is done and what is sent, never what is stored, nor a result.
+places (`given_globs.py`). A plain rule changes only where work is done and what is sent, never what is stored, nor a
+result.
 """
 
 from __future__ import annotations
@@ -53,8 +54,7 @@ def from_partition_specs(specs: Any, program: Program, mesh: Mesh, *, outputs: A
             the arguments that they are the next values of, or as they are computed.
 
     Raises:
-        LayoutError: no layout gives these specs; all problems are listed.
-        MeshlabError: the program is no program, or the mesh no mesh.
+        LayoutError: no layout gives these specs.
     """
     request = Request("from_partition_specs", program, mesh, first="specs, ")
     given = _matched(request, _of_arguments(request, specs), [a.place for a in program.arguments], "argument")
@@ -183,7 +183,7 @@ def _nameless(request: Request, text: str, name: str | None) -> tuple[str, str]:
 
 
 def _entries(request: Request, where: str, spec: Any, rank: int) -> list[Any]:
-    """Returns what a spec says of each axis, no more of them than there are."""
+    """Returns what a spec says of each axis, for at most `rank` axes."""
     if isinstance(spec, NamedSharding):
         sizes = {axis: size for axis, size in spec.mesh.shape.items() if size > 1}
         if sizes != {axis: size for axis, size in request.mesh.devices.axes.items() if size > 1}:

@@ -151,7 +151,7 @@ def made_of(program: Program, dim: str) -> list[str]:
 
 @analysis
 def _becomes(program: Program) -> dict[str, set[str]]:
-    """For each dim those that its axes are called behind an operation."""
+    """For each dim, the other dims that operations turn its axes into."""
     steps: dict[str, set[str]] = {}
     for operation in walk(program.code.block):
         for before, after in _renamed(operation) if operation.name == "rename" else _carried_over(program, operation):
@@ -165,7 +165,7 @@ def _renamed(operation: Operation) -> list[tuple[str | None, str | None]]:
 
 
 def _carried_over(program: Program, operation: Operation) -> list[tuple[str | None, str | None]]:
-    """The names in front of an operation and behind it of axes that are split alike."""
+    """The names, before and after an operation, of axes that are split alike."""
     if operation.blocks:
         return []
     factors = program.factors[operation]

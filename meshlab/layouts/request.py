@@ -32,9 +32,6 @@ class Request:
         mesh: the mesh.
         beside: the layout that the preset's is combined with.
         problems: the reasons why there is no layout.
-
-    Raises:
-        MeshlabError: the program is no program, or the mesh no mesh.
     """
 
     def __init__(self, name: str, program: Program, mesh: Mesh, beside: LayoutLike = None, *, first: str = ""):
@@ -104,7 +101,6 @@ class Request:
         return tuple(known)
 
     def fits(self, layout: LayoutLike) -> bool:
-        """Says whether a layout is legal."""
         return not self.refusals(layout)
 
     def goes_with(self, rules: Any) -> bool:
@@ -115,7 +111,6 @@ class Request:
             return False
 
     def refusals(self, layout: LayoutLike) -> Sequence[Refusal]:
-        """Returns why a layout is not legal."""
         try:
             resolve(self.program, self.mesh, layout)
         except LayoutError as error:
@@ -123,7 +118,7 @@ class Request:
         return ()
 
     def padded(self, rules: Any) -> str:
-        """Returns the plan of rules with padding, in words that go on; "" where that is refused as well."""
+        """Returns a hint with the padded plan of rules, `, or pad: …`; "" where that is refused as well."""
         try:
             layout = self.beside & rules
             resolve(self.program, self.mesh, layout, True)
@@ -148,11 +143,7 @@ class Request:
         return f"{text}; {', '.join(others)} may not." if others else f"{text}."
 
     def layout(self, rules: Any, candidates: str = "") -> Layout:
-        """Returns the layout of rules.
-
-        Raises:
-            LayoutError: there were problems, or it is not legal; all of them are listed.
-        """
+        """Returns the layout of rules, or refuses it with all problems listed."""
         layout = Layout() if self.problems else self.beside & rules
         problems = list(dict.fromkeys([*self.problems, *self.refusals(layout)]))
         if problems:
