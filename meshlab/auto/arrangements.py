@@ -168,12 +168,7 @@ def mesh(
 
 
 def meshes(on: Any, devices: int | None) -> tuple[Mesh, ...]:
-    """Returns the meshes of a number of devices in up to four axes on a machine, those that lie alike once.
-
-    Raises:
-        HardwareError: there is no such machine or slice.
-        MeshlabError: the number of devices is not known, or is none.
-    """
+    """Returns the meshes of a number of devices in up to four axes on a machine, those that lie alike once."""
     _, shape, count = machine_and_slice(on, devices)
     size = math.prod(shape) * count if devices is None and shape is not None else devices
     if size is None or not is_whole(size) or size < 1:

@@ -94,7 +94,7 @@ class Choice:
 
         Raises:
             Cancelled: the search's `cancel` was set.
-            MeshlabError: it is no integer of at least 1.
+            MeshlabError: `points` is no integer of at least 1.
         """
         most = whole_number("exact_pareto()", "number of points", points, least=1)
         return searched_front(self._search("exact_pareto"), self.asked.limits, _LESS, most)

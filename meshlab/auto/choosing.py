@@ -137,9 +137,6 @@ def chosen(goal: Objective, asked: Asked, answer: Answer, started: float) -> Cho
         asked: what the search was asked.
         answer: what it answered.
         started: when it began, by `time.perf_counter`.
-
-    Raises:
-        MeshlabError: the plan has another cost.
     """
     plan = asked.program.plan(asked.mesh, answer.layout)
     cost = _confirmed(plan, goal, asked, answer)
@@ -177,11 +174,7 @@ def _check(program: Any, mesh: Any):
 
 
 def check_limits(*, memory: Any, tolerance: Any, exact: Any, seconds: Any, progress: Any):
-    """Refuses limits of a search that are none.
-
-    Raises:
-        MeshlabError: some are not; all of them are named.
-    """
+    """Refuses invalid limits of a search, all in one error."""
     problems = []
     if memory is not None and not (_is_number(memory) and 0 < memory <= 1):
         problems.append(f"memory={shown(memory)} is no share of a device's memory: give 0.9, say, or None for any")
@@ -202,11 +195,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _confirmed(plan: Plan, objective: Objective, asked: Asked, answer: Answer) -> float:
-    """Reads the cost of the chosen layout off its plan.
-
-    Raises:
-        MeshlabError: the plan has another cost, or more work, than the search says.
-    """
+    """Reads the cost of the chosen layout off its plan; refuses one that differs from what the search says."""
     if answer.most_work is not None:
         work = plan.work.amount
         if work > answer.most_work * (1 + _AGREE):

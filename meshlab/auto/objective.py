@@ -81,11 +81,7 @@ Solve = Callable[[Program, Mesh, Space, Watch], Solution]
 
 
 def additive(solve: Solve) -> Callable[[Asked], Answer]:
-    """Returns the search of an objective that adds up over small sets of dims.
-
-    Args:
-        solve: finds the splits.
-    """
+    """Returns the search of an objective that adds up over small sets of dims."""
 
     def answer(asked: Asked) -> Answer:
         mesh = asked.mesh.devices  # what runs in time is no question of placing dims on devices
@@ -169,11 +165,7 @@ def offered(mesh: Mesh) -> list[Objective]:
 
 
 def objective_of(name: str | None, mesh: Mesh) -> Objective:
-    """Looks up an objective; None is time where the mesh lies on a machine, and traffic where not.
-
-    Raises:
-        MeshlabError: there is none of this name, or it needs a machine.
-    """
+    """Looks up an objective; None is time where the mesh lies on a machine, and traffic where not."""
     if name is None:
         return OBJECTIVES[(TRAFFIC if mesh.on is None else TIME).name]
     if not isinstance(name, str) or name not in OBJECTIVES:

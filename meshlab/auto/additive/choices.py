@@ -49,9 +49,6 @@ class Space:
         """Yields every legal layout of the dims (all, by default), the others left out, in documented order.
 
         Each is part of some layout of the space: it may stand beside what every layout splits.
-
-        Args:
-            dims: the dims.
         """
         chosen_from = frozenset(self.choices if dims is None else dims)
         order, pinned = [d for d in self.choices if d in chosen_from], self.pinned
@@ -69,11 +66,9 @@ class Space:
         yield from extended(0, frozenset())
 
     def fits(self, dim: str, axis: str, splits: Iterable[tuple[str, str]]) -> bool:
-        """Whether a dim may be added to a layout on an axis."""
         return all(other != axis or frozenset((dim, d)) not in self.apart for d, other in splits)
 
     def count(self) -> int:
-        """The number of legal layouts."""
         dims = [d for d in self.choices if self.free([d])]
         last = {d: max((i for i, e in enumerate(dims) if frozenset((d, e)) in self.apart), default=-1) for d in dims}
 
@@ -104,18 +99,11 @@ def documented_order(program: Program) -> tuple[str, ...]:
 
 
 def restricted(splits: Splits, dims: Dims) -> Splits:
-    """The part of a layout that is about some dims."""
     return frozenset(pair for pair in splits if pair[0] in dims)
 
 
 def space_of(program: Program, axes: Mapping[str, int], constraints: Constraints = NONE) -> Space:
-    """Returns the legal layouts of a program.
-
-    Args:
-        program: the program.
-        axes: all mesh axes, with their sizes.
-        constraints: what every layout must satisfy.
-    """
+    """Returns the legal layouts of a program."""
     splitting = {a: n for a, n in axes.items() if n > 1}
     pinned = dict(constraints.splits)
 

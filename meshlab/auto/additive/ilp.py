@@ -117,9 +117,6 @@ class Model:
 
         Returns:
             A layout that is best, and what the solver has proved every layout to cost at least.
-
-        Raises:
-            MeshlabError: there is no layout at all, or the solver has not proved its answer.
         """
         values = self._solved(scaled(goal, _scale(goal)))
         bound = sum(c * values[v] for v, c in goal.items())
@@ -151,7 +148,6 @@ class Model:
 
 
 def scaled(expression: Expression, factor: float) -> Expression:
-    """An expression times a number."""
     return {variable: amount * factor for variable, amount in expression.items()}
 
 

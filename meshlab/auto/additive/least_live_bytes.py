@@ -20,17 +20,6 @@ from .solution import Solution, best_of
 
 
 def least_live_bytes(ledger: Ledger, space: Space, watch: Watch = NEVER) -> Solution:
-    """Finds the layout with the fewest live bytes.
-
-    Args:
-        ledger: the operations and tensors.
-        space: the legal layouts.
-        watch: whether the search is to stop.
-
-    Raises:
-        Cancelled: it was.
-    """
-
     def cost(splits: Splits) -> int:
         return most_live_bytes(ledger, dict(splits), space.axes)
 

@@ -27,7 +27,6 @@ _ledgers: weakref.WeakKeyDictionary[Program, Ledger] = weakref.WeakKeyDictionary
 
 
 def ledger_of(program: Program) -> Ledger:
-    """Writes down the operations and values of a program."""
     if program not in _ledgers:
         _ledgers[program] = _Writer(program).block(program.code.block, program.code.block.inputs)
     return _ledgers[program]

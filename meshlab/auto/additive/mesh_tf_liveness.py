@@ -86,11 +86,7 @@ class Lives:
     gone: Mapping[str, int]
 
     def most(self, nbytes: Mapping[str, int]) -> int:
-        """The most bytes that are in memory at once.
-
-        Args:
-            nbytes: of each tensor.
-        """
+        """The most bytes that are in memory at once."""
         change = np.zeros(self.moments + 1, np.int64)
         sizes = np.fromiter((nbytes[name] for name in self.first), np.int64, len(self.first))
         np.add.at(change, np.fromiter(self.first.values(), np.int64), sizes)

@@ -27,7 +27,6 @@ CBC, HIGHS = "CBC", "HiGHS"
 
 
 def method(solver: str = CBC) -> str:
-    """Names the solver."""
     return f"integer programming ({solver} through PuLP {importlib.metadata.version('pulp')})"
 
 
@@ -49,9 +48,6 @@ def solve(
 
     Returns:
         "" where the solver has proved that nothing is better, else what it says; and what each variable is then.
-
-    Raises:
-        MeshlabError: the solver is missing, or was ended from outside.
     """
     import pulp  # noqa: PLC0415  see above
 

@@ -49,9 +49,6 @@ def answer_of(asked: Asked, search: Search, found: Found, method: str = BY_CLOCK
     """Returns the answer of a search that has ended: what single changes make of its best layout.
 
     Of layouts that are equally good it is the one with the least peak of memory; of these, with the fewest rules.
-
-    Raises:
-        NothingFits: it has met none that fits.
     """
     if search.best is None:
         _look_for_the_least_peak(asked, search)
@@ -89,7 +86,6 @@ def _as_trusted(search: Search) -> str:
 
 
 def _searched(space: SearchSpace, polished: Polished) -> str:
-    """The layouts that were compared, in words."""
     extras, most = space.extras, len(space.axes)
     axes = "no axis" if not most else "no or one mesh axis" if most == 1 else f"none to {most} mesh axes"
     stored = ["parameters and optimizer state split along one set of dims besides"] if space.parameters else []
@@ -102,7 +98,6 @@ def _searched(space: SearchSpace, polished: Polished) -> str:
 
 
 def _not_searched(space: SearchSpace, polished: Polished) -> str:
-    """What was left out, in words."""
     places = [f"at `{at}`" if at else "of compute rules" for at in dict.fromkeys(each.at for each in polished.left)]
     late = [f"up to {len(polished.left):,} single changes ({first_of(places, _NAMED)})"] if places else []
     scopes = "other scopes" if space.extras.scopes else "rules in scopes"
@@ -116,11 +111,7 @@ def _not_searched(space: SearchSpace, polished: Polished) -> str:
 
 
 def _look_for_the_least_peak(asked: Asked, search: Search):
-    """Takes the layout with the least peak for the answer, where it fits against all bounds.
-
-    Raises:
-        NothingFits: it does not.
-    """
+    """Takes the layout with the least peak for the answer, if it fits against all bounds; else raises `NothingFits`."""
     limits = Limits(tolerance=_NEAR, seconds=_LOOK, watch=asked.limits.watch)
     smallest = LeastPeak(search.space, search.pricer, limits)
     *_, found = smallest.run()

@@ -67,7 +67,6 @@ class Preset:
     layout: Layout
 
     def applied(self, layout: Layout) -> Layout:
-        """Returns the preset."""
         return self.layout
 
     def __str__(self):
@@ -75,13 +74,7 @@ class Preset:
 
 
 def changes(program: Program, mesh: Mesh, layout: Layout) -> Iterator[RuleChange | Preset]:
-    """Yields every single change of a layout, legal or not.
-
-    Args:
-        program: the program.
-        mesh: the mesh.
-        layout: the layout.
-    """
+    """Yields every single change of a layout, legal or not."""
     for at, dims in _places(program, layout).items():
         rules = _rules(layout, at)
         for dim in dims:
@@ -97,7 +90,7 @@ def changes(program: Program, mesh: Mesh, layout: Layout) -> Iterator[RuleChange
 
 
 def _options(mesh: Mesh, now: Axes | None, here: Axes) -> Iterator[Axes | None]:
-    """The axes that a dim may get which has these now, by its own rule there or by what counts there."""
+    """The axes that a dim may get where it has `now` by its own rule there, and `here` by what counts there."""
     yield from (None, (), *some(mesh.axes))
     for axis in mesh.axes:
         yield from ((*there, axis) for there in (now or (), here) if axis not in there)
@@ -166,12 +159,7 @@ def handed_on(program: Program) -> Mapping[str, tuple[str, ...]]:
 
 
 def otherwise(program: Program, rules: LegalRules) -> frozenset[str]:
-    """Returns the outputs that are stored otherwise than the arguments whose next values they are.
-
-    Args:
-        program: the program.
-        rules: of a layout that is legal.
-    """
+    """Returns the outputs that are stored otherwise than the arguments that they become in the next call."""
 
     def stored(place: str, dims: Iterable[str]) -> tuple[Axes, ...]:
         own = {**rules.compute, **rules.storage.get(place, {})}

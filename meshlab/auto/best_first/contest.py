@@ -50,10 +50,6 @@ def contest(
 
     Returns:
         The answer, and what came out of each, the best one first.
-
-    Raises:
-        NothingFits: no layout was met that fits.
-        Cancelled: they were cancelled.
     """
     searches, standings, plans, leader = [search_of(asked, kind) for asked in asks], [], 0, None
     for asked, search in zip(asks, searches, strict=True):

@@ -31,7 +31,7 @@ class Tagged:
 
 @dataclasses.dataclass(frozen=True)
 class Turned:
-    """The axes that the dims of a scope which have them give to others there."""
+    """The axes that dims of a scope give to other dims there."""
 
     scope: str
     over: Axes
@@ -89,7 +89,6 @@ class Extras:
         return math.prod(self.sizes.get(axis, 1) for axis in axes)
 
     def divide(self, dim: str, axes: Axes) -> bool:
-        """Whether axes divide a dim."""
         return self.program.dims[dim] % self.ways(axes) == 0
 
     def beside(self, rules: Rules) -> tuple[Extra, ...]:
@@ -100,7 +99,7 @@ class Extras:
         return tuple(Extra(tag, turn, dims) for dims, turn, tag in itertools.product(blocks, turned, tagged))
 
     def said(self, layout: Layout, rules: Rules, extra: Extra) -> Layout:
-        """Returns a layout that says so besides.
+        """Returns a layout with the rules of an extra.
 
         Args:
             layout: as it is computed and stored.
@@ -152,6 +151,6 @@ class Extras:
 
 
 def some(axes: Iterable[str]) -> list[Axes]:
-    """Returns all choices of some of the axes, one first."""
+    """Returns all choices of at least one of the axes, those of one axis first."""
     each = tuple(axes)
     return [some for count in range(1, len(each) + 1) for some in itertools.combinations(each, count)]

@@ -18,11 +18,9 @@ class Fastest(Staged):
     """A search for the least seconds of a step, by the estimate of `plan.time`."""
 
     def cost(self, price: LayoutPrice) -> float:
-        """The seconds of a step."""
         return price.seconds
 
     def divisible(self, unsplit: LayoutPrice) -> Amounts:
-        """The seconds of kernels."""
         return kernel_seconds(self.space, unsplit)
 
     def promise(self, unsplit: LayoutPrice) -> np.ndarray | None:
@@ -32,9 +30,7 @@ class Fastest(Staged):
         return estimates(self.space, self.pricer, unsplit, self.bounds, lambda: self.is_over(self.limits.seconds))
 
     def of_activations(self, price: LayoutPrice) -> float:
-        """The clock in which parameters and gradients are sent in no time."""
         return price.of_activations
 
     def without(self, price: LayoutPrice, dims: Dims) -> float:
-        """The clock in which parameters of these dims are sent and updated in no time."""
         return price.without(dims)

@@ -18,11 +18,9 @@ class LeastPeak(Search):
     """A search for the least bytes at the donated peak of `plan.memory`."""
 
     def cost(self, price: LayoutPrice) -> float:
-        """The bytes at the peak."""
         return price.peak_bytes
 
     def divisible(self, unsplit: LayoutPrice) -> Amounts:
-        """The bytes of what is held anyway."""
         return peak_bytes(self.space, unsplit)
 
     def branch(self, computed: Parts, bound: float):

@@ -47,7 +47,6 @@ class LeastTraffic(Staged):
 
     @property
     def most_work(self) -> float | None:
-        """The most multiply-adds that a device may do."""
         return self._most
 
     @property
@@ -55,7 +54,6 @@ class LeastTraffic(Staged):
         return self.least_work * (1 + SLACK) * (1 + ROUNDING)
 
     def cost(self, price: LayoutPrice) -> float:
-        """The bytes that a device sends."""
         return price.plan.wire_bytes
 
     def divisible(self, unsplit: LayoutPrice) -> Amounts:
@@ -63,15 +61,12 @@ class LeastTraffic(Staged):
         return ()
 
     def excluded(self) -> np.ndarray:
-        """The points that leave more work to a device."""
         return self._work > self._most
 
     def of_activations(self, price: LayoutPrice) -> float:
-        """The bytes of all but parameters and gradients."""
         return price.bytes_without(self.space.parameter_dims)
 
     def fits(self, price: LayoutPrice) -> bool:
-        """Whether a device does not more work than it may."""
         return price.plan.work.amount <= self._most
 
     def consider(self, price: LayoutPrice | None) -> bool:
@@ -85,5 +80,4 @@ class LeastTraffic(Staged):
         return 0.0 if least_under(self.space, self._multiply_adds, rules) <= self._most else math.inf
 
     def without(self, price: LayoutPrice, dims: Dims) -> float:
-        """The bytes of all but parameters of these dims."""
         return price.bytes_without(dims)

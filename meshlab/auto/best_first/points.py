@@ -112,7 +112,6 @@ class SearchSpace:
         return {**rules, **self.constraints.pinned.rules}
 
     def divides(self, rules: Rules) -> bool:
-        """Whether the axes of each dim divide its size."""
         return all(self.extras.divide(dim, axes) for dim, axes in rules.items())
 
     def count(self) -> int:
@@ -222,18 +221,15 @@ class SearchSpace:
         return [(a.place, self._dims[a.place], program.value(a.value).nbytes) for a in program.arguments]
 
     def beside(self, computed: Parts) -> tuple[Extra, ...]:
-        """Returns all that may be said beside what is computed, nothing first."""
         return self.extras.beside(self.rules(computed))
 
     def points(self) -> Iterator[Point]:
-        """Yields every point of the space."""
         for computed in itertools.product(*self.sets):
             if self.divides(self.rules(computed)):
                 for extra, stored in itertools.product(self.beside(computed), self.storages(computed)):
                     yield Point(computed, stored, extra)
 
     def layout(self, point: Point) -> Layout:
-        """Returns the layout of a point."""
         rules, places = self.rules(point.computed), self.places(point.computed, point.stored)
         return self._with_pins(self.extras.said(layout_of(self.program, places, rules), rules, point.extra))
 
@@ -243,7 +239,7 @@ class SearchSpace:
         return dataclasses.replace(layout, place_rules=places, scope_rules=scopes)
 
     def constrained(self, layout: Layout) -> Layout | None:
-        """Returns a layout of another's making with what is pinned; None where it has what must not be."""
+        """Returns a given layout with all that is pinned; None where it breaks a constraint."""
         limits, rules = self.constraints, layout.rules
         pairs = frozenset((dim, axis) for dim, axes in rules.items() for axis in axes)
         if pairs & limits.forbidden or rules.keys() & limits.whole:

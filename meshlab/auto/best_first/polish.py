@@ -28,7 +28,7 @@ _FEWEST, _SHARE = 200, 1 / 3
 
 @dataclasses.dataclass(frozen=True)
 class Polished:
-    """What came of it.
+    """The outcome of polishing an answer.
 
     Attributes:
         bound: what the best layout, and each that is one change away from the answer, costs at least.
@@ -130,7 +130,7 @@ class _Polish:
         return self.search.pricer.price(layout)
 
     def _enough(self) -> float:
-        """What cannot cost less is at most as good as the best, or better by no more than what is told as a tie."""
+        """The cost from which on a layout is no better than the best, or better by no more than counts as a tie."""
         assert self.search.best is not None, "there is an answer"
         return self.search.cost(self.search.best) * (1 - min(self.limits.tolerance, TIED))
 

@@ -74,7 +74,6 @@ class LayoutPrice:
 
     @property
     def plan(self) -> Plan:
-        """Its plan."""
         return self.planned().plan
 
     @property

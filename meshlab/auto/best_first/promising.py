@@ -120,7 +120,6 @@ def _singles(space: SearchSpace, pricer: Pricer, unsplit: LayoutPrice, is_over: 
 
 
 def _kernels(price: LayoutPrice) -> Mapping[_Kind, float]:
-    """The seconds of a plan's kernels."""
     program, found = price.plan.program, defaultdict[_Kind, float](float)
     for step, times, kernel in price.time.spent.kernels:
         operation = step.computes

@@ -194,16 +194,12 @@ class Search:
 
     @property
     def limit(self) -> float:
-        """Only what costs less is looked for."""
+        """The cost below which answers are looked for."""
         best = math.inf if self.best is None else self.cost(self.best)
         return min(best, self.limits.to_beat) * (1 - self.limits.tolerance)
 
     def run(self) -> Iterator[Found]:
-        """Searches; yields the answer so far whenever there is a better one or the search is further, and at the end.
-
-        Raises:
-            Cancelled: the search was cancelled.
-        """
+        """Searches; yields the answer so far whenever it is better or the search is further, and at the end."""
         yield from paused(itertools.chain(self.begin(), self.proceed()))
 
     def begin(self) -> Iterator[Found]:
@@ -218,7 +214,6 @@ class Search:
         self._reorder()
 
     def proceed(self) -> Iterator[Found]:
-        """Goes through the space."""
         unsplit = self.pricer.price(Layout())
         assert unsplit is not None, "a layout without rules is legal"
         self.amounts, most = self.divisible(unsplit), self.limits.most_bytes
@@ -324,12 +319,10 @@ class Search:
         self._pruned.append(node)
 
     def check_bound(self, node: Node, cost: float, price: LayoutPrice):
-        """Checks the bound of a node against what a plan of it costs."""
         if node.bound > cost * (1 + ROUNDING):
             self._distrust(price, node.sharpest, cost)
 
     def check_peak_bound(self, computed: Parts, price: LayoutPrice):
-        """Checks the bound of a point's peak against that of a plan."""
         where = tuple(sets.index(own) for sets, own in zip(self.space.sets, computed, strict=True))
         bound = float(self.peaks[where])
         if bound > price.peak_bytes * (1 + ROUNDING):

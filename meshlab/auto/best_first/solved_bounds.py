@@ -57,9 +57,6 @@ def solved_bounds(space: SearchSpace, unsplit: LayoutPrice, *, on_machine: bool 
         space: the space.
         unsplit: the price of the layout without rules.
         on_machine: whether seconds are known.
-
-    Raises:
-        MeshlabError: a solver has not proved its answer, or has another.
     """
     parts = [("bytes at the peak", memory_bounds, peak_bytes)]
     if on_machine:

@@ -57,7 +57,6 @@ class Binding:
 
 
 def binding(search: Search, chosen: LayoutPrice) -> Binding:
-    """Returns what binds a layout that was chosen."""
     most = search.limits.most_bytes
     outside = [p for p in search.met.values() if p.seconds < chosen.seconds and not search.fits(p)]
     faster = min(outside, key=lambda price: price.seconds, default=None)

@@ -116,10 +116,6 @@ def crossovers(search: Search, asked: Asked, varied: Mapping[str, Any]) -> Cross
         search: the search that has been.
         asked: what it was asked.
         varied: the name of what varies with its values.
-
-    Raises:
-        MeshlabError: the arguments are invalid.
-        HardwareError: the payload of an operation at other sizes is unknown, or a machine has no such slice.
     """
     name, values = _read(asked, varied)
     candidates = [_Candidate(price, asked, name, values) for price in _candidates(search)]
@@ -145,11 +141,6 @@ def exact_crossovers(asked: Asked, varied: Mapping[str, Any]) -> Crossovers:
     Args:
         asked: what the search was asked.
         varied: the name of what varies with its values.
-
-    Raises:
-        MeshlabError: the arguments are invalid, or the program cannot be traced at a size.
-        HardwareError: there is no slice for a size of a mesh axis.
-        Cancelled: the search's `cancel` was set.
     """
     name, values = _read(asked, varied)
     points = []
@@ -164,11 +155,7 @@ def exact_crossovers(asked: Asked, varied: Mapping[str, Any]) -> Crossovers:
 
 
 def _read(asked: Asked, varied: Mapping[str, Any]) -> tuple[str, tuple[float, ...]]:
-    """What varies, and its values.
-
-    Raises:
-        MeshlabError: it is not one thing, there is no such, or a value is invalid.
-    """
+    """What varies, and its values."""
     known = [*asked.program.dims, *asked.mesh.devices.axes, BANDWIDTH]
     if len(varied) != 1:
         raise MeshlabError(
@@ -272,11 +259,7 @@ def _divides(price: LayoutPrice, name: str, size: int) -> bool:
 
 
 def _placed(asked: Asked, mesh: Mesh) -> Placement:
-    """The placement of a mesh, the search's own where the sizes are; else derived anew.
-
-    Raises:
-        HardwareError: there is no slice for it.
-    """
+    """The placement of a mesh, the search's own where the sizes are; else derived anew."""
     own = machine_of(asked.mesh, "choice.crossovers")
     if mesh.devices.shape == asked.mesh.devices.shape:
         return own

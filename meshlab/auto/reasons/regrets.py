@@ -59,12 +59,7 @@ class Regret:
 
 
 def regrets(search: Search, chosen: Layout) -> tuple[Regret, ...]:
-    """Returns the regret of each decision of the chosen layout, the greatest first, by what was met and left behind.
-
-    Args:
-        search: the search that has been.
-        chosen: the chosen layout.
-    """
+    """Returns the regret of each decision of the chosen layout, the greatest first, by what was met and left behind."""
     return _sorted(_met(search, change, decides) for change, _, decides in _decisions(search, chosen))
 
 

@@ -61,7 +61,7 @@ def read_constraints(
     *,
     everything: bool = False,
 ) -> Constraints:
-    """Reads `pin`, `forbid` and `scopes`.
+    """Reads `pin`, `forbid` and `scopes`; refuses all that is wrong with them in one error.
 
     Args:
         program: the program.
@@ -70,10 +70,6 @@ def read_constraints(
         forbid: what must not be so.
         scopes: globs of the scopes in which layouts may compute otherwise.
         everything: whether the search puts dims on several axes, and knows rules at places and in scopes.
-
-    Raises:
-        LayoutError: a name is unknown, no layout of the search satisfies a constraint, or two contradict each other;
-            all problems are listed.
     """
     problems: list[str] = []
     pinned = _read(program, mesh, "pin", pin, problems, everything=everything)

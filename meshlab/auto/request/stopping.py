@@ -47,9 +47,6 @@ class Watch:
 
         Args:
             work: it keeps what it needs for as long as it runs.
-
-        Raises:
-            Cancelled: the search was cancelled.
         """
         self.check()
         if self.cancel is None:
