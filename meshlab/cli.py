@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Once(argparse.Action):
-    """Stores the value of an option, which may stand once: the last of two would count in silence."""
+    """Stores the value of an option that may be given once: of two, the last would count in silence."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None):
         if option_string is not None and getattr(namespace, self.dest, None) is not self.default:
@@ -67,7 +67,7 @@ class _Once(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser, as those of its verbs, of options that may stand once."""
+    """A parser whose options, and those of its verbs, may each be given once."""
 
     def __init__(self, **given: Any):
         super().__init__(**given)

@@ -57,9 +57,6 @@ def refresh(folder: Path) -> list[str]:
 
     Args:
         folder: the reader's folder; made if it is not there.
-
-    Raises:
-        WorkbookError: no copy can be kept there, or one of them is no notebook.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,6 @@ from .exits import WRONG, fail
 
 
 def add(verbs: Any):
-    """Adds the command to those of the command line."""
     parser = verbs.add_parser(
         "calibrate",
         help="measure the attached devices",
@@ -29,11 +28,7 @@ def add(verbs: Any):
 
 
 def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
-    """Measures the attached devices and writes what they reach; returns the exit status.
-
-    Raises:
-        MeshlabError: the figures cannot be written where they are to be.
-    """
+    """Measures the attached devices and writes what they reach; returns the exit status."""
     if options.simulate is not None and not 1 <= options.simulate <= LIMIT:
         return fail(
             f"--simulate was given {options.simulate}; it takes a number of devices, at least 1, and at most"

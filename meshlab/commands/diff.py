@@ -29,7 +29,6 @@ _STATUS = (
 
 
 def add(verbs: Any):
-    """Adds the command to those of the command line."""
     parser = verbs.add_parser(
         "diff",
         help="compare two saved plans: is the second worse?",
@@ -47,12 +46,7 @@ def add(verbs: Any):
 
 
 def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
-    """Compares two saved plans; returns the exit status.
-
-    Raises:
-        UsageError: a file cannot be read, the plans cannot be compared, or the tolerance is invalid; all problems are
-            listed.
-    """
+    """Compares two saved plans; returns the exit status."""
     problems = [] if math.isfinite(options.tolerance) and options.tolerance >= 0 else [_no_share(options.tolerance)]
     plans: list[Saved] = []
     for path in (options.before, options.after):
@@ -161,5 +155,4 @@ def _sent(traffic: Traffic) -> str:
 
 
 def _size(size: Any) -> str:
-    """The size of a mesh axis as it is saved."""
     return str(read_axis(size))

@@ -21,6 +21,5 @@ class UsageError(MeshlabError):
 
 
 def fail(message: str, status: int = WORSE) -> int:
-    """Writes a message to stderr; returns the status."""
     print(message, file=sys.stderr)
     return status

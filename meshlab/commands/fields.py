@@ -39,11 +39,9 @@ class Fields:
         return self.data.get(name) is not None
 
     def fields(self, name: str) -> Fields:
-        """Returns the fields of an object in it."""
         return Fields(self.data[name], self.path(name))
 
     def text(self, name: str) -> str:
-        """Returns a text."""
         return _text(self.data[name], self.path(name))
 
     def whole(self, name: str) -> int:
@@ -55,11 +53,9 @@ class Fields:
         return _number(self.data[name], self.path(name))
 
     def truth(self, name: str) -> bool:
-        """Returns true or false."""
         return _kind(self.data[name], bool, self.path(name), "true or false")
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Returns a list of texts."""
         given = _kind(self.data[name], list, self.path(name), "a list")
         return tuple(_text(each, f"{self.path(name)}/{i}") for i, each in enumerate(given))
 

@@ -38,7 +38,6 @@ or, in a clone of the project, type `make lab`."""
 
 
 def add(verbs: Any):
-    """Adds the command to those of the command line."""
     parser = verbs.add_parser(
         "lab",
         help="open the notebooks in JupyterLab",

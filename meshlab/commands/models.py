@@ -15,7 +15,6 @@ _MOST = 12
 
 
 def add(verbs: Any):
-    """Adds the command to those of the command line."""
     parser = verbs.add_parser(
         "models",
         help="list the models that `meshlab plan` knows by name",
@@ -27,11 +26,7 @@ def add(verbs: Any):
 
 
 def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
-    """Lists the models; returns the exit status.
-
-    Raises:
-        UsageError: what the models are made with is not installed.
-    """
+    """Lists the models; returns the exit status."""
     models = named_models().values()
     print(json.dumps([_data(model) for model in models], indent=2) if options.json else _text(models))
     return DONE

@@ -67,11 +67,7 @@ def _sizes_of(leaf: Any) -> list[tuple[str, int]]:
 
 
 def named_models() -> Mapping[str, Named]:
-    """Returns every model that has a name: the published first.
-
-    Raises:
-        UsageError: optax is not installed, with which they are trained.
-    """
+    """Returns every model that has a name: the published first."""
     try:
         small = models()
     except ModuleNotFoundError as error:

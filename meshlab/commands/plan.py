@@ -29,7 +29,6 @@ _STATUS = (
 
 
 def add(verbs: Any):
-    """Adds the command to those of the command line."""
     parser = verbs.add_parser(
         "plan",
         help="plan a program on a mesh: step time, memory and communication",
@@ -57,11 +56,7 @@ def add(verbs: Any):
 
 
 def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
-    """Plans, prints and saves; returns the exit status.
-
-    Raises:
-        MeshlabError: an argument is invalid.
-    """
+    """Plans, prints and saves; returns the exit status."""
     _check(options)
     try:
         with contextlib.redirect_stdout(sys.stderr):  # whatever the user's file prints

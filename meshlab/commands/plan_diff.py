@@ -101,7 +101,6 @@ class Figure:
         return f"{sign}{share_text(abs(self.after / self.before - 1))}"
 
     def is_worse(self, tolerance: float) -> bool:
-        """Says whether the second is more by more than a share."""
         if self.before is None or self.after is None or not self.counts:
             return False
         return self.after > self.before * (1 + tolerance)
@@ -137,9 +136,6 @@ def compare(before: Saved, after: Saved, tolerance: float) -> PlanDiff:
         before: the plan that is there.
         after: the plan that is to be.
         tolerance: the share by which time, peak and bytes may be more.
-
-    Raises:
-        UsageError: they are of different programs or dims, or the time of only one is known; all of it is told.
     """
     _check(before, after)
     figures = _figures(before, after)

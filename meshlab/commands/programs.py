@@ -48,12 +48,6 @@ def find(word: str, sizes: Sizes) -> tuple[str, Program]:
 
     Returns:
         Its name as it is told, and the program.
-
-    Raises:
-        UsageError: there is none, or it takes no such size.
-        UserCodeError: the user's file raises.
-        DimError: there is no such dim, or its size is invalid.
-        TraceError: it cannot be traced at these sizes.
     """
     file, colon, name = word.rpartition(":") if word.rpartition(":")[0].endswith(".py") else (word, "", "")
     if not file.endswith(".py"):
@@ -73,7 +67,6 @@ def find(word: str, sizes: Sizes) -> tuple[str, Program]:
 
 
 def _model(name: str) -> Named:
-    """The model of a name."""
     models = named_models()
     if name in models:
         return models[name]

@@ -120,11 +120,7 @@ def record(name: str, plan: Plan, proof: Proof | None = None) -> dict[str, Any]:
 
 
 def check_destination(path: Path):
-    """Refuses a path to which nothing can be written, before anything is planned.
-
-    Raises:
-        UsageError: it is a folder, or in none.
-    """
+    """Refuses a path to which nothing can be written, before anything is planned."""
     if os.path.isdir(path):
         raise UsageError(f"--save: `{path}` is a folder; give the name of a file: --save {path / 'plan.json'}.")
     if not os.path.isdir(path.parent):
@@ -132,11 +128,7 @@ def check_destination(path: Path):
 
 
 def save(text: str, path: Path):
-    """Writes a record, whole or not at all.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
+    """Writes a record, whole or not at all."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_text(text + "\n", encoding="utf-8")
@@ -153,9 +145,6 @@ def saved_of(data: Any, where: str) -> Saved:
     Args:
         data: what the file's JSON says.
         where: the file, for the error.
-
-    Raises:
-        UsageError: it is no saved plan, or one of another version, or damaged.
     """
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         names = f" with {first_of(list(map(repr, data)))}" if isinstance(data, dict) else ""

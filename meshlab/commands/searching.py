@@ -40,10 +40,6 @@ def searched(
         objective: what is minimised.
         memory: the share of a device's memory that may be taken; None for the usual one.
         seconds: after so many the best so far is taken; None: never.
-
-    Raises:
-        MeshlabError: as `ml.auto.layout`.
-        Stopped: by Ctrl-C.
     """
     text, last = objective_of(objective, mesh).text, []
     options: dict[str, Any] = {} if memory is None else {"memory": memory}
@@ -73,7 +69,7 @@ def _so_far(last: list[Found], text: Callable[[float], str]) -> str:
 
 
 def _progress(stream: TextIO, text: Callable[[float], str]) -> Callable[[Found], None]:
-    """Makes what shows the answer so far, on one line of a terminal."""
+    """Makes a callback that shows the answer so far, on one line of a terminal."""
 
     def show(found: Found):
         best = "nothing fits yet" if found.plan is None else f"best {text(found.value)}, gap {share_text(found.gap)}"

@@ -37,10 +37,6 @@ def program_of(path: Path, name: str | None) -> tuple[str, Program]:
 
     Returns:
         The name as it is told, `step.py:program`, and the program.
-
-    Raises:
-        UsageError: there is no such file or name, or it is no program; it says what was found.
-        UserCodeError: the file, or its function, raises.
     """
     read_text(path, "meshlab plan")
     module = _guarded(path, lambda: _imported(path))
@@ -60,7 +56,7 @@ def program_of(path: Path, name: str | None) -> tuple[str, Program]:
 
 
 def _guarded(path: Path, work: Callable[[], Any]) -> Any:
-    """Runs code of a user's file."""
+    """Runs code of a user's file; what it raises becomes a `UserCodeError`."""
     try:
         return work()
     except (Exception, SystemExit) as error:

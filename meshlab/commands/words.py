@@ -37,11 +37,6 @@ def mesh_of(text: str, on: str | None) -> Mesh:
     Args:
         text: `data=8,model=4`; a size may be `serial(8)` or `serial(8,reduce=once,gather=each)`; "" is one device.
         on: the machine, as `ml.mesh` takes it; None: none.
-
-    Raises:
-        UsageError: the text is no list of names and sizes.
-        MeshError: an axis or size is invalid.
-        HardwareError: there is no such machine or slice, or the mesh does not fit it.
     """
     axes = _pairs("--mesh", [text], _axis_size, "data=8,model=4", "whole number or serial(8,reduce=once)")
     if _NO_AXIS in axes:
@@ -54,9 +49,6 @@ def sizes_of(texts: Sequence[str]) -> dict[str, int]:
 
     Args:
         texts: one for each time that the option was given: `batch=64,seq=128`.
-
-    Raises:
-        UsageError: a text is no list of names and sizes.
     """
     return _pairs("--size", texts, _whole, "batch=64,seq=128")
 
@@ -70,10 +62,6 @@ def layout_of(given: str) -> Layout | list[Preset]:
 
     Returns:
         The layout, or the presets that make it of a program and a mesh.
-
-    Raises:
-        UsageError: there is no such file, or it holds no JSON.
-        LayoutError: it is no layout.
     """
     if given.lstrip().startswith("{"):
         return Layout.of(_json("--layout", given))
@@ -86,14 +74,11 @@ def layout_of(given: str) -> Layout | list[Preset]:
 
 
 def read_text(path: Path, option: str) -> str:
-    """Returns a file's text.
+    """Returns a file's text; the error for a missing file suggests the closest name.
 
     Args:
         path: the file.
         option: for which word of the command line, for the error.
-
-    Raises:
-        UsageError: it cannot be read; the closest name in its folder is told.
     """
     try:
         return path.read_text(encoding="utf-8")
@@ -104,11 +89,7 @@ def read_text(path: Path, option: str) -> str:
 
 
 def read_json(path: Path, option: str) -> Any:
-    """Returns what a JSON file says; see `read_text`.
-
-    Raises:
-        UsageError: it cannot be read, or is no JSON.
-    """
+    """Returns what a JSON file says; see `read_text`."""
     return _json(f"{option}: `{path}`", read_text(path, option))
 
 
