@@ -23,7 +23,6 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def loops() -> tuple[Model, ...]:
-    """Returns them."""
     return _ring_cache(), _packed(), _integrator(), _whitened()
 
 

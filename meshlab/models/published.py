@@ -57,23 +57,12 @@ class Published:
         return tuple(name for name in _RESIZED if name in inspect.signature(self.size).parameters)
 
     def shapes(self, **sizes: int) -> tuple[Any, ...]:
-        """Returns its parameters and inputs, as shapes.
-
-        Args:
-            sizes: of those that it takes.
-        """
+        """Returns its parameters and inputs, as shapes."""
         config = self.size(**sizes)
         return shapes(self.module.init, config), *self.module.inputs(config)
 
     def trace(self, **sizes: int) -> ml.Program:
-        """Traces a step of training.
-
-        Args:
-            sizes: of those that it takes.
-
-        Raises:
-            ModuleNotFoundError: optax is not installed.
-        """
+        """Traces a step of training."""
         optimizer = training.adamw()
         params, *inputs = self.shapes(**sizes)
         step = training.adamw_step(training.mixed(self.module.loss), optimizer)

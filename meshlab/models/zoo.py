@@ -67,7 +67,6 @@ class Model:
         return self.arguments()
 
     def trace(self) -> ml.Program:
-        """Traces the step."""
         return ml.trace(self.step, *self.shapes, carry=self.carry)
 
 
@@ -90,7 +89,6 @@ class _Family:
         return Model(name or self.name, loss, arguments, self.data, family=self.name)
 
     def data(self, seed: int) -> tuple[Any, ...]:
-        """Parameters and inputs."""
         return self.init(jax.random.key(seed), self.config), *draw(self.inputs, seed, self.high)
 
     def descent(self, loss: Loss, suffix: str = "sgd") -> Model:
@@ -222,9 +220,6 @@ def imported_models(config: ImportedConfig | None = None) -> tuple[Model, ...]:
 
     Args:
         config: the sizes of all of them; by default small ones.
-
-    Raises:
-        ModuleNotFoundError: Flax or Equinox is not installed.
     """
     sizes = config or ImportedConfig()
     return tuple(make(sizes) for make in (_plain_gpt, _linen_encoder, _nnx_mixer, _equinox_decoder))

@@ -37,8 +37,6 @@ def train(loss: Callable[..., Any]) -> Callable[..., tuple[Any, Params]]:
 
 @dataclasses.dataclass(frozen=True)
 class TwoLayer(Sizes):
-    """Sizes of the net of two layers."""
-
     batch: int = 8
     io: int = 16
     hidden: int = 32
@@ -103,8 +101,6 @@ def block_loss(params: Params, x: ml.Tensor) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Autoencoder(Sizes):
-    """Sizes of the toy autoencoder."""
-
     batch: int = 64
     io: int = 8
     hidden: int = 8

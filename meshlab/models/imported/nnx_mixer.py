@@ -79,7 +79,6 @@ class Mixer(nnx.Module):
 
 
 def create(key: jax.Array, config: Config) -> tuple[Mixer, nnx.Optimizer]:
-    """Makes the model and its optimizer."""
     model = Mixer(config, nnx.Rngs(key))
     return model, nnx.Optimizer(model, optax.adafactor(1e-2, min_dim_size_to_factor=8), wrt=nnx.Param)
 

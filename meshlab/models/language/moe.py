@@ -249,5 +249,4 @@ def everywhere(x: ml.Tensor, shares: ml.Tensor, weights: Params, choices: int) -
 
 
 def _count(layers: Params | list[Params]) -> int:
-    """Returns the number of layers."""
     return len(layers) if isinstance(layers, list) else size(layers["router"], "layers")

@@ -46,7 +46,6 @@ KEEPABLE = ("query", "key", "value", "core", "attention", "gate", "up")
 
 
 def size(x: ml.Tensor, name: str) -> int:
-    """Returns the size of a dim."""
     return next(dim.size for dim in x.dims if dim.name == name)
 
 
@@ -75,9 +74,6 @@ def repeated(
         dim: what the layers are counted by.
         saved: which of the values named `KEEPABLE` are kept for the backward pass, not computed again; `("all",)` keeps
             everything.
-
-    Raises:
-        MeshlabError: `saved` has another name.
     """
 
     def once(x, each):
@@ -182,7 +178,7 @@ def rotation_of(angles: ml.Tensor) -> Rotation:
 
 
 def rotate(x: ml.Tensor, rotation: Rotation) -> ml.Tensor:
-    """Rotation the two halves of each head against each other.
+    """Rotates the two halves of each head against each other.
 
     Args:
         x: [..., seq, head].

@@ -141,13 +141,11 @@ def attention(x: Streams, weights: Params) -> Streams:
 
 
 def _normed(x: Streams, scales: Streams) -> Streams:
-    """Applies a layer norm to each stream."""
     patches, token = (layer_norm(y, *scales, epsilon=EPSILON) for y in x)
     return patches, token
 
 
 def _added(x: Streams, changes: Streams) -> Streams:
-    """Adds to each stream what is to change it."""
     return x[0] + changes[0], x[1] + changes[1]
 
 
