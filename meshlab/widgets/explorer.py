@@ -78,9 +78,6 @@ class Explorer(ExplorerState):
 
         Args:
             wait: whether to wait for costs that take long; otherwise they are left out, and follow.
-
-        Raises:
-            ExplorerError: `wait` is neither True nor False.
         """
         wait = flag("view()", "wait", wait, ExplorerError)
         if wait and self.document.machine:

@@ -36,7 +36,7 @@ class Quiet:
 
     @contextlib.contextmanager
     def disturbed(self) -> Iterator[None]:
-        """While a board that was heard is answered, and until it is quiet again, garbage collection is put off."""
+        """Puts garbage collection off while a message of a board is answered, and until it is quiet again."""
         with self._lock:
             self._answering += 1
             if not self._disturbed:

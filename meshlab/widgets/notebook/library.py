@@ -23,11 +23,7 @@ FIX = "Run `pip install 'plotly>=6.1'` there, and show the Explorer again."
 
 @functools.cache
 def compressed() -> bytes:
-    """Returns the source of plotly.js, compressed.
-
-    Raises:
-        ImportError: plotly is not installed.
-    """
+    """Returns the source of plotly.js, compressed."""
     from plotly.offline import get_plotlyjs  # noqa: PLC0415
 
     return gzip.compress(get_plotlyjs().encode(), compresslevel=6, mtime=0)

@@ -59,10 +59,6 @@ def shared_state(explorer: ExplorerState, what: str | None = None) -> dict:
 def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> dict:
     """Carries out a message of a page.
 
-    Args:
-        explorer: the Explorer.
-        message: the message.
-
     Returns:
         The answer to send back; the Explorer's subscribers are called before this returns.
     """

@@ -10,7 +10,6 @@ from .palette import INK, SOFT
 
 
 def escaped(value: object) -> str:
-    """Returns a value as text."""
     return html.escape(str(value))
 
 
@@ -21,7 +20,6 @@ def prose(text: str) -> str:
 
 
 def heading(text: str) -> str:
-    """Makes a heading."""
     return f'<div style="margin:14px 0 4px;font-weight:600">{escaped(text)}</div>'
 
 

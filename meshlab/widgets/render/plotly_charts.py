@@ -45,9 +45,6 @@ def figure(name: str, explorer: ExplorerState, view: dict) -> Any:
 
     Returns:
         A `plotly.graph_objects.Figure`.
-
-    Raises:
-        ExplorerError: there is no such chart, or nothing to draw in it yet.
     """
     if name not in _DRAWERS:
         raise ExplorerError(f"There is no chart {name!r}; there are {listed(_DRAWERS)}.{closest(name, _DRAWERS)}")

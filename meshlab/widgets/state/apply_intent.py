@@ -37,12 +37,6 @@ def document_after(
         initial: the document that the Explorer was opened with.
         programs: the programs of its documents.
         custom: the user's own machines, by name.
-
-    Raises:
-        LayoutError: as `layout_after`.
-        DimError, MeshError: as `edited`.
-        HardwareError: there is no such machine or option, or the mesh does not fit it.
-        ExplorerError: the intent does not change the document.
     """
     match intent:
         case Restore(text):
@@ -99,7 +93,7 @@ def _requested(along: Any) -> dict[str, Any]:
 
 
 def _check_released(along: Any):
-    """Checks that no placements are asked for without a machine."""
+    """Refuses placements that are asked for without a machine."""
     if requested := _requested(along):
         raise HardwareError(
             f"A placement of {listed(requested)} was asked for, and no machine. Name one, as in"
@@ -108,17 +102,6 @@ def _check_released(along: Any):
 
 
 def layout_after(intent: Intent, layout: Layout, program: Any) -> Layout:
-    """Returns the layout that an intent asks for.
-
-    Args:
-        intent: what is asked.
-        layout: the present layout.
-        program: the program, which knows the dims and the places.
-
-    Raises:
-        LayoutError: a rule is to be removed that no program could have.
-        ExplorerError: the intent does not change the layout.
-    """
     match intent:
         case Load(wanted, _):
             return Layout.of(wanted)

@@ -152,7 +152,6 @@ class Costing(Generic[T]):
         return self._known[document]
 
     def known(self, document: Document) -> T | None:
-        """Returns the cost of a document; None where it is not known."""
         document = document.unpinned
         with self._lock:
             return self._touched(document) if document in self._known else None

@@ -114,11 +114,7 @@ class Document:
 
 
 def check_opened(program: Any, mesh: Any):
-    """Checks the program and the mesh that an Explorer is opened with.
-
-    Raises:
-        ExplorerError: one of them is something else.
-    """
+    """Refuses to open an Explorer with what is no program, or no mesh."""
     turned = " The program comes first." if isinstance(mesh, Program) else ""
     _check_program("explore()", program, f"ml.explore(ml.trace(fn, ...), mesh).{turned}")
     if not isinstance(mesh, Mesh):
@@ -128,11 +124,7 @@ def check_opened(program: Any, mesh: Any):
 
 
 def document_of(text: str, program: Any) -> Document:
-    """Reads a document that was written for a program; its dims are in the program's order.
-
-    Raises:
-        ExplorerError: the document or the program is invalid, or the program has other dims.
-    """
+    """Reads a document that was written for a program; its dims are in the program's order."""
     turned = " The text comes first." if isinstance(text, Program) else ""
     _check_program("Explorer.from_json()", program, f"Explorer.from_json(text, ml.trace(fn, ...)).{turned}")
     document = read_document(text)
@@ -155,11 +147,7 @@ def _check_program(what: str, program: Any, instead: str):
 
 
 def check_document(document: Any):
-    """Checks that a value is a document.
-
-    Raises:
-        ExplorerError: it is something else.
-    """
+    """Refuses a value that is no document."""
     if not isinstance(document, Document):
         raise ExplorerError(
             f"plan_at() was given {shown(document)}; it must be a document: explorer.document, or one of"
@@ -168,11 +156,7 @@ def check_document(document: Any):
 
 
 def check_machines(machines: Any):
-    """Checks a list of the user's own machines.
-
-    Raises:
-        ExplorerError: one is no `ml.Hardware`, or they are no list.
-    """
+    """Refuses what is no list of `ml.Hardware`."""
     each = list(machines) if isinstance(machines, list | tuple) else [machines]
     wrong = [machine for machine in each if not isinstance(machine, Hardware)]
     if wrong or not isinstance(machines, list | tuple):
@@ -183,17 +167,7 @@ def check_machines(machines: Any):
 
 
 def read_document(text: str) -> Document:
-    """Reads a document that `Document.to_json` wrote.
-
-    Args:
-        text: the JSON.
-
-    Returns:
-        The document.
-
-    Raises:
-        ExplorerError: the document is invalid, or its schema is not known here.
-    """
+    """Reads a document that `Document.to_json` wrote."""
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:  # brackets in brackets end the reader's patience
@@ -219,11 +193,7 @@ def read_document(text: str) -> Document:
 
 
 def save(document: Document, path: Any) -> None:
-    """Writes a document to a file, which is replaced whole.
-
-    Raises:
-        ExplorerError: the path is no path, or cannot be written.
-    """
+    """Writes a document to a file, which is replaced whole."""
     target = _path("save()", path)
     try:
         draft = target.with_name(f"{target.name}.part")
@@ -234,11 +204,7 @@ def save(document: Document, path: Any) -> None:
 
 
 def saved(path: Any) -> str | None:
-    """Returns the text of a document that was saved; None where there is no such file yet.
-
-    Raises:
-        ExplorerError: the path is no path, or cannot be read.
-    """
+    """Returns the text of a document that was saved; None where there is no such file yet."""
     source = _path("explore()", path)
     try:
         return source.read_text(encoding="utf-8") if source.exists() else None
@@ -322,11 +288,7 @@ def _read_edits(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_requested(along: Mapping[str, Any]) -> tuple[tuple[str, AxisPlacement], ...]:
-    """Returns placements of mesh axes from JSON-like data: a list stands for a tuple.
-
-    Raises:
-        TypeError: a placement is invalid.
-    """
+    """Returns placements of mesh axes from JSON-like data: a list stands for a tuple."""
     requested = tuple((str(name), tuple(at) if isinstance(at, list) else at) for name, at in sorted(along.items()))
     for name, where in requested:
         axes = where if isinstance(where, tuple) else (where,)

@@ -48,20 +48,6 @@ Follow = Callable[[str, Axes], Axes]
 
 
 def edited(intent: Edit, document: Document, program: Any, custom: CustomMachines) -> Document:
-    """Returns the document after an edit.
-
-    Args:
-        intent: the edit.
-        document: the present document.
-        program: its program.
-        custom: the user's own machines, by name.
-
-    Raises:
-        LayoutError: there is no such axis or dim, or the layout or a pin does not allow it.
-        MeshError: a mesh axis would have an invalid name or size.
-        DimError: a dim would have an invalid name.
-        HardwareError: no slice of the machine has as many devices.
-    """
     match intent:
         case RenameAxis(axis, name):
             _check_axes(document.mesh, [axis])
@@ -212,9 +198,6 @@ def placed(after: Document, machine: Machine | None, names: Mapping[str, str], c
         machine: the machine and the placements of before.
         names: for axes whose placements stay, their names now by those before.
         custom: the user's own machines, by name.
-
-    Raises:
-        HardwareError: no slice of the machine fits the mesh.
     """
     if machine is None:
         return dataclasses.replace(after, machine=None)

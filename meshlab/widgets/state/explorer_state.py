@@ -267,11 +267,7 @@ class ExplorerState(Present):
     # Internals
 
     def plan_at(self, document: Document) -> Any:
-        """Returns the plan of a document.
-
-        Raises:
-            ExplorerError: the document is invalid.
-        """
+        """Returns the plan of a document."""
         return self._plans.of(document, self._custom)
 
     def _on_board(self) -> set[Document]:

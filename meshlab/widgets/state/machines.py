@@ -60,11 +60,7 @@ def is_measured(machine: Hardware) -> bool:
 
 
 def named(name: str, custom: CustomMachines = NONE) -> tuple[str, Hardware]:
-    """Returns a machine by its name, and that name as it is usually written.
-
-    Raises:
-        HardwareError: there is none, or the attached devices have not been measured.
-    """
+    """Returns a machine by its name, and that name as it is usually written."""
     if name in custom:
         return name, custom[name]
     if name == ATTACHED:
@@ -74,16 +70,6 @@ def named(name: str, custom: CustomMachines = NONE) -> tuple[str, Hardware]:
 
 
 def mesh_on(machine: Machine | None, axes: MeshSizes, custom: CustomMachines = NONE) -> Mesh:
-    """Returns a mesh on a machine.
-
-    Args:
-        machine: the machine; None for none.
-        axes: name and size of each mesh axis.
-        custom: the user's own machines, by name.
-
-    Raises:
-        HardwareError: there is no such machine, or the mesh does not fit it, or not with these placements.
-    """
     bare = Mesh(axes)
     if machine is None:
         return bare
@@ -92,11 +78,7 @@ def mesh_on(machine: Machine | None, axes: MeshSizes, custom: CustomMachines = N
 
 
 def as_written(machine: Machine, axes: MeshSizes, custom: CustomMachines = NONE) -> Machine:
-    """Returns a machine with its slice's shape, by its usual name.
-
-    Raises:
-        HardwareError: as `mesh_on`.
-    """
+    """Returns a machine with its slice's shape, by its usual name."""
     name, _ = named(slice_of(machine.on)[0], custom)
     return written(name, mesh_on(machine, axes, custom).on)
 
@@ -112,9 +94,6 @@ def fit(name: str, axes: MeshSizes, custom: CustomMachines = NONE, most: int = M
         axes: name and size of each mesh axis.
         custom: the user's own machines, by name.
         most: how many to look for.
-
-    Raises:
-        HardwareError: as `named`.
     """
     if name in custom or name == ATTACHED:
         return _fit(named(name, custom)[1], Mesh(axes), most)

@@ -37,15 +37,6 @@ class Plans:
         self._meshes: dict[Any, Mesh] = {}
 
     def of(self, document: Document, custom: Mapping[str, Hardware]) -> Any:
-        """Returns the plan of a document.
-
-        Args:
-            document: the document.
-            custom: the user's own machines, by name.
-
-        Raises:
-            ExplorerError: the document is invalid.
-        """
         check_document(document)
         document = document.unpinned
         with self._lock:
@@ -61,7 +52,6 @@ class Plans:
             return self._known[document]
 
     def _under(self, document: Document, custom: Mapping[str, Hardware], layout: Layout) -> Any:
-        """Returns the plan of a document with another layout."""
         return self.of(dataclasses.replace(document, layout=layout), custom)
 
     def put(self, document: Document, plan: Any) -> None:

@@ -62,11 +62,7 @@ def _preset(name: str, program: Any, mesh: Any) -> Preset:
 
 
 def layout_taken(presets: Sequence[Preset], layout: Layout, name: str, combine: bool) -> Layout:
-    """Returns the layout of a preset, alone or combined with another.
-
-    Raises:
-        LayoutError: there is no such preset, it makes nothing of the program, or the two conflict.
-    """
+    """Returns the layout of a preset, alone or combined with another."""
     preset = next((preset for preset in presets if preset.name == name), None)
     if preset is None:
         known = [preset.name for preset in presets]

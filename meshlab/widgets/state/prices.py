@@ -65,7 +65,6 @@ def price_of(explorer: ExplorerState, document: Document, peak: bool) -> Price:
 
 
 def prices_of(explorer: ExplorerState, intents: Iterable[Intent], peak: bool = False) -> list[Price | Refused]:
-    """Returns the price of each intent, or why it is refused."""
     outcomes = [explorer.what_if(intent) for intent in intents]
     return [o if isinstance(o, Refused) else price_of(explorer, o.document, peak) for o in outcomes]
 

@@ -78,11 +78,7 @@ class RegretSearches:
         return None
 
     def find(self, choice: Choice) -> tuple[Regret, ...]:
-        """Searches, and shows each regret that was searched for.
-
-        Raises:
-            Cancelled: the search was cancelled, or another one was begun.
-        """
+        """Searches, and shows each regret that was searched for."""
         return self._find(self._begin(choice))
 
     def cancel(self) -> Refused | None:

@@ -44,12 +44,6 @@ class Programs:
         return dataclasses.replace(document, resized=resized)
 
     def at(self, document: Document) -> Any:
-        """Returns the program of a document.
-
-        Raises:
-            DimError: there is no such dim, or its new name is invalid.
-            TraceError: the function cannot be traced at these sizes.
-        """
         key = document.resized, document.renamed
         if key not in self._all:
             if document.resized not in self._resized:
@@ -94,7 +88,6 @@ class Tracer:
 
     @property
     def active(self) -> bool:
-        """Whether a program is being traced."""
         return self.last is not None and self.last.phase == TRACING
 
     def begin(self, document: Document, then: Callable[[], Outcome]) -> Refused | None:

@@ -42,7 +42,6 @@ class Sameness:
 
     @property
     def text(self) -> str:
-        """The same in words."""
         if self.differs_from is not None:
             mine, other = self.losses
             digits = next(n for n in range(3, 18) if f"{mine:.{n}g}" != f"{other:.{n}g}" or n == 17)

@@ -129,9 +129,6 @@ class Searches:
 
         Returns:
             The `Choice`.
-
-        Raises:
-            Cancelled: the search was cancelled, or another one was begun.
         """
         try:
             choice = best(search, lambda found: self._note(search, found))
@@ -151,7 +148,6 @@ class Searches:
             return None
 
     def _note(self, search: Search, found: Found) -> None:
-        """Shows how far a search has come."""
         with self._lock:
             if self.last is None or self.last.stop is not search.stop or self.last.phase != SEARCHING:
                 return

@@ -54,7 +54,7 @@ class Selection:
 
 
 def following(selection: Selection, intent: Any, plan: Any) -> Selection:
-    """Returns the selection after a chip was placed: a tensor that it shards is shown, the largest if this is none."""
+    """Returns the selection after a chip was placed: its tensor if the chip shards that, else the largest sharded."""
     if not isinstance(intent, Place) or not intent.axes:
         return selection
     program, dim, axes = plan.program, str(intent.dim), set(intent.axes)
@@ -71,7 +71,6 @@ def following(selection: Selection, intent: Any, plan: Any) -> Selection:
 
 
 def selected_after(intent: Select, selection: Selection, plan: Any) -> Selection | Refused:
-    """Returns the selection after an intent, or why it is refused."""
     asked = {field.name: getattr(intent, field.name) for field in dataclasses.fields(intent)}
     changes = {name: value for name, value in asked.items() if value is not UNCHANGED}
     if changes.get("place", "") is None:

@@ -93,7 +93,6 @@ class KnownTotals:
             self._forgotten += 1
 
     def known(self, document: Document) -> Totals | None:
-        """Returns the totals of a document; None where they are not known."""
         return self._known.get(document)
 
     def now(self, document: Document) -> Totals:

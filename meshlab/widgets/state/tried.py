@@ -90,12 +90,7 @@ class Tried:
         return [each.under(present) for each in self.all]
 
     def document_of(self, named: Any, present: Document, method: str) -> Document:
-        """Returns the document of a layout that was tried, of its name, or of any other layout.
-
-        Raises:
-            ExplorerError: no layout of this name was tried.
-            LayoutError: the layout is invalid.
-        """
+        """Returns the document of a layout that was tried, of its name, or of any other layout."""
         if isinstance(named, Document):
             return named
         if isinstance(named, TriedLayout):

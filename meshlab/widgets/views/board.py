@@ -62,7 +62,6 @@ def devices_part(explorer: ExplorerState) -> dict:
 
 
 def picture_part(explorer: ExplorerState) -> dict:
-    """Describes the picture of the mesh on its machine."""
     return {"picture": devices_picture(explorer.mesh)}
 
 
@@ -72,7 +71,6 @@ def places_part(explorer: ExplorerState) -> dict:
 
 
 def selection_part(explorer: ExplorerState) -> dict:
-    """Describes what is selected."""
     return {"selection": selection_view(explorer.selection, explorer.plan, explorer.selected)}
 
 

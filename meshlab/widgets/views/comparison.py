@@ -20,9 +20,6 @@ def comparison_part(explorer: ExplorerState) -> dict:
 def comparison_view(explorer: ExplorerState) -> dict:
     """Describes every layout that was tried; totals that are not known follow.
 
-    Args:
-        explorer: the Explorer.
-
     Returns:
         JSON-like data: the cards, the objectives of a search with the usual one first, and the capacity of a device.
     """
@@ -75,5 +72,4 @@ def totals_view(totals: Totals) -> dict:
 
 
 def objective_view(objective: Objective) -> dict:
-    """Describes what a search for an objective finds, and under which condition."""
     return {"name": objective.name, "label": objective.label, "condition": objective.condition}

@@ -61,7 +61,7 @@ def forms_view(explorer: ExplorerState) -> dict:
 
 
 def _beside_the_layout(document: Document) -> list[str]:
-    """Returns what a document has beside mesh and layout, which say nothing of it."""
+    """Returns what a document has that the texts of its mesh and layout do not say."""
     lost = ["padding of dims that their axes do not divide: `pad=True` of program.plan"] if document.pad else []
     if document.resized:
         lost.append(f"new sizes of dims: `program.resize({keywords(document.resized)})`")
@@ -136,9 +136,6 @@ def literal(value: Any, before: int = 0) -> str:
     Args:
         value: dicts, lists, tuples, texts, numbers, None, and `PartitionSpec`s.
         before: how many characters stand before it in its line.
-
-    Raises:
-        TypeError: something in it is none of these.
     """
     if _is_spec(value):
         return f"P({', '.join(map(literal, value))})"

@@ -84,7 +84,6 @@ def figure_view(name: str, figure: Figure) -> dict:
 
 
 def figures_view(machine: Hardware) -> list[dict]:
-    """Lists all figures of a machine."""
     return [figure_view(name, figure) for name, figure in machine.figures.items()]
 
 
@@ -115,7 +114,6 @@ def _rates_of(machine: Hardware, code: Code) -> Iterable[str]:
 
 
 def _matmul_dtypes(code: Code) -> tuple[Any, ...]:
-    """Returns the dtypes of a program's matmuls."""
     if code not in _dtypes:
         matmuls = {multiplied(operation, code) for operation in walk(code.block)}
         _dtypes[code] = tuple(sorted({each[0] for each in matmuls if each is not None}, key=str))

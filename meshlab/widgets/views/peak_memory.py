@@ -33,9 +33,6 @@ def peak_memory_view(plan: Any, memory: Memory, undonated_bytes: int) -> dict:
         plan: a plan on a machine.
         memory: its memory, where carried arguments are overwritten.
         undonated_bytes: its peak where none are.
-
-    Returns:
-        Plain data.
     """
     machine = plan.mesh.on.hardware
     peak, limit = memory.peak_bytes, memory.limit_bytes
@@ -95,9 +92,6 @@ def alive_view(explorer: ExplorerState, step: int) -> dict:
     Returns:
         The largest values, and what all others and what is no value's take, so that all add up to `bytes`, None where
         there is no machine; `pending` while costs are worked out.
-
-    Raises:
-        HardwareError: there is no such step.
     """
     if not explorer.document.machine:
         return {"step": step, "bytes": None}

@@ -93,7 +93,6 @@ def refusals_view(refusals: Mapping[str, Mapping[str, Any]]) -> dict:
 
 
 def refusal_view(refusal: Any) -> dict:
-    """Describes one refusal."""
     return {"code": refusal.code, "text": refusal.text, "fix": refusal.fix or "", "source": _line(refusal.source)}
 
 

@@ -39,15 +39,11 @@ Path = tuple[tuple[int, str, str], ...]
 
 
 def program_view(explorer: Any) -> dict:
-    """Describes the program of the present layout."""
     return steps_view(explorer.plan)
 
 
 def steps_view(plan: Any) -> dict:
     """Describes the steps of a plan.
-
-    Args:
-        plan: the plan.
 
     Returns:
         Plain data: `nodes` as columns, which name texts by their position in `strings`, values by theirs in `types`,
@@ -181,7 +177,6 @@ class _Tree:
         return node
 
     def computed(self, step: Step) -> dict[str, Any]:
-        """Describes what a step reads and makes."""
         # What makes a constant is not said to read any.
         pairs = zip(*step.read(), strict=True) if step.computes else ()
         read = [(v, spec) for v, spec in pairs if isinstance(v, int) and spec is not None]
@@ -190,7 +185,6 @@ class _Tree:
         return self.made(step) | {"uses": ", ".join(dict.fromkeys(places)) if places else "", "reads": reads}
 
     def made(self, step: Step) -> dict[str, Any]:
-        """Describes what a step makes."""
         operation, (values, specs) = step.runs, step.made()
         makes = self.type_of(values[0], specs[0]) if specs else -1
         return {"name": step.title, "value": self.value(operation) if operation else "", "makes": makes}

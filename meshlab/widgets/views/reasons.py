@@ -57,7 +57,6 @@ def way_view(explorer: ExplorerState) -> dict:
 
 
 def step_view(explorer: ExplorerState, before: Fall, step: Fall) -> dict:
-    """Describes one change of the way, and what it changes."""
     return {
         "change": step.change,
         "seconds": step.seconds,

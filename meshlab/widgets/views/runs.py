@@ -56,7 +56,6 @@ def _note(reference: Run | None, explorer: ExplorerState) -> str:
 
 
 def compared(run: Run, reference: Run | None, explorer: ExplorerState) -> dict:
-    """Describes how the losses of a run compare with those of the reference."""
     is_reference = reference is not None and run.number == reference.number
     sameness = same(run, reference, explorer.program)
     return {
@@ -86,9 +85,6 @@ def run_view(run: Run, current: Document) -> dict:
     Args:
         run: the run.
         current: the present document; a run of another layout is stale.
-
-    Returns:
-        Plain data.
     """
     losses = list(run.losses)
     return {
@@ -105,5 +101,5 @@ def run_view(run: Run, current: Document) -> dict:
 
 
 def _plain(loss: float) -> float | str:
-    """Returns a loss as JSON has it: in words where it is no finite number, which Jupyter sends no page as a number."""
+    """Returns a loss for JSON: as text where it is not finite, since Jupyter sends a page no such number."""
     return loss if math.isfinite(loss) else str(loss)

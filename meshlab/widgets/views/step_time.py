@@ -28,9 +28,6 @@ COMPUTE, MEMORY = "compute", "memory"
 def costs_view(explorer: ExplorerState) -> dict:
     """Describes the predicted time and peak memory of an Explorer's step.
 
-    Args:
-        explorer: the Explorer.
-
     Returns:
         JSON-like data: `time` and `peak_memory`, both None where no machine is chosen, and whether they are `pending`.
     """

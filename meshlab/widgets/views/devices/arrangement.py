@@ -57,7 +57,6 @@ class Tier:
 
     @property
     def rows(self) -> int:
-        """The number of rows that they take."""
         return -(-self.count // self.columns)
 
     @property

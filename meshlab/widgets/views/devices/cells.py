@@ -118,7 +118,7 @@ def _rooms(full: Sequence[int], sides: dict[int, float], least: float) -> list[i
 
 
 def _cut(bounds: Sequence[tuple[int, int]], full: int, room: int) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
-    """Cuts the blocks along an axis into cells: of whole ones up to `room`, of those that padding ends their share."""
+    """Cuts the blocks along an axis into cells: whole ones into up to `room`, those that padding shortens into less."""
     edges, cells = [0], []
     for start, stop in bounds:
         count = min(stop - start, max(1, round(room * (stop - start) / full))) if stop > start else 0
@@ -134,7 +134,7 @@ def stats_of(grid: Grid, pieces: Sequence[Piece], strides: Sequence[int]) -> Sta
     Args:
         grid: the cells.
         pieces: which together have each number once.
-        strides: every how manieth number of each axis was read.
+        strides: n for each axis, of which every n-th number was read.
     """
 
     def zeros() -> np.ndarray:
@@ -244,5 +244,5 @@ def _edges(grid: Grid, axis: int, box: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _short(number: float) -> float | None:
-    """Returns a number to five digits, as many as can be read of a colour and more; None for what is no finite one."""
+    """Returns a number to five digits, more than can be read of a colour; None where it is not finite."""
     return float(f"{number:.5g}") if math.isfinite(number) else None

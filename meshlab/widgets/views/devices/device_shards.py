@@ -84,7 +84,7 @@ def read_shards(plan: Any, place: str, array: Any, strides: Sequence[int]) -> Re
         plan: the plan by which the array is stored.
         place: the place where it is stored.
         array: the array; one that is not on the devices yet is put there, as `plan.run` puts it.
-        strides: along each axis, every how manieth number is read.
+        strides: n for each axis, of which every n-th number is read.
     """
     shape = plan.program.place(place).shape
     numbers = {device: number for number, device in enumerate(devices(plan.mesh.size, plan.mesh.order))}

@@ -113,7 +113,7 @@ def _view(number: int, when: str = "", why: str = "") -> dict:
 
 
 def strides_of(grid: Grid, count: int) -> list[int]:
-    """Returns every how manieth number of each axis is read, so that few enough are and each cell has some.
+    """Returns n for each axis, of which every n-th number is read, so that few enough are and each cell has some.
 
     Args:
         grid: the cells.

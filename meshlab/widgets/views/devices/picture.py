@@ -221,7 +221,7 @@ def devices_at(sites: Sites, arranged: Arrangement) -> np.ndarray:
 
 
 def _rows(cells: dict, apart: float) -> Iterator[tuple[float, list[tuple[int, int]]]]:
-    """Returns the first and the last cell of each line, by height, as far as lines of digits are not on one another."""
+    """Yields the height of each line of cells that has room for digits, with the first and last cell of its runs."""
     lines: dict[float, list[int]] = {}
     for cell in sorted(range(len(cells["x"])), key=lambda cell: cells["x"][cell]):
         lines.setdefault(cells["y"][cell], []).append(cell)

@@ -61,9 +61,6 @@ class Sites:
 def sites_of(mesh: Mesh) -> Sites:
     """Returns where the devices of a mesh stand, on its machine where it has one.
 
-    Args:
-        mesh: the mesh.
-
     Returns:
         The levels, and the positions of its devices, of which no two are the same.
     """
