@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -40,6 +43,30 @@ def test_every_public_name_is_there(name: str) -> None:
 def test_each_name_is_public_once() -> None:
     assert len(NAMES) == len(set(NAMES)) > 100
     assert set(vars(ml)["__all__"]) == set(NAMES)
+
+
+def documented() -> Iterator[tuple[str, object]]:
+    """Each public function and class, and what a class gives its users, by name."""
+    for name in NAMES:
+        value = getattr(ml, name)
+        if not str(getattr(value, "__module__", "")).startswith("meshlab."):
+            continue
+        yield name, value
+        if isinstance(value, type):
+            for base in value.__mro__:
+                if base.__module__.startswith("meshlab."):
+                    own = {n: v for n, v in vars(base).items() if not n.startswith("_")}
+                    methods = (property, functools.cached_property, staticmethod, classmethod)
+                    yield from (
+                        (f"{name}.{n}", getattr(value, n))
+                        for n, v in own.items()
+                        if inspect.isfunction(v) or isinstance(v, methods)
+                    )
+
+
+def test_what_is_public_is_documented() -> None:
+    assert len(dict(documented())) > 300
+    assert [name for name, value in documented() if not inspect.getdoc(value)] == []
 
 
 def test_who_imports_meshlab_waits_for_nothing_but_jax() -> None:
