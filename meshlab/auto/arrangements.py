@@ -181,7 +181,7 @@ def meshes(on: Any, devices: int | None) -> tuple[Mesh, ...]:
         for ordered in sorted(set(itertools.permutations(sizes)), reverse=True):
             made = mesh_on(on, **dict(zip(_NAMES, ordered, strict=False)))
             placed = machine_of(made, "ml.auto.mesh")
-            key = tuple(sorted((n, placed.told(axis)) for axis, n in made.axes.items()))
+            key = tuple(sorted((n, placed.describe(axis)) for axis, n in made.axes.items()))
             different.setdefault(key, made)
     return tuple(different.values())
 

@@ -56,7 +56,7 @@ def accumulate(
 
 
 def _axis(request: Request, given: Any) -> str | None:
-    """Returns the serial axis that is meant; that there is none is a problem."""
+    """Returns the serial axis that is meant; notes a problem where there is none."""
     serial = tuple(request.mesh.in_time)
     if given is None and len(serial) == 1:
         return serial[0]

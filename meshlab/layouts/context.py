@@ -116,7 +116,7 @@ def _contracted(program: Program, dim: str) -> str:
 
 
 def _heads(request: Request, axes: tuple[str, ...], heads: Dims | None, core: str) -> dict[str, Any]:
-    """Returns the rules for heads in the core of attention; that there is no such dim is a problem."""
+    """Returns the rules for heads in the core of attention; notes a problem where there is no such dim."""
     there = sorted(request.program.dims_in(core))
     names = request.names("heads", heads) if heads is not None else tuple(dims_named(there, HEADS))
     if not names and heads is None:

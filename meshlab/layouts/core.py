@@ -29,7 +29,7 @@ _OPEN = 'with jax.named_scope("core"): …'
 
 
 def is_scope(request: Request, core: Any) -> bool:
-    """Says whether some operation is in the scope that is given; that there is none is a problem."""
+    """Says whether some operation is in the scope that is given; notes a problem where there is none."""
     known = scopes(request.program)
     names = listed(dict.fromkeys(f"@{name}" for scope in known for name in scope))
     if not isinstance(core, str) or not core.startswith("@"):

@@ -55,7 +55,7 @@ class _DataParallel(Request):
         return rules
 
     def store(self, arguments: Sequence[Argument], what: str) -> storage.Rules:
-        """Returns rules that store each argument over its largest dim; that there are none is a problem."""
+        """Returns rules that store each argument over its largest dim; notes a problem where there are none."""
         if not self.data or not arguments:
             return {}
         rules = storage.rules(self, storage.largest(self, arguments, self.data), self.data)
@@ -78,7 +78,7 @@ class _DataParallel(Request):
         return self.padded(self.rules | rules) if rules else ""
 
     def state(self) -> tuple[Argument, ...]:
-        """Returns the arguments that are optimizer state; that there are none is a problem."""
+        """Returns the arguments that are optimizer state; notes a problem where there are none."""
         if not self.arguments.state and self.arguments.parameters:
             carried = listed(self.program.carry) if self.program.carry else "nothing"
             text = f"It carries {carried} to the next call, and no optimizer state."
@@ -94,7 +94,7 @@ class _DataParallel(Request):
         return all(a.parameter in self.program.carry for a in self.arguments.parameters)
 
     def gradients(self) -> tuple[Argument, ...]:
-        """Returns the places of the parameters' gradients; that there are none is a problem."""
+        """Returns the places of the parameters' gradients; notes a problem where there are none."""
         program, parameters = self.program, {a.place for a in self.arguments.parameters}
         found = tuple(
             Argument(place, program.places_values[place], place.split("/")[0])

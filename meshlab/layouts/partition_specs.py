@@ -121,7 +121,7 @@ def _there(places: list[str]) -> str:
 
 
 def _stored(request: Request, place: str, spec: Any) -> Stored:
-    """Returns the mesh axes that a spec gives each dim of the value at a place; what cannot be said is a problem."""
+    """Returns the mesh axes that a spec gives each dim of a value; notes a problem for what cannot be said."""
     program, number = request.program, request.program.places_values.get(place)
     names = program.names[number] if number is not None else ()
     shape = program.code.shapes[number] if number is not None else ()

@@ -47,7 +47,7 @@ class Recognised:
 
 
 def recognised(request: Request, params: Any, state: Any) -> Recognised:
-    """Recognises parameters, state and data; that there are no parameters is a problem."""
+    """Recognises parameters, state and data; notes a problem where there are no parameters."""
     arguments = request.program.arguments
     trains = trained(request.program)
     kinds = ["data"] * len(arguments)
@@ -99,7 +99,7 @@ def _frozen(program: Program, parameters: Sequence[Argument], others: Sequence[A
 
 
 def _matching(request: Request, keyword: str, given: Any) -> frozenset[str]:
-    """Returns the places of the arguments that a glob matches, or several; that one matches none is a problem."""
+    """Returns the places of the arguments that globs match; notes a problem for one that matches none."""
     if given is None:
         return frozenset()
     several = isinstance(given, tuple | list) and len(given) > 0

@@ -92,6 +92,9 @@ class Explorer(ExplorerState):
         Args:
             name: "communication", "lines", "memory", "moments", "time", "roofline", "comparison", "waterfall" (from the
                 layout on the board to Auto's) or "loss".
+
+        Raises:
+            ExplorerError: no chart has that name, or it has nothing to draw yet.
         """
         view = self.view()
         if name == "comparison":  # worked out before the board is locked

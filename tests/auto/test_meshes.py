@@ -15,7 +15,7 @@ def test_every_arrangement_is_there_once() -> None:
     found = meshes("v5e:4x4", None)
     assert {tuple(sorted(mesh.axes.values())) for mesh in found} == {(16,), (2, 8), (4, 4), (2, 2, 4), (2, 2, 2, 2)}
     assert all(math.prod(mesh.axes.values()) == 16 for mesh in found)
-    lying = [tuple(sorted((n, mesh.on.told(axis)) for axis, n in mesh.axes.items())) for mesh in found]
+    lying = [tuple(sorted((n, mesh.on.describe(axis)) for axis, n in mesh.axes.items())) for mesh in found]
     assert len(set(lying)) == len(lying)
     assert [len(mesh.axes) for mesh in found] == sorted(len(mesh.axes) for mesh in found)
     # In a node or across: two meshes of the same sizes.

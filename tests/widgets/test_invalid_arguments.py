@@ -102,7 +102,7 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
         (lambda: ml.explore(PROGRAM, MESH).plan_at(3), r"plan_at\(\) was given 3; it must be a document: explorer.doc"),
         (lambda: ON_TPU.memory.at(3), r"plan.memory.at\(\) must be given a scenario, not 3; .* is ml.sweep\(plan"),
         (
-            lambda: ON_TPU.mesh.on.told("dta"),
+            lambda: ON_TPU.mesh.on.describe("dta"),
             "There is no mesh axis 'dta'. Did you mean `data`.* There are `data`, `mo",
         ),
         (

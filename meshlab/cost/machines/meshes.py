@@ -144,7 +144,7 @@ def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: AxisPlacement)
             invalid.
 
     Example:
-        >>> lay(mesh("v5e:4x4", data=4, model=4), model=0).on.told("model")
+        >>> lay(mesh("v5e:4x4", data=4, model=4), model=0).on.describe("model")
         '4 along axis 0, a line'
     """
     _check_mesh(mesh, "ml.lay")

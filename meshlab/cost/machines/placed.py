@@ -96,7 +96,7 @@ class Placement:
         legs = [leg for axis in axes for leg in self.legs[axis]]
         return [_coordinates(legs, indices) for indices in itertools.product(*(range(leg.size) for leg in legs))]
 
-    def told(self, axis: str) -> str:
+    def describe(self, axis: str) -> str:
         """Returns the placement of one mesh axis as text."""
         if axis not in self.axes:
             raise HardwareError(

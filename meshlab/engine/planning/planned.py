@@ -47,7 +47,7 @@ def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outlin
 
     Args:
         program: the program.
-        rules: made by `legality.resolve`.
+        rules: legal ones (`legality.examine`).
         sizes: the mesh axes' sizes.
         outline: the program's, or an empty one, to plan every operation for itself; the plan is the same.
     """

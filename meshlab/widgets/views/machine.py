@@ -73,7 +73,7 @@ def axes_view(mesh: Mesh) -> list[dict]:
         {
             "name": name,
             "size": size,
-            "placement": placement.told(name),
+            "placement": placement.describe(name),
             "choices": _choices(name, placement.requested, choices[name]),
         }
         for name, size in mesh.devices.axes.items()

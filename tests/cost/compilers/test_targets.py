@@ -108,7 +108,7 @@ def test_a_mesh_that_lies_on_a_slice_is_compiled_for_it():
 
 def test_devices_stand_where_the_mesh_lies():
     mesh = ml.mesh("v5e:2x4", data=2, model=4)
-    assert mesh.on.told("model") == "4 along axis 1, a line"
+    assert mesh.on.describe("model") == "4 along axis 1, a line"
     order = device_order(target_of(None, mesh), mesh)
     assert order == [(x, y, 0, 0) for x in range(2) for y in range(4)]
     turned = ml.lay(ml.mesh("v5e:4x4", data=4, model=4), model=0)

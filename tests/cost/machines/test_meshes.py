@@ -36,7 +36,7 @@ def test_a_mesh_tells_its_machine():
 def test_the_first_axis_goes_over_slices():
     placed = ml.mesh("v5e:2*4x4", data=8, model=4).on
     assert (placed.count, placed.slices) == (2, {"data": 2, "model": 1})
-    assert placed.told("data") == "over 2 slices, 4 along axis 1, a line"
+    assert placed.describe("data") == "over 2 slices, 4 along axis 1, a line"
     assert str(placed) == "Google TPU v5e, 2 slices of 4x4"
     # What crosses the data-centre network waits for it: 16 MB of 64 over 3.125e9 bytes/s.
     seconds = ml.collective_time("all-gather", 64e6, ml.mesh("v5e:2*4x4", data=8, model=4), "data")
@@ -46,7 +46,7 @@ def test_the_first_axis_goes_over_slices():
 def test_the_last_axis_takes_the_devices_of_a_chip():
     placed = ml.mesh("v7x:2x2x2", data=4, model=4).on
     assert placed.legs["model"] == (Leg(0, 2), Leg(CHIP, 2))
-    assert placed.told("model") == "2 along axis 0, a line, the 2 devices of a chip"
+    assert placed.describe("model") == "2 along axis 0, a line, the 2 devices of a chip"
     assert ml.hardware("v7x").flops_per_second("bfloat16") == 2307e12 / 2
     # Both devices of a chip send over its links at once, unless they gather together.
     apart, together = ml.mesh("v7x:4x4x4", data=64, model=2), ml.mesh("v7x:4x4x4", data=128)
@@ -57,7 +57,7 @@ def test_the_last_axis_takes_the_devices_of_a_chip():
 
 def test_a_mesh_lies_as_it_is_requested():
     mesh = ml.mesh("v5e:4x8", data=4, model=8)
-    assert mesh.on.told("model") == "8 along axis 1, a line"
+    assert mesh.on.describe("model") == "8 along axis 1, a line"
     assert ml.lay(mesh, model=(1,), data=0) == mesh
     folded = ml.lay(ml.mesh("v5e:4x8", data=8, model=4), model=1)
     assert folded.on.legs == {"data": (Leg(1, 2, 4), Leg(0, 4)), "model": (Leg(1, 4),)}
@@ -65,7 +65,7 @@ def test_a_mesh_lies_as_it_is_requested():
     assert across.on.nodes == {"data": Nodes(8, 1), "model": Nodes(1, 8)}
     assert ml.lay(across, "h200").on.nodes["model"] == Nodes(8, 1)
     assert ml.lay(ml.mesh(data=4, model=4), "v5e:4x4", model=1).on.legs["model"] == (Leg(1, 4),)
-    assert ml.lay(ml.mesh(data=8), "v6e:2x4").on.told("data") == "2 along axis 0, a line, 4 along axis 1, a line"
+    assert ml.lay(ml.mesh(data=8), "v6e:2x4").on.describe("data") == "2 along axis 0, a line, 4 along axis 1, a line"
 
 
 @pytest.mark.parametrize("machine", ["v2", "v3", "v4", "v7x", "h100"])

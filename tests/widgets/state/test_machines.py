@@ -113,11 +113,11 @@ def test_a_mesh_that_no_slice_of_a_machine_takes(program) -> None:
 
 def test_axes_are_laid_otherwise(explorer: Explorer) -> None:
     explorer.on("v5e:2x4")
-    assert explorer.mesh.on.told("model") == "4 along axis 1, a line"
+    assert explorer.mesh.on.describe("model") == "4 along axis 1, a line"
     answer = explorer.lay(data=1)
     assert isinstance(answer, Accepted)
     assert explorer.document.to_dict()["along"] == {"data": 1}
-    assert explorer.mesh.on.told("data").startswith("2 along axis 1")
+    assert explorer.mesh.on.describe("data").startswith("2 along axis 1")
     assert explorer.lay(data=None)
     assert explorer.document.to_dict()["along"] == {}
     assert explorer.undo()
