@@ -220,7 +220,9 @@ class Search:
         self.bounds = divided(self.space, self.amounts)
         self.peaks = np.zeros_like(self.bounds) if most is None else memory_bounds(self.space, unsplit)
         self._unopened = Unopened(self.bounds, self.excluded(), self.promise(unsplit))
-        least, told, plans = 0.0, 0.0, self.pricer.plans
+        least, reported, plans = 0.0, 0.0, self.pricer.plans
+        # Of an unopened point only its first bound is known, of a node a sharper one. The least of all is what any
+        # layout costs: when it reaches the incumbent, the search is over.
         for turn in itertools.count():
             before = self.best
             coming = self._unopened.bound
@@ -229,14 +231,16 @@ class Search:
             if least >= self.limit or math.isinf(least) or self.is_over(self.limits.seconds):
                 break
             if turn % 2 and self._unopened.promised < self.limit:
+                # Points of low bounds need not be good ones. Every other turn goes to what looks best: the sooner the
+                # incumbent is good, the more is pruned.
                 self._look_ahead()
             elif coming <= first:
                 self._open(self._unopened.pop())
             else:
                 self.expand(heapq.heappop(self._open_nodes))
-            closer = self.best is not None and least - told >= _CLOSER * self.cost(self.best)
+            closer = self.best is not None and least - reported >= _CLOSER * self.cost(self.best)
             if self.best is not before or closer or self.pricer.plans - plans >= _PLANS:
-                told, plans = least, self.pricer.plans
+                reported, plans = least, self.pricer.plans
                 yield self.found(least)
         self._reorder()
         yield self.found(least)
@@ -333,6 +337,7 @@ class Search:
     def _distrust(self, price: LayoutPrice, bound: float, cost: float):
         """Trusts the sharpest bounds less, and opens all pruned nodes again."""
         self.broken.append(f"{price.layout}: bounded by {bound:.7g}, but {cost:.7g}")
+        # One plan shows how far off its own bound was, not how far others are: twice that leaves room for worse.
         loose = 1 - 2 * (1 - cost / bound)
         self.trust = min(self.trust, loose) if self.limits.tolerance and loose > _LEAST_TRUST else 0.0
         everything, self._pruned, self._open_nodes = [*self._pruned, *self._open_nodes], [], []

@@ -121,6 +121,7 @@ def _nested_of_sums(planner: Planner, operation: Operation, waiting: list[int]) 
     if not _sums_in_time(planner, step):
         return step
     planner.state.restore(saved)
+    # All of them: one that goes in partial makes what it meets inside wait, too.
     for value in waiting:
         planner.reduce_to(value, (), Cause("sum", operation))
     summed = _nested(planner, operation)
@@ -182,6 +183,7 @@ def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
     alike = len(specs) == len(values) and len({spec.partial for spec in specs}) == 1
     partial = specs[0].partial if alike else ()
     resolved = specs if alike else [reduced_spec(spec, planner.targets.get(v)) for v, spec in pairs]
+    # A spec that all slice to sends nothing; else some branch has to move, to the spec of another.
     candidates = dict.fromkeys((_most_split(resolved, partial), *resolved))
 
     target = next((planner.targets[v] for v, _ in pairs if v in planner.targets), None)
@@ -215,6 +217,8 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
     stacked = [Spec(((), *s.splits[1:]), s.partial) for s in stacked]
     zero = [carry_may_be_partial(planner.uses, v, i, planner.is_zero) for v, i, _ in entering(operation, body)]
     saved, hoped = planner.state.saved(), planner.state.hoped
+    # In the first rounds carries of zeros are hoped to be zeros in every iteration, so that what the body adds to them
+    # stays partial. It ends: dims only lose axes (`_join`), and what did not stay as partial is not tried again.
     hoping = any(zero[:count])
     while True:
         inner = [*starts, *(Spec(s.splits[1:], s.partial) for s in stacked)]
@@ -226,6 +230,7 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
         joined = [
             _join(start, after, may) for start, after, may in zip(starts, outputs[:count], zero[:count], strict=True)
         ]
+        # Under a hope the body was planned for what may not be so: a fixpoint counts only where none was left.
         if joined == starts and not tried:
             break
         hoping = hoping and joined != starts
