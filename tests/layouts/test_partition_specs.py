@@ -265,7 +265,7 @@ def test_an_axis_of_size_one_is_called_by_its_name_and_refused_for_its_size() ->
         read((P("model"), P()), traced, ml.mesh(model=8))
     (problem,) = caught.value.problems
     assert problem.text == "At `k`: `kv_heads` has size 1, which 8 (`model`) does not divide."
-    assert problem.fix == "Leave it whole."
+    assert problem.fix == "Leave it replicated."
     unnamed = ml.trace(lambda k: k * 2.0, key)
     with pytest.raises(ml.LayoutError, match=r"At `k`: `axis 0` has size 1, which 8"):
         read((P("model"),), unnamed, ml.mesh(model=8))

@@ -127,7 +127,7 @@ def test_experts_stay_where_they_are_beside_fully_sharded_parameters():
     program = MODELS["moe_sgd"].trace()
     mesh = ml.mesh(data=4)
     experts = ml.layouts.expert_parallel(program, mesh)
-    with pytest.raises(ml.LayoutError, match=r"`experts` and `ffn` are both on `data`"):
+    with pytest.raises(ml.LayoutError, match=r"`experts` and `ffn` cannot both be on `data`"):
         program.plan(mesh, ml.layouts.fsdp(program, mesh) & experts)
     layout = ml.layouts.fsdp(program, mesh, beside=experts)
     assert layout == layout & experts

@@ -326,8 +326,8 @@ def _storage_problems(program: Program, compute: AxesByDim, place: str, place_ru
             for b in names[i + 1 :]:
                 shared = [x for x in rules[a] if x in rules[b]]
                 if shared and (a in place_rules or b in place_rules):
-                    text = f"At `{place}`: `{a}` and `{b}` are both on `{shared[0]}`."
-                    problems.append(Refusal("conflict", text, "A mesh axis shards one dim of a value."))
+                    text = f"At `{place}`: `{a}` and `{b}` cannot both be on `{shared[0]}`: both are dims of it."
+                    problems.append(Refusal("conflict", text, "Put one of them on another axis."))
     return problems
 
 

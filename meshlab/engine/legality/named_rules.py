@@ -107,7 +107,7 @@ def matched_places(program: Program, mesh: Mesh, layout: Layout, problems: list[
             if places and dim not in dims:
                 named = "" if glob in places else f" ({some(places, 4)})"
                 text = f"At `{glob}`: no value there has the dim `{dim}`{named}."
-                problems.append(Refusal("unused_dim", text, f"They have {listed(sorted(dims))}."))
+                problems.append(Refusal("unused_dim", text, f"The dims there are {listed(sorted(dims))}."))
         for place in places:
             matched[place] = known
     return matched
@@ -148,7 +148,7 @@ def matched_scopes(
 def _unused_in(program: Program, glob: str, rules: Iterable[str]) -> list[Refusal]:
     """Returns the problems of dims that no operation in a scope has."""
     there = program.dims_in(glob)
-    have = f"They have {some(sorted(there))}."
+    have = f"The dims there are {some(sorted(there))}."
     return [
         Refusal("unused_dim", f"In `{glob}`: no operation there has the dim `{dim}`.", have)
         for dim in rules

@@ -3,6 +3,10 @@
     refusal.text      "`batch` has size 12, which 8 (`data`) does not divide."
     refusal.fix       "Sizes that fit: 8 or 16; or plan with pad=True."
 
+All are of one grammar. A reason is a sentence, of which the rule is the subject: where it stands, if that is no rule
+for all of the program (`At params/w1:`, `In @mlp:`), what is wrong with it and, behind a colon, why. A fix is a command
+("Put …", "Write …"), a close name, or what there is ("Its dims are …", "Sizes that fit: …").
+
 One error lists all refusals of a layout; a board colours its zones by them, one by one.
 """
 

@@ -26,7 +26,7 @@ def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Re
     fitting = f"{down} or {up}" if down else str(up)
     text = f"{dim} has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
     if size == 1:
-        return Refusal("not_divisible", text, "Leave it whole.")
+        return Refusal("not_divisible", text, "Leave it replicated.")
     sizes = iterations_fitting(size, axes, mesh)
     others = [f"{axis}={mesh.in_time[axis].resized(n).source}" for axis, n in sizes]
     in_time = f"; or {' or '.join(others)}" if others else ""

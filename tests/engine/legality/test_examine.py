@@ -128,18 +128,18 @@ def test_places_are_matched_and_judged():
     assert problems({"parmas/up": {"embed": "data"}})["unknown_place"].fix.startswith("Did you mean `params/up`")
     assert "Its places are `params/down`, `params/up`, `x`" in problems({"zzz": {"embed": "data"}})["unknown_place"].fix
     unused = problems({"params/down": {"batch": "data"}})["unused_dim"]
-    assert str(unused) == "At `params/down`: no value there has the dim `batch`. They have `ffn`, `out`."
+    assert str(unused) == "At `params/down`: no value there has the dim `batch`. The dims there are `ffn`, `out`."
     assert problems({"params/*": {"zebra": "data"}})["unknown_dim"].text.startswith("At `params/*`: ")
     assert problems({"params/*": {"ffn": "zebra"}})["unknown_axis"].text.startswith("At `params/*`: ")
     assert "At `x`: `batch` has size 6" in problems({"x": {"batch": "model"}})["not_divisible"].text
     both = problems({"params/up": {"embed": "data", "ffn": "data"}})["conflict"]
-    assert both.text == "At `params/up`: `embed` and `ffn` are both on `data`."
+    assert both.text == "At `params/up`: `embed` and `ffn` cannot both be on `data`: both are dims of it."
     # The compute rules hold at a place for the dims that it does not name.
-    assert "both on `data`" in problems({"ffn": "data", "params/up": {"embed": "data"}})["conflict"].text
+    assert "both be on `data`" in problems({"ffn": "data", "params/up": {"embed": "data"}})["conflict"].text
     PROGRAM.plan(MESH, {"ffn": "data", "params/up": {"embed": "data", "ffn": None}})
     both_places = {"hidden": {"batch": "data", "ffn": "model"}, "out": {"out": "model", "batch": "model"}}
     listed = problems(both_places, mesh=ml.mesh(data=2, model=2))
-    assert "At `out`: `batch` and `out` are both on `model`" in listed["conflict"].text
+    assert "At `out`: `batch` and `out` cannot both be on `model`" in listed["conflict"].text
 
 
 def test_a_tag_may_name_dims_that_only_some_of_its_values_have():

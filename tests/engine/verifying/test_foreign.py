@@ -234,7 +234,7 @@ def test_an_output_of_other_dims_is_not_carried():
 def test_rules_of_a_carried_output_are_judged():
     args = like("a b", 8, 8), like("b c z", 8, 8, 2)
     program = ml.trace(lambda x, w: jnp.einsum("ab,bcz->ac", x, w), *args, carry={"x": 0})
-    reason = "At `out`: `a` and `c` are both on `x`.*It is the next `x`, and has its rules.*Give `out` rules of its own"
+    reason = "At `out`: `a` and `c` cannot both be on `x`.*It is the next `x`, and has its rules.*Give `out` rules"
     with pytest.raises(ml.LayoutError, match=reason):
         program.plan(X2, {"c": "x", "x": {"a": "x"}})
     assert program.plan(X2, {"c": "x", "x": {"a": "x"}, "out": {"a": None}}).check().ok
