@@ -21,7 +21,7 @@ from ..engine.argument_checks import flag
 from ..engine.gc_pause import no_collection
 from ..engine.legality.examine import examine, refusals
 from ..engine.legality.refusal import Refusal
-from ..engine.planning.planned import plan_steps
+from ..engine.planning.plan_steps import plan_steps
 from ..engine.plans.every_problem import refuse_all
 from ..engine.plans.iterations import divided
 from ..engine.programs import program as programs

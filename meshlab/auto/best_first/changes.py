@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...engine.errors import LayoutError
-from ...engine.legality.examine import LegalRules
+from ...engine.legality.legal_rules import LegalRules
 from ...engine.programs.program import Program, analysis
 from ...engine.programs.trained import donors, trained
 from ...engine.specs.layout import Layout

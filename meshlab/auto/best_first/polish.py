@@ -13,7 +13,8 @@ from __future__ import annotations
 import dataclasses
 
 from ...engine.errors import LayoutError
-from ...engine.legality.examine import LegalRules, resolve
+from ...engine.legality.examine import resolve
+from ...engine.legality.legal_rules import LegalRules
 from ...engine.programs.program import Program
 from ...engine.specs.layout import Layout
 from ..request.answer import Limits

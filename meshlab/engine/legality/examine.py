@@ -13,92 +13,28 @@ may go there, fast enough to colour the zones of a drag before it begins.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..axes.axis import InTime
-from ..code.operations import Operation, Scope
+from ..code.operations import Operation
 from ..errors import MeshlabError, shown
 from ..programs.axis_conflicts import Conflicts
 from ..programs.program import Program
 from ..programs.scoped import scoped as as_scoped
 from ..specs.layout import Layout, LayoutLike
 from ..specs.mesh import Mesh
-from ..specs.scopes import matches, path
-from ..specs.spec import Axes, Grid, Padded, Spec
-from .named_rules import AxesByDim, as_written, matched_places, matched_scopes, named_rules
-from .part_rules import once_each, part_rules
+from ..specs.scopes import path
+from ..specs.spec import Axes, AxesByDim, Padded
+from .legal_rules import LegalRules
+from .named_rules import as_written, matched_places, matched_scopes, named_rules
+from .part_rules import part_rules
 from .refusal import Refusal, refuse
 from .scan_legality import scanned_problems
 from .scope_legality import Meeting, ScopedRules, judged
 from .size_legality import merged_sizes, size_problems, stored_by_dim, stored_problems
 from .time_legality import cut_behind, storage_in_time, time_problems, whole_problems
-
-
-@dataclasses.dataclass(frozen=True)
-class LegalRules:
-    """The rules of a layout that is legal for one program and mesh; mesh axes of size 1 are left out.
-
-    Attributes:
-        compute: the compute rules, mesh axes by dim.
-        storage: for each place with rules of its own, the storage rules, which replace the compute rules.
-        padded: for sizes that the axes do not divide, what they are padded to, as of `Grid`; empty unless padding was
-            asked for.
-        scopes: the compute rules in each scope that has rules of its own, instead of `compute`.
-        globs: the globs that these come of, with the rules of each, in order.
-        in_time: the axes in time that split some dim; arguments and outputs are not stored split over them.
-        fronts: for what is split over an axis in time the axes of devices in front of it, over whose shards blocks are
-            cut; where rules differ the most of them.
-    """
-
-    compute: AxesByDim
-    storage: Mapping[str, AxesByDim]
-    padded: Padded = dataclasses.field(default_factory=dict)
-    scopes: Mapping[Scope, AxesByDim] = dataclasses.field(default_factory=dict)
-    globs: tuple[tuple[str, AxesByDim], ...] = ()
-    in_time: Mapping[str, InTime] = dataclasses.field(default_factory=dict)
-    fronts: AxesByDim = dataclasses.field(default_factory=dict)
-
-    def grid(self, mesh: Mesh) -> Grid:
-        return Grid(mesh.axes, self.padded, self.in_time)
-
-    def glob(self, scope: Scope, dim: str) -> str:
-        """Returns the glob whose rule for a dim counts in a scope; "" where none has one."""
-        with_rule = (glob for glob, rules in reversed(self.globs) if dim in rules and matches(glob, scope))
-        return next(with_rule, "")
-
-    def within(self, scope: Scope) -> AxesByDim:
-        return self.scopes.get(scope, self.compute) if self.scopes else self.compute
-
-    def on(self, axis: str) -> dict[str, tuple[str, ...]]:
-        """Returns the dims that an axis splits, each with the globs of scopes if it does so there alone."""
-        dims: dict[str, tuple[str, ...]] = {dim: () for dim, axes in self.compute.items() if axis in axes}
-        for dim in dict.fromkeys(dim for _, rules in self.globs for dim, axes in rules.items() if axis in axes):
-            dims.setdefault(dim, tuple(glob for glob, rules in self.globs if axis in rules.get(dim, ())))
-        return dims
-
-    @property
-    def every(self) -> tuple[AxesByDim, ...]:
-        """The compute rules, those of scopes, and those of places."""
-        different = {id(rules): rules for rules in (*self.scopes.values(), *self.storage.values())}
-        return (self.compute, *different.values())
-
-    def spec(self, names: tuple[str | None, ...], place: str | None = None) -> Spec:
-        """How a value with these dim names is computed or, at a place, stored."""
-        place_rules = self.storage.get(place, {}) if place else {}
-        key = (names, id(place_rules) if place_rules else 0)
-        known = self._specs.get(key)
-        if known is None:
-            rules = {**self.compute, **place_rules}
-            known = self._specs[key] = Spec(once_each(names, [rules.get(n, ()) if n else () for n in names]))
-        return known
-
-    @functools.cached_property
-    def _specs(self) -> dict[tuple, Spec]:
-        return {}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,10 +18,8 @@ from ..programs.scoped import scopes
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
 from ..specs.scopes import matches, path
-from ..specs.spec import Axes
+from ..specs.spec import Axes, AxesByDim
 from .refusal import Refusal
-
-AxesByDim = Mapping[str, Axes]
 
 _OPENS_NONE = 'The function opens none: with jax.named_scope("core"): …, or modules of Flax, which do so by themselves.'
 

@@ -8,15 +8,13 @@ So an axis may be merged and taken apart and nothing moves. Axes in time split t
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ..programs.program import Program
-from ..programs.spread_names import Names, Part, Parts
+from ..programs.spread_names import Part, Parts
 from ..specs.mesh import Mesh
-from ..specs.spec import Axes, fitting
-from .named_rules import AxesByDim
+from ..specs.spec import Axes, AxesByDim, fitting
 
 
 def part_rules(
@@ -37,20 +35,6 @@ def part_rules(
         for name, parts in program.made_of.items()
         if any(part.dim in rules for part in parts)
     }
-
-
-def once_each(names: Names, splits: Sequence[Axes]) -> tuple[Axes, ...]:
-    """Returns the mesh axes of a value's axes; what is no dim leaves those to others that split these as well."""
-    every = [axis for axes in splits for axis in axes]
-    if len(every) == len(set(every)):
-        return tuple(splits)
-    is_dim = [name is not None and name.isidentifier() for name in names]
-    taken = {axis for axes, own in zip(splits, is_dim, strict=True) if own for axis in axes}
-    left = []
-    for axes, own in zip(splits, is_dim, strict=True):
-        left.append(axes if own else tuple(itertools.takewhile(lambda axis: axis not in taken, axes)))
-        taken.update(left[-1])
-    return tuple(left)
 
 
 def _axes(parts: Parts, rules: AxesByDim, mesh: Mesh, most: int) -> Axes:

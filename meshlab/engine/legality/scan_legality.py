@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping
 
 from ..code.loops import carried, trip_count
 from ..code.operations import Operation, walk
@@ -24,11 +23,10 @@ from ..programs.axis_conflicts import Scans
 from ..programs.program import Program
 from ..programs.trained import trained
 from ..specs.mesh import Mesh
-from ..specs.spec import Axes
+from ..specs.spec import AxesByDim
 from .refusal import Refusal
 from .time_legality import whole_factors
 
-AxesByDim = Mapping[str, Axes]
 # What the proposed axis in time is called.
 _MICRO = "micro"
 

@@ -21,7 +21,8 @@ from ..programs.axis_conflicts import (
 )
 from ..programs.program import Program, analysis
 from ..programs.scoped import scopes
-from ..specs.scopes import AxesByDim, matches, rules_in
+from ..specs.scopes import matches, rules_in
+from ..specs.spec import AxesByDim
 
 # (glob, rules) pairs, in order.
 ScopedRules = Sequence[tuple[str, AxesByDim]]

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping
 from ..errors import some
 from ..programs.program import Program, analysis
 from ..specs.mesh import Mesh
-from ..specs.spec import Axes
-from .named_rules import AxesByDim
+from ..specs.spec import Axes, AxesByDim
 from .refusal import Refusal
 from .uneven import in_parts, uneven
 

@@ -19,10 +19,9 @@ from ..programs.program import Program, analysis
 from ..rules.traits import TRAITS
 from ..specs.in_time import minus
 from ..specs.mesh import Mesh
-from ..specs.spec import Axes
+from ..specs.spec import Axes, AxesByDim
 from .refusal import Refusal
 
-AxesByDim = Mapping[str, Axes]
 # What looks for elements by comparing all of them, beside reductions that are no sums.
 _COMPARING = frozenset(("argmax", "argmin", "sort", "top_k"))
 

@@ -19,7 +19,7 @@ from ..collectives.chains import reshard
 from ..collectives.reshard import price, reduced_spec
 from ..programs.outline import Repetition
 from ..specs.spec import Axes, Spec, replicated, split_count
-from .planned_block import PlannedBlock
+from .planned import PlannedBlock
 from .planner import Planner
 from .propagation import carry_may_be_partial, entering, may_stay_partial
 from .repetitions import plan_repetition

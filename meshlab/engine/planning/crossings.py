@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..code.operations import Operation, walk
-from ..legality.examine import LegalRules
+from ..legality.legal_rules import LegalRules
 from ..programs.program import Program
 from ..specs.spec import Axes, Spec, split_count
 from .propagation import entering

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Sequence
 from ..code.operations import Operation
 from ..collectives.chains import reshard
 from ..collectives.reshard import price
-from ..legality.examine import LegalRules
+from ..legality.legal_rules import LegalRules
 from ..programs.spread_names import Names
 from ..specs.in_time import minus, part_in_time, without, without_all
 from ..specs.spec import Grid, Spec, with_splits

@@ -1,22 +1,46 @@
-"""The plan of a whole program: from its arguments, in the specs in which they are stored, to its outputs."""
+"""What planning makes: of a block, of a repeated layer, of a whole program."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
 
-from ..code.operations import Input
-from ..legality.examine import LegalRules
-from ..programs.outline import Outline, Repetition
-from ..programs.program import Program
-from ..programs.trained import output_names
-from ..specs.spec import Grid, Spec, replicated
-from .blocks import run
-from .dead_moves import prune
-from .planned_block import PlannedBlock
-from .planner import Planner
+from ..programs.outline import Repetition
+from ..specs.spec import Spec
 from .step import Step
-from .steps import Cause
+
+
+class PlannedBlock:
+    """The steps of one block, and the specs in which its values are available.
+
+    Attributes:
+        depth: in how many blocks it stands.
+    """
+
+    def __init__(self, depth: int = 0):
+        self.depth = depth
+        self.steps: list[Step] = []
+        self.available: dict[int, tuple[Spec, ...]] = {}
+
+
+# The state of one value of an interface: its producer's spec, in how many blocks it stands, the specs in which it is at
+# hand there, and its target spec; -1 blocks for a value without an array of its own. A tuple, for there are very many.
+InterfaceState = tuple[Spec | None, int, tuple[Spec, ...], Spec | None]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CachedPlan:
+    """The plan of a repetition, in the numbers of its representative.
+
+    Attributes:
+        steps: those that it adds to each block, from the outermost to the one that it stands in.
+        specs: the producers' specs of the values inside.
+        interface: by position in the interface, the states that change.
+    """
+
+    steps: tuple[tuple[Step, ...], ...]
+    specs: dict[int, Spec]
+    interface: tuple[tuple[int, InterfaceState], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,35 +64,3 @@ class Planned:
             for v, spec in specs.items()
         }
         return inside | dict(self.outside)
-
-
-def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outline) -> Planned:
-    """Plans a program under legal rules: its steps, and the spec in which each value is made.
-
-    Args:
-        program: the program.
-        rules: legal ones (`legality.examine`).
-        sizes: the mesh axes' sizes.
-        outline: the program's, or an empty one, to plan every operation for itself; the plan is the same.
-    """
-    planner = Planner(program, rules, sizes, outline)
-    scope, outputs = plan_program(planner)
-    return Planned(prune(scope.steps, outputs, program.original_of), planner.state.specs, planner.state.inside)
-
-
-def plan_program(planner: Planner) -> tuple[PlannedBlock, list[tuple[Input, Spec | None]]]:
-    """Plans a whole program; returns its scope, and its outputs in the specs in which they are stored."""
-    program, rules, scope = planner.program, planner.rules, PlannedBlock()
-    block = program.code.block
-    place_of = {a.value: a.place for a in program.arguments}
-    for value in block.inputs:
-        names = program.names[value]
-        spec = rules.spec(names, place_of[value]) if value in place_of else replicated(len(names))
-        planner.arrive(scope, value, spec)
-    run(planner, scope, block)
-    outputs: list[tuple[Input, Spec | None]] = []
-    for value, names, place in zip(block.outputs, output_names(program), program.outputs, strict=True):
-        stored = rules.spec(names, place) if isinstance(value, int) else replicated(0)
-        planner.obtain(value, stored, Cause("stored", place=place))
-        outputs.append((value, stored))
-    return scope, outputs

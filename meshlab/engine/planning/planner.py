@@ -22,16 +22,15 @@ from ..axes.axis import EACH
 from ..code.operations import Input, Operation
 from ..collectives.chains import reshard
 from ..collectives.reshard import price, reduced_spec
-from ..legality.examine import LegalRules
-from ..legality.named_rules import AxesByDim
+from ..legality.legal_rules import LegalRules
 from ..programs.outline import Outline
 from ..programs.program import Program
 from ..rules import PER_SHARD, READ_IN_PART
-from ..specs.spec import Axes, Grid, Spec, replicated
+from ..specs.spec import Axes, AxesByDim, Grid, Spec, replicated
 from .known_specs import Asked, known_on
 from .moves_in_time import MovesInTime
 from .operation_specs import OperationSpecs, looked_up_whole, specs_of_operation
-from .planned_block import PlannedBlock
+from .planned import PlannedBlock
 from .planning_state import PlanningState
 from .propagation import lets_through, may_stay_partial
 from .steps import Cause, Compute, Materialise, Move

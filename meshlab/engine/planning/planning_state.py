@@ -7,7 +7,7 @@ import dataclasses
 from ..code.operations import Operation
 from ..programs.outline import Repetition
 from ..specs.spec import Spec
-from .planned_block import CachedPlan, PlannedBlock
+from .planned import CachedPlan, PlannedBlock
 
 Saved = tuple[dict[int, Spec], list[tuple[PlannedBlock, int, dict[int, tuple[Spec, ...]]]]]
 

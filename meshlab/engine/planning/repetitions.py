@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from ..code.operations import Operation
 from ..programs.outline import Repetition
 from ..specs.spec import Spec
-from .planned_block import CachedPlan, InterfaceState, PlannedBlock
+from .planned import CachedPlan, InterfaceState, PlannedBlock
 from .planner import Planner
 from .steps import Repeated
 

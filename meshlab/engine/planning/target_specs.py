@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from ..code.loops import LOOPS
 from ..code.operations import Block, Input, Operation
-from ..legality.examine import LegalRules
+from ..legality.legal_rules import LegalRules
 from ..programs.outline import Outline, Repetition
 from ..programs.program import Program
 from ..programs.trained import output_names

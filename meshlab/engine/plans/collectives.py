@@ -17,7 +17,7 @@ from ..code.source import Source
 from ..collectives.kinds import EACH, PAIRS
 from ..collectives.reshard import ReshardStep, gather_then_slice, price, sent_shape
 from ..collectives.routes import Route
-from ..legality.examine import LegalRules
+from ..legality.legal_rules import LegalRules
 from ..planning.shared_steps import each_once, stand_ins
 from ..planning.step import Step
 from ..planning.steps import Cause, Compute, Move

@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 
 from ..errors import listed
-from ..legality.examine import LegalRules, Verdict, examine
+from ..legality.examine import Verdict, examine
+from ..legality.legal_rules import LegalRules
 from ..legality.refusal import refuse
-from ..planning.planned import plan_steps
+from ..planning.plan_steps import plan_steps
 from ..programs.outline import outline
 from ..programs.program import Program
 from ..programs.scoped import scoped

@@ -13,7 +13,7 @@ from ..code.operations import Operation
 from ..collectives.kinds import ALL_GATHER
 from ..collectives.routes import Rerouted
 from ..errors import listed
-from ..legality.examine import LegalRules
+from ..legality.legal_rules import LegalRules
 from ..planning.shared_steps import each_once
 from ..planning.step import Step, only
 from ..planning.steps import Iterated, Move

@@ -13,7 +13,7 @@ from ..code.operations import Operation
 from ..code.source import Source
 from ..collectives.kinds import ALL_GATHER, ALL_REDUCE
 from ..errors import listed
-from ..legality.examine import LegalRules
+from ..legality.legal_rules import LegalRules
 from ..legality.refusal import Refusal
 from ..planning.shared_steps import each_once
 from ..planning.step import Step, only

@@ -16,7 +16,7 @@ import jax
 
 from ..code.operations import Literal, Operation, nbytes
 from ..gc_pause import no_collection
-from ..legality.examine import LegalRules
+from ..legality.legal_rules import LegalRules
 from ..planning.planned import Planned
 from ..planning.step import Step, unfolded
 from ..programs.trained import output_names

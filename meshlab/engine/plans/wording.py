@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..code.operations import Operation
-from ..legality.examine import LegalRules
+from ..legality.legal_rules import LegalRules
 from .partial_sums import Split
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from ..code.loops import LOOPS, trip_count
 from ..code.operations import Block, Operation
 from ..collectives.kinds import ALL_GATHER
-from ..legality.examine import LegalRules
+from ..legality.legal_rules import LegalRules
 from ..planning.shared_steps import counted_only
 from ..planning.step import Inner, Step
 from ..planning.steps import Compute, Move

@@ -13,13 +13,11 @@ A sum of cotangents is in no scope (`code.operations`), and follows its operands
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from .. import globs
 from ..code.operations import Scope
-from .spec import Axes
-
-AxesByDim = Mapping[str, Axes]
+from .spec import Axes, AxesByDim
 
 
 @functools.lru_cache(maxsize=65536)

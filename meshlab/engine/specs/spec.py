@@ -18,6 +18,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 Axes = tuple[str, ...]
+# The mesh axes of each dim of some rules.
+AxesByDim = Mapping[str, Axes]
 Padded = Mapping[int | tuple[int, str], int]
 
 

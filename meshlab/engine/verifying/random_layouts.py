@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..axes.serial import serial
 from ..errors import LayoutError
 from ..legality.examine import resolve
-from ..planning.planned import plan_steps
+from ..planning.plan_steps import plan_steps
 from ..plans.iterations import divided
 from ..plans.plan_data import Plan
 from ..programs.outline import outline

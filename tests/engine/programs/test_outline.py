@@ -10,7 +10,7 @@ import meshlab as ml
 from meshlab.api.stages import Plan
 from meshlab.engine.code.operations import Block, walk
 from meshlab.engine.legality.examine import resolve
-from meshlab.engine.planning.planned import plan_steps
+from meshlab.engine.planning.plan_steps import plan_steps
 from meshlab.engine.planning.shared_steps import counted
 from meshlab.engine.planning.step import unfolded
 from meshlab.engine.planning.steps import Compute, Move
