@@ -45,6 +45,13 @@ def layout_of(model: Model, axes: str) -> dict[str, str]:
     return {"batch": axes} | ({"groups?": axes} if model.program == "moe" else {})
 
 
+def temporary_bytes(plan: ml.Plan) -> int:
+    """Returns the bytes that XLA sets aside on a device for what is neither argument nor output."""
+    analysis = plan.compile().memory_analysis()
+    assert analysis is not None
+    return analysis.temp_size_in_bytes
+
+
 def row(model: Model, compiles: bool = True) -> Row:
     """Plans a model with micro-batches; compiles it, or leaves the compiled bytes out."""
     program = model.trace()
@@ -53,7 +60,7 @@ def row(model: Model, compiles: bool = True) -> Row:
         spread = program.plan(ml.mesh(data=2, micro=ml.serial(2)), layout_of(model, "data+micro"))
     except ml.LayoutError as error:
         return Row(model, (), (), 0, str(error.problems[0]))
-    temporaries = (plan.compile().memory_analysis().temp_size_in_bytes for plan in plans if compiles)
+    temporaries = (temporary_bytes(plan) for plan in plans if compiles)
     predicted = tuple(plan.memory.temporary_bytes for plan in plans)
     reduced = sum(c.payload_bytes * c.times for c in spread.collectives if c.kind == "all-reduce")
     return Row(model, tuple(temporaries), predicted, reduced, "")

@@ -9,7 +9,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import assert_type
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
@@ -67,6 +70,19 @@ def documented() -> Iterator[tuple[str, object]]:
 def test_what_is_public_is_documented() -> None:
     assert len(dict(documented())) > 300
     assert [name for name, value in documented() if not inspect.getdoc(value)] == []
+
+
+def twice(x: ml.Tensor) -> tuple[ml.Tensor, jax.Array]:
+    return x * 2, x.sum()
+
+
+def test_a_plan_runs_to_the_type_that_the_function_returns() -> None:
+    """Pyright holds what `assert_type` says."""
+    program = ml.trace(twice, ml.f32[ml.Dim("batch", 8)])
+    ran = program.resize(batch=16).plan(ml.mesh(data=2), "batch:data").run(ml.tensor(jnp.ones(16), "batch"))
+    assert_type(ran, tuple[ml.Tensor, jax.Array])
+    assert isinstance(ran[0], ml.Tensor)
+    assert isinstance(ran[1], jax.Array)
 
 
 def test_who_imports_meshlab_waits_for_nothing_but_jax() -> None:

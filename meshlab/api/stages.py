@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+import jax
 
 from ..engine.argument_checks import flag
 from ..engine.gc_pause import no_collection
@@ -37,11 +39,14 @@ from ..engine.specs.scopes import path
 from ..engine.verifying import check, xla_partitioner
 from . import explain, priced
 
+# What the function returns, and a run of its plan with it.
+Result = TypeVar("Result")
 
-class Program(programs.Program):
+
+class Program(programs.Program, Generic[Result]):
     """A traced function, with a dim name on every axis of every value; made by `ml.trace`."""
 
-    def plan(self, mesh: Mesh, layout: LayoutLike = None, *, pad: bool = False) -> Plan:
+    def plan(self, mesh: Mesh, layout: LayoutLike = None, *, pad: bool = False) -> Plan[Result]:
         """Plans the program under a layout on a mesh.
 
         Args:
@@ -70,7 +75,7 @@ class Program(programs.Program):
         """
         return refusals(self, mesh, layout, flag("refusals()", "pad", pad))
 
-    def rename(self, names: Mapping[str, str] | None = None, **keywords: str) -> Program:
+    def rename(self, names: Mapping[str, str] | None = None, **keywords: str) -> Program[Result]:
         """Returns the same program with dims called otherwise; so a made-up name becomes one that layouts can address.
 
         Several names may become one: `program.rename({"~seq": "kv", "~seq_2": "kv"})` makes the keys of two layers one
@@ -85,7 +90,7 @@ class Program(programs.Program):
         """
         return renamed(self, names, keywords)
 
-    def resize(self, *given: Any, **sizes: int) -> Program:
+    def resize(self, *given: object, **sizes: int) -> Program[Result]:
         """Traces the function again, with other sizes of its arguments.
 
         Axes that merge a dim, and those that were cut off it and are as long, follow; so do renames.
@@ -115,16 +120,16 @@ class Program(programs.Program):
         return made_up(self)
 
 
-class Plan(priced.Plan):
+class Plan(priced.Plan, Generic[Result]):
     """A program under a layout on a mesh, exactly as each device runs it; made by `Program.plan`."""
 
-    program: Program
+    program: Program[Result]
 
     def explain(self) -> explain.Explanation:
         """Explains every collective by its cause and the change that removes it, as text and as rows."""
         return explain.explain(self)
 
-    def compile(self) -> Any:
+    def compile(self) -> jax.stages.Compiled:
         """Compiles the plan for attached or simulated devices.
 
         Returns:
@@ -132,7 +137,7 @@ class Plan(priced.Plan):
         """
         return run.compiled(self)
 
-    def run(self, *args: Any, donate: bool = False) -> Any:
+    def run(self, *args: object, donate: bool = False) -> Result:
         """Runs the plan.
 
         Args:
@@ -149,8 +154,8 @@ class Plan(priced.Plan):
 
     def check(
         self,
-        *args: Any,
-        progress: Callable[[Progress], Any] | None = None,
+        *args: object,
+        progress: Callable[[Progress], object] | None = None,
         cancel: Cancel | None = None,
     ) -> check.Report:
         """Compiles and runs the plan, and compares it with its prediction and the unsharded function.
@@ -199,7 +204,7 @@ class Plan(priced.Plan):
         constraints: str = "all",
         *,
         timeout: float = 600,
-        progress: Callable[[Progress], Any] | None = None,
+        progress: Callable[[Progress], object] | None = None,
         cancel: Cancel | None = None,
     ) -> xla_partitioner.Partitioned:
         """Hands the same layout to XLA's own partitioner, compiles its result, and reads the collectives.

@@ -46,12 +46,14 @@ from ..engine.tensors.trace_errors import (
 )
 from ..engine.tensors.trees import is_tensor, placed_leaves
 from .carrying import Dims, found_carried, given_carried, tree_of
-from .stages import Program
+from .stages import Program, Result
 
 Leaf = tuple[str, Any, tuple[AxisName, ...] | None]
 
 
-def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None, **keywords: Any) -> Program:
+def trace(
+    fn: Callable[..., Result], *args: object, carry: Mapping[str, int] | None = None, **keywords: object
+) -> Program[Result]:
     """Traces a function into a program: its jaxpr, with a dim name on every axis of every value.
 
     Args:

@@ -25,6 +25,13 @@ def checked(fn, args, layout, mesh=X4, data=(), **options):
     return plan
 
 
+def temporary_bytes(plan):
+    """The bytes that XLA sets aside for what is neither argument nor output, on one device."""
+    analysis = plan.compile().memory_analysis()
+    assert analysis is not None
+    return analysis.temp_size_in_bytes
+
+
 def moved(plan):
     """(kind, axes, payload bytes, times) of each collective, in order."""
     return [(c.kind, c.axes, c.payload_bytes, c.times) for c in plan.collectives]

@@ -58,9 +58,7 @@ def as_run(attention: str, platform: str, plan: Plan) -> str:
 
 def fusable(plan: Plan) -> Mapping[int, Scores]:
     """Returns each value that is a score, its mask or its gradient, of kinds of which no collective sends any."""
-    if fusable not in plan.analyses:
-        plan.analyses[fusable] = _fusable(plan)
-    return plan.analyses[fusable]
+    return plan.once(_fusable)
 
 
 def _fusable(plan: Plan) -> Mapping[int, Scores]:

@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import jax
 
@@ -30,6 +30,8 @@ from .work import Work, whole_from, work
 
 if TYPE_CHECKING:
     from ..programs.program import Program, Value
+
+Known = TypeVar("Known")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,9 +127,14 @@ class Plan:
         """The operation from which on work is whole that was divided before; None where no parallelism is lost."""
         return whole_from(self.program, self.rules, self.mesh, self.grid, self.steps, made=self.work)
 
+    def once(self, function: Callable[[Plan], Known]) -> Known:
+        """Returns what a function works out of the plan, which it does once."""
+        if function not in self._known:
+            self._known[function] = function(self)
+        return cast(Known, self._known[function])
+
     @functools.cached_property
-    def analyses(self) -> dict[Callable, Any]:
-        """The memo of what is worked out of the plan once, by the function that does so."""
+    def _known(self) -> dict[Callable, object]:
         return {}
 
     @functools.cached_property

@@ -312,7 +312,7 @@ def test_13_nothing_is_a_product_with_ones_and_zeros():
     assert sent(plan) == {"all-gather": 3 / 4 * 8 * 12 * 4}
 
 
-def sent_by_index(x, logits, weights):
+def sent_by_index(x, logits, weights) -> ml.Tensor:
     """`moe.sent` without its tensor of ones and zeros: tokens are added at their places, and looked up there."""
     room = moe.capacity(Seq.size, Routes.size, 2)
     Slots = ml.Dim("slots", Routes.size * room.size)
@@ -335,7 +335,8 @@ def sent_by_index(x, logits, weights):
     back = ml.dot(hidden, weights["down"], Ffn)
     back = ml.merge(back.rename(groups="batch", experts="routes"), (Routes, room), Slots)
     look = ml.vmap(lambda back, slot: ml.take(back, slot, Slots), Batch)
-    return sum(look(back, slot) * (fits * weight) for slot, fits, weight in slots)
+    first, second = (look(back, slot) * (fits * weight) for slot, fits, weight in slots)
+    return first + second
 
 
 def test_13_tokens_reach_experts_by_index():

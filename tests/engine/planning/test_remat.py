@@ -13,19 +13,19 @@ import pytest
 import meshlab as ml
 from meshlab.models.language import transformer
 from meshlab.models.parts.initial import shapes
+from tests.engine.small_programs import temporary_bytes
 
 ROOT = pathlib.Path(__file__).parents[3]
 LAYERS, LAYOUTS = 8, ("", "batch:x", "heads:x ffn:x")
 
 
 def temporaries(layout, monkeypatch, recomputed):
-    """The bytes that XLA sets aside for what is neither argument nor output, on one device."""
     if not recomputed:
         monkeypatch.setattr(ml, "checkpoint", lambda fn: fn)
     config = transformer.Config(batch=8, seq=64, vocab=64, embed=32, heads=4, group=1, head=8, ffn=128, layers=LAYERS)
     step = jax.value_and_grad(transformer.loss)
     program = ml.trace(step, shapes(transformer.init, config), *transformer.inputs(config))
-    return program.plan(ml.mesh(x=4), layout).compile().memory_analysis().temp_size_in_bytes
+    return temporary_bytes(program.plan(ml.mesh(x=4), layout))
 
 
 @pytest.mark.share(3)

@@ -79,6 +79,7 @@ def test_memory_is_that_of_the_compiled_program():
         ml.mesh(data=2, model=2), {"batch": "data", "hidden": "model", "params/w2": {"classes": "data"}}
     )
     memory, analysis = plan.stored, plan.compile().memory_analysis()
+    assert analysis is not None
     assert memory.argument_bytes == analysis.argument_size_in_bytes
     w1, w2 = 8 * 8 * 32 * 4 // 2, 32 * 8 * 4 // 4
     assert dict(memory.parts) == {

@@ -102,7 +102,7 @@ def test_each_device_makes_its_own_part():
     (step,) = computed(plan, "random_bits")
     assert step.per_shard
     assert step.results[0].splits == (("x",), ("y",))
-    compiled = plan.compile().as_text()
+    compiled = str(plan.compile().as_text())
     assert "u32[4,8]" in compiled
     assert "u32[8,16]" not in compiled
 
