@@ -11,7 +11,7 @@ TESTS    :=
 # Which layouts `make newest` and `make oldest` draw; and what they run beside them: what is read of JAX, auto, notebooks.
 SEED       := 0
 ENDS_TESTS := tests/engine/test_jax_compat.py tests/test_tested.py tests/auto/test_choice.py tests/test_notebooks.py
-# Here before the tests of the browser read it, while what checks the page's JavaScript runs beside them.
+# Here before the tests of the browser read it, while what checks the page's TypeScript runs beside them.
 MODULES  := meshlab/widgets/js/node_modules/.package-lock.json
 PYTEST   := $(BIN)/python -m pytest
 # A file stays in one process, which makes its fixtures once; in the order of tests/conftest.py.
@@ -59,7 +59,7 @@ system: $(VENV)/.dev
 lab: $(VENV)/.notebook ## Open the notebooks in JupyterLab (LAB_ARGS="--no-browser --port 8888")
 	@$(BIN)/meshlab lab $(LAB_ARGS)
 
-test: ## Lint, types, JavaScript, unit tests, notebooks, browser; of the largest a share (tests/share.py)
+test: ## Lint, types, TypeScript, unit tests, notebooks, browser; of the largest a share (tests/share.py)
 	@$(MAKE) --no-print-directory -j2 system $(VENV)/.compilers $(MODULES)
 	@sh scripts/beside.sh "$(MAKE) --no-print-directory check" $(SUITE) $(TESTS)
 
@@ -69,7 +69,7 @@ nightly: ## Everything: all cases of all tests, both ends of the versions, and m
 	@$(BIN)/python -m meshlab.verify --each 12 --seed $$(date +%Y%m%d) --journal sweep.jsonl
 	@$(BIN)/python -m meshlab.verify --serial --each 4 --seed $$(date +%Y%m%d) --journal sweep.jsonl
 
-check: lint types js ## Everything that runs no code: lint, format, types, JavaScript
+check: lint types js ## Everything that runs no code: lint, format, types, TypeScript
 
 lint: $(VENV)/.dev ## Lint, and whether the code is formatted
 	@$(BIN)/ruff check
@@ -82,7 +82,7 @@ format: $(VENV)/.dev ## Format, and repair what lint can repair
 types: $(VENV)/.dev ## Types
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 
-js: $(VENV)/.dev ## The page's JavaScript: its tests; where npm is there types, lint and bundle
+js: $(VENV)/.dev ## The page's TypeScript: its tests; where npm is there types, lint and bundle
 	@sh scripts/check_js.sh meshlab/widgets/js "$(CURDIR)/$(BIN)/python"
 
 unit: $(VENV)/.dev $(VENV)/.compilers ## Unit tests: no notebook, no browser

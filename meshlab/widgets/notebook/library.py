@@ -2,7 +2,7 @@
 
     library_answer({"id": "a"})         ({"id": "a", "kind": "library", ...}, [<1.5 MB, compressed by gzip>])
 
-A page asks for it once, in idle time, however many boards it shows (`js/src/plotly.js`). Compressed it is a third as
+A page asks for it once, in idle time, however many boards it shows (`js/src/plotly.ts`). Compressed it is a third as
 long, which also keeps it below what a Jupyter server lets pass in a second. Importing Plotly's module and compressing
 take 0.3 s the first time, so the session does that in a thread of its own.
 """

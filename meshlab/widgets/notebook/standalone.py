@@ -11,7 +11,7 @@ from ...engine.errors import closest, listed
 from ..state.document import ExplorerError
 from .session import Session
 
-# The panels of the stage, by the names of its tabs (js/src/stage.js), and the step over time below it.
+# The panels of the stage, by the names of its tabs (js/src/stage.ts), and the step over time below it.
 VIEWS = ("devices", "program", "traffic", "memory", "time", "compare", "run", "timeline")
 
 

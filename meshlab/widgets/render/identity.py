@@ -1,4 +1,4 @@
-"""Colour = which data, as on the board (js/src/identity.js): the colour, pattern and letter of each slice of a tensor.
+"""Colour = which data, as on the board (js/src/identity.ts): the colour, pattern and letter of each slice of a tensor.
 
 The colours are matplotlib's viridis (https://bids.github.io/colormap, CC0). A table that both are tested against
 (`js/test/identities.json`) holds the two together.

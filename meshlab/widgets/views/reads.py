@@ -2,7 +2,7 @@
 
     read(explorer, "forms", {})         {"forms": [{"name": "Python", "text": "ml.Layout.of(...)", …}, …]}
 
-Each is one entry of `READS`: its name, by which the panels of the page name it too (`js/src/stage.js`), and what
+Each is one entry of `READS`: its name, by which the panels of the page name it too (`js/src/stage.ts`), and what
 describes it, of the Explorer as it is now and of named arguments. What needs costs that are being worked out is
 `{"pending": True}`: the page keeps what it has, and asks again once they are there; so are the reasons of a search.
 """

@@ -30,7 +30,7 @@ CELL, LINKED = 0.9, 0.68
 HOOKED = 30.0
 # Frames and captions are drawn of at most so many blocks.
 MOST_FRAMES = 64
-# From this side on a cell has room for the number of its device (devices.js); below it lines say where they begin and
+# From this side on a cell has room for the number of its device (devices.ts); below it lines say where they begin and
 # end. Pixels of a digit, and of a line of digits.
 NUMBERED, DIGIT, DIGITS = 30.0, 4.6, 8.0
 

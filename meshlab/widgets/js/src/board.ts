@@ -1,0 +1,369 @@
+/**
+ * The workbench: it holds the hand, sends what is dropped, and redraws its panels when Python has answered. A panel is a
+ * function of the view that gives elements; nothing on the screen is kept anywhere else.
+ */
+import { drawAdvice } from "./advice.ts";
+import { Asking } from "./asking.ts";
+import { Channel } from "./channel.ts";
+import { Charts } from "./charts.ts";
+import { nothingChosen } from "./chosen.ts";
+import { h, redraw } from "./dom.ts";
+import { followTracing } from "./edit.ts";
+import { drawSave } from "./export.ts";
+import type { Hand } from "./hand.ts";
+import { nextLegal, verdict, zoneName } from "./hand.ts";
+import { drawHeader, drawTotals } from "./header.ts";
+import { Hint } from "./hint.ts";
+import { listenToKeys } from "./keyboard.ts";
+import { makePanels } from "./panels.ts";
+import { PointerDrag } from "./pointer.ts";
+import { Popover } from "./popover.ts";
+import { Prices } from "./prices.ts";
+import { Reads } from "./reads.ts";
+import { Remedies } from "./remedies.ts";
+import { hidePicture, remember, remembered } from "./remember.ts";
+import { split } from "./scopes.ts";
+import { followSearch } from "./search.ts";
+import { deviceText, paintSelection, select } from "./selection.ts";
+import { doneText, grabbedText, HOW, priceText, totalsText } from "./sentences.ts";
+import { freeze, isUnderWay, rememberStop, showSilence } from "./silence.ts";
+import { Stage } from "./stage.ts";
+import { speak } from "./status.ts";
+import { explain } from "./terms.ts";
+import { drawDetail, drawTimeline } from "./timeline.ts";
+import { findDims } from "./tray.ts";
+import type { Answer, Model, Selection, View } from "./types.ts";
+import { drawZones, paintZones } from "./zones.ts";
+
+const PARTS = [
+  "board",
+  "places",
+  "picture",
+  "devices",
+  "selection",
+  "costs",
+  "tracing",
+  "advice",
+  "comparison",
+  "search",
+  "beside",
+];
+export class Board {
+  model: Model;
+  root: HTMLElement;
+  hand: Hand | null = null;
+  readOnly = false;
+  adding = false;
+  ready = false;
+  arriving = ""; // the key of a chip that was dropped by keyboard and is not drawn there yet
+  chosen = nothingChosen();
+  costs: Pick<View, "time" | "peak_memory" | "timeline"> = { time: null, peak_memory: null, timeline: null };
+  selection: Selection;
+  searched = "";
+  searching = false;
+  /** The order of the tray, which does not change under a hand. */
+  arranged: Pick<View, "ranked"> = { ranked: null };
+  awaited = false;
+  tracing = false;
+  asking: Asking;
+  /** The disclosures that are open. */
+  opened = new Set<string>();
+  channel: Channel;
+  prices: Prices;
+  remedies: Remedies;
+  reads: Reads;
+  /** The part of the mesh that the picture of devices shows; null for all of it. */
+  window: [number, number][] | null = null;
+  /** The stop that Python has not answered; "" for none. */
+  unheard = "";
+  // How many selections Python has not answered yet.
+  selecting = 0;
+  panels = makePanels();
+  charts: Charts;
+  stage: Stage;
+  showPicture: ReturnType<typeof hidePicture>;
+  popover: Popover;
+  hint: Hint;
+  drag: PointerDrag;
+  dirty = new Set<string>();
+  listeners: [string, () => void][];
+  /** What the status line was last said of. */
+  said: string;
+
+  constructor(model: Model, root: HTMLElement) {
+    this.model = model;
+    this.root = root;
+    this.selection = model.get("selection").selection;
+    this.asking = new Asking(this);
+    this.channel = new Channel(model, (silent) => showSilence(this, silent));
+    this.prices = new Prices(this.channel, () => this.paint());
+    this.remedies = new Remedies(this);
+    this.reads = new Reads(this);
+    this.charts = new Charts(this);
+    this.stage = new Stage(this);
+    const { banner, header, totals, layout } = this.panels;
+    const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
+    root.style.setProperty("--asked", `${model.get("height") ?? 600}px`);
+    this.showPicture = hidePicture(String(model.get("saved") ?? ""));
+    // A view by itself has nothing around it.
+    const only = String(model.get("panel") ?? "");
+    const view = only === "timeline" ? this.panels.timeline : only ? this.stage.alone(only) : null;
+    const saved = only && only !== "timeline" ? this.stage.body(only) : view;
+    const parts = view && saved ? [banner, view, drawSave(this, only, saved)] : null;
+    const whole = [banner, header, totals, main, this.panels.timeline];
+    root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
+    this.popover = new Popover(this);
+    this.hint = new Hint(root);
+    this.drag = new PointerDrag(this);
+    listenToKeys(this);
+    this.listeners = [
+      ...PARTS.map((part) => [`change:${part}`, () => this.later(part)] as [string, () => void]),
+      ["change:rev", () => this.later("rev")],
+      ["change:job", () => this.showJob()],
+      ["change:notice", () => this.drawNotice()],
+    ];
+    for (const [event, listener] of this.listeners) model.on(event, listener);
+    this.panels.zones.addEventListener("pointerleave", () => this.drawBoard(false));
+    this.draw(PARTS);
+    this.said = this.asked;
+    this.ready = true;
+    this.showJob();
+    this.restore();
+    this.say(HOW);
+  }
+
+  close() {
+    // What is still under way must not ask Python anew.
+    this.readOnly = true;
+    this.asking.stop();
+    this.remedies.close();
+    this.prices.stop();
+    this.showPicture();
+    this.charts.close();
+    this.channel.close();
+    for (const [event, listener] of this.listeners) this.model.off(event, listener);
+  }
+
+  /** What is drawn, of all parts; while costs are being worked out, the last ones stay. */
+  get view(): View {
+    const view: View = Object.assign({}, ...PARTS.map((part) => this.model.get(part)));
+    const { time, peak_memory, timeline, places, tensor } = view;
+    // Of very many tensors a few are listed, and the one that is shown.
+    if (tensor && !places.rows.some((row) => row.place === tensor.place))
+      view.places = { ...places, rows: [...places.rows, tensor] };
+    Object.assign(view, split(view.columns, this.opened));
+    if (!view.pending) this.costs = { time, peak_memory, timeline };
+    return view.pending ? { ...view, ...this.costs } : view;
+  }
+
+  /** Goes back to what was on the board when this browser saw it last, where the cell has just run again. */
+  async restore() {
+    const last = this.revision === 0 ? remembered(this.view) : null;
+    if (last === null) return;
+    const answer = await this.channel.intent("restore", { document: last });
+    if (answer?.kind === "ack") this.say("The layout from before is back. Undo goes to the one in the cell.", "done");
+  }
+
+  get revision(): number {
+    return Number(this.model.get("rev"));
+  }
+
+  /** Draws a part that changed together with all others that came in the same message. */
+  later(part: string) {
+    if (this.dirty.size === 0) queueMicrotask(() => this.draw([...this.dirty]));
+    this.dirty.add(part);
+  }
+
+  draw(parts: string[]) {
+    this.dirty.clear();
+    const { view, panels } = this;
+    this.reads.changed(parts);
+    if (parts.join() === "search") return this.drawProgress();
+    if (parts.includes("board")) {
+      if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
+      if (this.ready && this.revision > 0) remember(view);
+      this.prices.forget(this.revision);
+      redraw(panels.header, drawHeader(this));
+      if (this.hand) this.asking.zones(this.hand);
+      this.asking.advice();
+    }
+    if (parts.includes("board") || parts.includes("advice")) this.drawBoard(parts.includes("board"));
+    redraw(panels.advice, drawAdvice(this));
+    if (parts.includes("tracing")) followTracing(this);
+    this.root.toggleAttribute("data-machine", view.machine.on !== "");
+    this.root.toggleAttribute("data-pending", view.pending);
+    this.paint();
+    if (parts.includes("costs")) redraw(panels.lanes, drawTimeline(this));
+    this.stage.changed(parts);
+    if (parts.includes("selection")) this.heardSelection();
+    if (parts.includes("search")) followSearch(this);
+    this.marked();
+    this.remedies.repaint();
+    this.hint.check();
+    this.root.setAttribute("data-rev", String(this.revision));
+    // A change by a script or in another view is said as well: the line never tells of another layout than the board.
+    const other = this.ready && this.said !== this.asked;
+    if ((other || (this.awaited && !view.pending)) && !this.hand) this.sayTotals();
+    if (this.readOnly) freeze(this);
+    this.charts.fetchAhead();
+    this.watch();
+  }
+
+  /** Draws how far a search is, several times a second, and nothing that a hand may be about to press. */
+  drawProgress() {
+    this.stage.changed(["search"]);
+    followSearch(this);
+    this.watch();
+  }
+
+  showJob() {
+    this.stage.training.show(this.model.get("job"));
+    this.watch();
+  }
+
+  /**
+   * Draws the zones, and the tray in the order that advice has found; while the pointer or the keyboard is there,
+   * nothing
+   * moves but by a change of the layout.
+   * @param changed whether the layout did
+   */
+  drawBoard(changed: boolean) {
+    const { panels, view } = this;
+    const same = this.arranged.ranked === view.ranked;
+    if (!changed && (same || this.hand || panels.zones.matches(":hover, :focus-within"))) return;
+    this.arranged = { ranked: view.ranked };
+    redraw(panels.zones, drawZones(this));
+    findDims(this);
+  }
+
+  /** Draws again a choice that was not carried out, so that it goes back to what it was. */
+  drawChoices() {
+    this.draw(["board"]);
+  }
+
+  paint() {
+    paintZones(this);
+    const { hand, view } = this;
+    const price = hand?.target ? this.prices.of(view, hand, hand.target) : undefined;
+    redraw(this.panels.totals, drawTotals(view, price));
+    explain(this.panels.totals);
+    if (!hand?.target || !price) return;
+    if (price.refused) this.sayVerdict(hand, hand.target);
+    else this.say(priceText(view, hand, hand.target, price));
+  }
+
+  drawNotice() {
+    const notice = this.model.get("notice");
+    if (notice?.reason) this.say(notice.reason, "refused");
+  }
+
+  /**
+   * Says something on the status line, which screen readers read out.
+   * @param more what stands behind it, such as a button
+   */
+  say(text: string, mood: "plain" | "done" | "refused" = "plain", more: Node[] = []) {
+    speak(this.panels.status, text, mood, more);
+  }
+
+  /** Sends an intent, and says why where it was refused; a board that can only be read sends none. */
+  async send(op: string, args: Record<string, unknown> = {}): Promise<Answer | null> {
+    if (this.readOnly) return null;
+    const before = this.asked;
+    const answer = await this.channel.intent(op, args);
+    rememberStop(this, op, answer);
+    if (answer) this.root.setAttribute("data-ack", answer.id);
+    if (answer?.kind === "nack") this.say([answer.reason, answer.fix].filter(Boolean).join(" "), "refused");
+    else if (answer?.note) this.say(answer.note, "done");
+    else if (answer && this.asked !== before) this.sayTotals();
+    else if (answer && doneText(op, args)) this.say(doneText(op, args), "done");
+    return answer;
+  }
+
+  /** What costs follow from, as one text. */
+  get asked() {
+    const { layout, machine, along, mesh, options, pad, resized } = JSON.parse(this.view.document);
+    return JSON.stringify([layout, machine, along, mesh, options, pad, resized]);
+  }
+
+  sayTotals() {
+    this.said = this.asked;
+    this.awaited = this.view.pending;
+    this.say(totalsText(this.view), "done");
+  }
+
+  /** Takes what is selected from Python, and says of a device what Python knows; not what was replaced meanwhile. */
+  heardSelection() {
+    if (this.selecting > 1) return;
+    const before = this.selection;
+    this.selection = this.view.selection;
+    const text = deviceText(this.view, this.selection);
+    const known = before.device === this.selection.device && before.groups.length > 0;
+    if (text && !known && !this.hand && this.ready) this.say(text);
+  }
+
+  /** Marks what is selected in all that is drawn. */
+  marked() {
+    redraw(this.panels.detail, drawDetail(this));
+    explain(this.panels.detail);
+    paintSelection(this);
+    this.stage.marked();
+  }
+
+  // The hand
+
+  /** Picks a chip up. */
+  grab(dim: string, from: string, by: Hand["by"]) {
+    if (this.readOnly) return;
+    this.hand = { dim, from, by, target: null, add: this.adding };
+    this.paint();
+    this.asking.zones(this.hand);
+    this.say(grabbedText(this.view, this.hand));
+    if (this.selection.dim !== dim) select(this, { dim });
+  }
+
+  /** Points at a zone. */
+  aim(zone: string | null, add: boolean) {
+    const { hand } = this;
+    if (!hand) return;
+    const adding = add || this.adding;
+    if (hand.target === zone && hand.add === adding) return;
+    this.hand = { ...hand, target: zone, add: adding };
+    if (hand.add !== adding) this.asking.zones(this.hand);
+    if (zone !== null) this.sayVerdict(this.hand, zone);
+    this.paint();
+  }
+
+  /** Says what a zone says to the chip. */
+  sayVerdict(hand: Hand, zone: string) {
+    const { view } = this;
+    const said = verdict(view, hand, zone, this.prices.of(view, hand, zone));
+    if (said.state === "refused") this.say(`${said.note} ${said.refusal?.fix ?? ""}`, "refused");
+    if (said.state === "legal") this.say(`${zoneName(view, zone)}: ${hand.dim} ${said.note}.`);
+  }
+
+  /** Points at the next zone that takes the chip. */
+  step(step: 1 | -1, add: boolean) {
+    if (!this.hand) return;
+    const hand = { ...this.hand, add: add || this.adding };
+    const zone = nextLegal(this.view, hand, step, (each) => this.prices.of(this.view, hand, each));
+    if (zone === null) this.say(`No zone takes ${hand.dim}.`, "refused");
+    else this.aim(zone, hand.add);
+  }
+
+  letGo() {
+    if (!this.hand) return;
+    this.hand = null;
+    this.prices.stop();
+    this.paint();
+    // What a drop sends goes first.
+    queueMicrotask(() => this.remedies.resume());
+    this.say("");
+  }
+
+  // Python
+
+  /** Keeps an eye on Python while it is at work on something. */
+  watch() {
+    this.channel.watch(isUnderWay(this.view, this.model.get("job")));
+  }
+}

@@ -1,0 +1,22 @@
+/** What was chosen on the page alone, for one view of it: how a table is sorted, which moment is looked at. */
+
+/** How a table is sorted, filtered and cut. */
+export type Order = { by: string; down: boolean; filter: string; all: boolean };
+/** `instant` is the step whose memory is listed, null the peak; `zoom` is how much the step over time is enlarged; `reason` is what Compare shows of a search, and `met` the layout that is looked at of those that it has met. */
+type Chosen = {
+  order: Order;
+  instant: number | null;
+  zoom: number;
+  reason: "layouts" | "way" | "regrets";
+  met: string | null;
+};
+
+export function nothingChosen(): Chosen {
+  return {
+    order: { by: "total", down: true, filter: "", all: false },
+    instant: null,
+    zoom: 1,
+    reason: "layouts",
+    met: null,
+  };
+}

@@ -1,0 +1,114 @@
+/** The layout in other forms: its text, what the form cannot say, and the way to the clipboard. */
+
+import type { Board } from "./board.ts";
+import { h, prose, redraw } from "./dom.ts";
+import { plural } from "./format.ts";
+
+type Form = { name: string; about: string; text: string; lost: string[] };
+
+// The form that was chosen last, of every board on the page.
+let latest = "Python";
+
+/** @returns the part of the menu; `fill` asks Python for the texts */
+export function drawCopy(board: Board): { element: HTMLElement; fill: () => Promise<void> } {
+  const choices = h("div", { class: "mlb-forms", role: "radiogroup", "aria-label": "form" });
+  const about = h("p", { class: "mlb-form-about" });
+  const text = h("textarea", {
+    class: "mlb-form-text",
+    readonly: true,
+    rows: 9,
+    spellcheck: "false",
+    "aria-label": "text",
+  });
+  const lost = h("div", { class: "mlb-form-lost", role: "status" });
+  const button = h(
+    "button",
+    { type: "submit", class: "mlb-button mlb-primary", "data-op": "copy", disabled: true },
+    "Copy",
+  );
+  const element = h(
+    "form",
+    { class: "mlb-copy" },
+    h("h4", {}, "Copy the layout as"),
+    choices,
+    about,
+    text,
+    lost,
+    button,
+  );
+  let known: { forms: Form[]; rev: number } = { forms: [], rev: -1 };
+
+  const show = () => {
+    const form = known.forms.find((each) => each.name === latest) ?? known.forms[0];
+    redraw(about, prose(form.about));
+    text.value = form.text;
+    text.scrollTop = 0;
+    button.disabled = form.text === "";
+    redraw(lost, ...drawLost(form));
+  };
+  const ask = async () => {
+    const answer = await board.channel.send("read", { what: "forms", args: {} });
+    if (answer?.kind !== "read") {
+      redraw(lost, h("p", {}, [answer?.reason, answer?.fix].filter(Boolean).join(" ") || "Python does not answer."));
+      return false;
+    }
+    known = { forms: answer.data.forms, rev: answer.rev };
+    redraw(
+      choices,
+      known.forms.map((form) => choice(form, show)),
+    );
+    show();
+    return true;
+  };
+  element.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    // What is copied is what is on the board, whatever was on it when the menu was opened.
+    if (known.rev !== board.revision && !(await ask())) return;
+    if (await toClipboard(text)) {
+      board.popover.element.hidePopover();
+      board.say(`Copied the layout as ${latest}: ${plural(text.value.trimEnd().split("\n").length, "line")}.`, "done");
+    } else {
+      board.say("The browser does not let the page copy; the text is selected: press Ctrl+C, or ⌘C.", "refused");
+    }
+  });
+  const fill = async () => {
+    if (!(await ask())) return;
+    board.popover.place();
+    (choices.querySelector("input:checked") as HTMLElement | null)?.focus();
+  };
+  return { element, fill };
+}
+
+function choice({ name }: Form, show: () => void): HTMLElement {
+  const input = h("input", { type: "radio", name: "form", value: name, checked: name === latest });
+  input.addEventListener("change", () => {
+    latest = name;
+    show();
+  });
+  return h("label", {}, input, h("span", {}, name));
+}
+
+function drawLost({ name, lost }: Form): (HTMLElement | null)[] {
+  if (!lost.length) return [h("p", { class: "mlb-form-whole" }, "✓ Says all of the layout.")];
+  return [
+    h("p", {}, `${name} cannot say:`),
+    h(
+      "ul",
+      {},
+      lost.map((each) => h("li", {}, "✕ ", prose(each))),
+    ),
+  ];
+}
+
+/** @returns whether it is on the clipboard; otherwise it is selected */
+async function toClipboard(text: HTMLTextAreaElement): Promise<boolean> {
+  try {
+    // There is none where the page does not come by HTTPS or from this machine.
+    await navigator.clipboard.writeText(text.value);
+    return true;
+  } catch {
+    text.focus();
+    text.select();
+    return document.execCommand("copy");
+  }
+}

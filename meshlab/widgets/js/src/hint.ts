@@ -1,0 +1,75 @@
+/**
+ * A sentence beside what it explains: whatever has `data-hint` shows it while the pointer is over it, while it has the
+ * focus, and when it is tapped. Escape hides it.
+ */
+import { h, prose } from "./dom.ts";
+import { nextNumber } from "./numbers.ts";
+
+const GAP = 4;
+
+export class Hint {
+  element: HTMLElementTagNameMap["div"];
+  of: HTMLElement | null = null;
+
+  constructor(root: HTMLElement) {
+    const id = `mlb-hint-${nextNumber("hints")}`;
+    this.element = h("div", { class: "mlb-hint", role: "tooltip", popover: "manual", id });
+    root.append(this.element);
+    for (const event of ["pointerover", "focusin", "click"]) root.addEventListener(event, (each) => this.follow(each));
+    for (const event of ["pointerout", "focusout"]) root.addEventListener(event, (each) => this.leave(each));
+  }
+
+  follow(event: Event) {
+    const target = (event.target as Element).closest("[data-hint]") as HTMLElement | null;
+    if (target) this.show(target);
+    else if (event.type === "click") this.hide();
+  }
+
+  leave(event: Event) {
+    const to = (event as PointerEvent | FocusEvent).relatedTarget;
+    const stays = to instanceof Node && this.of?.contains(to);
+    const focused = event.type === "pointerout" && this.of?.matches(":focus-visible");
+    if (!stays && !focused && this.of?.contains(event.target as Node)) this.hide();
+  }
+
+  show(target: HTMLElement) {
+    if (this.of === target) return;
+    this.hide();
+    this.of = target;
+    target.setAttribute("aria-describedby", this.element.id);
+    this.element.replaceChildren(...prose(target.dataset.hint ?? ""));
+    this.element.showPopover();
+    const [from, box] = [target.getBoundingClientRect(), this.element.getBoundingClientRect()];
+    const below = from.bottom + GAP;
+    const top = below + box.height > window.innerHeight ? from.top - GAP - box.height : below;
+    this.element.style.left = `${Math.max(GAP, Math.min(from.left, window.innerWidth - box.width - GAP))}px`;
+    this.element.style.top = `${Math.max(GAP, top)}px`;
+  }
+
+  /** @returns whether it was shown */
+  hide(): boolean {
+    if (!this.of) return false;
+    this.of.removeAttribute("aria-describedby");
+    this.of = null;
+    this.element.hidePopover();
+    return true;
+  }
+
+  /** Hides it where what it explains was drawn again. */
+  check() {
+    if (this.of && !this.of.isConnected) this.hide();
+  }
+}
+
+/** The badge of a figure's source: one word, and the source itself in its hint. */
+export function badge(
+  kind: "measured" | "estimated" | "data sheet" | "recalled",
+  source: string,
+  key: string,
+): HTMLElement {
+  return h(
+    "button",
+    { type: "button", class: "mlb-badge", "data-kind": kind, "data-hint": source, "data-key": key },
+    kind,
+  );
+}

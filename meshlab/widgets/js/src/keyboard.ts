@@ -1,0 +1,99 @@
+/**
+ * The whole board by keyboard. Space or Enter picks a chip up, arrows go through the zones that take it, Space or Enter
+ * drops, Escape lets go; Delete takes a dim off its axis, F2 opens what can be changed of it, P pins it; Ctrl+Z and
+ * Ctrl+Shift+Z undo and redo. Without a chip in hand, arrows go from chip to chip; Enter selects a device or a
+ * collective. Escape cancels a search, or else releases what is selected.
+ *
+ * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell".
+ */
+
+import type { Board } from "./board.ts";
+import { drop } from "./dropping.ts";
+import { openDim, togglePin } from "./edit.ts";
+import { TRAY } from "./hand.ts";
+import { cancelSearch, isSearching } from "./search.ts";
+import { choose, clear } from "./selection.ts";
+
+const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 } as Record<string, 1 | -1>;
+
+export function listenToKeys(board: Board) {
+  board.root.addEventListener("keydown", (event) => {
+    if (event.key === "Tab") {
+      board.letGo();
+      return;
+    }
+    const command = event.ctrlKey || event.metaKey;
+    if (command && event.key.toLowerCase() === "s") return;
+    event.stopPropagation();
+    if (handled(board, event, command)) event.preventDefault();
+  });
+}
+
+function handled(board: Board, event: KeyboardEvent, command: boolean): boolean {
+  const target = event.target as HTMLElement;
+  if (target.closest("input, select, .mlb-popover")) return false;
+  if (command) return history(board, event);
+  if (event.key === "Escape" && board.hint.hide()) return true;
+  if (event.key === "Escape" && board.hand) {
+    const { dim } = board.hand;
+    board.drag.clear();
+    board.letGo();
+    board.say(`${dim} is where it was.`);
+    return true;
+  }
+  if (event.key === "Escape" && isSearching(board.view)) {
+    cancelSearch(board);
+    return true;
+  }
+  if (event.key === "Escape" && clear(board)) return true;
+  if (event.key === "Enter" && choose(board, target)) return true;
+  const stop = target.closest(".mlb-segment, [data-device]");
+  if (stop && event.key in STEPS) {
+    const beside = STEPS[event.key] > 0 ? stop.nextElementSibling : stop.previousElementSibling;
+    (beside as HTMLElement | null)?.focus();
+    return true;
+  }
+  const chip = target.closest(".mlb-chip") as HTMLElement | null;
+  return chip ? onChip(board, event, chip) : false;
+}
+
+function history(board: Board, event: KeyboardEvent): boolean {
+  const key = event.key.toLowerCase();
+  if (key !== "z" && key !== "y") return false;
+  board.send(key === "y" || event.shiftKey ? "redo" : "undo");
+  return true;
+}
+
+function onChip(board: Board, event: KeyboardEvent, chip: HTMLElement): boolean {
+  const { dim = "", zone = "" } = chip.dataset;
+  if (event.key === " " || event.key === "Enter") {
+    if (board.hand) drop(board);
+    else board.grab(dim, zone, "keyboard");
+    return true;
+  }
+  if (event.key === "F2" && !board.hand) {
+    openDim(board, chip);
+    return true;
+  }
+  if (event.key.toLowerCase() === "p" && !board.hand) {
+    togglePin(board, dim, zone);
+    return true;
+  }
+  if (event.key in STEPS) {
+    if (board.hand) board.step(STEPS[event.key], event.shiftKey);
+    else focusBeside(board, chip, STEPS[event.key]);
+    return true;
+  }
+  if ((event.key === "Delete" || event.key === "Backspace") && zone !== TRAY && !board.hand) {
+    // Held for no time: no prices are asked for, behind which it would have to wait.
+    if (!board.readOnly) board.hand = { dim, from: zone, by: "keyboard", target: TRAY, add: false };
+    drop(board);
+    return true;
+  }
+  return false;
+}
+
+function focusBeside(board: Board, chip: HTMLElement, step: 1 | -1) {
+  const chips = [...board.root.querySelectorAll(".mlb-chip:not(.mlb-ghost)")] as HTMLElement[];
+  chips[(chips.indexOf(chip) + step + chips.length) % chips.length]?.focus();
+}

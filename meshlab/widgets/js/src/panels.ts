@@ -1,0 +1,30 @@
+/** The frame of the workbench, made once; what is in its parts is redrawn. */
+import { h } from "./dom.ts";
+import { nextNumber } from "./numbers.ts";
+
+const HELP =
+  "Space or Enter picks the dim up, arrow keys choose a zone that takes it, Enter drops, Escape cancels, " +
+  "Delete takes it off its axis, F2 opens its size and name, P pins it.";
+
+/** Makes the parts of the frame around the stage. */
+export function makePanels() {
+  const banner = h("div", { class: "mlb-banner", role: "alert", hidden: true });
+  const header = h("div", { class: "mlb-header" });
+  const totals = h("div", { class: "mlb-totals" });
+  const zones = h("div", { class: "mlb-zones" });
+  const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
+  const help = h("p", { class: "mlb-help", id: `mlb-help-${nextNumber("frames")}`, hidden: true }, HELP);
+  const advice = h("div", { class: "mlb-advices" });
+  const tracing = h("div", { class: "mlb-tracing", role: "status" });
+  const inLayout = [zones, tracing, advice, status, help];
+  const layout = h("div", { class: "mlb-layout", role: "group", "aria-label": "layout" }, inLayout);
+  const lanes = h("div", { class: "mlb-lanes" });
+  const detail = h("div", { class: "mlb-detail" });
+  const timeline = h(
+    "div",
+    { class: "mlb-step-time", role: "group", "aria-label": "one step over time" },
+    lanes,
+    detail,
+  );
+  return { banner, header, totals, zones, status, help, layout, tracing, advice, timeline, lanes, detail };
+}

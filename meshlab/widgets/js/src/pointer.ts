@@ -1,0 +1,124 @@
+/**
+ * Dragging with mouse, touch and pen, by pointer events (native drag and drop knows no touch and meets the notebook's
+ * own). The root captures the pointer, so that the board may be redrawn meanwhile. A press that does not move four
+ * pixels is a click: it picks the chip up, and the next click on a zone drops it.
+ */
+
+import type { Board } from "./board.ts";
+import { drop } from "./dropping.ts";
+import { openDim } from "./edit.ts";
+import { choose } from "./selection.ts";
+
+const THRESHOLD = 4;
+
+export class PointerDrag {
+  board: Board;
+  pressed: { x: number; y: number; id: number; dim: string; from: string; chip: HTMLElement } | null = null;
+  ghost: HTMLElement | null = null;
+
+  constructor(board: Board) {
+    this.board = board;
+    const { root } = board;
+    root.addEventListener("pointerdown", (event) => this.down(event));
+    root.addEventListener("pointermove", (event) => this.move(event));
+    root.addEventListener("pointerup", (event) => this.up(event));
+    root.addEventListener("pointercancel", () => this.abort());
+    root.addEventListener("click", (event) => this.click(event));
+    root.addEventListener("pointerover", (event) => this.over(event));
+    root.addEventListener("dblclick", (event) => this.open(event));
+    root.addEventListener("contextmenu", (event) => this.open(event));
+  }
+
+  /** Opens what can be changed of a dim. */
+  open(event: MouseEvent) {
+    const chip = (event.target as Element).closest(".mlb-chip") as HTMLElement | null;
+    if (!chip || this.ghost) return;
+    event.preventDefault();
+    this.clear();
+    openDim(this.board, chip);
+  }
+
+  over(event: PointerEvent) {
+    const chip = (event.target as Element).closest(".mlb-chip") as HTMLElement | null;
+    this.board.asking.rest(chip?.dataset.dim ?? null, chip?.dataset.zone ?? "");
+  }
+
+  down(event: PointerEvent) {
+    const chip = (event.target as Element).closest(".mlb-chip") as HTMLElement | null;
+    if (!chip || !event.isPrimary || event.button !== 0 || this.board.readOnly) return;
+    const { dim = "", zone = "" } = chip.dataset;
+    this.pressed = { x: event.clientX, y: event.clientY, id: event.pointerId, dim, from: zone, chip };
+  }
+
+  move(event: PointerEvent) {
+    const start = this.pressed;
+    if (!start || event.pointerId !== start.id) return;
+    if (!this.ghost) {
+      if (Math.hypot(event.clientX - start.x, event.clientY - start.y) < THRESHOLD) return;
+      this.begin(start);
+    }
+    this.follow(event);
+    this.board.aim(this.zoneAt(event), event.shiftKey);
+  }
+
+  begin(start: NonNullable<PointerDrag["pressed"]>) {
+    this.board.root.setPointerCapture(start.id);
+    this.ghost = start.chip.cloneNode(true) as HTMLElement;
+    this.ghost.removeAttribute("data-key");
+    this.ghost.setAttribute("aria-hidden", "true");
+    this.ghost.setAttribute("tabindex", "-1");
+    this.ghost.classList.add("mlb-ghost");
+    this.board.root.append(this.ghost);
+    this.board.grab(start.dim, start.from, "pointer");
+  }
+
+  follow(event: PointerEvent) {
+    if (!this.ghost) return;
+    const box = this.board.root.getBoundingClientRect();
+    this.ghost.style.left = `${event.clientX - box.left}px`;
+    this.ghost.style.top = `${event.clientY - box.top}px`;
+  }
+
+  zoneAt(event: PointerEvent): string | null {
+    const scope = this.board.root.getRootNode() as Document | ShadowRoot;
+    const zone = scope.elementFromPoint(event.clientX, event.clientY)?.closest(".mlb-zone");
+    return zone && this.board.root.contains(zone) ? zone.getAttribute("data-zone") : null;
+  }
+
+  up(event: PointerEvent) {
+    if (!this.pressed || event.pointerId !== this.pressed.id) return;
+    const dragged = this.ghost !== null;
+    this.clear();
+    if (!dragged) return;
+    this.board.aim(this.zoneAt(event), event.shiftKey);
+    drop(this.board);
+  }
+
+  abort() {
+    if (this.ghost) this.board.letGo();
+    this.clear();
+  }
+
+  clear() {
+    this.ghost?.remove();
+    this.ghost = null;
+    this.pressed = null;
+  }
+
+  click(event: MouseEvent) {
+    const target = event.target as Element;
+    const { hand } = this.board;
+    const chip = target.closest(".mlb-chip") as HTMLElement | null;
+    const zone = target.closest(".mlb-zone") as HTMLElement | null;
+    if (hand?.by === "click" && zone && !(chip && chip.dataset.dim === hand.dim)) {
+      this.board.aim(zone.dataset.zone ?? null, event.shiftKey);
+      drop(this.board);
+    } else if (choose(this.board, target)) {
+      return;
+    } else if (chip) {
+      const again = hand && hand.dim === chip.dataset.dim && hand.from === chip.dataset.zone;
+      if (hand) this.board.letGo();
+      if (!again) this.board.grab(chip.dataset.dim ?? "", chip.dataset.zone ?? "", "click");
+    }
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * The popover of the board: one dialog at a time, beside what opened it. Escape and a click elsewhere close it, and the
+ * keyboard goes back to where it was. What it sends is refused in it, and closes it otherwise.
+ */
+
+import type { Board } from "./board.ts";
+import { h, prose } from "./dom.ts";
+
+const GAP = 4;
+
+export class Popover {
+  board: Board;
+  opener = "";
+  refusal = h("p", { class: "mlb-error", role: "alert" });
+  element = h("div", { class: "mlb-popover", popover: "auto", role: "dialog" });
+
+  constructor(board: Board) {
+    this.board = board;
+    this.element.addEventListener("toggle", (event) => {
+      if ((event as ToggleEvent).newState === "closed") this.giveBack();
+    });
+    board.root.append(this.element);
+  }
+
+  /** Opens it below an element, which has a `data-key`. */
+  open(opener: Element, title: string, children: (Node | null)[]) {
+    const { element, board } = this;
+    if (board.readOnly) return;
+    board.letGo();
+    this.opener = opener.getAttribute("data-key") ?? "";
+    this.refusal.replaceChildren();
+    element.setAttribute("aria-label", title);
+    element.replaceChildren(h("h3", {}, title));
+    for (const child of [...children, this.refusal]) if (child) element.append(child);
+    element.showPopover();
+    this.place();
+    (element.querySelector("input, select, button:not(:disabled)") as HTMLElement | null)?.focus();
+  }
+
+  /** Puts it below its opener, or above, wherever it has room. */
+  place() {
+    const { element, board } = this;
+    const opener = board.root.querySelector(`[data-key="${CSS.escape(this.opener)}"]`);
+    if (!opener) return;
+    const [from, box] = [opener.getBoundingClientRect(), element.getBoundingClientRect()];
+    const below = from.bottom + GAP;
+    const top = below + box.height > window.innerHeight ? from.top - GAP - box.height : below;
+    element.style.left = `${Math.max(GAP, Math.min(from.left, window.innerWidth - box.width - GAP))}px`;
+    element.style.top = `${Math.max(GAP, Math.min(top, window.innerHeight - box.height - GAP))}px`;
+  }
+
+  /** Sends an intent; closes where it is carried out. */
+  async send(op: string, args: Record<string, unknown>) {
+    const answer = await this.board.send(op, args);
+    if (answer?.kind === "ack") this.element.hidePopover();
+    else if (answer) this.refusal.replaceChildren(...prose([answer.reason, answer.fix].filter(Boolean).join(" ")));
+  }
+
+  /** Gives the keyboard back to what opened it, which may have been drawn again meanwhile. */
+  giveBack() {
+    const { root } = this.board;
+    const focused = (root.getRootNode() as Document | ShadowRoot).activeElement;
+    if (focused && focused !== document.body && !this.element.contains(focused)) return;
+    (root.querySelector(`[data-key="${CSS.escape(this.opener)}"]`) as HTMLElement | null)?.focus();
+  }
+
+  /**
+   * A line of fields with a button, which sends what is in them.
+   * @param label on the button
+   * @param fields inputs by name
+   */
+  line(
+    op: string,
+    label: string,
+    fields: (Node | string)[],
+    args: (values: Record<string, string>) => Record<string, unknown>,
+  ): HTMLFormElement {
+    const button = h("button", { type: "submit", class: "mlb-button" }, label);
+    const form = h("form", { class: "mlb-popover-line", "data-edit": op }, ...fields, button);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)]));
+      this.send(op, args(values));
+    });
+    return form;
+  }
+}
+
+/** @returns a field with its label */
+export function field(name: string, label: string, value: string | number): HTMLElement {
+  const number = typeof value === "number";
+  const kind = number ? { type: "number", min: 1, step: 1 } : { type: "text", maxlength: 80, spellcheck: "false" };
+  return h("label", {}, label, h("input", { name, value, required: true, autocomplete: "off", ...kind }));
+}

@@ -1,0 +1,67 @@
+/** What stands around the rows of the program: a search, a filter, the tree, and what is said of the active row. */
+import { h } from "./dom.ts";
+import type { Program } from "./program.ts";
+import type { Filter } from "./program_tree.ts";
+
+export const FILTERS: Record<Filter, string> = { all: "all steps", collectives: "collectives", matmuls: "matmuls" };
+
+/** Makes the elements, which stay. */
+export function makeFrame(program: Program) {
+  const input = h("input", {
+    type: "search",
+    class: "mlb-program-find",
+    placeholder: "find dim, value, operation, line",
+    "aria-label": "find in the program",
+    "data-key": "program:find",
+    oninput: () => program.find(),
+    onkeydown: (event: KeyboardEvent) => program.onFind(event),
+  });
+  const found = h("span", { class: "mlb-found", role: "status" });
+  const turn = (step: 1 | -1, text: string, label: string) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button mlb-turn",
+        "aria-label": label,
+        "data-key": `program:${label}`,
+        onclick: () => program.goOn(step),
+      },
+      text,
+    );
+  const picker = h(
+    "select",
+    {
+      class: "mlb-select",
+      "aria-label": "steps to show",
+      "data-key": "program:filter",
+      onchange: () => program.choose(picker.value as Filter),
+    },
+    Object.entries(FILTERS).map(([value, text]) => h("option", { value }, text)),
+  );
+  const turns = [turn(-1, "↑", "previous hit"), turn(1, "↓", "next hit")];
+  const tools = h("div", { class: "mlb-program-tools" }, input, found, turns, picker);
+  const space = h("div", { class: "mlb-program-space", role: "presentation" });
+  const list = h(
+    "div",
+    {
+      class: "mlb-tree",
+      role: "tree",
+      "aria-label": "steps of the program",
+      tabindex: "0",
+      "data-key": "program:tree",
+      "data-scroll": "program",
+      onscroll: () => program.paint(),
+      onkeydown: (event: KeyboardEvent) => program.onKey(event),
+      onclick: (event: MouseEvent) => program.onClick(event),
+    },
+    space,
+  );
+  const detail = h("div", {
+    class: "mlb-program-detail",
+    role: "group",
+    "aria-label": "the active step",
+    tabindex: "0",
+  });
+  return { input, found, picker, tools, space, list, detail };
+}

@@ -1,0 +1,92 @@
+/**
+ * The roofline, as Python draws it (meshlab/widgets/views/charts/kernels.py): groups of kernels as dots under what the
+ * machine's matrix units and memory let them reach. The table has the same numbers, and kernels without matmuls as well.
+ */
+
+import type { Board } from "./board.ts";
+import type { Chart } from "./charts.ts";
+import { disclosure } from "./disclosure.ts";
+import { h } from "./dom.ts";
+import { exact, flops, seconds, threeDigits } from "./format.ts";
+import { spot } from "./spots.ts";
+
+type Dot = {
+  name: string;
+  dims: string[];
+  source: string;
+  dtype: string;
+  count: number;
+  seconds: number;
+  flops: number;
+  bytes: number;
+  intensity: number | null;
+  rate: number;
+  bound: string;
+};
+type Roofline = {
+  dots: Dot[] | null;
+  chart: Chart | null;
+  said: string;
+  left_out: number;
+  left_seconds: number;
+  compute: number;
+};
+
+function titleOf({ name, dims, source, count, seconds: time, intensity, rate, bound }: Dot): string {
+  const of = dims.length ? ` [${dims.join(" ")}]` : "";
+  const where = source ? `, ${source}` : "";
+  const at = intensity === null ? "no matmul" : `${threeDigits(intensity)} FLOP/B, ${flops(rate)}`;
+  return `${name}${of}${where}: ${seconds(time)} in ${exact(count)}, ${at}, ${bound}-bound`;
+}
+
+export function drawRoofline(board: Board): (Node | null | false)[] {
+  const { time } = board.view;
+  return !time || time.missing ? [] : [spot("roofline", () => drawGroups(board))];
+}
+
+function drawGroups(board: Board): (Node | null | false)[] {
+  const title = h("h4", {}, "roofline");
+  const { data, error, fresh } = board.reads.of("roofline");
+  if (error) return [title, h("p", { class: "mlb-error" }, `✕ ${error}`)];
+  if (!data) return board.readOnly ? [] : [title, h("p", { class: "mlb-none" }, "The roofline is being worked out …")];
+  const { dots } = data as Roofline;
+  if (!dots?.length) return [];
+  return [title, h("div", { class: "mlb-roofline", "data-fresh": String(fresh) }, drawKernels(board, data))];
+}
+
+function drawKernels(board: Board, data: Roofline): (Node | null)[] {
+  const text = "Area is time. Filled: compute-bound. Hollow: memory- or launch-bound. Drag to zoom.";
+  return [
+    h("p", { class: "mlb-roofline-said" }, data.said),
+    data.chart && board.charts.of("roofline", data.chart),
+    data.chart && h("p", { class: "mlb-foot" }, text),
+    disclosure(board, "kernels", "Kernels by time", [drawTable(data.dots ?? [], data)]),
+  ];
+}
+
+function drawTable(dots: Dot[], { left_out: left, left_seconds: leftSeconds, compute }: Roofline): HTMLElement {
+  const heads = ["kernels", "time", "×", "FLOP/B", "bound by"];
+  const rows = dots.map((dot) =>
+    h(
+      "tr",
+      { title: titleOf(dot) },
+      h("td", { class: "mlb-kernel-name" }, h("div", {}, `${dot.name} `, h("code", {}, dot.source))),
+      h("td", {}, seconds(dot.seconds)),
+      h("td", {}, exact(dot.count)),
+      h("td", {}, dot.intensity === null ? "–" : threeDigits(dot.intensity)),
+      h("td", {}, dot.bound),
+    ),
+  );
+  const more = left ? h("tr", {}, h("td", {}, `${exact(left)} more groups`), h("td", {}, seconds(leftSeconds))) : null;
+  const whole = h("tr", {}, h("th", { scope: "row" }, "all kernels"), h("td", {}, seconds(compute)));
+  const head = h(
+    "thead",
+    {},
+    h(
+      "tr",
+      {},
+      heads.map((each) => h("th", { scope: "col" }, each)),
+    ),
+  );
+  return h("table", { class: "mlb-table" }, head, h("tbody", {}, rows, more, whole));
+}

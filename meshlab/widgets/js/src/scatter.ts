@@ -1,0 +1,191 @@
+/**
+ * The layouts that were tried as dots: the step across, the peak up; without a machine the work of a device and the bytes
+ * it sends. The line is the Pareto front: no layout is better in both. Dots are for the mouse; the rows of the table stand
+ * for them. Crosses are layouts that Auto's search has met (`met.ts`).
+ */
+
+import type { Board } from "./board.ts";
+import { h, s } from "./dom.ts";
+import { bytes, percent, seconds } from "./format.ts";
+import type { Met } from "./met.ts";
+import { drawCross, drawKey, drawLooked, drawMetSlider, metOf } from "./met.ts";
+import type { Scale } from "./scales.ts";
+import { pareto, scaleOf } from "./scales.ts";
+import type { Card, View } from "./types.ts";
+
+type Dot = { card: Card; x: number; y: number };
+type Cross = { met: Met; x: number; y: number };
+/** `written` is where the words at the limit begin. */
+type Axes = {
+  timed: boolean;
+  across: Scale;
+  up: Scale;
+  x: (value: number) => number;
+  y: (value: number) => number;
+  limit: number | null;
+  written: number;
+};
+
+const [WIDTH, HEIGHT] = [400, 170];
+const FRAME = { left: 52, right: 394, top: 16, bottom: 142 };
+// Room for what is written beside the limit.
+const SAID = 130;
+
+/**
+ * What each layout is measured by: on a machine its step and its peak, without one its work and its bytes.
+ * @returns of those whose totals are known
+ */
+export function dotsOf(view: View): Dot[] {
+  const { cards } = view.comparison;
+  const timed = view.machine.on !== "";
+  return cards.flatMap((card) => {
+    const { totals } = card;
+    if (!totals || (timed && (totals.seconds === null || totals.peak === null))) return [];
+    const [x, y] = timed ? [totals.seconds, totals.peak] : [totals.work, totals.bytes];
+    return [{ card, x: Number(x), y: Number(y) }];
+  });
+}
+
+export function drawScatter(board: Board): HTMLElement {
+  const { view } = board;
+  const timed = view.machine.on !== "";
+  const tried = dotsOf(view);
+  const { layouts, count } = metOf(board);
+  const known = new Set(tried.filter(({ card }) => !card.mesh).map(({ card }) => card.layout));
+  const others = layouts.filter(({ layout }) => !known.has(layout));
+  const crosses = others.map((met) => ({ met, x: met.seconds, y: met.peak }));
+  if (tried.length + crosses.length < 2) {
+    const axes = timed ? "its step and its peak" : "what a device computes and what it sends";
+    return h("p", { class: "mlb-none" }, `Every layout that is tried becomes a row below, and a dot here: ${axes}.`);
+  }
+  const front = pareto([...crosses, ...tried]);
+  const axes = axesOf([...crosses, ...tried], timed, timed ? view.comparison.limit : null);
+  const drawing = drawAxes(axes, labelOf(timed, tried, crosses, front), [
+    s("path", { class: "mlb-scatter-front", d: stairs(front, axes) }),
+    crosses.map((each) => drawCross(board, each.met, axes.x(each.x), axes.y(each.y), front.includes(each))),
+    tried.map((dot) => drawDot(board, dot, axes.x(dot.x), axes.y(dot.y))),
+    labels(
+      tried.map((dot) => ({ dot, x: axes.x(dot.x), y: axes.y(dot.y) })),
+      limitBox(axes),
+      crosses.map((each) => [axes.x(each.x), axes.y(each.y)]),
+    ),
+  ]);
+  const best = new Set(front.flatMap((each) => ("met" in each ? [each.met] : [])));
+  const [slider, looked, key] = crosses.length
+    ? [drawMetSlider(board, others, best), drawLooked(board, others), drawKey(count, layouts.length)]
+    : [];
+  return h("figure", { class: "mlb-scatter" }, looked, h("div", { class: "mlb-scatter-box" }, slider, drawing), key);
+}
+
+/** The scales of the drawing, with room for the limit of memory where dots are near it. */
+function axesOf(points: { x: number; y: number }[], timed: boolean, limit: number | null): Axes {
+  const highest = Math.max(...points.map((point) => point.y));
+  const near = limit !== null && limit < 3 * highest ? limit : null;
+  const [across, up] = [
+    scaleOf(points.map((point) => point.x)),
+    scaleOf([...points.map((point) => point.y), ...(near === null ? [] : [near])]),
+  ];
+  const x = (value: number) => FRAME.left + across.at(value) * (FRAME.right - FRAME.left);
+  const y = (value: number) => FRAME.bottom - up.at(value) * (FRAME.bottom - FRAME.top);
+  const beside = points.filter((point) => near !== null && Math.abs(y(point.y) - y(near) + 6) < 14);
+  const hidden = (at: number) => beside.filter((point) => x(point.x) > at - 6 && x(point.x) < at + SAID + 6).length;
+  // Where it hides fewest dots: at the right, the left, or between.
+  const ends = [FRAME.right - SAID, FRAME.left + 5, (FRAME.left + FRAME.right - SAID) / 2];
+  const written = ends.reduce((best, at) => (hidden(at) < hidden(best) ? at : best));
+  return { timed, across, up, x, y, limit: near, written };
+}
+
+function drawAxes(
+  { timed, across, up, x, y, limit, written }: Axes,
+  label: string,
+  children: (SVGElement | SVGElement[])[],
+): SVGElement {
+  const [over, under] = timed ? ["step", "peak"] : ["computes", "sends"];
+  return s(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
+    s("path", { class: "mlb-scatter-frame", d: `M${FRAME.left} ${FRAME.top}V${FRAME.bottom}H${FRAME.right}` }),
+    across.ticks.map((tick) => text(x(tick), FRAME.bottom + 13, "middle", (timed ? seconds : percent)(tick))),
+    up.ticks.map((tick) => text(FRAME.left - 5, y(tick) + 4, "end", bytes(tick))),
+    text(FRAME.right, FRAME.bottom + 25, "end", `${over} →`),
+    text(FRAME.left - 5, FRAME.top - 6, "end", `${under} ↑`),
+    limit === null ? [] : s("path", { class: "mlb-scatter-limit", d: `M${FRAME.left} ${y(limit)}H${FRAME.right}` }),
+    ...children,
+    limit === null ? [] : text(written, y(limit) - 4, "start", `device memory ${bytes(limit)}`),
+  );
+}
+
+/** The corner of what is written beside the limit, where no name may be. */
+function limitBox({ limit, written, y }: Axes): number[][] {
+  return limit === null ? [] : [[written, y(limit) - 14]];
+}
+
+function stairs(front: { x: number; y: number }[], { x, y }: Axes): string {
+  return front.map((point, i) => (i ? `H${x(point.x)}V${y(point.y)}` : `M${x(point.x)} ${y(point.y)}`)).join("");
+}
+
+function labelOf(timed: boolean, tried: Dot[], crosses: Cross[], front: (Dot | Cross)[]): string {
+  const names = front.map((each) => ("card" in each ? each.card.name : each.met.layout || "no layout")).join("; ");
+  const what = timed ? "step and peak" : "computes and sends";
+  const met = crosses.length ? ` and of ${crosses.length} that the search has evaluated` : "";
+  return `${what} of ${tried.length} layouts${met}. On the Pareto front: ${names}.`;
+}
+
+/** @param mark its class */
+function text(x: number, y: number, anchor: string, words: string, mark?: string): SVGElement {
+  return s("text", { x: x.toFixed(1), y: y.toFixed(1), "text-anchor": anchor, class: mark }, words);
+}
+
+function drawDot(board: Board, { card }: Dot, x: number, y: number): SVGElement {
+  const kind = card.now ? "mlb-dot-now" : card.totals?.fits === false ? "mlb-dot-over" : "";
+  const size = card.now ? 6 : 4.5;
+  const diamond = `M${x} ${y - size - 1.5}l${size + 1.5} ${size + 1.5}l${-size - 1.5} ${size + 1.5}l${-size - 1.5} ${-size - 1.5}Z`;
+  return s(
+    "g",
+    { class: `mlb-dot ${kind}`, "data-dot": card.key, onclick: () => board.send(card.load.op, card.load.args) },
+    s("title", {}, `${card.name}: ${card.layout || "no layout"}`),
+    card.baseline ? s("path", { d: diamond }) : s("circle", { cx: x, cy: y, r: size }),
+  );
+}
+
+/**
+ * The names of the dots, each beside its dot where no other name is; one without room has its title only.
+ * @param texts upper left corners of what else is written
+ * @param crosses where no name is, if there is other room
+ */
+function labels(places: { dot: Dot; x: number; y: number }[], texts: number[][], crosses: number[][]): SVGElement[] {
+  const taken: number[][] = [
+    ...texts.map(([left, top]) => [left, top, left + SAID, top + 14]),
+    ...places.map(({ x, y }) => [x - 5, y - 5, x + 5, y + 5]),
+  ];
+  const first = (card: Card) => Number(card.now) + Number(card.baseline);
+  const order = [...places].sort((one, other) => first(other.dot.card) - first(one.dot.card));
+  return order.flatMap(({ dot, x, y }) => {
+    const long = 6.2 * dot.card.name.length;
+    const tries: [number, number, string][] = [
+      [x + 9, y + 4, "start"],
+      [x - 9, y + 4, "end"],
+      [x, y - 9, "middle"],
+      [x, y + 17, "middle"],
+    ];
+    const marks = crosses.map(([across, up]) => [across - 3, up - 3, across + 3, up + 3]);
+    const rooms = [[...taken, ...marks], taken].flatMap((others) => tries.map((each) => ({ others, each })));
+    for (const {
+      others,
+      each: [left, base, anchor],
+    } of rooms) {
+      const begin = anchor === "start" ? left : anchor === "end" ? left - long : left - long / 2;
+      const box = [begin, base - 10, begin + long, base + 2];
+      const inside = box[0] > FRAME.left && box[2] < WIDTH && box[1] > 0 && box[3] < FRAME.bottom;
+      if (!inside || others.some((other) => meet(box, other))) continue;
+      taken.push(box);
+      return [text(left, base, anchor, dot.card.name, dot.card.now ? "mlb-dot-name" : "")];
+    }
+    return [];
+  });
+}
+
+/** @returns whether two boxes overlap */
+function meet([left, top, right, bottom]: number[], other: number[]): boolean {
+  return left < other[2] && other[0] < right && top < other[3] && other[1] < bottom;
+}

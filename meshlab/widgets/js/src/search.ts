@@ -1,0 +1,218 @@
+/**
+ * Searches for the best layout: what can be searched for, how far the latest search is, or what it has proved. The bar
+ * is what the best layout costs; its filled part is what every layout costs at least, the hatched rest is the gap.
+ */
+
+import type { Board } from "./board.ts";
+import { disclosure } from "./disclosure.ts";
+import { h, prose } from "./dom.ts";
+import { exact } from "./format.ts";
+import { searchText } from "./sentences.ts";
+import { spot } from "./spots.ts";
+import type { Bracket, Search, Taken, View } from "./types.ts";
+
+/** What can be searched for, before anything was; then the latest search, with what else there is. */
+export function drawSearches(board: Board): (HTMLElement | null)[] {
+  const { search, pinned } = board.view;
+  const keeps = pinned && (!search || search.repinned);
+  return [
+    search ? null : drawGoals(board),
+    keeps ? h("p", { class: "mlb-pinned" }, prose(`The next search keeps what is pinned: ${pinned}.`)) : null,
+    search && drawSearch(board, search),
+  ];
+}
+
+/** @param but an objective that is offered elsewhere */
+function drawGoals(board: Board, but: string = ""): HTMLElement {
+  const { objectives } = board.view.comparison;
+  // Not disabled while it searches: what is asked for last counts.
+  const buttons = objectives
+    .filter(({ name }) => name !== but)
+    .map(({ name, label, condition }, i) => {
+      const more = { class: `mlb-button ${i || but ? "" : "mlb-primary"}` };
+      return drawGoal(board, name, label, i || but ? label : `Find the ${label}`, sentence(condition), more);
+    });
+  return h("div", { class: "mlb-goals", role: "group", "aria-label": "searches" }, buttons);
+}
+
+function drawGoal(
+  board: Board,
+  name: string,
+  label: string,
+  text: string,
+  about: string,
+  more: Record<string, unknown> = {},
+): HTMLElement {
+  const find = () => board.send("auto", { objective: name });
+  const said = { "data-auto": name, "aria-label": `Find the ${label}`, ...hintOf(board.view, about) };
+  return button(`auto:${name}`, text, find, { ...said, ...more });
+}
+
+/** What a button says of itself: while something is searched for not in a hint, since Escape hides hints first. */
+export function hintOf(view: Pick<View, "search">, about: string): Record<string, string> {
+  return isSearching(view) ? { title: about } : { "data-hint": about };
+}
+
+const sentence: (text: string) => string = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+
+export function button(
+  key: string,
+  label: string,
+  onclick: () => unknown,
+  more: Record<string, unknown> = {},
+): HTMLElement {
+  return h("button", { type: "button", class: "mlb-button", "data-key": key, onclick, ...more }, label);
+}
+
+/**
+ * A button that puts a layout on the board.
+ * @param spoken what it does, for who does not see where it stands
+ */
+export function takeButton(
+  board: Board,
+  key: string,
+  label: string,
+  { layout, load }: Taken,
+  spoken: string,
+): HTMLElement {
+  const take = () => load && board.send(load.op, load.args);
+  const said = { title: layout || "no layout", "aria-label": `${label}: ${spoken}`, "data-take": key };
+  return button(key, label, take, said);
+}
+
+function drawSearch(board: Board, search: Search): HTMLElement {
+  const { phase, outdated, proof, objective, ties = [] } = search;
+  const pinned = search.pinned ? h("span", { class: "mlb-pinned" }, prose(` with ${search.pinned} pinned`)) : null;
+  // Progress draws the bar again, several times a second, and no button: a click on one that is replaced is lost.
+  return h(
+    "section",
+    { class: "mlb-sought", "aria-label": "the latest search", "data-phase": phase, "data-outdated": outdated || null },
+    h(
+      "div",
+      { class: "mlb-sought-head" },
+      h("p", {}, headOf(search), pinned),
+      proof ? h("code", { title: search.layout || "no layout" }, search.layout || "no layout") : null,
+      drawButtons(board, search),
+    ),
+    outdated ? h("p", { class: "mlb-outdated" }, `⚠ ${outdated}`) : null,
+    spot("search", () => drawBracket(board)),
+    search.searched && !outdated ? h("p", { class: "mlb-foot mlb-searched" }, prose(searchedText(search))) : null,
+    h(
+      "div",
+      { class: "mlb-sought-more" },
+      ties.length && !outdated ? drawTies(board, ties, search.tied ?? 0) : null,
+      proof ? disclosure(board, "proof", "The proof", [h("p", { class: "mlb-proof" }, prose(proof))]) : null,
+      disclosure(board, "goals", "Other searches", [drawGoals(board, objective)]),
+    ),
+  );
+}
+
+/** Among which layouts the answer is the best. */
+export function searchedText({ searched, not_searched: not }: Pick<Search, "searched" | "not_searched">): string {
+  return `Searched: ${searched}. Not searched: ${not}.`;
+}
+
+function headOf({ phase, label, error, bracket }: Search): (Node | string)[] {
+  if (phase === "searching") return [`Searching for the ${label} …`];
+  if (phase === "cancelled") return [`The search for the ${label} was cancelled. ${error}`];
+  if (phase === "failed") return [h("span", { class: "mlb-error" }, "✕ ", prose(error))];
+  return [`✓ The ${label}: `, h("b", {}, bracket?.texts.value ?? "")];
+}
+
+function drawButtons(board: Board, search: Search): HTMLElement {
+  const { phase, same, outdated, objective, label, condition } = search;
+  const searching = phase === "searching";
+  const cancel = button("cancel_auto", "◼ Cancel", () => cancelSearch(board), {
+    "data-op": "cancel_auto",
+    title: "Escape",
+  });
+  const take = button("auto:take", "Use it", () => takeBest(board), {
+    "data-take": "best",
+    "aria-label": `Use it: put ${searching ? "the best layout so far" : "this layout"} on the board`,
+  });
+  const taken = same ? h("span", { class: "mlb-card-tag" }, "✓ on the board") : null;
+  const can = searching || (search.load && !outdated);
+  // It stays while it searches, so that the focus does, where Escape cancels.
+  const again = drawGoal(board, objective, label, "↻", `Search again. ${sentence(condition)}`);
+  return h("div", { class: "mlb-sought-buttons" }, taken ?? (can && take), searching && cancel, again);
+}
+
+/** Puts the best layout of the latest search on the board, which may have got better since the button was drawn. */
+function takeBest(board: Board) {
+  const { load } = board.view.search ?? {};
+  if (load) board.send(load.op, load.args);
+  else board.say("No layout that fits yet.", "refused");
+}
+
+function drawBracket(board: Board): (HTMLElement | null)[] {
+  const { search } = board.view;
+  if (!search) return [];
+  const { bracket, said, phase, label } = search;
+  const searching = phase === "searching";
+  if (!bracket) {
+    const waiting = searching ? h("progress", { "aria-label": `Searching for the ${label} …` }) : null;
+    return [waiting, said ? h("p", { class: "mlb-bracket-said" }, said) : null];
+  }
+  const { texts, plans } = bracket;
+  const role = searching
+    ? { role: "progressbar", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": provedOf(bracket).toFixed(1) }
+    : { role: "img" };
+  const name = searching ? `Searching for the ${label} …` : said;
+  const gap = bracket.gap ? `gap ${texts.gap}` : "no gap";
+  const work = plans ? `${exact(plans)} plans, ${texts.seconds}` : texts.seconds;
+  return [
+    h(
+      "div",
+      { class: "mlb-bracket", ...role, "aria-label": name, "aria-valuetext": searching ? said : null },
+      h("span", { class: "mlb-bracket-proved", style: `width:${provedOf(bracket).toFixed(2)}%` }),
+      h("span", { class: "mlb-bracket-open" }),
+    ),
+    h(
+      "p",
+      { class: "mlb-bracket-said" },
+      h("span", {}, bracket.bound ? `at least ${texts.bound}` : "no lower bound yet"),
+      h("span", {}, `${gap} · ${work}`),
+      h("span", {}, `${searching ? "best so far" : "best"} `, h("b", {}, texts.value)),
+    ),
+  ];
+}
+
+/** The part of what a layout costs that every layout costs, in percent. */
+export function provedOf({ value, bound }: Pick<Bracket, "value" | "bound">): number {
+  return value > 0 ? 100 * Math.max(0, Math.min(1, bound / value)) : 100;
+}
+
+/** @param count how many there are */
+function drawTies(board: Board, ties: Taken[], count: number): HTMLElement {
+  const rows = ties.map((tie, i) =>
+    h(
+      "li",
+      {},
+      h("code", {}, tie.layout || "no layout"),
+      takeButton(board, `tie:${i}`, "Use it", tie, `put ${tie.layout || "no layout"} on the board`),
+    ),
+  );
+  const note =
+    "Of layouts that cost almost the same the one with the least peak memory was taken; of these, the one with the fewest rules.";
+  return disclosure(board, "ties", `${exact(count)} as good, within 0.5%`, [
+    h("p", { class: "mlb-foot" }, note),
+    h("ul", { class: "mlb-ties" }, rows),
+    count > ties.length ? h("p", { class: "mlb-foot" }, `and ${exact(count - ties.length)} more`) : null,
+  ]);
+}
+
+/** @returns whether something of Auto's is under way, which can be cancelled */
+export function isSearching({ search }: Pick<View, "search">): boolean {
+  return search?.phase === "searching" || search?.refining === true;
+}
+
+export function cancelSearch(board: Board) {
+  board.send("cancel_auto");
+}
+
+/** Says how a search has ended. */
+export function followSearch(board: Board) {
+  const searching = board.view.search?.phase === "searching";
+  if (board.searching && !searching) board.say(searchText(board.view.search), "done");
+  board.searching = searching;
+}

@@ -1,0 +1,71 @@
+/** The sentences of the status line: what is on the board, what was picked up, and what a drop would cost. */
+import { bytes, exact, seconds, signedBytes, signedSeconds } from "./format.ts";
+import type { Hand } from "./hand.ts";
+import { chipOf, verdict, zoneName, zonesOf } from "./hand.ts";
+import type { Price, Search, View } from "./types.ts";
+
+/** What to do, before anything was done. */
+export const HOW =
+  "Drag a dim onto a mesh axis: each zone says what that would change. Without a mouse: Space picks a dim up, arrow " +
+  "keys choose, Enter drops.";
+
+/** The layout and its totals. */
+export function totalsText({ communication, change, layout, machine, time, peak_memory: peak, pending }: View): string {
+  const by = change ? ` (${signedBytes(change.bytes)})` : "";
+  const sent = `Layout ${layout.text || "empty"}: each device sends ${bytes(communication.total)} per step${by}.`;
+  if (pending) return `${sent} Costs are being worked out …`;
+  const takes =
+    time && !time.missing ? ` A step takes ${time.texts.estimate} on ${machine.title}, ${machine.slice}.` : "";
+  const over = peak?.fits === false ? ` Its peak of ${bytes(peak.bytes)} does not fit: Memory says why.` : "";
+  return `${sent}${takes}${over}`;
+}
+
+/** What was done, where the layout, the mesh and the machine are as they were. */
+export function doneText(op: string, args: Record<string, any>): string {
+  const texts = {
+    baseline: "", // whoever asks for it knows its name
+    run: "The run begins.",
+    cancel: "The run stops after its present step.",
+    auto: "The search begins.",
+    exact_regrets: "The search for each decision begins.",
+    cancel_auto: "The search was cancelled.",
+    pin: args.axis ? `${args.dim} is pinned to ${args.axis}.` : `${args.dim} is pinned unsharded.`,
+    unpin: `${args.dim} is not pinned any more.`,
+    rename_dim: `${args.dim} is called ${args.name} now.`,
+    select: args.place ? `Shown: ${args.place}.` : "",
+    undo: "Undone.",
+    redo: "Redone.",
+  } as Record<string, string>;
+  return texts[op] ?? "Nothing changes: it is so already.";
+}
+
+/** How a search or a run has ended. */
+export function searchText(search: Search | null): string {
+  if (!search) return "";
+  if (search.phase === "cancelled") return `The search for the ${search.label} was cancelled.`;
+  return search.proof
+    ? `The search for the ${search.label} has ended: ${search.said}. Use it in Compare puts it on the board.`
+    : `The search for the ${search.label} has failed: ${search.error}`;
+}
+
+/** What was picked up, and how it is dropped. */
+export function grabbedText(view: View, hand: Hand): string {
+  const legal = zonesOf(view).some((zone) => verdict(view, hand, zone).state === "legal");
+  const how = { pointer: "Drop it on", click: "Click", keyboard: "Choose by arrow keys, then press Enter on" };
+  const costs = view.time ? "the step's time and the peak memory" : "the work on each device and the bytes sent";
+  const places = legal ? `${how[hand.by]} a zone; each says how ${costs} would change.` : "No zone takes it.";
+  return `${hand.dim} (${exact(chipOf(view, hand.dim).size)}) picked up. ${places} Escape puts it back.`;
+}
+
+/** What a drop would cost. */
+export function priceText(view: View, hand: Hand, zone: string, price: Price): string {
+  const { communication, time, peak_memory: peak } = view;
+  const { note } = verdict(view, hand, zone, price);
+  const parts = [`${bytes(price.bytes)} sent per step (${signedBytes(price.bytes - communication.total)})`];
+  if (time && price.seconds !== null)
+    parts.push(`a step of ${seconds(price.seconds)} (${signedSeconds(price.seconds - time.estimate)})`);
+  if (peak && price.peak !== null)
+    parts.push(`a peak of ${bytes(price.peak)} (${signedBytes(price.peak - peak.bytes)})`);
+  const over = price.fits === false ? ", which does not fit" : "";
+  return `${zoneName(view, zone)}: ${hand.dim} ${note}; ${parts.join(", ")}${over}.`;
+}

@@ -1,0 +1,26 @@
+/** What anywidget loads: draws a board for each view of the session, and takes it down again. */
+import "./session.css";
+import { Board } from "./board.ts";
+import { h } from "./dom.ts";
+import { nextNumber } from "./numbers.ts";
+import { learn } from "./terms.ts";
+import { followTheme } from "./theme.ts";
+import type { Model } from "./types.ts";
+
+function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+  // Landmarks that stand on one page have names of their own.
+  const number = nextNumber("boards");
+  const name = number > 1 ? `meshlab Explorer ${number}` : "meshlab Explorer";
+  const root = h("div", { class: "mlb", role: "region", "aria-label": name });
+  el.append(root);
+  const unfollow = followTheme(root);
+  learn(model.get("terms") ?? ({} as Record<string, string>));
+  const board = new Board(model, root);
+  return () => {
+    unfollow();
+    board.close();
+    root.remove();
+  };
+}
+
+export default { render };

@@ -1,0 +1,73 @@
+/**
+ * What the board does while Python is silent: it can be read, it says so, and nothing on it asks Python for anything.
+ * While something is under way of which Python tells, it is asked from time to time whether it is still there: a kernel
+ * that died in mid-run says nothing of it.
+ */
+
+import type { Board } from "./board.ts";
+import { h, redraw } from "./dom.ts";
+import { isSearching } from "./search.ts";
+import type { Job, View } from "./types.ts";
+
+const BUSY =
+  "Python does not answer: its kernel is busy with a cell, stopped or not connected. The board can only be read;" +
+  " what was put back stays put back. Where the kernel was restarted, run the cell again.";
+const RESTARTED =
+  "The kernel was restarted: run the cell again for a live board, which opens with this layout. This one can only be read.";
+
+/** What stops something that Python is at work on. */
+const STOPS = ["cancel", "cancel_auto"];
+/** Phases of a run in which it goes on. */
+export const ACTIVE = ["compiling", "running"];
+
+/** Shows that Python is silent, or that it answers again. */
+export function showSilence(board: Board, silent: boolean) {
+  const { banner } = board.panels;
+  board.readOnly = silent;
+  board.root.toggleAttribute("data-readonly", silent);
+  board.drag?.clear();
+  board.letGo();
+  if (silent) board.popover?.element.hidePopover();
+  const again = h("button", { type: "button", class: "mlb-button", onclick: () => board.channel.hello() }, "Try again");
+  redraw(banner, ...(silent ? [h("span", {}, board.channel.cut ? RESTARTED : BUSY), again] : []));
+  banner.hidden = !silent;
+  board.stage.training.setSilent(silent);
+  freeze(board);
+  if (silent) return;
+  sendAgain(board);
+  board.charts.heard();
+}
+
+/**
+ * Remembers what was to stop something and was not answered: it may never have reached Python, where the connection was
+ * just being made.
+ */
+export function rememberStop(board: Board, op: string, answer: unknown) {
+  if (!STOPS.includes(op)) return;
+  board.unheard = answer === null ? op : "";
+  // Where Python is heard by now, nothing else will bring it there.
+  if (!board.readOnly) sendAgain(board);
+}
+
+/** Sends again what was to stop something, if that still goes on. */
+function sendAgain(board: Board) {
+  const { unheard } = board;
+  board.unheard = "";
+  if (unheard && isUnderWay(board.view, board.model.get("job"))) board.send(unheard);
+}
+
+/** While Python is silent, what would ask it for something does not react; what only shows something does. */
+export function freeze({ root, readOnly }: Board) {
+  const asking =
+    ":is(button, select, input):not([role=tab], .mlb-segment, .mlb-term, .mlb-badge, .mlb-banner *, .mlb-program-tools *, .mlb-plot-tools *)";
+  for (const control of root.querySelectorAll(asking)) control.toggleAttribute("inert", readOnly);
+}
+
+/** @returns whether Python is at work on something of which it will tell */
+export function isUnderWay(
+  { pending, search, tracing }: Pick<View, "pending" | "search" | "tracing">,
+  { current }: Job,
+): boolean {
+  const running = current !== null && ACTIVE.includes(current.phase);
+  return running || pending || isSearching({ search }) || tracing?.phase === "tracing";
+}

@@ -1,0 +1,270 @@
+/**
+ * The stage: tabs with one panel each. A panel is one entry of `PANELS`: its name, its title, the parts of the view that
+ * it reads (`views/board.PARTS`, and what it asks for itself: `views/reads.READS`), and a function that draws it. What is hidden is drawn when it is shown. A panel with
+ * `rows` shows two layouts side by side where another one was chosen: `draw` is called for each, `tools` above and `foot`
+ * below are for both. `marked` is called when something else is selected.
+ */
+import { Below } from "./below.ts";
+import { drawBeside } from "./beside.ts";
+import type { Board } from "./board.ts";
+import { drawCollectives } from "./collectives.ts";
+import { drawCommunication, drawLines } from "./communication.ts";
+import { drawComparison } from "./comparison.ts";
+import { drawDevices, drawTensors } from "./devices.ts";
+import type { Row } from "./differences.ts";
+import { devicesRows, memoryRows, timeRows, trafficRows } from "./differences.ts";
+import { h, redraw } from "./dom.ts";
+import { drawPlacement } from "./machine.ts";
+import { drawMatrix } from "./matrix.ts";
+import { drawMemory } from "./memory.ts";
+import { nextNumber } from "./numbers.ts";
+import { drawProgram, markProgram, programTable } from "./program.ts";
+import { drawRoofline } from "./roofline.ts";
+import { isSearching } from "./search.ts";
+import { paintSelection } from "./selection.ts";
+import { freeze } from "./silence.ts";
+import { drawSpots } from "./spots.ts";
+import { explain } from "./terms.ts";
+import { drawOptions, drawTime } from "./time.ts";
+import { Training } from "./training.ts";
+import type { View } from "./types.ts";
+
+type Draw = (board: Board) => (Node | null | false)[];
+export type Panel = {
+  name: string;
+  title: string;
+  reads: string[];
+  draw?: Draw;
+  tools?: Draw;
+  foot?: Draw;
+  rows?: (mine: View, other: View) => Row[];
+  busy?: (board: Board) => boolean;
+  marked?: (board: Board) => void;
+  table?: (board: Board) => string[][];
+};
+
+// The spots that follow a search while the revision stays: how far it is, and what it has found.
+const SPOTS = ["search", "met", "way", "regrets"];
+
+const isPending: (board: Board) => boolean = ({ view }) => view.pending || view.beside?.pending === true;
+
+export const PANELS: Panel[] = [
+  {
+    name: "devices",
+    title: "Devices",
+    reads: ["board", "picture", "devices", "selection", "beside", "zoomed", "sends", "job", "numbers", "heat"],
+    tools: drawTensors,
+    draw: drawDevices,
+    foot: drawPlacement,
+    rows: devicesRows,
+  },
+  {
+    name: "program",
+    title: "Program",
+    reads: ["board", "program"],
+    draw: drawProgram,
+    marked: markProgram,
+    table: programTable,
+  },
+  {
+    name: "traffic",
+    title: "Traffic",
+    reads: ["board", "beside", "matrix", "remedies"],
+    draw: (board) => [
+      ...drawCommunication(board),
+      h("h4", {}, "collectives, and why"),
+      ...drawCollectives(board),
+      ...drawLines(board),
+    ],
+    foot: drawMatrix,
+    rows: trafficRows,
+  },
+  {
+    name: "memory",
+    title: "Memory",
+    reads: ["board", "costs", "beside", "alive", "moments"],
+    draw: drawMemory,
+    rows: memoryRows,
+    busy: isPending,
+  },
+  {
+    name: "time",
+    title: "Time",
+    reads: ["board", "costs", "beside", "roofline"],
+    draw: drawTime,
+    foot: (board) => [...drawOptions(board), ...drawRoofline(board)],
+    rows: timeRows,
+    busy: isPending,
+  },
+  {
+    name: "compare",
+    title: "Compare",
+    reads: ["board", "comparison", "search", "beside", "met", "way", "regrets"],
+    draw: drawComparison,
+    busy: (board) => isSearching(board.view),
+  },
+  { name: "run", title: "Run", reads: [] },
+];
+
+export class Stage {
+  board: Board;
+  shown = PANELS[0].name;
+  latest: string;
+  /** Whether Devices fills the tensor with the numbers of the latest run. */
+  numbers = false;
+  bodies = new Map<string, HTMLElement>();
+  tabs = new Map<string, HTMLElement>();
+  /** Panels to draw when they are shown. */
+  stale: Set<string> = new Set(PANELS.map((panel) => panel.name));
+  element: HTMLElementTagNameMap["div"];
+  below: Below;
+  training: Training;
+
+  constructor(board: Board) {
+    this.board = board;
+    this.latest = this.shown;
+    const number = nextNumber("stages");
+    const id = (name: string) => `mlb-${number}-${name}`;
+    for (const { name, title } of PANELS) {
+      const tab = h(
+        "button",
+        {
+          type: "button",
+          class: "mlb-tab",
+          role: "tab",
+          id: id(`tab-${name}`),
+          "data-tab": name,
+          "aria-controls": id(name),
+          onclick: () => this.show(name),
+        },
+        title,
+      );
+      const body = h("div", {
+        class: `mlb-body mlb-${name}`,
+        role: "tabpanel",
+        id: id(name),
+        "aria-labelledby": id(`tab-${name}`),
+        tabindex: "0",
+        "data-panel": name,
+      });
+      this.tabs.set(name, tab);
+      this.bodies.set(name, body);
+    }
+    const tabs = h("div", { class: "mlb-tabs", role: "tablist", "aria-label": "views" }, [...this.tabs.values()]);
+    tabs.addEventListener("keydown", (event) => this.turn(event));
+    this.element = h("div", { class: "mlb-stage" }, tabs, [...this.bodies.values()]);
+    this.below = new Below(this.element, () => this.body(this.shown));
+    this.training = new Training(board, this.body("run"));
+    this.show(this.shown);
+  }
+
+  /** The stage with one panel alone, without tabs. */
+  alone(name: string): HTMLElement {
+    this.element.querySelector(".mlb-tabs")?.remove();
+    this.show(name);
+    return this.element;
+  }
+
+  body(name: string): HTMLElement {
+    return this.bodies.get(name) as HTMLElement;
+  }
+
+  /** Shows a panel. */
+  show(name: string) {
+    this.shown = name;
+    if (PANELS.some((panel) => panel.name === name && panel.rows)) this.latest = name;
+    for (const [each, tab] of this.tabs) {
+      tab.setAttribute("aria-selected", String(each === name));
+      tab.setAttribute("tabindex", each === name ? "0" : "-1");
+      this.body(each).hidden = each !== name;
+    }
+    if (!this.board.ready) return;
+    if (this.stale.has(name)) this.board.reads.forget(PANELS.find((panel) => panel.name === name)?.reads ?? []);
+    this.draw();
+    this.marked();
+    this.tellBusy();
+  }
+
+  /** Lets what is shown follow what is selected. */
+  marked() {
+    PANELS.find((each) => each.name === this.shown)?.marked?.(this.board);
+  }
+
+  /** Shows the latest of the panels that show two layouts side by side, and goes there. */
+  showPair() {
+    this.show(this.latest);
+    this.tabs.get(this.latest)?.focus({ preventScroll: true });
+  }
+
+  /** Arrow keys go from tab to tab. */
+  turn(event: KeyboardEvent) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const names = PANELS.map((panel) => panel.name);
+    const next = names[(names.indexOf(this.shown) + step + names.length) % names.length];
+    this.show(next);
+    this.tabs.get(next)?.focus();
+    event.preventDefault();
+  }
+
+  /** Takes note of the parts of the view that changed, and draws what is shown of them. */
+  changed(parts: string[]) {
+    const further = parts.includes("search") && !parts.includes("rev");
+    const whole = further ? parts.filter((part) => part !== "search") : parts;
+    for (const panel of PANELS) if (panel.reads.some((part) => whole.includes(part))) this.stale.add(panel.name);
+    if (further) return this.follow(SPOTS);
+    this.draw();
+    this.tellBusy();
+  }
+
+  /** Takes note of an answer: where a part of what is shown follows it, that alone is drawn again. */
+  answered(what: string) {
+    const { detail } = this.board.panels;
+    if (drawSpots(detail, what)) explain(detail);
+    this.follow([what]);
+  }
+
+  /** Draws again the spots of what is shown that follow something; where it has none, all of it. */
+  follow(spots: string[]) {
+    const body = this.body(this.shown);
+    const drawn = !this.stale.has(this.shown) && spots.filter((what) => drawSpots(body, what)).length > 0;
+    for (const { name, reads } of PANELS)
+      if (!(drawn && name === this.shown) && spots.some((what) => reads.includes(what))) this.stale.add(name);
+    if (drawn) this.finish(body);
+    else this.draw();
+    this.tellBusy();
+  }
+
+  /** Says of which panels more is on its way: worked out in Python, or asked for. */
+  tellBusy() {
+    const { board } = this;
+    for (const { name, busy, reads } of PANELS)
+      this.body(name).setAttribute("aria-busy", String(busy?.(board) || board.reads.waits(reads)));
+  }
+
+  /** Draws a panel again, of which something was chosen on the page. */
+  again(name: string) {
+    this.stale.add(name);
+    this.draw();
+  }
+
+  draw() {
+    const panel = PANELS.find((each) => each.name === this.shown);
+    if (!panel?.draw || !this.stale.delete(panel.name)) return;
+    const { board } = this;
+    const alone = (draw: Draw | undefined) => draw?.(board) ?? [];
+    const pair = panel.rows && board.view.beside;
+    const parts = pair ? drawBeside(board, panel) : [panel.tools, panel.draw, panel.foot].flatMap(alone);
+    redraw(this.body(panel.name), ...parts);
+    this.finish(this.body(panel.name));
+  }
+
+  /** Gives what was drawn its terms and marks. */
+  finish(body: HTMLElement) {
+    const { board } = this;
+    explain(body);
+    paintSelection(board);
+    this.marked();
+    if (board.readOnly) freeze(board);
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * The terms of art of the page, a sentence each: the one glossary. `explain` makes the first of each term in a panel a
+ * button with its sentence; panels write plain text. What each collective does Python says (`collectives/kinds.py`).
+ */
+import { h } from "./dom.ts";
+
+export const TERMS: Record<string, string> = {
+  collective: "An operation in which a group of devices exchange data, such as an all-reduce.",
+  "peak memory":
+    "The most bytes that a device holds at any moment of a step; what is updated is written over (donate=True).",
+  exposed: "Communication during which no kernel runs: the step waits for it.",
+  overlapped: "Communication during which kernels run: it takes no time of its own.",
+  sharded: "Split over a mesh axis: each device along it has another slice.",
+  replicated: "Not split over a mesh axis: each device along it has the same values.",
+  partial: "Each device has a summand; the value is their sum, which a collective has yet to reduce.",
+  payload: "The bytes of a collective's operand on one device.",
+  "wire bytes": "What one device sends for a collective, as rings send it: for an all-reduce almost twice the payload.",
+  temporaries: "Values that live within a step: activations, gradients, what a kernel needs for itself.",
+  carried: "Goes round a loop, or from this step into the next: parameters and the optimizer's state.",
+  donate: "A step's arguments give their memory to its results, so that both are not held at once.",
+  gap: "How far a layout that was found may be from the optimum.",
+  pareto: "On the front no other layout is both faster and smaller.",
+  pinned: "A dim that searches keep on its mesh axis, or unsharded.",
+  regret: "By how much the step gets longer if one decision is changed and all others are optimised again.",
+  fsdp: "Fully sharded data parallel: parameters, gradients and optimizer state are sharded, and gathered where needed.",
+  zero: "Data parallel that shards the optimizer's state (ZeRO-1), gradients as well (2), and parameters as well (3).",
+  "compute-bound": "Limited by how fast the matrix units multiply.",
+  "memory-bound": "Limited by how fast a device reads and writes its own memory.",
+  "communication-bound": "Limited by what is sent between devices.",
+};
+
+// How a term is written, where that is not its name with an s or without.
+const SPELT = {
+  "peak memory": "peak(?: memory)?",
+  zero: "zero-[123]",
+  pareto: "pareto(?: front)?",
+  donate: "donate[ds]?",
+} as Record<string, string>;
+/** How a term is written, as a pattern. */
+type Written = { term: string; text: string };
+let written = patterns();
+let any = anyOf(written);
+
+/** @returns the longest first */
+function patterns(): Written[] {
+  return Object.keys(TERMS)
+    .map((term) => ({ term, text: SPELT[term] ?? `${term}s?` }))
+    .sort((one, other) => other.text.length - one.text.length);
+}
+
+function anyOf(terms: Written[]) {
+  return new RegExp(`(?<![\\w-])(?:${terms.map(({ text }) => `(${text})`).join("|")})(?![\\w-])`, "i");
+}
+
+/** Adds terms to the glossary. */
+export function learn(terms: Record<string, string>) {
+  Object.assign(TERMS, terms);
+  written = patterns();
+  any = anyOf(written);
+}
+
+// What is pressed, chosen or a name of the user's is no prose.
+const NO_PROSE =
+  "button, select, summary, a, code, svg, label, figcaption, .mlb-axis-label, [role=button], [role=img], [role=tree], [aria-hidden=true]";
+
+/**
+ * Where the first term of a text is.
+ * @param known terms that are explained already
+ */
+export function firstTerm(
+  text: string,
+  known: Set<string> = new Set(),
+): { term: string; start: number; end: number } | null {
+  for (let from = 0; from < text.length; ) {
+    const match = any.exec(text.slice(from));
+    if (!match) return null;
+    const { term } = written[match.slice(1).findIndex((group) => group !== undefined)];
+    const start = from + match.index;
+    if (!known.has(term)) return { term, start, end: start + match[0].length };
+    from = start + match[0].length;
+  }
+  return null;
+}
+
+/** Makes the first of each term in a panel a button with its sentence. */
+export function explain(panel: Element) {
+  const known = new Set([...panel.querySelectorAll("[data-term]")].map((each) => each.getAttribute("data-term") ?? ""));
+  const texts = [];
+  const walker = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) texts.push(walker.currentNode as Text);
+  for (const text of texts) {
+    if (text.parentElement?.closest(NO_PROSE)) continue;
+    for (let rest = text; rest; ) {
+      const match = firstTerm(rest.data, known);
+      if (!match) break;
+      known.add(match.term);
+      const word = rest.splitText(match.start);
+      rest = word.splitText(match.end - match.start);
+      const button = h("button", { type: "button", class: "mlb-term" });
+      button.dataset.term = match.term;
+      button.dataset.key = `term:${match.term}`;
+      button.dataset.hint = TERMS[match.term];
+      word.replaceWith(button);
+      button.append(word);
+    }
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * The way from the layout on the board to Auto's, one change at a time (`views/reasons.way_view`): what the step takes
+ * after each as a bar, what the change has saved or added as its hatched end, and a button that goes as far as that.
+ */
+
+import type { Board } from "./board.ts";
+import { h, prose } from "./dom.ts";
+import { bytes, exact, seconds, signedSeconds } from "./format.ts";
+import { takeButton } from "./search.ts";
+import type { Taken } from "./types.ts";
+
+type Step = Taken & { change: string; seconds: number; by: number; bytes: number; peak: number; fits: boolean };
+type Way = { steps: Step[]; rank: string; refused: string };
+
+export function drawWay(board: Board): (Node | null | false)[] {
+  const { data, error, fresh } = board.reads.of("way");
+  if (error) return [h("p", { class: "mlb-error" }, `✕ ${error}`)];
+  if (!data) return [!board.readOnly && h("p", { class: "mlb-none mlb-reading" }, "The way is being worked out …")];
+  const { steps, rank, refused } = data as Way;
+  if (refused) return [h("p", { class: "mlb-error" }, "✕ The search cannot plan your layout: ", prose(refused))];
+  if (!steps.length) return [];
+  const alone = steps.length === 1;
+  return [
+    h("p", { class: "mlb-rank" }, alone ? "Yours is Auto's layout: " : "Your layout: ", `${rank}.`),
+    !alone && h("div", { class: "mlb-way-box", "data-fresh": String(fresh) }, drawSteps(board, steps)),
+  ];
+}
+
+/**
+ * Where the two parts of a step's bar end, in percent of the longest step: what it takes, and what was saved or added.
+ */
+export function barOf(
+  { seconds: after, by }: Pick<Step, "seconds" | "by">,
+  most: number,
+): { solid: number; change: number } {
+  const before = after - by;
+  return { solid: (100 * Math.min(before, after)) / most, change: (100 * Math.abs(by)) / most };
+}
+
+function drawSteps(board: Board, steps: Step[]): HTMLElement {
+  const most = Math.max(...steps.map((step) => Math.max(step.seconds, step.seconds - step.by)));
+  const heads = ["change", "step", "sends", "peak", ""];
+  const head = h("tr", {}, ...heads.map((each) => (each ? h("th", { scope: "col" }, each) : h("td", {}))));
+  const rows = steps.map((step, i) => drawStep(board, step, i, i === steps.length - 1, most));
+  return h(
+    "table",
+    { class: "mlb-table mlb-way", "aria-label": "from yours to Auto's, one change at a time" },
+    h("thead", {}, head),
+    h("tbody", {}, rows),
+  );
+}
+
+function drawStep(board: Board, step: Step, i: number, last: boolean, most: number): HTMLElement {
+  const { change, by, peak, fits, layout } = step;
+  const { solid, change: part } = barOf(step, most);
+  const sign = by < 0 ? "less" : by > 0 ? "more" : "same";
+  const arrow = { less: "▼ ", more: "▲ ", same: "" }[sign];
+  const bar = h(
+    "div",
+    { class: "mlb-way-bar", "aria-hidden": "true" },
+    h("span", { class: "mlb-way-solid", style: `width:${solid.toFixed(2)}%` }),
+    part > 0 && h("span", { class: `mlb-way-change mlb-way-${sign}`, style: `width:${part.toFixed(2)}%` }),
+  );
+  const take = takeButton(
+    board,
+    `way:${i}`,
+    last ? "Use Auto's" : "Up to here",
+    step,
+    `change your layout up to here: ${change}`,
+  );
+  return h(
+    "tr",
+    { "data-step": i, title: layout || "no layout" },
+    h("th", { scope: "row" }, h("span", { class: "mlb-way-name" }, change), bar),
+    h(
+      "td",
+      {},
+      seconds(step.seconds),
+      h("small", {}, i ? h("span", { class: `mlb-change mlb-${sign}` }, `${arrow}${signedSeconds(by)}`) : ""),
+    ),
+    h("td", { title: `${exact(Math.round(step.bytes))} bytes` }, bytes(step.bytes)),
+    h(
+      "td",
+      { title: `${exact(peak)} bytes` },
+      bytes(peak),
+      h("small", {}, !fits && h("span", { class: "mlb-card-over" }, "✕ OOM")),
+    ),
+    h("td", {}, i ? take : h("small", { class: "mlb-card-tag" }, "on the board")),
+  );
+}

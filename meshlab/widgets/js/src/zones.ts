@@ -1,0 +1,303 @@
+/**
+ * Draws the board: mesh axes are rows, places are columns, and each zone, where they cross, has the chips of the dims
+ * that are sharded there; below is the tray. While a chip is held each zone says what a drop would change, or why it is
+ * refused; the best zone has a star.
+ */
+
+import type { Board } from "./board.ts";
+import { h } from "./dom.ts";
+import { drawAxisHead, drawMadeUp, drawPin, pinText } from "./edit.ts";
+import { exact, plural, signedBytes, signedPoints, signedSeconds } from "./format.ts";
+import type { Hand, Verdict } from "./hand.ts";
+import { partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.ts";
+import { markClass } from "./marks.ts";
+import { best } from "./prices.ts";
+import { drawTray } from "./tray.ts";
+import type { Axis, Chip, Column, Price, Refusal, View } from "./types.ts";
+
+/**
+ * @param column null in the tray
+ * @param help id of the element that explains the keys
+ */
+function drawChip(view: View, chip: Chip, axis: string, column: Column | null, help: string): HTMLElement {
+  const zone = column ? zoneOf(axis, column.at) : TRAY;
+  const axes = column?.rules[chip.name] ?? [];
+  const place = column ? `sharded over ${axes.join(", then ")}` : "without a compute rule";
+  const where = column?.at ? `, for ${column.label}` : "";
+  const order = axes.length > 1 ? `${axes.indexOf(axis) + 1} of ${axes.length}` : "";
+  const size = exact(chip.size) + (column ? ` → ${exact(Math.ceil(chip.size / parts(view, axes)))}` : "");
+  // At a place, where compute rules stand beside it, what a device has of it is enough.
+  const short = column?.at ? size.slice(size.indexOf("→")) : size;
+  // The label begins with what is seen, for those who speak to their screen.
+  const seen = [chip.name, short, order].filter(Boolean).join(" ");
+  return h(
+    "button",
+    {
+      type: "button",
+      class: `mlb-chip ${column ? markClass(view, axis) : ""}`,
+      "data-dim": chip.name,
+      "data-zone": zone,
+      "data-key": `chip:${chip.name}:${zone}`,
+      title: `${chip.name} ${size}`,
+      "aria-label": [seen, column?.at && size, `${place}${where}`, !column?.at && pinText(view, chip.name)]
+        .filter(Boolean)
+        .join(", "),
+      "aria-describedby": help,
+      "aria-pressed": "false",
+    },
+    h("span", { class: "mlb-chip-name" }, chip.name),
+    " ",
+    h("span", { class: "mlb-chip-size" }, short),
+    " ",
+    order && h("span", { class: "mlb-chip-order" }, order),
+    !column?.at && drawPin(view, chip.name),
+  );
+}
+
+function parts(view: View, axes: string[]): number {
+  return view.mesh.axes.reduce((count, axis) => (axes.includes(axis.name) ? count * axis.size : count), 1);
+}
+
+function drawZone(zone: string, label: string, style: string, content: (Node | null)[]): HTMLElement {
+  return h(
+    "div",
+    { class: `mlb-zone ${style}`, "data-zone": zone, role: "group", "aria-label": label },
+    content,
+    h("div", { class: "mlb-zone-note", "aria-hidden": "true" }),
+    h("button", { type: "button", class: "mlb-here", "data-drop": zone, hidden: true }),
+  );
+}
+
+/** The room of a column in characters: at a place for its name, its longest dim, and prices. Sizes get what is left. */
+function widthOf({ at, label, rules, within }: Column): number {
+  const names = [label, ...Object.keys(rules)].map((name) => name.length);
+  return at ? 2 + Math.min(14, Math.max(7, ...names)) + (within.length ? 2 : 0) : 18;
+}
+
+/** Draws the table of zones, the tray below it, and the rules that say of a dim that it is not sharded at a place. */
+export function drawZones(board: Board): (HTMLElement | null)[] {
+  const { view } = board;
+  const { columns, mesh } = view;
+  const { id } = board.panels.help;
+  const heads = columns.map((column) => drawHead(board, column));
+  const rows = mesh.axes.flatMap((axis) => [
+    drawAxisHead(board, axis),
+    ...columns.map((column) => drawCell(view, column, axis, id)),
+  ]);
+  const free = view.chips.filter((chip) => (columns[0].rules[chip.name] ?? []).length === 0);
+  const tray = drawZone(
+    TRAY,
+    "dims without a compute rule",
+    "mlb-tray",
+    drawTray(board, free, (chip) => drawChip(view, chip, "", null, id)),
+  );
+  const widths = columns.map((column) => `minmax(0, ${widthOf(column)}fr)`).join(" ");
+  return [
+    h(
+      "div",
+      // A few rows are as high as a finger is wide; many have to be lower.
+      { class: "mlb-grid-of-zones", style: `--widths: ${widths}; --row: ${mesh.axes.length > 3 ? 31 : 44}px` },
+      drawCorner(view),
+      heads,
+      rows,
+    ),
+    tray,
+    drawMadeUp(board),
+    drawStored(board),
+  ];
+}
+
+/** The head of a column, with the rules at some of its places alone, each to be taken away. */
+function drawHead(board: Board, column: Column): HTMLElement {
+  const rules = column.within.flatMap(({ at, rules }) =>
+    Object.entries(rules).map(([dim, axes]) => ({ at, dim, axes: axes.join("+") || "unsharded" })),
+  );
+  const name = h("span", { class: "mlb-column-name", title: titleOf(column) }, column.label);
+  if (rules.length === 0) return h("div", { class: "mlb-column", "data-column": column.at }, name);
+  const buttons = rules.map(({ at, dim, axes }) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button",
+        "aria-label": `${at}: ${dim} → ${axes} × (remove this rule)`,
+        onclick: () => board.send("remove", { dim, at }),
+      },
+      h("code", {}, `${at}: ${dim} → ${axes}`),
+      " ×",
+    ),
+  );
+  const more = h(
+    "details",
+    { class: "mlb-within", open: board.opened.has(`within:${column.at}`) },
+    h(
+      "summary",
+      { "data-key": `within:${column.at}`, "aria-label": `${plural(rules.length, "more rule")} for ${column.label}` },
+      `+${rules.length}`,
+    ),
+    h("div", { class: "mlb-within-rules" }, buttons),
+  );
+  more.addEventListener("toggle", () => board.opened[more.open ? "add" : "delete"](`within:${column.at}`));
+  return h("div", { class: "mlb-column", "data-column": column.at }, name, more);
+}
+
+function drawCell(view: View, column: Column, axis: Axis, help: string): HTMLElement {
+  const zone = zoneOf(axis.name, column.at);
+  const chips = view.chips.filter((chip) => column.rules[chip.name]?.includes(axis.name));
+  const label = `mesh axis ${axis.name}, ${axis.size} devices${column.at ? `, for ${column.label}` : ""}`;
+  const inherited = view.chips.filter((chip) => column.inherited[chip.name]?.includes(axis.name));
+  return drawZone(zone, label, markClass(view, axis.name), [
+    h(
+      "div",
+      { class: "mlb-chips" },
+      chips.map((chip) => drawChip(view, chip, axis.name, column, help)),
+      inherited.map((chip) => drawInherited(view, chip, axis.name)),
+    ),
+  ]);
+}
+
+/**
+ * A dim that is stored at a place as it is computed, for there is no other rule: no chip, for nothing is there to take.
+ */
+function drawInherited(view: View, chip: Chip, axis: string): HTMLElement {
+  const title = `${chip.name} on ${axis}: inherited from the compute rules.`;
+  const attributes = { role: "img", "aria-label": `${chip.name}, inherited`, title, "data-inherited": chip.name };
+  return h("span", { class: `mlb-inherited ${markClass(view, axis)}`, ...attributes }, chip.name);
+}
+
+/** What dashed names in columns are, where there are some. */
+function drawCorner({ columns }: View): HTMLElement {
+  const some = columns.some(({ inherited }) => Object.values(inherited).some((axes) => axes.length > 0));
+  const title = "dashed: inherited from the compute rules, as the column has no rule of its own";
+  return h("div", { class: "mlb-corner", title }, some && h("span", { class: "mlb-inherited" }, "inherited"));
+}
+
+const TITLES = {
+  compute: "Compute rules: how values are computed, wherever no rule at a place stores them otherwise.",
+  parameters: "How parameters are stored between steps; their gradients and new values follow.",
+  gradients: "How gradients are stored when they are complete.",
+  state: "How the optimizer's state is stored.",
+  tag: "How the values with this tag are stored.",
+  glob: "How the values at these places are stored.",
+  scope: "How what is in this scope (jax.named_scope) is computed, instead of the compute rules.",
+} as Record<string, string>;
+
+function titleOf(column: Column): string {
+  return `${column.at ? `${column.at}: ` : ""}${TITLES[column.kind]}`;
+}
+
+function drawStored(board: Board): HTMLElement | null {
+  const rules = board.view.columns.flatMap(({ at, rules }) =>
+    Object.entries(rules).flatMap(([dim, axes]) => (at && axes.length === 0 ? [{ at, dim }] : [])),
+  );
+  if (rules.length === 0) return null;
+  const buttons = rules.map(({ at, dim }) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button",
+        "aria-label": `${at}: ${dim} unsharded × (remove this rule)`,
+        onclick: () => board.send("remove", { dim, at }),
+      },
+      h("code", {}, `${at}: ${dim} unsharded`),
+      " ×",
+    ),
+  );
+  return h("div", { class: "mlb-stored" }, buttons);
+}
+
+const MISFIT = "⚠ does not fit";
+
+/** What a drop would change, in few characters. */
+export function changes(price: Price | undefined, view: View): string[] {
+  if (!price || price.refused) return [];
+  const { time, peak_memory: peak, communication, work } = view;
+  const lines = [];
+  if (time && price.seconds !== null) lines.push(signedSeconds(price.seconds - time.estimate));
+  else {
+    // Bytes alone would tell that nothing is worth sharding: what they buy is less work on each device.
+    if (price.work !== work) lines.push(signedPoints(price.work - work));
+    lines.push(signedBytes(price.bytes - communication.total));
+  }
+  if (peak && price.peak !== null) lines.push(signedBytes(price.peak - peak.bytes));
+  return price.fits === false ? [...lines, MISFIT] : lines;
+}
+
+/** Paints what each zone says to the chip that is held, or takes the paint off. */
+export function paintZones(board: Board) {
+  const { hand, view, prices } = board;
+  const panel = board.panels.zones;
+  panel.classList.toggle("mlb-holding", hand !== null);
+  const known = hand ? prices.all(view, hand) : new Map();
+  const { time, work, communication, slow } = view;
+  const estimate = slow ? null : (time?.estimate ?? null);
+  const star = hand && best(known, { seconds: estimate, work, bytes: communication.total });
+  for (const zone of zonesOf(view)) {
+    const element = panel.querySelector(`.mlb-zone[data-zone="${CSS.escape(zone)}"]`);
+    if (!element) continue;
+    const price = known.get(zone);
+    const said = hand ? verdict(view, hand, zone, price) : null;
+    element.setAttribute("data-state", said?.state ?? "idle");
+    element.toggleAttribute("data-aim", hand !== null && hand.target === zone);
+    element.toggleAttribute("data-best", zone === star);
+    paintNote(element.querySelector(".mlb-zone-note") as HTMLElement, view, said, price, zone === star);
+    const here = element.querySelector(".mlb-here") as HTMLButtonElement;
+    here.hidden = !(hand?.by === "click" && said?.state === "legal");
+    here.setAttribute("aria-label", hand ? `Put here: ${hand.dim} on ${zoneName(view, zone)}` : "");
+  }
+  for (const chip of panel.querySelectorAll(".mlb-chip")) {
+    const pressed = hand?.dim === chip.getAttribute("data-dim") && hand?.from === chip.getAttribute("data-zone");
+    chip.setAttribute("aria-pressed", String(pressed));
+  }
+  focusArrived(board);
+}
+
+/**
+ * Focuses the chip that the keyboard has dropped, once it is drawn: the answer may come before the board. Whoever has
+ * gone
+ * on with something else meanwhile stays there.
+ */
+export function focusArrived(board: Board) {
+  const { zones } = board.panels;
+  const chip = board.arriving && zones.querySelector(`[data-key="${CSS.escape(board.arriving)}"]`);
+  if (!chip) return;
+  board.arriving = "";
+  const focused = (zones.getRootNode() as Document | ShadowRoot).activeElement;
+  if (focused && focused !== document.body && !zones.contains(focused)) return;
+  (chip as HTMLElement).focus();
+}
+
+function paintNote(note: HTMLElement, view: View, said: Verdict | null, price: Price | undefined, star: boolean) {
+  const lines = said?.state === "refused" ? ["✕"] : said?.state === "legal" ? changes(price, view) : [];
+  const mark = star ? "★ " : said?.state === "legal" && lines.length === 0 ? "✓" : "";
+  const text = lines.length || mark ? [`${mark}${lines[0] ?? ""}`, ...lines.slice(1)] : [];
+  // A narrow zone has room for the sign alone.
+  const words = (line: string) =>
+    line === MISFIT ? ["⚠", h("span", { class: "mlb-misfit-words" }, " does not fit")] : [line];
+  const style = (line: string) => (line === MISFIT ? "mlb-more mlb-misfit" : signOf(line));
+  note.replaceChildren(...text.map((line) => h("span", { class: style(line) }, ...words(line))));
+  note.title = said?.state === "refused" ? said.note : "";
+}
+
+/** @returns the class of a change for the better or the worse */
+function signOf(line: string): string {
+  if (line.includes("−")) return "mlb-less";
+  return line.includes("+") || line.includes("✕") ? "mlb-more" : "";
+}
+
+/** Buttons that store a dim at a place where it cannot be among the compute rules. */
+export function drawElsewhere(board: Board, hand: Hand, zone: string, refusal?: Refusal): HTMLElement[] {
+  const { axis } = partsOf(zone);
+  return (refusal?.columns ?? []).map(({ at, label }) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button mlb-remedy-button",
+        onclick: () => board.send("place", { dim: hand.dim, axes: [axis], at }),
+      },
+      `${hand.dim} on ${axis}, for ${label}`,
+    ),
+  );
+}
