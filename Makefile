@@ -67,7 +67,7 @@ nightly: ## Everything: all cases of all tests, both ends of the versions, and m
 	@MESHLAB_SHARE=all $(MAKE) test
 	@$(MAKE) newest oldest
 	@$(BIN)/python -m meshlab.verify --each 12 --seed $$(date +%Y%m%d) --journal sweep.jsonl
-	@$(BIN)/python -m meshlab.verify --serial --each 4 --seed $$(date +%Y%m%d) --journal sweep.jsonl
+	@$(BIN)/python -m meshlab.verify --serial --each 4 --seed $$(($$(date +%Y%m%d) + 1)) --journal sweep.jsonl
 
 check: lint types js ## Everything that runs no code: lint, format, types, TypeScript
 
