@@ -109,8 +109,9 @@ from .engine.tensors.tensor import tensor as tensor
 from .engine.tensors.transforms import checkpoint as checkpoint
 from .engine.tensors.transforms import scan as scan
 from .engine.tensors.transforms import vmap as vmap
+from .opening.named_models import named_models as named_models
+from .opening.open_explorer import explore as explore
 from .training.feeding import Training as Training
 from .whatif.crossover import crossover as crossover
 from .whatif.sweep import sweep as sweep
 from .widgets.explorer import Explorer as Explorer
-from .widgets.explorer import explore as explore

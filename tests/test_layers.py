@@ -26,7 +26,7 @@ widgets.background widgets.state widgets.views.charts widgets.views.devices widg
 widgets.notebook widgets
 meshlab
 models.parts models.basic models.language models.vision models.imported models
-workbooks verify commands cli
+opening workbooks verify commands cli
 """
 PACKAGES: list[str] = [*_PACKAGES.split()]
 MOST_FILES, MOST_LINES, MOST_FLOORS = 25, 400, 14

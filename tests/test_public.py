@@ -48,6 +48,12 @@ def test_each_name_is_public_once() -> None:
     assert set(vars(ml)["__all__"]) == set(NAMES)
 
 
+def test_no_module_hides_a_public_name() -> None:
+    """An imported module is an attribute of its package, `meshlab.named` for `ml.named`."""
+    modules = {path.stem for path in (ROOT / "meshlab").iterdir()}
+    assert modules & set(NAMES) == {"auto", "layouts", "tested"}
+
+
 def documented() -> Iterator[tuple[str, object]]:
     """Each public function and class, and what a class gives its users, by name."""
     for name in NAMES:

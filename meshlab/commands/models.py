@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..engine.tables import text_rows
+from ..opening.named_models import Named, named_models
 from .exits import DONE
-from .named_models import Named, named_models
 
 _MOST = 12
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from ..api.stages import Program
 from ..engine.errors import closest, listed
 from ..engine.programs.resize import resized
+from ..opening.named_models import Named, named_models
 from .exits import UsageError
-from .named_models import Named, named_models
 from .user_file import program_of
 
 

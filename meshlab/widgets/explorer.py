@@ -25,12 +25,12 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from ..cost.machines.hardware import Hardware
-from ..engine.argument_checks import flag, whole_number
+from ..engine.argument_checks import flag
 from ..training.feeding import Training
 from .background.reasons import MET, WAY
 from .render.plotly_charts import figure
 from .render.snapshot import Snapshot
-from .state.document import ExplorerError, check_machines, document_of, save, saved
+from .state.document import ExplorerError, check_machines, document_of, save
 from .state.explorer_state import ExplorerState
 from .state.machines import machine_on, mesh_on
 from .views.board import board_view
@@ -140,43 +140,3 @@ class Explorer(ExplorerState):
         from .notebook.saved_picture import show  # noqa: PLC0415  it imports anywidget
 
         show(self)
-
-
-def explore(  # noqa: PLR0917  in the order that is promised
-    program: Any,
-    mesh: Any,
-    layout: Any = None,
-    run: Training | None = None,
-    height: int = 600,
-    document: str | os.PathLike[str] | None = None,
-) -> Explorer:
-    """Opens the Explorer: drag a dim onto a mesh axis, and see the costs and their causes.
-
-    Args:
-        program: the program, from `ml.trace`.
-        mesh: the mesh, as `ml.mesh(data=2, model=2)`; on a machine, `ml.mesh("v5e", data=2, model=2)`, times too.
-        layout: the layout to begin with.
-        run: the training that the Run button runs, as `ml.Training({"params": params}, batches)`.
-        height: of the workbench in a notebook, in CSS pixels, at least 400.
-        document: a file that `explorer.save` wrote: where there is one, its layout, mesh and machine are opened in
-            place of `layout` and `mesh`.
-
-    Returns:
-        The Explorer; at the end of a cell it shows itself.
-
-    Raises:
-        LayoutError: the layout does not fit.
-        ExplorerError: `run` does not fit the program, `height` is too small, or `document` is no document of a program
-            with these dims.
-
-    Example:
-        >>> ml.explore(program, ml.mesh(data=2, model=2), "batch:data")
-    """
-    tall = whole_number("explore()", "height", height, least=400)
-    explorer = Explorer(program, mesh, layout, run)
-    text = None if document is None else saved(document)
-    if text is not None:
-        machines = [mesh.on.hardware] if mesh.on is not None else []
-        explorer = Explorer.from_json(text, program, run, machines)
-    explorer.height = tall
-    return explorer

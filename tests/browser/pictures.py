@@ -22,7 +22,8 @@ from meshlab.models import zoo
 from meshlab.models.language import llama, moe
 from meshlab.models.parts import training
 from meshlab.models.parts.initial import shapes
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.standalone import VIEWS
 from tests.browser.blank import BlankBoard, BlankPage
 from tests.browser.page import ARTIFACTS, open_browser

@@ -12,7 +12,8 @@ from playwright.sync_api import Page, expect
 
 import meshlab as ml
 import meshlab.widgets
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
 from tests.browser.board import Board
 from tests.browser.test_board import TABS

@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from meshlab.cost.machines.units import bytes_text
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE
 from tests.widgets import small

@@ -7,7 +7,8 @@ from playwright.sync_api import expect
 
 import meshlab as ml
 from meshlab.models import zoo
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from tests.browser.board import TRAY, name
 from tests.widgets import small
 

@@ -9,8 +9,9 @@ import pytest
 from playwright.sync_api import expect
 
 import meshlab as ml
+from meshlab.opening.open_explorer import explore
 from meshlab.training.feeding import Training
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
 from tests.browser.board import TRAY
 from tests.browser.test_room import CUT

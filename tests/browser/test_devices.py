@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 import meshlab as ml
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.views.devices.arrangement import MOST
 from tests.browser.blank import BlankBoard
 from tests.widgets import small

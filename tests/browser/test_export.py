@@ -17,7 +17,8 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 import meshlab as ml
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.standalone import VIEWS
 from meshlab.widgets.views.program_steps import steps_view
 from tests.browser.blank import BlankBoard

@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import expect
 
 import meshlab as ml
+from meshlab.opening.open_explorer import explore
 from meshlab.training.feeding import Training
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.run_values import RunValues
 from tests.browser.blank import BlankBoard
 from tests.browser.test_accessible import AXE, violations

@@ -7,7 +7,8 @@ import re
 import pytest
 
 import meshlab as ml
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 
 # All that is written or said, but for source lines, which are the user's words.
 TEXTS = """root => {

@@ -10,7 +10,8 @@ from playwright.sync_api import Locator, expect
 import meshlab as ml
 from meshlab.cost.machines.units import bytes_text
 from meshlab.models import zoo
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, violations
 from tests.widgets import small

@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 import meshlab as ml
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.advice import Adviser, ranked, surveyed
 from meshlab.widgets.state.prices import price_of
 from tests.browser.blank import BlankBoard

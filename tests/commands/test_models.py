@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from meshlab.commands import named_models
 from meshlab.models.published import published
 from meshlab.models.zoo import imported_models, models
+from meshlab.opening import named_models
 from tests.commands.small import called, process
 
 pytestmark = pytest.mark.share(2, of="file")

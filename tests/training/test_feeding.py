@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from meshlab.engine.errors import RunError
+from meshlab.opening.open_explorer import explore
 from meshlab.training.feeding import Training
-from meshlab.widgets.explorer import explore
 from tests.widgets import small
 
 

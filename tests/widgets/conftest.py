@@ -6,7 +6,8 @@ import pytest
 
 from meshlab.api.stages import Program
 from meshlab.engine.specs.mesh import Mesh
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from tests.widgets import small
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 
 import meshlab as ml
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from tests.auto.best_first.programs import grown
 
 MANUAL = "batch:a ffn:b"

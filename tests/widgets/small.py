@@ -15,8 +15,9 @@ from meshlab.api.stages import Program
 from meshlab.api.trace import trace
 from meshlab.cost.machines.meshes import mesh as make_mesh
 from meshlab.engine.specs.mesh import Mesh
+from meshlab.opening.open_explorer import explore
 from meshlab.training.feeding import Training
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.explorer import Explorer
 
 Batch, Rows, Cols, Hidden, Classes = ml.dims(batch=8, rows=4, cols=4, hidden=16, classes=10)
 

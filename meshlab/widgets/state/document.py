@@ -116,7 +116,11 @@ class Document:
 def check_opened(program: Any, mesh: Any):
     """Refuses to open an Explorer with what is no program, or no mesh."""
     turned = " The program comes first." if isinstance(mesh, Program) else ""
-    _check_program("explore()", program, f"ml.explore(ml.trace(fn, ...), mesh).{turned}")
+    _check_program(
+        "explore()",
+        program,
+        f'ml.explore(ml.trace(fn, ...), mesh), or a model\'s name: ml.explore("llama3-8b", mesh).{turned}',
+    )
     if not isinstance(mesh, Mesh):
         raise ExplorerError(
             f"explore() was given {shown(mesh)} for its mesh; write ml.explore(program, ml.mesh(data=2))."

@@ -10,7 +10,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.machines.units import seconds_text
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.render import palette
 from meshlab.widgets.render.snapshot import Snapshot
 from meshlab.widgets.state.document import ExplorerError

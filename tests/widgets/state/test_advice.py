@@ -8,7 +8,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.models import zoo
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.advice import LEAST, advise, changes, ranked, surveyed
 from meshlab.widgets.state.intents import Place, Refused
 from meshlab.widgets.state.prices import Price, price_of

@@ -7,7 +7,7 @@ import jax
 import meshlab as ml
 from meshlab.engine.specs.layout import Layout
 from meshlab.models import zoo
-from meshlab.widgets.explorer import explore
+from meshlab.opening.open_explorer import explore
 from meshlab.widgets.state.columns import columns_of
 from meshlab.widgets.state.intents import Place, Refused
 from tests.widgets import small

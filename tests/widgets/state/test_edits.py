@@ -9,7 +9,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.api.stages import Program
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state import searches
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.intents import Accepted, Refused, ResizeDim, read_intent

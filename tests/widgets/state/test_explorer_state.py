@@ -9,7 +9,8 @@ import pytest
 import meshlab as ml
 from meshlab.engine.errors import LayoutError
 from meshlab.engine.specs.layout import Layout
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.gestures import Gestures
 from meshlab.widgets.state.intents import Accepted, Load, Place, Refused, Select, Undo, read_intent

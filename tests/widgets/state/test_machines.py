@@ -13,7 +13,8 @@ import pytest
 import meshlab as ml
 from meshlab.cost.machines import hardware as hardware_module
 from meshlab.cost.machines.attached import file_of
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.document import ExplorerError, Machine, read_document, read_requested
 from meshlab.widgets.state.intents import Accepted, Assume, Lay, On, Refused, read_intent
 from meshlab.widgets.state.machines import fit, machine_on, mesh_on, placements_of

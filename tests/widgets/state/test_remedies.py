@@ -10,7 +10,8 @@ import meshlab as ml
 from meshlab.engine.plans.remedies import Remedy
 from meshlab.engine.verifying.random_layouts import MESHES_IN_TIME, draw
 from meshlab.models import zoo
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.intents import Accepted, Refused, TakeRemedy, read_intent

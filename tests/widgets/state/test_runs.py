@@ -14,8 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from meshlab.opening.open_explorer import explore
 from meshlab.training.feeding import Training
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state import runs as runs_module
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.intents import Refused, Start

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import meshlab as ml
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.intents import Refused
 from tests.widgets import small

@@ -14,7 +14,8 @@ from meshlab.engine.specs.mesh import Mesh
 from meshlab.models.language import llama
 from meshlab.models.parts import training
 from meshlab.models.parts.initial import shapes
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
 from meshlab.widgets.notebook.session import session_of
 from meshlab.widgets.state.intents import Refused

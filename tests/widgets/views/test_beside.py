@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.intents import Beside, Refused, read_intent

@@ -13,7 +13,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.auto import Cancelled
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state import searches as searches_module
 from meshlab.widgets.state.intents import Auto, Refused, read_intent

@@ -16,7 +16,8 @@ from meshlab.api.stages import Plan, Program
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.views.forms import forms_view, keywords, literal, specs_text
 from tests.widgets import small
 

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from meshlab.cost.machines.meshes import mesh as make_mesh
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.views.devices.arrangement import MOST
 from tests.engine.plans.test_work import LOST
 

@@ -20,7 +20,8 @@ from meshlab.cost.machines.hardware import known
 from meshlab.cost.machines.units import seconds_text, share_text
 from meshlab.models.language import llama
 from meshlab.models.parts.initial import shapes
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state.costing import Costs
 from meshlab.widgets.state.intents import Remove

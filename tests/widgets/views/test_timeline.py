@@ -9,7 +9,8 @@ import pytest
 import meshlab as ml
 from meshlab.engine.planning.steps import Nested
 from meshlab.models import zoo
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.views.timeline import timeline_view
 from tests.widgets import small
 

@@ -16,8 +16,9 @@ import pytest
 import meshlab as ml
 from meshlab.engine.plans.plan_data import Plan
 from meshlab.models import zoo
+from meshlab.opening.open_explorer import explore
 from meshlab.training.feeding import Training
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
 from meshlab.widgets.views.devices import device_shards, heat
 from meshlab.widgets.views.devices.cells import LEAST_CELL, MOST_CELLS, Grid, grid_of

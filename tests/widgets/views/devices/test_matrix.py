@@ -13,7 +13,8 @@ from meshlab.engine.plans.collectives import wire_bytes_by_axis
 from meshlab.engine.specs.spec import Spec
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
 from meshlab.widgets.views.devices.matrix import MOST_DEVICES, RING, Way, matrices, matrix_view, sent_by_way
 

@@ -10,7 +10,8 @@ import meshlab as ml
 from meshlab.engine.plans.collectives import wire_bytes_by_axis
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.selection import identities
 from meshlab.widgets.views.devices.sends import sends_view
 from tests.widgets import small

@@ -1,7 +1,7 @@
 """Finds a model by its name: those at their published sizes, and the small ones of the zoo.
 
-named_models()["llama3-8b"].trace(batch=64)
-named_models()["gpt2_adamw"].trace()
+ml.named_models()["llama3-8b"].trace(batch=64)
+ml.named_models()["gpt2_adamw"].trace()
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 import jax
 
 from ..api.stages import Program
+from ..engine.argument_checks import is_whole
+from ..engine.errors import DimError, MeshlabError, closest, shown
 from ..engine.tensors.tensor import Tensor
 from ..models.published import Published, published
 from ..models.zoo import Model, imported_models, models
-from .exits import UsageError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,15 +30,33 @@ class Named:
         name: its name.
         is_published: whether it is a step of AdamW in bfloat16, at a published size; else it is small.
         shapes: makes its arguments without data, parameters first.
-        trace: traces it, with sizes of those that it takes.
-        takes: which sizes `trace` takes.
+        make: traces it, with sizes of those that it takes.
+        takes: which sizes `make` takes; other sizes are given to its program.
     """
 
     name: str
     is_published: bool
     shapes: Callable[[], tuple[Any, ...]]
-    trace: Callable[..., Program]
+    make: Callable[..., Program]
     takes: tuple[str, ...] = ()
+
+    def trace(self, **sizes: int) -> Program:
+        """Traces it.
+
+        Args:
+            **sizes: of its dims, where they differ from its own: `batch=64`.
+
+        Raises:
+            DimError: it has no such dim, or the dim cannot have that size.
+            TraceError: it cannot be traced at these sizes.
+        """
+        wrong = [name for name in self.takes if name in sizes and not (is_whole(sizes[name]) and sizes[name] >= 1)]
+        if wrong:
+            given = " and ".join(f"{name}={shown(sizes[name])}" for name in wrong)
+            raise DimError(f"`{self.name}` was given {given}; a size must be an integer of at least 1.")
+        program = self.make(**{name: sizes[name] for name in self.takes if name in sizes})
+        others = {name: size for name, size in sizes.items() if name not in self.takes}
+        return program.resize(**others) if others else program
 
     @functools.cached_property
     def arguments(self) -> tuple[Any, ...]:
@@ -67,16 +86,31 @@ def _sizes_of(leaf: Any) -> list[tuple[str, int]]:
 
 
 def named_models() -> Mapping[str, Named]:
-    """Returns every model that has a name: the published first."""
+    """Returns every model that has a name, those at published sizes first: `ml.explore("llama3-8b", mesh)`.
+
+    Raises:
+        MeshlabError: what their steps are made of is not installed.
+    """
     try:
         small = models()
     except ModuleNotFoundError as error:
-        raise UsageError(
+        raise MeshlabError(
             f"The models that have names are trained with {error.name}, which this Python does not have. Install it"
-            f' (pip install {error.name}, or "meshlab[notebook]"), or plan a program of your own: FILE.py.'
+            f' (pip install {error.name}, or "meshlab[notebook]"), or take a program of your own.'
         ) from None
     every = [*map(_published, published().values()), *map(_small, (*small, *_imported()))]
     return {model.name: model for model in every}
+
+
+def named_model(name: str) -> Named:
+    """Returns the model of a name; refuses one that there is not."""
+    models = named_models()
+    if name not in models:
+        raise MeshlabError(
+            f"There is no model `{name}`.{closest(name.lower(), models)} ml.named_models() has them all; a program of"
+            " your own is ml.trace(fn, ...)."
+        )
+    return models[name]
 
 
 def _imported() -> tuple[Model, ...]:

@@ -1,0 +1,65 @@
+"""Opens the Explorer, of a program or of a model that has a name.
+
+ml.explore(program, ml.mesh(data=2, model=2))
+ml.explore("llama3-8b", ml.mesh("v5p:4x4x2", data=8, model=4), batch=32)
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..engine.argument_checks import whole_number
+from ..training.feeding import Training
+from ..widgets.explorer import Explorer
+from ..widgets.state.document import check_opened, saved
+from .named_models import named_model
+
+
+def explore(  # noqa: PLR0917  in the order that is promised
+    program: Any,
+    mesh: Any,
+    layout: Any = None,
+    run: Training | None = None,
+    height: int = 600,
+    document: str | os.PathLike[str] | None = None,
+    **sizes: int,
+) -> Explorer:
+    """Opens the Explorer: drag a dim onto a mesh axis, and see the costs and their causes.
+
+    Args:
+        program: the program, from `ml.trace`; or the name of a model, of `ml.named_models()`.
+        mesh: the mesh, as `ml.mesh(data=2, model=2)`; on a machine, `ml.mesh("v5e", data=2, model=2)`, times too.
+        layout: the layout to begin with.
+        run: the training that the Run button runs, as `ml.Training({"params": params}, batches)`.
+        height: of the workbench in a notebook, in CSS pixels, at least 400.
+        document: a file that `explorer.save` wrote: where there is one, its layout, mesh and machine are opened in
+            place of `layout` and `mesh`.
+        **sizes: of dims, by name: `batch=32`.
+
+    Returns:
+        The Explorer; at the end of a cell it shows itself.
+
+    Raises:
+        MeshlabError: no model has that name.
+        DimError: there is no dim of that name, or it cannot have that size.
+        LayoutError: the layout does not fit.
+        ExplorerError: `run` does not fit the program, `height` is too small, or `document` is no document of a program
+            with these dims.
+
+    Example:
+        >>> ml.explore(program, ml.mesh(data=2, model=2), "batch:data")
+    """
+    tall = whole_number("explore()", "height", height, least=400)
+    text = None if document is None else saved(document)
+    if isinstance(program, str):
+        program = named_model(program).trace(**sizes)
+    elif sizes:
+        check_opened(program, mesh)
+        program = program.resize(**sizes)
+    explorer = Explorer(program, mesh, layout, run)
+    if text is not None:
+        machines = [mesh.on.hardware] if mesh.on is not None else []
+        explorer = Explorer.from_json(text, program, run, machines)
+    explorer.height = tall
+    return explorer

@@ -1,0 +1,40 @@
+"""A model's name stands where a program may stand."""
+
+import pytest
+
+import meshlab as ml
+from meshlab.models.published import published
+from tests.given import refused
+
+MESH = ml.mesh(data=2, model=2)
+
+
+def test_a_model_is_opened_by_its_name_at_other_sizes():
+    explorer = ml.explore("gpt2_adamw", MESH, "batch:data", batch=4)
+    assert explorer.program.dims["batch"] == 4
+    assert str(explorer.layout) == "batch:data"
+    assert dict(explorer.program.dims) == dict(ml.named_models()["gpt2_adamw"].trace(batch=4).dims)
+
+
+def test_a_published_model_takes_its_own_sizes_and_those_of_any_dim():
+    program = ml.named_models()["gpt2-small"].trace(batch=2, seq=128, vocab=512)
+    assert {"batch": 2, "seq": 128, "vocab": 512}.items() <= program.dims.items()
+    assert set(published()) < set(ml.named_models())
+
+
+def test_a_program_takes_sizes_too():
+    program = ml.named_models()["mlp"].trace()
+    assert ml.explore(program, MESH, batch=64).program.dims["batch"] == 64
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "error", "match"),
+    [
+        ("lama3-8b", {}, ml.MeshlabError, r"There is no model `lama3-8b`. Did you mean `llama3-8b`"),
+        ("gpt2-small", {"batch": 0}, ml.DimError, r"`gpt2-small` was given batch=0; a size must be an integer"),
+        ("gpt2-small", {"sequ": 8}, ml.DimError, r"`sequ` is no dim of this program. Did you mean `seq`\?"),
+        (None, {"batch": 8}, ml.MeshlabError, r'for its program; write .*ml.explore\("llama3-8b", mesh\)'),
+    ],
+)
+def test_what_is_wrong_is_said(name, sizes, error, match):
+    refused(lambda: ml.explore(name, MESH, **sizes), error, match)
