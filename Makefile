@@ -79,8 +79,10 @@ format: $(VENV)/.dev ## Format, and repair what lint can repair
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-types: $(VENV)/.dev ## Types
+types: $(VENV)/.dev $(MODULES) ## Types: Python's, and where npm is there the page's, of what Python sends it
 	@$(BIN)/pyright --pythonpath $(BIN)/python
+	@PYTHONPATH="$(CURDIR)" JAX_PLATFORMS=cpu $(BIN)/python scripts/page_types.py
+	@tsc=meshlab/widgets/js/node_modules/.bin/tsc; [ ! -x $$tsc ] || $$tsc -p meshlab/widgets/js
 
 js: $(VENV)/.dev ## The page's TypeScript: its tests; where npm is there types, lint and bundle
 	@sh scripts/check_js.sh meshlab/widgets/js "$(CURDIR)/$(BIN)/python"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import expect
 
@@ -52,7 +54,8 @@ def test_it_zooms_by_buttons_and_keys(open_board, explorer: Explorer) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_roofline_has_a_dot_for_each_group_of_matmuls(open_board, explorer: Explorer, theme: str) -> None:
     board: BlankBoard = open_board(panel="time", theme=theme)
-    dots = roofline_view(explorer)["dots"]
+    view: Any = roofline_view(explorer)
+    dots = view["dots"]
     timed = [dot for dot in dots if dot["intensity"] is not None]
     plot = chart_of(board, "roofline")
     expect(plot.locator(".scatterlayer .points path")).to_have_count(len(timed))

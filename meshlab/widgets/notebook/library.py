@@ -15,6 +15,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from .protocol import LibraryAnswerView, NackView
+
 MISSING = (
     "The charts are drawn by plotly.js, which comes with the package plotly: it is not installed where the kernel runs."
 )
@@ -29,13 +31,14 @@ def compressed() -> bytes:
     return gzip.compress(get_plotlyjs().encode(), compresslevel=6, mtime=0)
 
 
-def library_answer(message: Mapping[str, Any]) -> tuple[dict, list[bytes]]:
+def library_answer(message: Mapping[str, Any]) -> tuple[LibraryAnswerView | NackView, list[bytes]]:
     """Returns the answer to a page that asks for plotly.js, and its buffers."""
-    head = {"id": message.get("id"), "now": time.time()}
+    asked: Any = message.get("id")  # what the page sends has one
+    now = time.time()
     try:
-        return head | {"kind": "library"}, [compressed()]
+        return {"id": asked, "now": now, "kind": "library"}, [compressed()]
     except ImportError:
-        return head | {"kind": "nack", "reason": MISSING, "fix": FIX, "code": "plotly"}, []
+        return {"id": asked, "now": now, "kind": "nack", "reason": MISSING, "fix": FIX, "code": "plotly"}, []
     except Exception as error:  # shown on the board, where an exception would be swallowed
         reason = f"plotly.js could not be read: {type(error).__name__}: {error}"
-        return head | {"kind": "nack", "reason": reason, "fix": FIX, "code": "error"}, []
+        return {"id": asked, "now": now, "kind": "nack", "reason": reason, "fix": FIX, "code": "error"}, []

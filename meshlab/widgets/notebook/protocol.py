@@ -21,7 +21,7 @@ import math
 import time
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 from ...engine.collectives.kinds import KINDS
 from ..state.advice import Adviser
@@ -29,7 +29,7 @@ from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused, read_intent
 from ..state.prices import prices_of
 from ..views.board import parts_view
-from ..views.prices import price_view
+from ..views.prices import PriceView, RefusedPriceView, price_view
 from ..views.reads import read
 from ..views.runs import job_view
 
@@ -41,7 +41,54 @@ STOPS = ("cancel", "cancel_auto")
 LATE = "The kernel was busy: this change timed out and was not applied."
 
 
-def shared_state(explorer: ExplorerState, what: str | None = None) -> dict:
+class _Head(TypedDict):
+    id: str
+    now: float
+
+
+class AckView(_Head):
+    """Done; a note says what else was done."""
+
+    kind: Literal["ack"]
+    rev: int
+    note: NotRequired[str]
+
+
+class NackView(_Head):
+    """Refused; without the revision where it is the library that is not there."""
+
+    kind: Literal["nack"]
+    rev: NotRequired[int]
+    reason: str
+    fix: str
+    code: str
+    trace: NotRequired[str]
+
+
+class PricesAnswerView(_Head):
+    """The first of the prices that were asked for: those that were ready soon."""
+
+    kind: Literal["prices"]
+    rev: int
+    prices: list[PriceView | RefusedPriceView]
+
+
+class ReadAnswerView(_Head):
+    kind: Literal["read"]
+    rev: int
+    data: Mapping[str, object]
+
+
+class LibraryAnswerView(_Head):
+    """Its bytes come beside it."""
+
+    kind: Literal["library"]
+
+
+AnswerView = AckView | NackView | PricesAnswerView | ReadAnswerView | LibraryAnswerView
+
+
+def shared_state(explorer: ExplorerState, what: str | None = None) -> dict[str, Any]:
     """Returns the shared state of an Explorer, or the part of it that a change touched.
 
     Args:
@@ -56,57 +103,69 @@ def shared_state(explorer: ExplorerState, what: str | None = None) -> dict:
     return state | {"rev": explorer.revision}
 
 
-def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> dict:
+def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> AnswerView:
     """Carries out a message of a page.
 
     Returns:
         The answer to send back; the Explorer's subscribers are called before this returns.
     """
-    head = {"id": message.get("id"), "now": time.time()}
+    # What the page sends has an id.
+    head: _Head = {"id": message.get("id"), "now": time.time()}  # pyright: ignore[reportAssignmentType]
     try:
         if message.get("v") != VERSION:
             reason = f"The page speaks version {message.get('v')!r} of the protocol, Python version {VERSION}."
-            return head | _nack(explorer, Refused(reason, "Restart the kernel and show the Explorer again."))
+            return _nack(head, explorer, Refused(reason, "Restart the kernel and show the Explorer again."))
         if message.get("kind") == "hello":
-            return head | {"kind": "ack", "rev": explorer.revision}
+            return {**head, "kind": "ack", "rev": explorer.revision}
         if message.get("kind") == "advise":
             if explorer.adviser is None:
                 explorer.adviser = Adviser(explorer)
             explorer.adviser.follow()
-            return head | {"kind": "ack", "rev": explorer.revision}
+            return {**head, "kind": "ack", "rev": explorer.revision}
         if message.get("kind") == "prices":
-            return head | _prices(explorer, message.get("intents") or [], bool(message.get("peak")))
+            return _prices(head, explorer, message.get("intents") or [], bool(message.get("peak")))
         if message.get("kind") == "read":
             data = read(explorer, str(message.get("what")), message.get("args") or {})
             if isinstance(data, Refused):
-                return head | _nack(explorer, data)
-            return head | {"kind": "read", "rev": explorer.revision, "data": data}
+                return _nack(head, explorer, data)
+            return {**head, "kind": "read", "rev": explorer.revision, "data": data}
         if message.get("op") not in STOPS and head["now"] > float(message.get("good") or math.inf):
-            return head | _nack(explorer, Refused(LATE, code="late"))
+            return _nack(head, explorer, Refused(LATE, code="late"))
         intent = read_intent(str(message.get("op")), message.get("args") or {})
         if isinstance(intent, Refused):
-            return head | _nack(explorer, intent)
+            return _nack(head, explorer, intent)
         outcome = explorer.apply(intent)
         if isinstance(outcome, Refused):
-            return head | _nack(explorer, outcome)
-        return head | {"kind": "ack", "rev": outcome.revision} | ({"note": outcome.note} if outcome.note else {})
+            return _nack(head, explorer, outcome)
+        ack: AckView = {**head, "kind": "ack", "rev": outcome.revision}
+        if outcome.note:
+            ack["note"] = outcome.note
+        return ack
     except Exception as error:  # shown on the board, where an exception would be swallowed
         trace = "".join(traceback.format_exception(error)[-3:])
-        return head | _nack(explorer, Refused(f"{type(error).__name__}: {error}", code="error")) | {"trace": trace}
+        refusal = Refused(f"{type(error).__name__}: {error}", code="error")
+        return {**_nack(head, explorer, refusal), "trace": trace}
 
 
-def _nack(explorer: ExplorerState, refusal: Refused) -> dict:
-    reason = {"reason": refusal.reason, "fix": refusal.fix, "code": refusal.code}
-    return {"kind": "nack", "rev": explorer.revision} | reason
+def _nack(head: _Head, explorer: ExplorerState, refusal: Refused) -> NackView:
+    return {
+        **head,
+        "kind": "nack",
+        "rev": explorer.revision,
+        "reason": refusal.reason,
+        "fix": refusal.fix,
+        "code": refusal.code,
+    }
 
 
-def _prices(explorer: ExplorerState, asked: list, peak: bool) -> dict:
+def _prices(head: _Head, explorer: ExplorerState, asked: list, peak: bool) -> PricesAnswerView:
     """Answers the first of several prices: those that are ready when `LONG` is over, and always one."""
-    views, start = [], time.perf_counter()
+    views: list[PriceView | RefusedPriceView] = []
+    start = time.perf_counter()
     for one in asked:
         intent = read_intent(str(one.get("op")), one.get("args") or {})
         price = intent if isinstance(intent, Refused) else prices_of(explorer, [intent], peak)[0]
         views.append(price_view(explorer, intent, price))
         if time.perf_counter() - start > LONG:
             break
-    return {"kind": "prices", "rev": explorer.revision, "prices": views}
+    return {**head, "kind": "prices", "rev": explorer.revision, "prices": views}

@@ -17,6 +17,7 @@ from ...engine.errors import closest, listed
 from ..background.reasons import MET, WAY, Met, Way
 from ..state.document import ExplorerError
 from ..state.explorer_state import ExplorerState
+from ..views.charts.look import ChartView
 from ..views.machine_figures import RECALLED
 from ..views.peak_memory import moments_view
 from ..views.roofline import roofline_view
@@ -25,6 +26,8 @@ from .palette import NEUTRAL, PATTERN, SOFT, SOLID, coloured, mark
 
 _Drawer = Callable[[ExplorerState, dict], Any]
 _DRAWERS: dict[str, _Drawer] = {}
+# Its costs are not those that the figure waited for.
+_CHANGED = "The board has changed while the figure was drawn; ask for it again."
 
 
 def _drawer(name: str) -> Callable[[_Drawer], _Drawer]:
@@ -212,7 +215,7 @@ def _timed(view: dict) -> dict:
     return time
 
 
-def _charted(chart: dict | None, title: str, missing: str) -> Any:
+def _charted(chart: ChartView | None, title: str, missing: str) -> Any:
     """Makes a figure of a chart of the page."""
     import plotly.graph_objects as go  # noqa: PLC0415
 
@@ -227,13 +230,18 @@ def _moments(explorer: ExplorerState, view: dict) -> Any:
     if not view["peak_memory"]:
         raise ExplorerError('No machine is chosen, so no peak is predicted; call explorer.on("v5e").')
     title = f"Memory of each device over the step<br><sub>{view['peak_memory']['text']}</sub>"
-    return _charted(moments_view(explorer)["chart"], title, "The program has one step alone, so there is no curve.")
+    moments = moments_view(explorer)
+    if "chart" not in moments:
+        raise ExplorerError(_CHANGED)
+    return _charted(moments["chart"], title, "The program has one step alone, so there is no curve.")
 
 
 @_drawer("roofline")
 def _roofline(explorer: ExplorerState, view: dict) -> Any:
     _timed(view)
     described = roofline_view(explorer)
+    if "chart" not in described:
+        raise ExplorerError(_CHANGED)
     title = f"Kernels of a step on {view['machine']['title']}<br><sub>{described['said']}</sub>"
     return _charted(described["chart"], title, described["said"])
 

@@ -9,13 +9,34 @@ the page draws it with the same functions.
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from ..state.explorer_state import ExplorerState
-from .devices.holdings import tensor_view
-from .plan import place_view, plan_view
-from .step_time import prediction_view
+from .devices.holdings import ShardsView, tensor_view
+from .plan import PlacesView, PlanView, place_view, plan_view
+from .step_time import PredictionView, prediction_view
 
 
-def beside_part(explorer: ExplorerState) -> dict:
+class OtherLayoutView(PlanView, PredictionView):
+    """The layout beside the one on the board; its card is empty where it was not tried."""
+
+    name: str
+    card: str
+    now: bool
+
+
+class BesidePartView(TypedDict):
+    beside: OtherLayoutView | None
+
+
+class OtherDevicesView(TypedDict):
+    """The tensor that is selected, alone, under the layout beside the one on the board."""
+
+    places: PlacesView
+    shards: ShardsView
+
+
+def beside_part(explorer: ExplorerState) -> BesidePartView:
     """Describes the other layout: its name, its plan and its costs, which follow where they take long."""
     other, present = explorer.other, explorer.document
     if other is None:
@@ -24,11 +45,18 @@ def beside_part(explorer: ExplorerState) -> dict:
     plan, known = explorer.plan_at(document), explorer.tried.known(other.document)
     costs = explorer.costing.soon(document, aside=True) if document.machine else None
     # A layout that was tried has the name and the number of its card.
-    head = {"name": (known or other).name, "card": str(known.number) if known else "", "now": other.is_of(present)}
-    return {"beside": head | plan_view(plan) | prediction_view(plan, document, costs)}
+    return {
+        "beside": {
+            "name": (known or other).name,
+            "card": str(known.number) if known else "",
+            "now": other.is_of(present),
+            **plan_view(plan),
+            **prediction_view(plan, document, costs),
+        }
+    }
 
 
-def devices_beside(explorer: ExplorerState) -> dict | None:
+def devices_beside(explorer: ExplorerState) -> OtherDevicesView | None:
     """Describes the tensor that is selected under the other layout."""
     if explorer.other is None or explorer.selected is None:
         return None

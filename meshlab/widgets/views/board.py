@@ -7,6 +7,7 @@ asking Python; Python checks again when the chip is dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict
 
 from ...engine.gc_pause import no_collection
 from ..state.columns import Column, columns_of, rules_at, scope_columns
@@ -14,21 +15,120 @@ from ..state.explorer_state import ExplorerState
 from ..state.intents import Accepted, Refused
 from ..state.totals import executed
 from .advice import advice_part
-from .beside import beside_part, devices_beside
+from .beside import OtherDevicesView, beside_part, devices_beside
 from .comparison import comparison_part
-from .devices.holdings import tensor_view
-from .devices.picture import devices_picture
-from .machine import machine_view
-from .plan import place_view, places_view, plan_view, refusals_view
+from .devices.holdings import ShardsView, tensor_view
+from .devices.picture import PictureView, devices_picture
+from .machine import MachineView, machine_view
+from .plan import (
+    PlacesView,
+    PlaceView,
+    PlanView,
+    RefusalsView,
+    RefusalView,
+    place_view,
+    places_view,
+    plan_view,
+    refusals_view,
+)
 from .search import search_part
-from .selection import selection_view
-from .step_time import costs_view, estimate_change
+from .selection import SelectionPartView, selection_view
+from .step_time import CostChangeView, CostsView, costs_view, estimate_change
 
 
-def layout_part(explorer: ExplorerState) -> dict:
+class ColumnRulesView(TypedDict):
+    """The mesh axes by dim at a glob."""
+
+    at: str
+    rules: dict[str, list[str]]
+
+
+class ColumnView(ColumnRulesView):
+    """A column of the board; `inherited` are compute rules that hold there, `within` rules at places inside it."""
+
+    label: str
+    kind: str
+    open: bool
+    inherited: dict[str, list[str]]
+    within: list[ColumnRulesView]
+
+
+class HistoryView(TypedDict):
+    """How often one can undo and redo."""
+
+    undo: int
+    redo: int
+
+
+class PresetView(TypedDict):
+    """A preset, why it is refused, and whether its layout is on the board."""
+
+    name: str
+    label: str
+    refused: str
+    here: bool
+
+
+class LayoutPartView(PlanView):
+    columns: list[ColumnView]
+    refusals: RefusalsView
+    additions: RefusalsView
+    pad: bool
+    pins: dict[str, str | None]
+    made_up: dict[str, int]
+    history: HistoryView
+    trains: bool
+    machine: MachineView
+    presets: list[PresetView]
+    slow: bool
+    document: str
+    opened: str
+
+
+class DevicesPartView(TypedDict):
+    tensor: PlaceView | None
+    shards: ShardsView | None
+    beside_devices: OtherDevicesView | None
+
+
+class PicturePartView(TypedDict):
+    picture: PictureView
+
+
+class PlacesPartView(TypedDict):
+    places: PlacesView
+
+
+class ChangeView(CostChangeView):
+    """The change of the totals since the plan before."""
+
+    work: float
+    bytes: int
+    arguments: int
+    collectives: int
+
+
+class CostsPartView(CostsView):
+    change: ChangeView | None
+
+
+class TracingView(TypedDict):
+    """The latest tracing of the program at other sizes."""
+
+    sizes: str
+    phase: str
+    text: str
+
+
+class TracingPartView(TypedDict):
+    tracing: TracingView | None
+
+
+def layout_part(explorer: ExplorerState) -> LayoutPartView:
     """Describes what follows from the document alone, and is known at once."""
     history = explorer.history
-    return plan_view(explorer.plan) | {
+    return {
+        **plan_view(explorer.plan),
         "columns": columns_view(explorer),
         "refusals": refusals_view(explorer.refusals()),
         "additions": additions_view(explorer),
@@ -53,7 +153,7 @@ def layout_part(explorer: ExplorerState) -> dict:
     }
 
 
-def devices_part(explorer: ExplorerState) -> dict:
+def devices_part(explorer: ExplorerState) -> DevicesPartView:
     """Describes the tensor that is selected, device by device, also under the layout that is shown beside this one."""
     plan, selected = explorer.plan, explorer.selected
     shown = None if selected is None else place_view(plan, selected)
@@ -61,25 +161,25 @@ def devices_part(explorer: ExplorerState) -> dict:
     return {"tensor": shown, "shards": shards, "beside_devices": devices_beside(explorer)}
 
 
-def picture_part(explorer: ExplorerState) -> dict:
+def picture_part(explorer: ExplorerState) -> PicturePartView:
     return {"picture": devices_picture(explorer.mesh)}
 
 
-def places_part(explorer: ExplorerState) -> dict:
+def places_part(explorer: ExplorerState) -> PlacesPartView:
     """Describes the tensors that can be selected."""
     return {"places": places_view(explorer.plan)}
 
 
-def selection_part(explorer: ExplorerState) -> dict:
+def selection_part(explorer: ExplorerState) -> SelectionPartView:
     return {"selection": selection_view(explorer.selection, explorer.plan, explorer.selected)}
 
 
-def costs_part(explorer: ExplorerState) -> dict:
+def costs_part(explorer: ExplorerState) -> CostsPartView:
     """Describes predicted costs, and the change of all totals since the plan before."""
-    return costs_view(explorer) | {"change": change_view(explorer)}
+    return {**costs_view(explorer), "change": change_view(explorer)}
 
 
-def tracing_part(explorer: ExplorerState) -> dict:
+def tracing_part(explorer: ExplorerState) -> TracingPartView:
     """Describes the latest tracing of the program at other sizes."""
     tracing = explorer.tracing
     if tracing is None:
@@ -92,7 +192,7 @@ def tracing_part(explorer: ExplorerState) -> dict:
 
 # Every part of the view: what describes it, and the changes after which it is described anew (`subscribe`). The page
 # gets each as a trait of its own, so that a selection sends its names, and of another tensor the devices.
-PARTS: Mapping[str, tuple[Callable[[ExplorerState], dict], frozenset[str]]] = {
+PARTS: Mapping[str, tuple[Callable[[ExplorerState], Mapping[str, object]], frozenset[str]]] = {
     "board": (layout_part, frozenset(("document",))),
     "places": (places_part, frozenset(("document",))),
     "picture": (picture_part, frozenset(("document",))),
@@ -107,18 +207,18 @@ PARTS: Mapping[str, tuple[Callable[[ExplorerState], dict], frozenset[str]]] = {
 }
 
 
-def parts_view(explorer: ExplorerState, what: str | None = None) -> dict[str, dict]:
+def parts_view(explorer: ExplorerState, what: str | None = None) -> dict[str, Mapping[str, Any]]:
     """Describes the parts of the board that a change touched; all of them where it is None."""
     with explorer.lock, no_collection():
         return {name: part(explorer) for name, (part, after) in PARTS.items() if what is None or what in after}
 
 
-def board_view(explorer: ExplorerState) -> dict:
+def board_view(explorer: ExplorerState) -> dict[str, Any]:
     """Describes the whole board as one mapping: its parts together."""
     return {key: value for part in parts_view(explorer).values() for key, value in part.items()}
 
 
-def columns_view(explorer: ExplorerState) -> list[dict]:
+def columns_view(explorer: ExplorerState) -> list[ColumnView]:
     """Lists the columns, each with the dims that have a rule there, and the mesh axes of each, major first.
 
     Of a place also the dims that are stored there as compute rules say, because it has no rules of its own for them; of
@@ -126,10 +226,15 @@ def columns_view(explorer: ExplorerState) -> list[dict]:
     """
     layout, closed = explorer.layout, scope_columns(explorer.program, explorer.layout)
     return [
-        {"at": column.at, "label": column.label, "kind": column.kind}
-        | {"rules": rules_view(rules_at(layout, column), explorer.mesh.axes), "open": column not in closed}
-        | {"inherited": rules_view(_inherited(explorer, column), explorer.mesh.axes)}
-        | {"within": [{"at": at, "rules": rules_view(layout.places[at], explorer.mesh.axes)} for at in column.within]}
+        {
+            "at": column.at,
+            "label": column.label,
+            "kind": column.kind,
+            "rules": rules_view(rules_at(layout, column), explorer.mesh.axes),
+            "open": column not in closed,
+            "inherited": rules_view(_inherited(explorer, column), explorer.mesh.axes),
+            "within": [{"at": at, "rules": rules_view(layout.places[at], explorer.mesh.axes)} for at in column.within],
+        }
         for column in (*columns_of(explorer.program, layout), *closed)
     ]
 
@@ -153,9 +258,9 @@ def rules_view(rules: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) -> 
     return {dim.removesuffix("?"): [axis for axis in axes if axis in sizes] for dim, axes in rules.items()}
 
 
-def additions_view(explorer: ExplorerState) -> dict:
+def additions_view(explorer: ExplorerState) -> RefusalsView:
     """Gives, for each sharded dim, why a further axis is refused, or None where it is legal."""
-    table: dict[str, dict[str, dict | None]] = {}
+    table: RefusalsView = {}
     for written, axes in explorer.layout.rules.items():
         dim = written.removesuffix("?")
         table[dim] = {}
@@ -166,14 +271,14 @@ def additions_view(explorer: ExplorerState) -> dict:
     return table
 
 
-def refused_view(refusal: Refused | None) -> dict | None:
+def refused_view(refusal: Refused | None) -> RefusalView | None:
     """Describes one answer of the Explorer as an entry of a table of refusals."""
     if refusal is None:
         return None
     return {"code": refusal.code, "text": refusal.reason, "fix": refusal.fix, "source": ""}
 
 
-def change_view(explorer: ExplorerState) -> dict | None:
+def change_view(explorer: ExplorerState) -> ChangeView | None:
     """Describes the change of the totals since the plan before, or None where there is none."""
     before = explorer.plan_before()
     if before is None:
@@ -184,4 +289,5 @@ def change_view(explorer: ExplorerState) -> dict | None:
         "bytes": int(plan.wire_bytes - before.wire_bytes),
         "arguments": int(plan.stored.argument_bytes - before.stored.argument_bytes),
         "collectives": executed(plan) - executed(before),
-    } | estimate_change(explorer)
+        **estimate_change(explorer),
+    }

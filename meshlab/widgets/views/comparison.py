@@ -6,18 +6,65 @@ follow. The page draws their differences against the baseline, which is one of t
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from ...auto.objective import Objective, objective_of, offered
 from ..state.explorer_state import ExplorerState
 from ..state.totals import Totals
 from ..state.tried import TriedLayout
+from .advice import IntentView
 
 
-def comparison_part(explorer: ExplorerState) -> dict:
+class TotalsView(TypedDict):
+    """The totals of a layout; step and peak are null without a machine, and while they are computed."""
+
+    bytes: int
+    arguments: int
+    work: float
+    collectives: int
+    seconds: float | None
+    peak: int | None
+    fits: bool | None
+
+
+class CardView(TypedDict):
+    """A layout that was tried; its mesh is named where that is not the one on the board."""
+
+    key: str
+    name: str
+    layout: str
+    mesh: str
+    load: IntentView
+    now: bool
+    baseline: bool
+    machine: bool
+    totals: TotalsView | None
+
+
+class ObjectiveView(TypedDict):
+    name: str
+    label: str
+    condition: str
+
+
+class ComparisonView(TypedDict):
+    """What was tried and what can be searched for, and the bytes that a device holds at most."""
+
+    cards: list[CardView]
+    limit: int | None
+    objectives: list[ObjectiveView]
+
+
+class ComparisonPartView(TypedDict):
+    comparison: ComparisonView
+
+
+def comparison_part(explorer: ExplorerState) -> ComparisonPartView:
     """Describes what was tried, and what can be searched for."""
     return {"comparison": comparison_view(explorer)}
 
 
-def comparison_view(explorer: ExplorerState) -> dict:
+def comparison_view(explorer: ExplorerState) -> ComparisonView:
     """Describes every layout that was tried; totals that are not known follow.
 
     Returns:
@@ -36,13 +83,13 @@ def comparison_view(explorer: ExplorerState) -> dict:
     }
 
 
-def card_view(explorer: ExplorerState, tried: TriedLayout) -> dict:
+def card_view(explorer: ExplorerState, tried: TriedLayout) -> CardView:
     """Describes one layout: its name, what loads it, and its totals."""
     present = explorer.document
     document, now = tried.under(present), tried.is_of(present)
     totals = explorer.totals.now(document) if now else explorer.totals.known(document)
     here = document is not tried.document  # which is that of another mesh, on its own machine
-    load = {"op": "load", "args": {"layout": document.layout.to_dict()}}
+    load: IntentView = {"op": "load", "args": {"layout": document.layout.to_dict()}}
     return {
         "key": str(tried.number),
         "name": tried.name,
@@ -58,7 +105,7 @@ def card_view(explorer: ExplorerState, tried: TriedLayout) -> dict:
     }
 
 
-def totals_view(totals: Totals) -> dict:
+def totals_view(totals: Totals) -> TotalsView:
     """Describes totals; step and peak are None without a machine, and while they are computed."""
     return {
         "bytes": totals.wire_bytes,
@@ -71,5 +118,5 @@ def totals_view(totals: Totals) -> dict:
     }
 
 
-def objective_view(objective: Objective) -> dict:
+def objective_view(objective: Objective) -> ObjectiveView:
     return {"name": objective.name, "label": objective.label, "condition": objective.condition}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import keyword
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import jax
 from jax.sharding import PartitionSpec
@@ -29,7 +29,20 @@ from ..state.explorer_state import ExplorerState
 WIDE = 100
 
 
-def forms_view(explorer: ExplorerState) -> dict:
+class FormView(TypedDict):
+    """A form of the layout: what it is for, its text, and what it cannot say."""
+
+    name: str
+    about: str
+    text: str
+    lost: list[str]
+
+
+class FormsView(TypedDict):
+    forms: list[FormView]
+
+
+def forms_view(explorer: ExplorerState) -> FormsView:
     """Describes the present layout in each form: its name, what it is for, its text, and what it cannot say."""
     document, rules = explorer.document, explorer.layout.to_dict()
     lost = _beside_the_layout(document)
@@ -56,8 +69,7 @@ def forms_view(explorer: ExplorerState) -> dict:
         ),
         ("Mesh TensorFlow", "for mtf.convert_to_layout_rules; ml.Layout.of reads it too", mesh_tf, [*not_said, *lost]),
     )
-    keys = ("name", "about", "text", "lost")
-    return {"forms": [dict(zip(keys, form, strict=True)) for form in forms]}
+    return {"forms": [{"name": name, "about": about, "text": text, "lost": lost} for name, about, text, lost in forms]}
 
 
 def _beside_the_layout(document: Document) -> list[str]:

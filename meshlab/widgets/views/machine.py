@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypedDict
 
-from ...cost.machines.accuracy import COLLECTIVES, accuracy
+from ...cost.machines.accuracy import COLLECTIVES
 from ...cost.machines.attached import ATTACHED, folder
 from ...cost.machines.hardware import Switch, hardware, known
 from ...cost.machines.meshes import slice_of
@@ -13,22 +14,77 @@ from ...engine.specs.mesh import Mesh
 from ..state.document import MeshSizes
 from ..state.explorer_state import ExplorerState
 from ..state.machines import Choice, CustomMachines, fit, placements_of
-from .machine_figures import figures_view
+from .machine_figures import AccuracyView, FigureView, accuracy_view, figures_view
 
 _PLATFORMS = (("tpu", "TPU"), ("gpu", "GPU"), ("cpu", "CPU"))
 _DERIVED = "as derived"
 
 
-def machine_view(explorer: ExplorerState) -> dict:
+class OfferView(TypedDict):
+    """A machine to choose, with the slice that is taken where it is chosen."""
+
+    name: str
+    title: str
+    on: str
+    slice: str
+    fits: bool
+
+
+class OffersView(TypedDict):
+    label: str
+    machines: list[OfferView]
+
+
+class MachineSliceView(TypedDict):
+    on: str
+    slice: str
+
+
+class PlacementChoiceView(TypedDict):
+    """A placement of a mesh axis, and the change to ask for; an axis that has nothing there is to be derived."""
+
+    label: str
+    along: dict[str, int | list[int] | str | None]
+    chosen: bool
+
+
+class PlacedAxisView(TypedDict):
+    name: str
+    size: int
+    placement: str
+    choices: list[PlacementChoiceView]
+
+
+class ChosenMachineView(TypedDict, total=False):
+    """What is known where a machine is chosen; nothing of it is there where none is."""
+
+    title: str
+    slice: str
+    slices: list[MachineSliceView]
+    kind: str
+    axes: list[PlacedAxisView]
+    figures: list[FigureView]
+    accuracy: AccuracyView
+
+
+class MachineView(ChosenMachineView):
+    """The machine and those to choose from; `on` and `name` are empty where none is chosen."""
+
+    on: str
+    name: str
+    groups: list[OffersView]
+
+
+def machine_view(explorer: ExplorerState) -> MachineView:
     """Describes the machine of an Explorer, and the machines to choose from."""
     document, mesh, custom = explorer.document, explorer.mesh, explorer.custom_machines
     chosen = slice_of(document.machine.on)[0] if document.machine else ""
     groups = groups_view(document.mesh, custom)
-    view = {"on": document.machine.on if document.machine else "", "name": chosen, "groups": groups}
-    return view | (_chosen(mesh, chosen, custom) if document.machine else {})
+    view: MachineView = {"on": document.machine.on if document.machine else "", "name": chosen, "groups": groups}
+    return {**view, **_chosen(mesh, chosen, custom)} if document.machine else view
 
 
-def groups_view(axes: MeshSizes, custom: CustomMachines) -> list[dict]:
+def groups_view(axes: MeshSizes, custom: CustomMachines) -> list[OffersView]:
     """Lists the machines by platform, each with the slice that is taken where it is chosen."""
     groups = [
         (label, [name for name, machine in known().items() if machine.platform == platform])
@@ -40,7 +96,7 @@ def groups_view(axes: MeshSizes, custom: CustomMachines) -> list[dict]:
     return [{"label": label, "machines": [_option(n, axes, custom) for n in names]} for label, names in groups if names]
 
 
-def _option(name: str, axes: MeshSizes, custom: CustomMachines) -> dict:
+def _option(name: str, axes: MeshSizes, custom: CustomMachines) -> OfferView:
     if name == ATTACHED:
         return {"name": name, "title": "the attached devices", "on": name, "slice": "", "fits": True}
     shapes = fit(name, axes, custom, most=1)
@@ -49,7 +105,7 @@ def _option(name: str, axes: MeshSizes, custom: CustomMachines) -> dict:
     return {"name": name, "title": title, "on": on, "slice": shapes[0] if shapes else "", "fits": bool(shapes)}
 
 
-def _chosen(mesh: Mesh, name: str, custom: CustomMachines) -> dict:
+def _chosen(mesh: Mesh, name: str, custom: CustomMachines) -> ChosenMachineView:
     placement: Placement = mesh.on
     shapes = list(fit(name, mesh.shape, custom))
     if placement.slice not in shapes:
@@ -61,11 +117,11 @@ def _chosen(mesh: Mesh, name: str, custom: CustomMachines) -> dict:
         "kind": "nodes × devices" if isinstance(placement.hardware.network, Switch) else "slice",
         "axes": axes_view(mesh),
         "figures": figures_view(placement.hardware),
-        "accuracy": accuracy(COLLECTIVES, placement.hardware),
+        "accuracy": accuracy_view(COLLECTIVES, placement.hardware),
     }
 
 
-def axes_view(mesh: Mesh) -> list[dict]:
+def axes_view(mesh: Mesh) -> list[PlacedAxisView]:
     """Describes the placement of each mesh axis, and its choices, each with the change to ask for."""
     placement: Placement = mesh.on
     choices = placements_of(mesh)
@@ -80,14 +136,14 @@ def axes_view(mesh: Mesh) -> list[dict]:
     ]
 
 
-def _choices(name: str, requested: Mapping[str, AxisPlacement], others: list[Choice]) -> list[dict]:
+def _choices(name: str, requested: Mapping[str, AxisPlacement], others: list[Choice]) -> list[PlacementChoiceView]:
     if not others:
         return []
-    derived = {"label": _DERIVED, "along": {name: None}, "chosen": name not in requested}
+    derived: PlacementChoiceView = {"label": _DERIVED, "along": {name: None}, "chosen": name not in requested}
     return [derived, *({"label": _label(w), "along": _plain(c), "chosen": requested.get(name) == w} for w, c in others)]
 
 
-def _plain(changes: Mapping[str, AxisPlacement | None]) -> dict:
+def _plain(changes: Mapping[str, AxisPlacement | None]) -> dict[str, int | list[int] | str | None]:
     return {name: list(where) if isinstance(where, tuple) else where for name, where in changes.items()}
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypedDict
 
+from ...cost.machines.accuracy import accuracy
 from ...cost.machines.hardware import Figure, Hardware, HardwareError, Switch
 from ...cost.machines.placed import CHIP, Placement
 from ...cost.machines.units import scaled_text, seconds_text, share_text
@@ -59,7 +60,29 @@ _WAYS = {"rings": "rings in {}", "exchanges": "{} exchanges", "in_switch": "in-s
 _WHAT = {"base": "latency", "step": "step latency", "bandwidth": "bandwidth"}
 
 
-def figure_view(name: str, figure: Figure) -> dict:
+class FigureView(TypedDict):
+    """A figure of a machine; recalled: it was not looked up in its source."""
+
+    name: str
+    text: str
+    source: str
+    recalled: bool
+
+
+class AccuracyView(TypedDict):
+    """The measured error of a kind of prediction, and where the documentation has it."""
+
+    measured: bool
+    where: str
+    text: str
+
+
+def accuracy_view(what: str, machine: Hardware) -> AccuracyView:
+    said = accuracy(what, machine)
+    return {"measured": said["measured"], "where": said["where"], "text": said["text"]}
+
+
+def figure_view(name: str, figure: Figure) -> FigureView:
     """Describes one figure: its name, its value as text, its source, and whether it was looked up there."""
     if name.startswith("flops."):
         text = f"matmuls in {name.removeprefix('flops.')} {scaled_text(figure.value, 'FLOP/s')}"
@@ -83,11 +106,11 @@ def figure_view(name: str, figure: Figure) -> dict:
     return {"name": name, "text": text, "source": figure.source, "recalled": not figure.verified}
 
 
-def figures_view(machine: Hardware) -> list[dict]:
+def figures_view(machine: Hardware) -> list[FigureView]:
     return [figure_view(name, figure) for name, figure in machine.figures.items()]
 
 
-def figures_behind(part: str, placement: Placement, code: Code) -> list[dict]:
+def figures_behind(part: str, placement: Placement, code: Code) -> list[FigureView]:
     """Lists the figures that a part of a predicted time rests on.
 
     Args:

@@ -12,21 +12,85 @@ it asks for itself (`views/reads.py`):
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
-from ...cost.machines.accuracy import MEMORY, accuracy
+from ...cost.machines.accuracy import MEMORY
 from ...cost.machines.units import bytes_text, share_text
 from ...cost.peak_memory.memory import Memory
 from ...cost.workload.attention import STORED
 from ..state.explorer_state import ExplorerState
-from .charts.moments import moments_chart
+from .charts.look import ChartView
+from .charts.moments import StepsPhaseView, moments_chart
+from .machine_figures import AccuracyView, accuracy_view
+from .pending import PendingView
 
 MOST_ALIVE = 24
 MOST_LISTED = 40
 _NO_SCORES = "Without attention scores, which are computed block by block."
 
 
-def peak_memory_view(plan: Any, memory: Memory, undonated_bytes: int) -> dict:
+class RoleBytesView(TypedDict):
+    name: str
+    bytes: int
+
+
+class AliveView(TypedDict):
+    """A value that is in memory, with its shape and bytes on one device."""
+
+    name: str
+    role: str
+    bytes: int
+    dims: list[str]
+    shape: list[int]
+    dtype: str
+    source: str
+
+
+class PeakMemoryView(TypedDict):
+    """The peak of one device in bytes, and the step `at` which it is; `undonated` where nothing is overwritten."""
+
+    bytes: int
+    undonated: int
+    limit: int
+    fits: bool
+    note: str
+    text: str
+    parts: list[RoleBytesView]
+    alive: list[AliveView]
+    left_out: int
+    gaps: int
+    steps: int
+    at: int
+    source: str
+    recalled: bool
+    accuracy: AccuracyView
+
+
+class MomentsView(TypedDict):
+    chart: ChartView | None
+
+
+class AliveAtView(TypedDict):
+    """What is in memory while a step runs; values, what is left out and padding add up to `bytes`."""
+
+    step: int
+    name: str
+    source: str
+    bytes: int
+    values: list[AliveView]
+    left_out: int
+    left_bytes: int
+    padding: int
+
+
+class NoneAliveView(TypedDict):
+    """No machine is chosen."""
+
+    step: int
+    bytes: None
+
+
+def peak_memory_view(plan: Any, memory: Memory, undonated_bytes: int) -> PeakMemoryView:
     """Describes the peak memory of a plan, and whether it fits its machine.
 
     Args:
@@ -52,11 +116,11 @@ def peak_memory_view(plan: Any, memory: Memory, undonated_bytes: int) -> dict:
         "at": max(range(len(memory.timeline)), key=lambda i: memory.timeline[i].bytes),
         "source": machine.memory.source,
         "recalled": not machine.memory.verified,
-        "accuracy": accuracy(MEMORY, machine),
+        "accuracy": accuracy_view(MEMORY, machine),
     }
 
 
-def _alive(each: Any) -> dict:
+def _alive(each: Any) -> AliveView:
     return {
         "name": each.name,
         "role": each.role,
@@ -68,7 +132,7 @@ def _alive(each: Any) -> dict:
     }
 
 
-def moments_view(explorer: ExplorerState, beside: bool = False) -> dict:
+def moments_view(explorer: ExplorerState, beside: bool = False) -> MomentsView | PendingView:
     """Draws the memory over the steps of the layout on the board, or of the one beside it.
 
     Returns:
@@ -86,7 +150,7 @@ def moments_view(explorer: ExplorerState, beside: bool = False) -> dict:
     return {"chart": moments_chart(costs.memory, phases_view(costs.memory)) if several else None}
 
 
-def alive_view(explorer: ExplorerState, step: int) -> dict:
+def alive_view(explorer: ExplorerState, step: int) -> AliveAtView | NoneAliveView | PendingView:
     """Describes what is in memory while a step of the timeline runs.
 
     Returns:
@@ -113,7 +177,7 @@ def alive_view(explorer: ExplorerState, step: int) -> dict:
     }
 
 
-def phases_view(memory: Memory) -> list[dict]:
+def phases_view(memory: Memory) -> list[StepsPhaseView]:
     """Describes which steps are the forward pass, the backward pass, and the update; none without a backward pass.
 
     A compiler makes what starts empty in the backward pass ahead of all, so the border is where the fewest operations

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
 
 from ...engine.plans.collectives import wire_bytes_by_axis
 from ...engine.plans.work import line_of
@@ -27,7 +27,168 @@ MOST_PLACES = 200
 MOST_LINES = 40
 
 
-def plan_view(plan: Any) -> dict:
+class AxisView(TypedDict):
+    """A mesh axis; one in time runs its blocks one after the other."""
+
+    name: str
+    size: int
+    inTime: NotRequired[bool]
+    meaning: NotRequired[str]
+
+
+class MeshView(TypedDict):
+    axes: list[AxisView]
+    size: int
+
+
+class ChipView(TypedDict):
+    """A dim, the mesh axes that shard it, and its size on one device."""
+
+    name: str
+    size: int
+    axes: list[str]
+    local: int
+
+
+class PlaceRuleView(TypedDict):
+    at: str
+    dim: str
+    axes: list[str]
+
+
+class LayoutView(TypedDict):
+    text: str
+    places: list[PlaceRuleView]
+
+
+class GroupView(TypedDict):
+    key: str
+    axes: list[str]
+
+
+class RefusedColumnView(TypedDict):
+    at: str
+    label: str
+
+
+class RefusalView(TypedDict):
+    code: str
+    text: str
+    fix: str
+    source: NotRequired[str]
+    columns: NotRequired[list[RefusedColumnView]]
+
+
+class CollectiveView(TypedDict):
+    kind: str
+    axes: list[str]
+    key: str
+    payload: int
+    wire: int
+    times: int
+    total: int
+    dtype: str
+    value: str
+    dims: list[str]
+    source: str
+    code: str
+    because: str
+    id: str
+    proposed: bool
+
+
+class CollectivesView(TypedDict):
+    rows: list[CollectiveView]
+    count: int
+    left_out: int
+
+
+class AxisBytesView(TypedDict):
+    """Wire bytes over one set of mesh axes."""
+
+    key: str
+    bytes: int
+
+
+class AxisSumsView(TypedDict):
+    """Wire bytes and payload of one device in a step, over one set of mesh axes."""
+
+    key: str
+    bytes: int
+    payload: int
+
+
+class KindSumsView(TypedDict):
+    kind: str
+    bytes: int
+    payload: int
+    count: int
+
+
+class LineSumsView(TypedDict):
+    line: str
+    code: str
+    bytes: int
+    payload: int
+    parts: list[AxisBytesView]
+
+
+class CommunicationView(TypedDict):
+    total: int
+    payload: int
+    by_axis: list[AxisSumsView]
+    by_kind: list[KindSumsView]
+    by_line: list[LineSumsView]
+    left_out: int
+
+
+class StoredPartView(TypedDict):
+    name: str
+    bytes: int
+    output: bool
+
+
+class MemoryView(TypedDict):
+    """Exact bytes on one device."""
+
+    parts: list[StoredPartView]
+    arguments: int
+    outputs: int
+
+
+class PlanView(TypedDict):
+    mesh: MeshView
+    chips: list[ChipView]
+    layout: LayoutView
+    groups: list[GroupView]
+    work: float
+    lost: str
+    collectives: CollectivesView
+    communication: CommunicationView
+    memory: MemoryView
+
+
+class PlaceView(TypedDict):
+    place: str
+    dims: list[str]
+    shape: list[int]
+    dtype: str
+    local: list[int]
+    splits: list[list[str]]
+    partial: list[str]
+    bytes: int
+    local_bytes: int
+
+
+class PlacesView(TypedDict):
+    rows: list[PlaceView]
+    left_out: int
+
+
+RefusalsView = dict[str, dict[str, RefusalView | None]]
+
+
+def plan_view(plan: Any) -> PlanView:
     """Describes a plan as plain data, ready for JSON."""
     groups = axis_groups(plan)
     return {
@@ -43,9 +204,9 @@ def plan_view(plan: Any) -> dict:
     }
 
 
-def mesh_view(mesh: Any) -> dict:
+def mesh_view(mesh: Any) -> MeshView:
     """Describes the mesh axes with their sizes, and what each is."""
-    axes = [
+    axes: list[AxisView] = [
         {"name": name, "size": axis.size, "inTime": name in mesh.in_time, "meaning": axis.meaning}
         for name, axis in mesh.kinds.items()
     ]
@@ -56,16 +217,17 @@ def _key(axes: Iterable[str]) -> str:
     return "+".join(axes)
 
 
-def axis_groups(plan: Any) -> list[dict]:
+def axis_groups(plan: Any) -> list[GroupView]:
     """Lists the mesh axes, and then the sets of several axes that some collective runs over: one colour each."""
     axes = tuple(plan.mesh.axes)
     several = sorted({tuple(c.axes) for c in plan.collectives if len(c.axes) > 1})
     return [{"key": _key(group), "axes": list(group)} for group in (*((axis,) for axis in axes), *several)]
 
 
-def chips_view(plan: Any) -> list[dict]:
+def chips_view(plan: Any) -> list[ChipView]:
     """Lists the program's dims with the axes that shard each."""
-    sizes, chips = plan.mesh.axes, []
+    sizes: Mapping[str, int] = plan.mesh.axes
+    chips: list[ChipView] = []
     rules = {name.removesuffix("?"): axes for name, axes in plan.layout.rules.items()}
     for name, size in plan.program.dims.items():
         axes = [axis for axis in rules.get(name, ()) if axis in sizes]  # an optional rule may name none
@@ -74,9 +236,9 @@ def chips_view(plan: Any) -> list[dict]:
     return chips
 
 
-def layout_view(layout: Any) -> dict:
+def layout_view(layout: Any) -> LayoutView:
     """Describes a layout as text, and its rules for single places."""
-    places = [
+    places: list[PlaceRuleView] = [
         {"at": glob, "dim": dim, "axes": list(axes or ())}
         for glob, rules in (*layout.places.items(), *layout.scopes.items())
         for dim, axes in rules.items()
@@ -84,7 +246,7 @@ def layout_view(layout: Any) -> dict:
     return {"text": str(layout), "places": places}
 
 
-def refusals_view(refusals: Mapping[str, Mapping[str, Any]]) -> dict:
+def refusals_view(refusals: Mapping[str, Mapping[str, Any]]) -> RefusalsView:
     """Describes, for each dim and axis, why the dim is refused there, or None where it is legal."""
     return {
         dim: {axis: None if refusal is None else refusal_view(refusal) for axis, refusal in by_axis.items()}
@@ -92,7 +254,7 @@ def refusals_view(refusals: Mapping[str, Mapping[str, Any]]) -> dict:
     }
 
 
-def refusal_view(refusal: Any) -> dict:
+def refusal_view(refusal: Any) -> RefusalView:
     return {"code": refusal.code, "text": refusal.text, "fix": refusal.fix or "", "source": _line(refusal.source)}
 
 
@@ -104,7 +266,7 @@ def _total(collective: Any) -> int:
     return round(collective.wire_bytes * collective.times)
 
 
-def collectives_view(plan: Any) -> dict:
+def collectives_view(plan: Any) -> CollectivesView:
     """Lists the collectives, those that send most first, each with its cause, and whether some remedy may be tried.
 
     The count is of those that one step executes, as in the plan's table: one in a scan counts as often as it runs.
@@ -112,7 +274,7 @@ def collectives_view(plan: Any) -> dict:
     """
     ordered = sorted(plan.collectives, key=_total, reverse=True)
     names = dict(zip(map(id, plan.collectives), identities(plan), strict=True))
-    rows = [
+    rows: list[CollectiveView] = [
         {
             "id": names[id(c)],
             "kind": c.kind,
@@ -135,7 +297,7 @@ def collectives_view(plan: Any) -> dict:
     return {"rows": rows, "count": executed(plan), "left_out": len(ordered) - len(rows)}
 
 
-def communication_view(plan: Any, groups: list[dict]) -> dict:
+def communication_view(plan: Any, groups: Sequence[GroupView]) -> CommunicationView:
     """Sums wire bytes and payload by mesh axis, by kind, and by source line; of lines by mesh axis as well."""
     of_line: dict[str, list[Any]] = defaultdict(list)
     for collective in plan.collectives:
@@ -176,7 +338,7 @@ def _payloads(collectives: Iterable[Any], key: Callable[[Any], str]) -> dict[str
     return sums
 
 
-def _by_kind(collectives: Iterable[Any]) -> list[dict]:
+def _by_kind(collectives: Iterable[Any]) -> list[KindSumsView]:
     """Sums wire bytes, payload and executions by kind, what sends most first."""
     payload, wire, times = _payloads(collectives, lambda c: c.kind), defaultdict(float), defaultdict(int)
     for c in collectives:
@@ -188,9 +350,9 @@ def _by_kind(collectives: Iterable[Any]) -> list[dict]:
     ]
 
 
-def memory_view(plan: Any) -> dict:
+def memory_view(plan: Any) -> MemoryView:
     """Describes the exact bytes of arguments and outputs on one device."""
-    parts = [
+    parts: list[StoredPartView] = [
         {"name": name, "bytes": int(size), "output": name == "out" or name.startswith("out/")}
         for name, size in plan.stored.parts.items()
     ]
@@ -201,7 +363,7 @@ def memory_view(plan: Any) -> dict:
     }
 
 
-def places_view(plan: Any) -> dict:
+def places_view(plan: Any) -> PlacesView:
     """Lists the tensors that have a place, each with its global shape and its shape on one device."""
     places = places_of(plan.program)
     listed = places[:MOST_PLACES]
@@ -213,7 +375,7 @@ def names_of(value: Any) -> list[str]:
     return [name or "1" for name in value.dims]
 
 
-def place_view(plan: Any, place: str) -> dict:
+def place_view(plan: Any, place: str) -> PlaceView:
     """Describes one tensor: its dims, its shape, its shape on one device, and the axes that shard it."""
     value, spec = plan.program.place(place), plan.spec(place)
     sizes = plan.mesh.axes

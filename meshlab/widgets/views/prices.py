@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
 from ..state.prices import Price, other_columns
+from .plan import RefusalView, RefusedColumnView
 
 
-def price_view(explorer: ExplorerState, intent: Any, price: Price | Refused) -> dict:
+class StepCostView(TypedDict):
+    """What a step costs under a layout; step and peak are null where they are unknown, or were not asked for."""
+
+    bytes: int
+    seconds: float | None
+    peak: int | None
+    fits: bool | None
+    work: float
+
+
+class PriceView(StepCostView):
+    """What a step costs after an intent; it is not refused."""
+
+    refused: NotRequired[None]
+
+
+class RefusedPriceView(TypedDict):
+    """Why an intent is refused, and so has no price."""
+
+    refused: RefusalView
+
+
+def price_view(explorer: ExplorerState, intent: Any, price: Price | Refused) -> PriceView | RefusedPriceView:
     """Describes the price of an intent, or why it is refused and which columns would take it instead."""
     if isinstance(price, Refused):
-        columns = [{"at": column.at, "label": column.label} for column in other_columns(explorer, intent)]
+        columns: list[RefusedColumnView] = [
+            {"at": column.at, "label": column.label} for column in other_columns(explorer, intent)
+        ]
         return {"refused": {"code": price.code, "text": price.reason, "fix": price.fix, "columns": columns}}
+    return {**step_cost_view(price)}
+
+
+def step_cost_view(price: Price) -> StepCostView:
     return {
         "bytes": price.wire_bytes,
         "seconds": price.seconds,

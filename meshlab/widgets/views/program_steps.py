@@ -24,6 +24,7 @@ from ...engine.planning.step import Step, only
 from ...engine.planning.steps import Compute, Iterated, Materialise, Move, Nested, Repeated
 from ...engine.specs.spec import Spec, local_shape
 from ..state.selection import identities
+from .program_nodes import ProgramDataView, Row, SentView, ValueTypeView, nodes_view
 
 PHASE, SCOPE, FUNCTION, LOOP, BLOCK, ALIKE, LINE, STEP, COLLECTIVE, SLICE = range(10)
 KINDS = ("phase", "scope", "function", "loop", "block", "alike", "line", "step", "collective", "slice")
@@ -32,23 +33,21 @@ _MOST_NAMES = 4
 _BLOCKS = {"while": ("each iteration", "each test")}
 _NESTED = {"scan": "scan", "while": "while", "cond": "cond"}
 
-_COLUMNS = ("parent", "kind", "label", "name", "source", "value", "uses", "makes", "reads", "collective", "times")
-
 Line = tuple[str, int]
 Path = tuple[tuple[int, str, str], ...]
 
 
-def program_view(explorer: Any) -> dict:
+def program_view(explorer: Any) -> ProgramDataView:
     return steps_view(explorer.plan)
 
 
-def steps_view(plan: Any) -> dict:
+def steps_view(plan: Any) -> ProgramDataView:
     """Describes the steps of a plan.
 
     Returns:
-        Plain data: `nodes` as columns, which name texts by their position in `strings`, values by theirs in `types`,
-        and collectives by theirs in `collectives` (-1: none). A type is a dtype, a list of [dim, size, local size,
-        mesh axes], and the mesh axes over which it is a partial sum.
+        The `nodes` as columns, which name texts by their position in `strings`, values by theirs in `types`, and
+        collectives by theirs in `collectives` (-1: none). A type is a dtype, a list of (dim, size, local size, mesh
+        axes), and the mesh axes over which it is a partial sum.
     """
     return _Tree(plan).view()
 
@@ -95,15 +94,19 @@ class _Tree:
         self.place = _Memo(self.new_place)
         self.code, self.text = _Memo(_code), _Memo(_text)
         self.names = identities(plan)
-        self.collectives: list[dict] = []
+        self.collectives: list[SentView] = []
         self.sent = iter(plan.collectives_by_step)
-        self.rows: list[tuple] = []
+        self.rows: list[Row] = []
 
-    def view(self) -> dict:
+    def view(self) -> ProgramDataView:
         _Block(self, -1, phased=False).lay(self.plan.planned.steps)
         strings = self.strings  # types put more into it
-        types = [
-            [strings[str(dtype)], [[strings[d], *sizes, strings[axes]] for d, *sizes, axes in dims], strings[partial]]
+        types: list[ValueTypeView] = [
+            (
+                strings[str(dtype)],
+                [(strings[d], size, local, strings[axes]) for d, size, local, axes in dims],
+                strings[partial],
+            )
             for dtype, dims, partial in self.types
         ]
         return {
@@ -111,7 +114,7 @@ class _Tree:
             "strings": list(strings),
             "types": types,
             "collectives": self.collectives,
-            "nodes": {column: [row[i] for row in self.rows] for i, column in enumerate(_COLUMNS)},
+            "nodes": nodes_view(self.rows),
         }
 
     def add(
@@ -132,7 +135,7 @@ class _Tree:
         """Adds a node behind all others, and returns its number."""
         text = self.strings
         told = text[label], text[name], text[source], text[value], text[uses]
-        self.rows.append((parent, kind, *told, makes, list(reads), collective, times))
+        self.rows.append(Row(parent, kind, *told, makes, list(reads), collective, times))
         return len(self.rows) - 1
 
     def type_of(self, value: int, spec: Spec) -> int:

@@ -28,7 +28,7 @@ from .reasons import met_view, regrets_view, way_view
 from .remedies import remedies_view
 from .roofline import roofline_view
 
-READS: Mapping[str, Callable[..., dict]] = {
+READS: Mapping[str, Callable[..., Mapping[str, object]]] = {
     "alive": alive_view,
     "forms": forms_view,
     "heat": heat_view,
@@ -46,7 +46,7 @@ READS: Mapping[str, Callable[..., dict]] = {
 }
 
 
-def read(explorer: ExplorerState, what: str, args: Mapping[str, Any]) -> dict | Refused:
+def read(explorer: ExplorerState, what: str, args: Mapping[str, Any]) -> Mapping[str, object] | Refused:
     """Describes what a panel asks for.
 
     Args:

@@ -11,7 +11,7 @@ fastest layout for the board as it is.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypedDict
 
 from ...auto.reasons.regrets import Regret
 from ...auto.reasons.waterfall import Fall
@@ -19,12 +19,64 @@ from ...cost.machines.meshes import machine_of
 from ..background.reasons import MET, REGRETS, WAY, Decided, Met, Way
 from ..state.explorer_state import ExplorerState
 from ..state.regret_searches import RegretSearch
-from .search import taken_view
+from .advice import IntentView
+from .pending import PENDING, PendingView
+from .search import TakenView, taken_view
 
-PENDING = {"pending": True}
+
+class MetView(TakenView):
+    """A layout that the search has met."""
+
+    seconds: float
+    peak: int
+    fits: bool
 
 
-def met_view(explorer: ExplorerState) -> dict:
+class MetLayoutsView(TypedDict):
+    """Some of the layouts that the search has met, the fastest first, and how many there are in all."""
+
+    layouts: list[MetView]
+    count: int
+
+
+class WayStepView(TakenView):
+    """One change on the way; the step takes so many seconds after it, by so many more than before."""
+
+    change: str
+    seconds: float
+    by: float
+    bytes: float
+    peak: int
+    fits: bool
+
+
+class WayView(TypedDict):
+    steps: list[WayStepView]
+    rank: str
+    refused: str
+
+
+class RegretView(TypedDict):
+    """By what share the step gets longer where one decision is otherwise, at least and as far as was met."""
+
+    change: str
+    share: float | None
+    least: float | None
+    seconds: float | None
+    exact: bool
+    layout: str
+    load: IntentView | None
+
+
+class RegretsView(TypedDict):
+    rows: list[RegretView]
+    binds: list[str]
+    phase: str
+    searched: int
+    error: str
+
+
+def met_view(explorer: ExplorerState) -> MetLayoutsView | PendingView:
     """Describes the layouts that the search has met, the fastest first."""
     choice = explorer.fastest
     met: Met | None = explorer.reasons.soon(MET)
@@ -32,15 +84,19 @@ def met_view(explorer: ExplorerState) -> dict:
         return {"layouts": [], "count": 0}
     if met is None:
         return PENDING
-    layouts = [
-        {"seconds": each.seconds, "peak": each.peak_bytes, "fits": _fits(explorer, each.peak_bytes)}
-        | taken_view(each.layout)
+    layouts: list[MetView] = [
+        {
+            "seconds": each.seconds,
+            "peak": each.peak_bytes,
+            "fits": _fits(explorer, each.peak_bytes),
+            **taken_view(each.layout),
+        }
         for each in met.layouts
     ]
     return {"layouts": layouts, "count": met.count}
 
 
-def way_view(explorer: ExplorerState) -> dict:
+def way_view(explorer: ExplorerState) -> WayView | PendingView:
     """Describes the way from the layout on the board to Auto's, and the rank of the first."""
     choice = explorer.fastest
     way: Way | None = explorer.reasons.soon(WAY, explorer.layout)
@@ -56,7 +112,7 @@ def way_view(explorer: ExplorerState) -> dict:
     }
 
 
-def step_view(explorer: ExplorerState, before: Fall, step: Fall) -> dict:
+def step_view(explorer: ExplorerState, before: Fall, step: Fall) -> WayStepView:
     return {
         "change": step.change,
         "seconds": step.seconds,
@@ -64,7 +120,8 @@ def step_view(explorer: ExplorerState, before: Fall, step: Fall) -> dict:
         "bytes": step.wire_bytes,
         "peak": step.peak_bytes,
         "fits": _fits(explorer, step.peak_bytes),
-    } | taken_view(step.layout)
+        **taken_view(step.layout),
+    }
 
 
 def _fits(explorer: ExplorerState, peak: int) -> bool:
@@ -72,7 +129,7 @@ def _fits(explorer: ExplorerState, peak: int) -> bool:
     return peak <= machine_of(explorer.mesh, "the Explorer").hardware.memory_bytes
 
 
-def regrets_view(explorer: ExplorerState) -> dict:
+def regrets_view(explorer: ExplorerState) -> RegretsView | PendingView:
     """Describes what each decision otherwise costs, the greatest first, and how far the search for each is."""
     choice = explorer.fastest
     decided: Decided | None = explorer.reasons.soon(REGRETS)
@@ -91,15 +148,16 @@ def regrets_view(explorer: ExplorerState) -> dict:
     }
 
 
-def regret_view(regret: Regret) -> dict:
+def regret_view(regret: Regret) -> RegretView:
     """Describes one regret as a bracket of shares; without an upper end where nothing that was met fits."""
     met = math.isfinite(regret.seconds)
-    described: dict[str, Any] = {
+    taken = None if regret.layout is None else taken_view(regret.layout, regret.change.replace("`", ""))
+    return {
         "change": regret.change,
         "share": max(0.0, regret.share) if met else None,
         "least": max(0.0, regret.bound / regret.best - 1) if math.isfinite(regret.bound) else None,
         "seconds": regret.seconds if met else None,
         "exact": regret.exact,
+        "layout": "" if taken is None else taken["layout"],
+        "load": None if taken is None else taken["load"],
     }
-    nothing = {"layout": "", "load": None}
-    return described | (nothing if regret.layout is None else taken_view(regret.layout, regret.change.replace("`", "")))

@@ -8,6 +8,8 @@ for the same cause, is offered neither here nor by `plan.explain()`.
 
 from __future__ import annotations
 
+from typing import NotRequired, TypedDict
+
 from ...engine.plans.remedies import Remedy
 from ..state.explorer_state import ExplorerState
 from ..state.intents import TakeRemedy
@@ -15,7 +17,20 @@ from ..state.selection import identities
 from .advice import message_of
 
 
-def remedies_view(explorer: ExplorerState, collective: str) -> dict:
+class RemedyView(TypedDict):
+    """A remedy in words, and the intent that makes it, where that changes the layout."""
+
+    text: str
+    effect: str
+    op: NotRequired[str]
+    args: NotRequired[dict[str, object]]
+
+
+class RemediesView(TypedDict):
+    rows: list[RemedyView]
+
+
+def remedies_view(explorer: ExplorerState, collective: str) -> RemediesView:
     """Describes the remedies of a collective of the present plan.
 
     Args:
@@ -31,7 +46,7 @@ def remedies_view(explorer: ExplorerState, collective: str) -> dict:
     return {"rows": [_remedy_view(remedy) for remedy in remedies]}
 
 
-def _remedy_view(remedy: Remedy) -> dict:
+def _remedy_view(remedy: Remedy) -> RemedyView:
     """Describes a remedy: its words, and, where it is a change of the layout, the message that makes it."""
-    words = {"text": remedy.text, "effect": remedy.effect}
-    return words | (message_of(TakeRemedy(remedy.changes)) if remedy.changes else {})
+    words: RemedyView = {"text": remedy.text, "effect": remedy.effect}
+    return {**words, **message_of(TakeRemedy(remedy.changes))} if remedy.changes else words

@@ -10,13 +10,16 @@ seconds of all add up to `plan.time.compute`.
 from __future__ import annotations
 
 import dataclasses
+from typing import TypedDict
 
 from ...cost.machines.units import seconds_text
 from ...cost.step_time.flops import multiplied
 from ...cost.step_time.time import Time
 from ...engine.planning.step import Step
 from ..state.explorer_state import ExplorerState
-from .charts.kernels import kernels_chart
+from .charts.kernels import DotView, RoofView, kernels_chart
+from .charts.look import ChartView
+from .pending import PendingView
 
 MOST_DOTS = 60
 
@@ -48,7 +51,27 @@ class Group:
     matmuls: float = 0.0
 
 
-def roofline_view(explorer: ExplorerState) -> dict:
+class RooflineView(TypedDict):
+    """The kernels of a step in seconds, FLOP/s and bytes per second; `left_out` groups have no dot."""
+
+    dots: list[DotView]
+    chart: ChartView | None
+    left_out: int
+    left_seconds: float
+    undrawn: float
+    said: str
+    roofs: list[RoofView]
+    bandwidth: float
+    compute: float
+
+
+class NoRooflineView(TypedDict):
+    """No time is known."""
+
+    dots: None
+
+
+def roofline_view(explorer: ExplorerState) -> RooflineView | NoRooflineView | PendingView:
     """Describes the kernels of the present step against the machine.
 
     Returns:
@@ -62,14 +85,14 @@ def roofline_view(explorer: ExplorerState) -> dict:
     return {"dots": None} if costs.time is None else roofline_of(costs.time)
 
 
-def roofline_of(time: Time) -> dict:
+def roofline_of(time: Time) -> RooflineView:
     """Describes the kernels of a step against its machine: peak and bandwidth as large kernels reach them."""
     groups = sorted(_groups(time), key=lambda group: -group.seconds)
     shown, rest = groups[:MOST_DOTS], groups[MOST_DOTS:]
     scenario = time.scenario
     dtypes = sorted({group.dtype for group in groups if group.dtype})
     dots = [_dot(group, time) for group in shown]
-    roofs = [{"dtype": dtype, "peak": float(scenario.flops_per_second(dtype))} for dtype in dtypes]
+    roofs: list[RoofView] = [{"dtype": dtype, "peak": float(scenario.flops_per_second(dtype))} for dtype in dtypes]
     bandwidth = float(scenario.bytes_per_second)
     chart = kernels_chart(dots, roofs, bandwidth)
     left = sum(group.seconds for group in rest)
@@ -126,7 +149,7 @@ def _described(step: Step, time: Time) -> Group:
     return Group(name, source, "" if real is None else str(real[0]), [dim or "1" for dim in dims])
 
 
-def _dot(group: Group, time: Time) -> dict:
+def _dot(group: Group, time: Time) -> DotView:
     """Describes a group; without operations, or without bytes, it has no intensity."""
     launch = float(time.scenario.launch) * group.count
     bound = "compute" if group.matmuls >= group.seconds else "memory"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import statistics
+from typing import TypedDict
 
 from ...cost.machines.units import seconds_text
-from ..state.document import Document
 from ..state.explorer_state import ExplorerState
 from ..state.runs import Run
 from ..state.sameness import reference_of, same, tolerance_of
+from .charts.look import ChartView
 from .charts.losses import Losses, drawn_runs, losses_chart
 
 MOST_RUNS = 8
@@ -21,20 +22,63 @@ CPU = "cpu"
 SIMULATED = "simulated on this CPU: not a measure of the machine"
 
 
-def job_view(explorer: ExplorerState) -> dict:
+class SamenessView(TypedDict):
+    """How a run compares with the reference: a tolerance is a share of the root mean square of its losses."""
+
+    reference: bool
+    same: bool | None
+    sameness: str
+    tolerance: float | None
+
+
+class StepSecondsView(TypedDict):
+    """The seconds of a step as text, and what they were measured on and predicted for; empty where there are none."""
+
+    measured: str
+    measured_on: str
+    predicted: str
+    predicted_on: str
+
+
+class RunView(SamenessView, StepSecondsView):
+    """A run; its loss is text where it is not finite."""
+
+    number: int
+    revision: int
+    layout: str
+    stale: bool
+    phase: str
+    taken: int
+    steps: int
+    loss: float | str | None
+    error: str
+
+
+class RunRowView(RunView):
+    """A run with the number of its mark in the chart."""
+
+    mark: int | None
+
+
+class JobView(TypedDict):
+    current: RunView | None
+    runs: list[RunRowView]
+    note: str
+    chart: ChartView | None
+
+
+def job_view(explorer: ExplorerState) -> JobView:
     """Describes the latest run, the last few, latest first, and the one that they are compared with."""
     reference = reference_of(explorer.runs)
     latest = [*reversed(explorer.runs)][:MOST_RUNS]
     if reference is not None and all(run.number != reference.number for run in latest):
         latest = [*latest[:-1], reference]
-    runs = [
-        run_view(run, explorer.document) | compared(run, reference, explorer) | timed(run, explorer) for run in latest
-    ]
+    runs = [run_view(run, reference, explorer) for run in latest]
     losses = [Losses(run.number, str(run.document.layout), list(run.losses), run is reference) for run in explorer.runs]
     marks = {run.number: mark for mark, run in enumerate(drawn_runs(losses))}
     return {
         "current": runs[0] if runs else None,
-        "runs": [run | {"mark": marks.get(run["number"])} for run in runs],
+        "runs": [{**run, "mark": marks.get(run["number"])} for run in runs],
         "note": _note(reference, explorer),
         "chart": losses_chart(losses),
     }
@@ -55,7 +99,7 @@ def _note(reference: Run | None, explorer: ExplorerState) -> str:
     )
 
 
-def compared(run: Run, reference: Run | None, explorer: ExplorerState) -> dict:
+def compared(run: Run, reference: Run | None, explorer: ExplorerState) -> SamenessView:
     is_reference = reference is not None and run.number == reference.number
     sameness = same(run, reference, explorer.program)
     return {
@@ -66,7 +110,7 @@ def compared(run: Run, reference: Run | None, explorer: ExplorerState) -> dict:
     }
 
 
-def timed(run: Run, explorer: ExplorerState) -> dict:
+def timed(run: Run, explorer: ExplorerState) -> StepSecondsView:
     """Describes the seconds of a step: the median of those measured but the first, which compiles; the prediction."""
     warm = run.seconds[1:]
     costs = explorer.costing.known(run.document) if run.document.machine else None
@@ -79,24 +123,21 @@ def timed(run: Run, explorer: ExplorerState) -> dict:
     }
 
 
-def run_view(run: Run, current: Document) -> dict:
-    """Describes a run.
-
-    Args:
-        run: the run.
-        current: the present document; a run of another layout is stale.
-    """
+def run_view(run: Run, reference: Run | None, explorer: ExplorerState) -> RunView:
+    """Describes a run; one of another layout than the present is stale."""
     losses = list(run.losses)
     return {
         "number": run.number,
         "revision": run.revision,
         "layout": str(run.document.layout),
-        "stale": run.document.layout != current.layout,  # the machine changes no result
+        "stale": run.document.layout != explorer.document.layout,  # the machine changes no result
         "phase": run.phase,
         "taken": run.taken,
         "steps": run.steps,
         "loss": _plain(losses[-1]) if losses else None,
         "error": run.error,
+        **compared(run, reference, explorer),
+        **timed(run, explorer),
     }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import NotRequired, TypedDict
 
 from ...auto import Choice
 from ...auto.objective import OBJECTIVES
@@ -20,13 +21,75 @@ from ...cost.machines.units import seconds_text, share_text
 from ...engine.specs.layout import Layout
 from ..state.explorer_state import ExplorerState
 from ..state.searches import SEARCHING, Search
+from .advice import IntentView
 
 # Layouts that are as good are listed, so many at most.
 TIES = 8
 OTHER = {"run": "The assumptions about the run were changed since: search again."}
 
 
-def search_part(explorer: ExplorerState) -> dict:
+class TakenView(TypedDict):
+    """A layout, and what loads it."""
+
+    layout: str
+    load: IntentView
+
+
+class BracketTextsView(TypedDict):
+    value: str
+    bound: str
+    seconds: str
+    gap: str
+
+
+class BracketView(TypedDict):
+    """What a layout costs, in seconds or bytes, and what every other costs at least; the gap is a share."""
+
+    value: float
+    bound: float
+    gap: float
+    plans: int
+    texts: BracketTextsView
+
+
+class FoundView(TypedDict):
+    """What a search has met so far, if anything; with the proof once it has ended."""
+
+    said: str
+    bracket: BracketView | None
+    layout: NotRequired[str]
+    load: IntentView | None
+    proof: NotRequired[str]
+    searched: NotRequired[str]
+    not_searched: NotRequired[str]
+    ties: NotRequired[list[TakenView]]
+    tied: NotRequired[int]
+    same: NotRequired[bool]
+    card: NotRequired[str | None]
+
+
+class SearchView(FoundView):
+    """The latest search; `outdated` says why it no longer holds, `told` counts the reasons that are known."""
+
+    objective: str
+    label: str
+    condition: str
+    phase: str
+    error: str
+    pinned: str
+    repinned: bool
+    outdated: str
+    reasons: bool
+    refining: bool
+    told: int
+
+
+class SearchPartView(TypedDict):
+    pinned: str
+    search: SearchView | None
+
+
+def search_part(explorer: ExplorerState) -> SearchPartView:
     """Describes the latest search, and what searches keep as it is."""
     search = explorer.comparison
     pinned = pinned_text(dict(explorer.document.pins))
@@ -38,11 +101,13 @@ def pinned_text(pins: Mapping[str, str | None]) -> str:
     return ", ".join(f"`{dim}:{axis}`" if axis else f"`{dim}` whole" for dim, axis in pins.items())
 
 
-def search_view(explorer: ExplorerState, search: Search) -> dict:
+def search_view(explorer: ExplorerState, search: Search) -> SearchView:
     """Describes a search, and which card has its result."""
     objective = OBJECTIVES.get(search.objective)
     regrets, outdated = explorer.regret_search, explorer.outdated
-    view = {
+    choice = search.choice
+    found = so_far_view(search) if choice is None else found_view(explorer, search, choice)
+    return {
         "objective": search.objective,
         "label": search.objective if objective is None else objective.label,
         "condition": "" if objective is None else objective.condition,
@@ -54,13 +119,11 @@ def search_view(explorer: ExplorerState, search: Search) -> dict:
         "reasons": explorer.fastest is not None,
         "refining": regrets is not None and regrets.phase == SEARCHING,
         "told": explorer.reasons.told,
+        **found,
     }
-    if search.choice is None:
-        return view | so_far_view(search)
-    return view | found_view(explorer, search, search.choice)
 
 
-def so_far_view(search: Search) -> dict:
+def so_far_view(search: Search) -> FoundView:
     """Describes the best layout that a search has met so far: its cost, what a better one could save, what loads it."""
     found = search.found
     if found is None:
@@ -70,11 +133,11 @@ def so_far_view(search: Search) -> dict:
         return {"said": f"no layout that fits yet; {plans}", "bracket": None, "load": None}
     cost = OBJECTIVES[search.objective].text(found.value)
     more = f"gap {share_text(found.gap)}" if found.bound else "no lower bound yet"
-    said = {"said": f"{cost}; {more}; {plans}", "bracket": bracket_view(search.objective, found)}
-    return said | taken_view(found.plan.layout)
+    bracket = bracket_view(search.objective, found)
+    return {"said": f"{cost}; {more}; {plans}", "bracket": bracket, **taken_view(found.plan.layout)}
 
 
-def found_view(explorer: ExplorerState, search: Search, choice: Choice) -> dict:
+def found_view(explorer: ExplorerState, search: Search, choice: Choice) -> FoundView:
     """Describes what a search has found: its cost between the bounds, the proof, and what is as good."""
     layout, proof = choice.plan.layout, choice.proof
     card = next((each for each in explorer.tried if each.document.layout == layout), None)
@@ -91,19 +154,24 @@ def found_view(explorer: ExplorerState, search: Search, choice: Choice) -> dict:
         "tied": len(proof.ties),
         "same": layout == explorer.layout,
         "card": None if card is None else str(card.number),
-    } | taken_view(layout)
+        **taken_view(layout),
+    }
 
 
-def bracket_view(objective: str, found: Found | Proof) -> dict:
+def bracket_view(objective: str, found: Found | Proof) -> BracketView:
     """Describes what a layout costs, and what every other costs at least."""
     text = OBJECTIVES[objective].text
     bound = found.bound if math.isfinite(found.bound) else found.value
-    texts = {"value": text(found.value), "bound": text(bound), "seconds": seconds_text(found.seconds)}
-    texts["gap"] = share_text(found.gap)
+    texts: BracketTextsView = {
+        "value": text(found.value),
+        "bound": text(bound),
+        "seconds": seconds_text(found.seconds),
+        "gap": share_text(found.gap),
+    }
     return {"value": found.value, "bound": bound, "gap": found.gap, "plans": found.plans, "texts": texts}
 
 
-def taken_view(layout: Layout, name: str = "") -> dict:
+def taken_view(layout: Layout, name: str = "") -> TakenView:
     """Describes a layout, and the message that puts it on the board."""
-    args = {"layout": layout.to_dict()} | ({"name": name} if name else {})
+    args: dict[str, object] = {"layout": layout.to_dict(), **({"name": name} if name else {})}
     return {"layout": str(layout), "load": {"op": "load", "args": args}}

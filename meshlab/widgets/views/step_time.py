@@ -8,9 +8,9 @@ Each part has its seconds and the figures of the machine behind them, with those
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
-from ...cost.machines.accuracy import TIME, accuracy
+from ...cost.machines.accuracy import TIME
 from ...cost.machines.units import seconds_text, share_text
 from ...cost.step_time.time import Time
 from ...cost.step_time.utilisation import TOKENS, expected_text
@@ -18,14 +18,91 @@ from ...cost.workload.attention import ATTENTION
 from ..state.costing import Costs
 from ..state.document import Document
 from ..state.explorer_state import ExplorerState
-from .machine_figures import figures_behind
-from .peak_memory import peak_memory_view
-from .timeline import timeline_view
+from .machine_figures import AccuracyView, FigureView, accuracy_view, figures_behind
+from .peak_memory import PeakMemoryView, peak_memory_view
+from .timeline import TimelineView, timeline_view
 
 COMPUTE, MEMORY = "compute", "memory"
 
 
-def costs_view(explorer: ExplorerState) -> dict:
+class TimePartView(TypedDict):
+    """A part of a predicted time; `sends` where it is communication, whose key is its mesh axes."""
+
+    key: str
+    label: str
+    sends: bool
+    seconds: float
+    text: str
+    figures: list[FigureView]
+    recalled: bool
+
+
+class TimeTextsView(TypedDict):
+    lower: str
+    estimate: str
+    upper: str
+    exposed: str
+
+
+class TimeLimitView(TypedDict):
+    by: str
+    text: str
+
+
+class TimeOptionsView(TypedDict):
+    """What is assumed of the run; `run` is the attention that it comes to."""
+
+    attention: str
+    prefetch: bool
+    attentions: list[str]
+    run: str
+
+
+class TimeView(TypedDict):
+    """The predicted time of a step, in seconds."""
+
+    lower: float
+    estimate: float
+    upper: float
+    compute: float
+    exposed: float
+    texts: TimeTextsView
+    parts: list[TimePartView]
+    limit: TimeLimitView
+    use: str
+    substituted: str
+    options: TimeOptionsView
+    recalled: list[str]
+    accuracy: AccuracyView
+
+
+class NoTimeView(TypedDict):
+    """No time is predicted, as a figure of the machine is missing."""
+
+    missing: str
+    options: TimeOptionsView
+
+
+class PredictionView(TypedDict):
+    """The costs of a plan on its machine; there are none without one, and while they are worked out."""
+
+    time: TimeView | NoTimeView | None
+    peak_memory: PeakMemoryView | None
+    pending: bool
+
+
+class CostsView(PredictionView):
+    timeline: TimelineView | None
+
+
+class CostChangeView(TypedDict):
+    """The change of the estimate, in seconds, and of the peak, in bytes."""
+
+    seconds: float | None
+    peak: int | None
+
+
+def costs_view(explorer: ExplorerState) -> CostsView:
     """Describes the predicted time and peak memory of an Explorer's step.
 
     Returns:
@@ -34,10 +111,10 @@ def costs_view(explorer: ExplorerState) -> dict:
     document = explorer.document
     costs = explorer.costing.soon(document) if document.machine else None
     timeline = None if costs is None or costs.time is None else timeline_view(costs.time, costs.memory)
-    return {"timeline": timeline} | prediction_view(explorer.plan, document, costs)
+    return {"timeline": timeline, **prediction_view(explorer.plan, document, costs)}
 
 
-def prediction_view(plan: Any, document: Document, costs: Costs | None) -> dict:
+def prediction_view(plan: Any, document: Document, costs: Costs | None) -> PredictionView:
     """Describes the costs of a plan on the machine of its document; while they are None they are pending."""
     if costs is None:
         return {"time": None, "peak_memory": None, "pending": document.machine is not None}
@@ -45,11 +122,15 @@ def prediction_view(plan: Any, document: Document, costs: Costs | None) -> dict:
     return {"time": time_view(costs, document), "peak_memory": peak, "pending": False}
 
 
-def time_view(costs: Costs, document: Document) -> dict:
+def time_view(costs: Costs, document: Document) -> TimeView | NoTimeView:
     """Describes predicted time, or names the figure of the machine that is missing."""
     options, time = document.options, costs.time
-    switches = {"attention": options.attention, "prefetch": options.prefetch, "attentions": list(ATTENTION)}
-    switches["run"] = options.attention if time is None else time.scenario.attention
+    switches: TimeOptionsView = {
+        "attention": options.attention,
+        "prefetch": options.prefetch,
+        "attentions": list(ATTENTION),
+        "run": options.attention if time is None else time.scenario.attention,
+    }
     if time is None:
         return {"missing": costs.missing, "options": switches}
     parts = [_part(key, seconds, time) for key, seconds in _seconds(time)]
@@ -59,14 +140,19 @@ def time_view(costs: Costs, document: Document) -> dict:
         "upper": float(time.upper),
         "compute": float(time.compute),
         "exposed": float(time.exposed),
-        "texts": {name: seconds_text(float(getattr(time, name))) for name in ("lower", "estimate", "upper", "exposed")},
+        "texts": {
+            "lower": seconds_text(float(time.lower)),
+            "estimate": seconds_text(float(time.estimate)),
+            "upper": seconds_text(float(time.upper)),
+            "exposed": seconds_text(float(time.exposed)),
+        },
         "parts": parts,
         "limit": {"by": time.limited_by, "text": limit_text(time)},
         "use": use_text(time),
         "substituted": substituted_text(time),
         "options": switches,
         "recalled": _recalled(parts),
-        "accuracy": accuracy(TIME, time.hardware),
+        "accuracy": accuracy_view(TIME, time.hardware),
     }
 
 
@@ -86,7 +172,7 @@ def _label(key: str, time: Time) -> str:
     return "compute-bound" if key == COMPUTE else f"communication over {key.replace('+', ' + ')}"
 
 
-def _part(key: str, seconds: float, time: Time) -> dict:
+def _part(key: str, seconds: float, time: Time) -> TimePartView:
     placement, code = time.scenario.placements[0], time.scenario.plan.program.code
     figures = figures_behind(key, placement, code)
     return {
@@ -100,7 +186,7 @@ def _part(key: str, seconds: float, time: Time) -> dict:
     }
 
 
-def _recalled(parts: list[dict]) -> list[str]:
+def _recalled(parts: list[TimePartView]) -> list[str]:
     """Returns the figures behind a time that were recalled, as text."""
     texts = [figure["text"] for part in parts if part["seconds"] for figure in part["figures"] if figure["recalled"]]
     return list(dict.fromkeys(texts))
@@ -140,7 +226,7 @@ def substituted_text(time: Time) -> str:
     return f"The compiler sends all-reduces, twice the bytes, instead of {', '.join(replaced)}."
 
 
-def estimate_change(explorer: ExplorerState) -> dict:
+def estimate_change(explorer: ExplorerState) -> CostChangeView:
     """Returns the change of the estimate and of the peak since the plan before; None where one is unknown."""
     past = explorer.history.past
     known = explorer.costing.soon(explorer.document) if explorer.document.machine else None

@@ -16,11 +16,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.spent import Span
 from ...cost.step_time.time import Time
+from ...engine.code.source import Source
 from ...engine.planning.shared_steps import counted
 from ...engine.planning.step import Step
 from ..state.selection import identities
@@ -55,7 +56,55 @@ class Segment:
     seconds: float
 
 
-def timeline_view(time: Time, memory: Memory) -> dict:
+class SegmentView(TypedDict):
+    """A stretch of a lane from `begin` to `end` of the step, and the seconds in which something runs in it."""
+
+    begin: float
+    end: float
+    seconds: float
+    kind: str
+    times: int
+    collective: str | None
+    name: str
+    dims: list[str]
+    source: str
+
+
+class LaneView(TypedDict):
+    """The kernels of a step, whose key is empty, or what is sent over mesh axes."""
+
+    key: str
+    segments: list[SegmentView]
+
+
+class PhaseView(TypedDict):
+    """A pass of the step, in seconds from its beginning."""
+
+    name: str
+    begin: float
+    end: float
+
+
+class LoopView(TypedDict):
+    """A loop of the step, in seconds from its beginning."""
+
+    begin: float
+    end: float
+    times: int
+
+
+class TimelineView(TypedDict):
+    """A step over time; `memory` are points of seconds and bytes."""
+
+    seconds: float
+    lanes: list[LaneView]
+    exposed: list[SegmentView]
+    phases: list[PhaseView]
+    loops: list[LoopView]
+    memory: list[list[float]]
+
+
+def timeline_view(time: Time, memory: Memory) -> TimelineView:
     """Describes the timeline of a step.
 
     Args:
@@ -135,25 +184,34 @@ def collectives_of(plan: Any) -> dict[int, dict[tuple[str, str], str]]:
     }
 
 
-def _segment_view(plan: Any, segment: Segment, named: Mapping[int, Mapping[tuple[str, str], str]]) -> dict:
-    step = segment.step
-    view: dict[str, Any] = {n: getattr(segment, n) for n in ("begin", "end", "seconds", "kind", "times")}
-    view["collective"] = named.get(id(step), {}).get((segment.kind, "+".join(segment.axes)))
+def _segment_view(plan: Any, segment: Segment, named: Mapping[int, Mapping[tuple[str, str], str]]) -> SegmentView:
+    name, dims, source = _shown(plan, segment.step)
+    return {
+        "begin": segment.begin,
+        "end": segment.end,
+        "seconds": segment.seconds,
+        "kind": segment.kind,
+        "times": segment.times,
+        "collective": named.get(id(segment.step), {}).get((segment.kind, "+".join(segment.axes))),
+        "name": name,
+        "dims": [dim or "1" for dim in dims],
+        "source": "" if source is None else str(source),
+    }
+
+
+def _shown(plan: Any, step: Step | None) -> tuple[str, Iterable[str | None], Source | None]:
+    """Returns the name of what a step makes, or of its operation, with the dims and the line."""
     if step is not None and step.named is not None:
         shown = plan.program.value(step.named)
-        return view | {"name": shown.label, "dims": [dim or "1" for dim in shown.dims], "source": _text(shown.source)}
+        return shown.label, shown.dims, shown.source
     operation = step.runs if step is not None else None
     if operation is None:
-        return view | {"name": "", "dims": [], "source": ""}
+        return "", (), None
     dims = plan.program.names[operation.outputs[0]] if operation.outputs else ()
-    return view | {"name": operation.name, "dims": [dim or "1" for dim in dims], "source": _text(operation.source)}
+    return operation.name, dims, operation.source
 
 
-def _text(source: Any) -> str:
-    return "" if source is None else str(source)
-
-
-def _phases(lane: list[Segment], whole: float) -> Iterator[dict]:
+def _phases(lane: list[Segment], whole: float) -> Iterator[PhaseView]:
     """Yields the forward pass, the backward pass, and the update behind it, where the program has a backward pass."""
     backward = [s for s in lane if s.step is not None and s.step.runs is not None and s.step.runs.backward]
     if not backward:
@@ -164,7 +222,7 @@ def _phases(lane: list[Segment], whole: float) -> Iterator[dict]:
             yield {"name": name, "begin": begin, "end": end}
 
 
-def _loops(spans: Iterable[Span]) -> Iterator[dict]:
+def _loops(spans: Iterable[Span]) -> Iterator[LoopView]:
     """Yields the outermost loops with their trip counts; a first iteration or a condition is no loop of its own."""
     for step, group in itertools.groupby(spans, key=lambda span: span.step):
         if step.loops and (times := step.parts[0].times) > 1:

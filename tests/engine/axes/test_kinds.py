@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,8 @@ def test_a_kind_that_is_added_is_sharded_over_run_priced_saved_and_drawn(mesh: M
     assert plan.time.estimate > 0
     assert plan.memory.peak_bytes > 0
     assert Explorer.from_json(explorer.to_json(), small.program()).mesh == mesh
-    pod, data, rounds = mesh_view(mesh)["axes"]
+    view: Any = mesh_view(mesh)
+    pod, data, rounds = view["axes"]
     assert (pod["meaning"], pod["inTime"], rounds["inTime"]) == (Pods.meaning, False, True)
     assert (data["meaning"], data["size"]) == ("", 2)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import queue
+from typing import Any
 
 import pytest
 from plotly.offline import get_plotlyjs
@@ -28,6 +29,7 @@ def test_what_fails_is_said(monkeypatch: pytest.MonkeyPatch, error: Exception, r
         raise error
 
     monkeypatch.setattr(library, "compressed", broken)
+    reply: Any
     reply, buffers = library.library_answer({"id": "b"})
     assert (reply["kind"], reply["reason"], reply["fix"], buffers) == ("nack", reason, library.FIX, [])
 

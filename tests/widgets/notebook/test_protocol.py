@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import queue
 import time
+from typing import Any
 
 import pytest
 
@@ -19,13 +20,13 @@ def message(op: str, kind: str = "intent", **args: object) -> dict:
 
 
 def test_an_intent_is_acknowledged_with_the_new_revision(explorer: Explorer) -> None:
-    reply = answer(explorer, message("place", dim="hidden", axes=["model"]))
+    reply: Any = answer(explorer, message("place", dim="hidden", axes=["model"]))
     assert (reply["id"], reply["kind"], reply["rev"]) == ("x-1", "ack", 1)
     assert str(explorer.layout) == "hidden:model"
 
 
 def test_a_refusal_has_reason_and_fix(explorer: Explorer) -> None:
-    reply = answer(explorer, message("place", dim="classes", axes=["model"]))
+    reply: Any = answer(explorer, message("place", dim="classes", axes=["model"]))
     assert (reply["kind"], reply["rev"], reply["code"]) == ("nack", 0, "not_divisible")
     assert "which 4" in reply["reason"]
     assert "8 or 12" in reply["fix"]
@@ -33,14 +34,14 @@ def test_a_refusal_has_reason_and_fix(explorer: Explorer) -> None:
 
 def test_a_page_that_saw_an_older_revision_is_answered_for_the_present_one(explorer: Explorer) -> None:
     explorer.load("batch:data")
-    reply = answer(explorer, message("place", dim="rows", axes=["data"]))
+    reply: Any = answer(explorer, message("place", dim="rows", axes=["data"]))
     assert reply["kind"] == "nack"
     assert reply["rev"] == 1
 
 
 def prices(explorer: Explorer, *intents: tuple[str, dict], peak: bool = False) -> list[dict]:
     asked = [{"op": op, "args": args} for op, args in intents]
-    reply = answer(explorer, {"v": 2, "kind": "prices", "id": 1, "intents": asked, "peak": peak})
+    reply: Any = answer(explorer, {"v": 2, "kind": "prices", "id": 1, "intents": asked, "peak": peak})
     assert (reply["kind"], reply["rev"]) == ("prices", explorer.revision)
     return reply["prices"]
 
@@ -53,7 +54,7 @@ def test_prices_change_nothing(explorer: Explorer) -> None:
     (unknown,) = prices(explorer, ("shuffle", {}))
     assert "There is no operation `shuffle`" in unknown["refused"]["text"]
     selects = {"op": "select", "args": {"place": "images"}}
-    reply = answer(explorer, {"v": 2, "kind": "prices", "id": 1, "intents": [selects]})
+    reply: Any = answer(explorer, {"v": 2, "kind": "prices", "id": 1, "intents": [selects]})
     assert "does not change the document" in reply["reason"]
 
 
@@ -78,7 +79,7 @@ def test_a_refusal_among_the_compute_rules_names_the_columns_that_take_the_dim(e
 def test_what_comes_after_the_page_gave_up_is_not_carried_out(explorer: Explorer) -> None:
     """Python was busy, the board put the chip back: the drop is not carried out then."""
     sent = message("place", dim="hidden", axes=["model"])
-    reply = answer(explorer, sent | {"good": time.time() - 1})
+    reply: Any = answer(explorer, sent | {"good": time.time() - 1})
     assert (reply["kind"], reply["code"], explorer.revision) == ("nack", "late", 0)
     assert answer(explorer, sent | {"good": time.time() + 60})["kind"] == "ack"
 
@@ -111,7 +112,7 @@ def test_an_error_is_changes_and_not_raised(explorer: Explorer, monkeypatch: pyt
         raise ZeroDivisionError("seven")
 
     monkeypatch.setattr(explorer, "apply", broken)
-    reply = answer(explorer, message("undo"))
+    reply: Any = answer(explorer, message("undo"))
     assert reply["kind"] == "nack"
     assert reply["reason"] == "ZeroDivisionError: seven"
     assert "broken" in reply["trace"]

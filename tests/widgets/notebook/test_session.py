@@ -91,7 +91,7 @@ def test_a_view_by_itself_follows_the_same_explorer(explorer: Explorer) -> None:
 
 
 def test_the_views_are_the_panels_of_the_page() -> None:
-    stage = (STATIC.parent / "js" / "src" / "stage.js").read_text(encoding="utf-8")
+    stage = (STATIC.parent / "js" / "src" / "stage.ts").read_text(encoding="utf-8")
     assert (*re.findall(r'name: "(\w+)"', stage), "timeline") == VIEWS
 
 

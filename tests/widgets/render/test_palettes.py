@@ -84,7 +84,7 @@ def test_a_palette_that_is_not_is_noticed() -> None:
 
 def arm(name: str) -> list[str]:
     """Returns the colours of a heat map on one side of 0, from 0 on."""
-    found = re.search(rf"const {name} = \[(.*?)\]", (CSS / "heat_scale.js").read_text())
+    found = re.search(rf"const {name}(?:: [^=]*)? = \[(.*?)\]", (CSS / "heat_scale.ts").read_text())
     assert found
     return re.findall(r"#[0-9a-f]{6}", found[1])
 

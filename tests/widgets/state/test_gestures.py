@@ -109,6 +109,6 @@ def test_a_search_and_a_run_are_begun_by_method_and_by_intent(explorer: Explorer
 
 def test_the_page_sends_nothing_else() -> None:
     """What the page sends is known here, so no button of it can be without a method."""
-    sent = {one or other for path in SOURCES.glob("*.js") for one, other in SENT.findall(path.read_text())}
+    sent = {one or other for path in SOURCES.glob("*.ts") for one, other in SENT.findall(path.read_text())}
     assert sent - QUESTIONS <= set(OPERATIONS)
     assert {"place", "remove", "preset", "pin", "lay", "select", "auto", "run"} <= sent

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
@@ -303,6 +304,8 @@ def test_intents_of_a_page() -> None:
 def test_a_run_is_not_stale_on_another_machine(explorer: Explorer) -> None:
     explorer.run(1).wait(60)
     explorer.on("v5e")
-    assert job_view(explorer)["current"]["stale"] is False
+    before: Any = job_view(explorer)["current"]
+    assert before["stale"] is False
     explorer.place("hidden", "model")
-    assert job_view(explorer)["current"]["stale"] is True
+    after: Any = job_view(explorer)["current"]
+    assert after["stale"] is True

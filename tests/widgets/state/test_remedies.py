@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ MODELS = {model.name: model for model in zoo.models()}
 MESHES = (ml.mesh("v5e", x=2, y=4), ml.mesh("v5e", x=8))
 
 
-def sent(explorer: Explorer, kind: str, **content: object) -> dict:
+def sent(explorer: Explorer, kind: str, **content: object) -> Any:
     return answer(explorer, {"v": 2, "kind": kind, "id": 1, **content})
 
 

@@ -10,6 +10,7 @@ import threading
 import types
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,10 @@ from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.intents import Refused, Start
 from meshlab.widgets.views.runs import job_view
 from tests.widgets import small
+
+
+def shown_run(explorer: Explorer) -> Any:
+    return job_view(explorer)["current"]
 
 
 def test_a_run_is_the_loop_that_one_would_write(explorer: Explorer) -> None:
@@ -73,10 +78,10 @@ def test_a_run_does_not_wait_and_there_is_one_at_a_time(program, mesh) -> None:
     assert explorer.place("hidden", "model"), "the layout may change meanwhile"
     gate.set()
     assert run.wait(60).phase == "done"
-    shown = job_view(explorer)["current"]
+    shown = shown_run(explorer)
     assert (shown["layout"], shown["stale"], shown["revision"]) == ("", True, 0)
     explorer.undo()
-    assert job_view(explorer)["current"]["stale"] is False
+    assert shown_run(explorer)["stale"] is False
 
 
 def test_a_run_is_cancelled_between_two_steps(program, mesh) -> None:
@@ -111,7 +116,8 @@ def test_progress_is_told_ten_times_a_second_at_most(program, mesh, monkeypatch:
     explorer.subscribe(lambda what: taken.append(explorer.runs[-1].taken))
     explorer.run().wait(60)
     assert taken == [0, *range(7, 204, 7), 205]
-    assert len(job_view(explorer)["chart"]["data"][0]["y"]) <= 120
+    chart: Any = job_view(explorer)["chart"]
+    assert len(chart["data"][0]["y"]) <= 120
 
 
 def test_only_the_last_run_keeps_its_arrays(explorer: Explorer) -> None:
@@ -138,7 +144,7 @@ def test_what_goes_wrong_is_shown(program, mesh) -> None:
     assert run.phase == "failed"
     assert "`images` has shape (8, 4, 5), where (8, 4, 4) was traced" in run.error
     assert "failed" in repr(run)
-    assert job_view(explorer)["current"]["error"] == run.error
+    assert shown_run(explorer)["error"] == run.error
 
 
 @pytest.mark.parametrize(

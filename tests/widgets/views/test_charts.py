@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import types
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -16,7 +16,7 @@ from meshlab.widgets.render.palette import SOLID, TINT, VARIABLES
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.views.charts.kernels import decades, kernels_chart
 from meshlab.widgets.views.charts.losses import Losses, drawn_runs, drawn_steps, losses_chart
-from meshlab.widgets.views.charts.moments import NARROW, highest, moments_chart
+from meshlab.widgets.views.charts.moments import NARROW, StepsPhaseView, highest, moments_chart
 from meshlab.widgets.views.peak_memory import moments_view, phases_view
 from meshlab.widgets.views.roofline import roofline_view
 from meshlab.widgets.views.runs import job_view
@@ -26,12 +26,16 @@ def run(number: int, losses: list[float], is_reference: bool = False) -> Losses:
     return Losses(number, "", losses, is_reference)
 
 
+def chart_of(view: Any) -> Any:
+    return view["chart"]
+
+
 def test_the_curve_is_the_memory_of_the_plan_and_names_its_phases(explorer: Explorer) -> None:
     assert moments_view(explorer) == {"chart": None}
     explorer.load("batch:data hidden:model")
     explorer.on("v5e")
     memory = explorer.plan.memory.donated
-    chart = moments_view(explorer)["chart"]
+    chart = chart_of(moments_view(explorer))
     curve, moment = chart["data"]
     assert curve["x"] == list(range(len(memory.timeline)))
     assert curve["y"] == [int(point.bytes) for point in memory.timeline]
@@ -63,7 +67,9 @@ def test_names_of_narrow_phases_beside_each_other_stand_on_two_lines(explorer: E
     steps = len(memory.timeline)
     edges = (0, steps - 2, steps - 1, steps)
     names = ("forward", "backward", "update")
-    phases = [{"name": n, "begin": a, "end": b} for n, a, b in zip(names, edges, edges[1:], strict=False)]
+    phases: list[StepsPhaseView] = [
+        {"name": n, "begin": a, "end": b} for n, a, b in zip(names, edges, edges[1:], strict=False)
+    ]
     assert 1 / steps < NARROW
     shifts = {each["text"]: each["yshift"] for each in moments_chart(memory, phases)["layout"]["annotations"]}
     assert (shifts["forward"], shifts["backward"] > 0, shifts["update"]) == (0, True, 0)
@@ -79,7 +85,7 @@ def test_of_many_steps_the_peak_is_drawn() -> None:
 def test_seconds_of_dots_and_of_what_is_not_drawn_add_up(explorer: Explorer) -> None:
     explorer.load("batch:data")
     explorer.on("v5e")
-    view = roofline_view(explorer)
+    view: Any = roofline_view(explorer)
     dots = [trace for trace in view["chart"]["data"] if "marker" in trace]
     drawn = sum(seconds for trace in dots for _, seconds in trace["customdata"])
     assert drawn > 0
@@ -93,7 +99,7 @@ def test_seconds_of_dots_and_of_what_is_not_drawn_add_up(explorer: Explorer) -> 
 
 
 def test_what_a_kernel_waits_for_is_its_shape_and_the_longest_are_named() -> None:
-    def dot(bound: str, intensity: float, seconds: float) -> dict:
+    def dot(bound: str, intensity: float, seconds: float) -> Any:
         name = {"name": f"dot of {bound}", "dims": ["batch"], "source": f"{bound}.py:1", "count": 2}
         return name | {"seconds": seconds, "intensity": intensity, "rate": intensity * 1e9, "bound": bound}
 
@@ -157,7 +163,7 @@ def test_a_chart_is_json_in_the_board_s_variables_and_stays_zoomed_while_its_dat
     explorer.load("batch:data")
     explorer.on("v5e")
     explorer.run(3).wait(60)
-    charts = [moments_view(explorer)["chart"], roofline_view(explorer)["chart"], job_view(explorer)["chart"]]
+    charts = [chart_of(moments_view(explorer)), chart_of(roofline_view(explorer)), chart_of(job_view(explorer))]
     for chart in charts:
         text = json.dumps(chart, allow_nan=False)
         assert not [colour for colour in (*SOLID, *TINT) if colour in text]
@@ -165,11 +171,11 @@ def test_a_chart_is_json_in_the_board_s_variables_and_stays_zoomed_while_its_dat
         assert names <= set(VARIABLES)
         assert not chart["layout"]["paper_bgcolor"].startswith("#")
     assert [chart["layout"]["uirevision"] for chart in charts[:2]] == [
-        moments_view(explorer)["chart"]["layout"]["uirevision"],
-        roofline_view(explorer)["chart"]["layout"]["uirevision"],
+        chart_of(moments_view(explorer))["layout"]["uirevision"],
+        chart_of(roofline_view(explorer))["layout"]["uirevision"],
     ]
     explorer.load("batch:data hidden:model")
-    assert moments_view(explorer)["chart"]["layout"]["uirevision"] != charts[0]["layout"]["uirevision"]
+    assert chart_of(moments_view(explorer))["layout"]["uirevision"] != charts[0]["layout"]["uirevision"]
 
 
 def test_without_a_machine_there_is_no_such_figure(explorer: Explorer) -> None:
@@ -184,7 +190,7 @@ def test_a_program_without_matmuls_has_no_dots_and_says_so() -> None:
     program = ml.trace(lambda x: ml.tanh(x) + 1, ml.f32[width])
     shown = ml.explore(program, ml.mesh("v5e", data=8))
     shown.view()
-    view = roofline_view(shown)
+    view: Any = roofline_view(shown)
     assert view["chart"] is None
     assert view["said"].startswith("No kernel has matmuls: all ")
     with pytest.raises(ExplorerError, match="No kernel has matmuls: all "):
@@ -195,4 +201,5 @@ def test_a_program_without_kernels_says_that_none_takes_time() -> None:
     shown = ml.explore(ml.trace(lambda x: x, ml.f32[ml.Dim("width", 64)]), ml.mesh("v5e", data=8))
     with pytest.raises(ExplorerError, match=r"No kernel takes any time\."):
         shown.figure("roofline")
-    assert roofline_view(shown)["dots"] == []
+    view: Any = roofline_view(shown)
+    assert view["dots"] == []

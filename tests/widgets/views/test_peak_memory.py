@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 
@@ -72,10 +73,11 @@ def test_what_is_alive_at_a_moment_adds_up(explorer: Explorer) -> None:
     view, memory = explorer.view()["peak_memory"], explorer.plan.memory.donated
     assert view["steps"] == len(memory.timeline)
     assert view["gaps"] == memory.gap_bytes
-    curve = moments_view(explorer)["chart"]["data"][0]
+    moments: Any = moments_view(explorer)
+    curve = moments["chart"]["data"][0]
     assert curve["x"] == list(range(len(memory.timeline)))
     for step, count in zip(curve["x"], curve["y"], strict=True):
-        alive = alive_view(explorer, step)
+        alive: Any = alive_view(explorer, step)
         assert json.loads(json.dumps(alive)) == alive
         assert alive["bytes"] == count == memory.timeline[step].bytes
         sums = sum(each["bytes"] for each in alive["values"]) + alive["left_bytes"] + alive["padding"]
@@ -101,7 +103,7 @@ def test_while_costs_are_worked_out_no_curve_is_said_to_be_missing(
 def test_long_lists_of_what_is_alive_are_cut_and_add_up(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer.on("v5e")
     monkeypatch.setattr(peak_memory_module, "MOST_LISTED", 2)
-    alive = alive_view(explorer, 1)
+    alive: Any = alive_view(explorer, 1)
     assert len(alive["values"]) == 2
     assert alive["left_out"] == len(explorer.plan.memory.donated.alive_at(1)) - 2
     sums = sum(each["bytes"] for each in alive["values"]) + alive["left_bytes"] + alive["padding"]

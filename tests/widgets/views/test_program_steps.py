@@ -25,6 +25,7 @@ from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
 from meshlab.widgets.state.selection import identities
 from meshlab.widgets.views.plan import collectives_view
+from meshlab.widgets.views.program_nodes import ProgramDataView
 from meshlab.widgets.views.program_steps import steps_view
 from tests.widgets import small
 
@@ -32,9 +33,10 @@ ZOO = ("mlp", "convnet_sgd", "moe_switch", "unet3d", "gpt2_adamw")
 Node = dict[str, Any]
 
 
-def nodes(view: dict) -> list[Node]:
+def nodes(view: ProgramDataView) -> list[Node]:
     """Returns the nodes of a view as they are to be read."""
-    columns, strings = view["nodes"], view["strings"]
+    columns: Any = view["nodes"]
+    strings = view["strings"]
     rows: list[Node] = []
     for values in zip(*columns.values(), strict=True):
         node = dict(zip(columns, values, strict=True))
@@ -46,7 +48,7 @@ def nodes(view: dict) -> list[Node]:
     return rows
 
 
-def type_text(view: dict, number: int) -> str:
+def type_text(view: ProgramDataView, number: int) -> str:
     if number < 0:
         return ""
     strings = view["strings"]
@@ -65,7 +67,8 @@ def check(plan: ml.Plan) -> None:
     """Holds the tree against the plan."""
     view = steps_view(plan)
     rows = nodes(view)
-    assert json.loads(json.dumps(view)) == view
+    sent = json.dumps(view, allow_nan=False)
+    assert json.dumps(json.loads(sent)) == sent
     # A node stands behind its parent, and its siblings before it with all that is in them.
     last: list[int] = []
     for number, node in enumerate(rows):
@@ -182,7 +185,7 @@ def test_loops_and_branches_have_their_blocks() -> None:
 def test_the_page_reads_that_of_the_present_layout(explorer: Explorer) -> None:
     for layout in ("batch:data", "hidden:model"):
         explorer.load(layout)
-        reply = answer(explorer, {"v": 2, "kind": "read", "id": "x-1", "what": "program", "args": {}})
+        reply: Any = answer(explorer, {"v": 2, "kind": "read", "id": "x-1", "what": "program", "args": {}})
         assert reply["data"] == steps_view(explorer.plan)
         assert explorer.plan.collectives
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
 
 
-def asked(explorer: Explorer, what: str, **args: object) -> dict:
+def asked(explorer: Explorer, what: str, **args: object) -> Any:
     return answer(explorer, {"v": 2, "kind": "read", "id": "x-1", "what": what, "args": args})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_kernels_add_up_and_stay_below_the_roof(name: str, options: dict, machin
 def test_what_is_beyond_the_most_is_one_number(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer.on("v5e")
     monkeypatch.setattr(roofline, "MOST_DOTS", 2)
-    view = roofline_view(explorer)
+    view: Any = roofline_view(explorer)
     assert len(view["dots"]) == 2
     assert view["left_out"] > 0
     assert view["said"].startswith("Not drawn: kernels without matmuls and the smallest groups, ")
@@ -54,4 +55,5 @@ def test_without_a_machine_there_is_none(explorer: Explorer) -> None:
 
 def test_small_kernels_of_a_gpu_wait_for_their_launch(explorer: Explorer) -> None:
     explorer.on("h100")
-    assert {dot["bound"] for dot in roofline_view(explorer)["dots"]} == {"launch"}
+    view: Any = roofline_view(explorer)
+    assert {dot["bound"] for dot in view["dots"]} == {"launch"}

@@ -11,19 +11,19 @@ from meshlab.engine.planning.steps import Nested
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.views.timeline import timeline_view
+from meshlab.widgets.views.timeline import TimelineView, timeline_view
 from tests.widgets import small
 
 MODELS = {model.name: model for model in zoo.models()}
 LAYOUT = {"batch": "data", "heads": "model", "ffn": "model", "params/*": {"embed": "data"}}
 
 
-def timeline(name: str, layout: Any = LAYOUT) -> tuple[ml.Plan, dict]:
+def timeline(name: str, layout: Any = LAYOUT) -> tuple[ml.Plan, TimelineView]:
     plan = MODELS[name].trace().plan(ml.mesh("v5e", data=2, model=4), layout)
     return plan, timeline_view(plan.time, plan.memory)
 
 
-def busy(view: dict) -> dict[str, float]:
+def busy(view: TimelineView) -> dict[str, float]:
     lanes = {lane["key"]: lane["segments"] for lane in view["lanes"]}
     return {key: sum(each["end"] - each["begin"] for each in segments) for key, segments in lanes.items()}
 

@@ -6,9 +6,10 @@
 import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
 import { bytes, percent, signedBytes, signedSeconds } from "./format.ts";
+import { predicted } from "./model.ts";
 import { drawScopes } from "./scopes.ts";
 import { hintOf, isSearching } from "./search.ts";
-import type { Advice, View } from "./types.ts";
+import type { Advice, Time, View } from "./types.ts";
 
 /** What is said where no single change helps: what Auto has searched, where the layout is its answer. */
 export function nothingText({ search }: Pick<View, "search">): string {
@@ -20,10 +21,10 @@ export function nothingText({ search }: Pick<View, "search">): string {
 /** What advice would change, in words. */
 function gain(
   advice: Advice,
-  { time, peak_memory: peak, communication, work }: Pick<View, "time" | "peak_memory" | "communication" | "work">,
+  { time: step, peak_memory: peak, communication, work }: Pick<View, "time" | "peak_memory" | "communication" | "work">,
 ): string {
-  const parts = [];
-  if (time && !time.missing && advice.seconds !== null) parts.push(signedSeconds(advice.seconds - time.estimate));
+  const [time, parts] = [predicted(step), []] as [Time | null, string[]];
+  if (time && advice.seconds !== null) parts.push(signedSeconds(advice.seconds - time.estimate));
   else if (advice.work !== work) parts.push(`${percent(advice.work)} of the FLOPs instead of ${percent(work)}`);
   else parts.push(`${signedBytes(advice.bytes - communication.total)} sent`);
   if (peak && advice.peak !== null) parts.push(`${signedBytes(advice.peak - peak.bytes)} at the peak`);

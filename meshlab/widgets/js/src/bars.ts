@@ -2,10 +2,10 @@
 import { h } from "./dom.ts";
 import { bytes, exact } from "./format.ts";
 import { markClass } from "./marks.ts";
-import type { Part, View } from "./types.ts";
+import type { AxisBytes, View } from "./types.ts";
 
 /** @param most the bytes of a bar of full width */
-export function stack(view: View, parts: Part[], most: number): HTMLElement {
+export function stack(view: View, parts: AxisBytes[], most: number): HTMLElement {
   return h(
     "div",
     { class: "mlb-bar", "aria-hidden": "true" },

@@ -15,6 +15,7 @@ import { nextLegal, verdict, zoneName } from "./hand.ts";
 import { drawHeader, drawTotals } from "./header.ts";
 import { Hint } from "./hint.ts";
 import { listenToKeys } from "./keyboard.ts";
+import { type Heard, type Model, refusalOf } from "./model.ts";
 import { makePanels } from "./panels.ts";
 import { PointerDrag } from "./pointer.ts";
 import { Popover } from "./popover.ts";
@@ -22,7 +23,7 @@ import { Prices } from "./prices.ts";
 import { Reads } from "./reads.ts";
 import { Remedies } from "./remedies.ts";
 import { hidePicture, remember, remembered } from "./remember.ts";
-import { split } from "./scopes.ts";
+import { type Shown, split } from "./scopes.ts";
 import { followSearch } from "./search.ts";
 import { deviceText, paintSelection, select } from "./selection.ts";
 import { doneText, grabbedText, HOW, priceText, totalsText } from "./sentences.ts";
@@ -32,7 +33,7 @@ import { speak } from "./status.ts";
 import { explain } from "./terms.ts";
 import { drawDetail, drawTimeline } from "./timeline.ts";
 import { findDims } from "./tray.ts";
-import type { Answer, Model, Selection, View } from "./types.ts";
+import type { Selection, View } from "./types.ts";
 import { drawZones, paintZones } from "./zones.ts";
 
 const PARTS = [
@@ -145,8 +146,8 @@ export class Board {
   }
 
   /** What is drawn, of all parts; while costs are being worked out, the last ones stay. */
-  get view(): View {
-    const view: View = Object.assign({}, ...PARTS.map((part) => this.model.get(part)));
+  get view(): Shown {
+    const view: Shown = Object.assign({}, ...PARTS.map((part) => this.model.get(part)));
     const { time, peak_memory, timeline, places, tensor } = view;
     // Of very many tensors a few are listed, and the one that is shown.
     if (tensor && !places.rows.some((row) => row.place === tensor.place))
@@ -266,14 +267,14 @@ export class Board {
   }
 
   /** Sends an intent, and says why where it was refused; a board that can only be read sends none. */
-  async send(op: string, args: Record<string, unknown> = {}): Promise<Answer | null> {
+  async send(op: string, args: Record<string, unknown> = {}): Promise<Heard | null> {
     if (this.readOnly) return null;
     const before = this.asked;
     const answer = await this.channel.intent(op, args);
     rememberStop(this, op, answer);
     if (answer) this.root.setAttribute("data-ack", answer.id);
-    if (answer?.kind === "nack") this.say([answer.reason, answer.fix].filter(Boolean).join(" "), "refused");
-    else if (answer?.note) this.say(answer.note, "done");
+    if (answer?.kind === "nack") this.say(refusalOf(answer), "refused");
+    else if (answer?.kind === "ack" && answer.note) this.say(answer.note, "done");
     else if (answer && this.asked !== before) this.sayTotals();
     else if (answer && doneText(op, args)) this.say(doneText(op, args), "done");
     return answer;

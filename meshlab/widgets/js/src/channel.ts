@@ -3,7 +3,8 @@
  * intents and waits for their answers. Where none comes within two seconds the board turns read-only, so that it does
  * not look alive without a kernel; the next word from Python opens it again, for which it is asked ever more rarely.
  */
-import type { Answer, Model } from "./types.ts";
+import type { Heard, Model } from "./model.ts";
+import type { Answer } from "./types.ts";
 
 const PATIENCE = 2000;
 // Prices are worked out when they are asked for: on a busy machine that takes longer than silence does.
@@ -27,7 +28,7 @@ export class Channel {
   count = 0;
   waiting = new Map<
     string,
-    { resolve: (answer: Answer | null) => void; timer: ReturnType<typeof setTimeout>; sent: number }
+    { resolve: (answer: Heard | null) => void; timer: ReturnType<typeof setTimeout>; sent: number }
   >();
   // Milliseconds by which Python's clock is ahead of the page's, by the quickest answer so far.
   ahead: number | null = null;
@@ -90,7 +91,7 @@ export class Channel {
    * Sends an intent.
    * @returns the answer; null where none came in time
    */
-  intent(op: string, args: Record<string, unknown> = {}): Promise<Answer | null> {
+  intent(op: string, args: Record<string, unknown> = {}): Promise<Heard | null> {
     return this.send("intent", { op, args });
   }
 
@@ -98,14 +99,14 @@ export class Channel {
    * Asks what several intents would cost.
    * @param peak whether the peak memory is asked for as well
    */
-  prices(intents: { op: string; args: Record<string, unknown> }[], peak: boolean): Promise<Answer | null> {
+  prices(intents: { op: string; args: Record<string, unknown> }[], peak: boolean): Promise<Heard | null> {
     return this.send("prices", { intents, peak });
   }
 
   send(
     kind: "hello" | "intent" | "prices" | "advise" | "read" | "library",
     content: Record<string, unknown>,
-  ): Promise<Answer | null> {
+  ): Promise<Heard | null> {
     // An answer could not be heard, and Python would be asked for one again and again.
     if (this.closed) return Promise.resolve(null);
     this.count += 1;

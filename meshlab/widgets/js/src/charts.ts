@@ -6,6 +6,7 @@
 
 import type { Board } from "./board.ts";
 import { h } from "./dom.ts";
+import { refusalOf } from "./model.ts";
 import type { Plot, Plotly } from "./plotly.ts";
 import { plotlyOf, whenIdle } from "./plotly.ts";
 
@@ -157,7 +158,7 @@ export class Charts {
   async fetch(): Promise<ArrayBufferView> {
     const answer = this.board.readOnly ? null : await this.board.channel.send("library", {});
     if (answer?.buffers?.length) return answer.buffers[0];
-    throw new Error(answer ? [answer.reason, answer.fix].filter(Boolean).join(" ") : SILENT);
+    throw new Error(answer ? refusalOf(answer) : SILENT);
   }
 
   /** Tries again what failed: Python answers. */

@@ -3,8 +3,8 @@
 import type { Board } from "./board.ts";
 import { h, prose, redraw } from "./dom.ts";
 import { plural } from "./format.ts";
-
-type Form = { name: string; about: string; text: string; lost: string[] };
+import { refusalOf } from "./model.ts";
+import type { Form, Forms } from "./types.ts";
 
 // The form that was chosen last, of every board on the page.
 let latest = "Python";
@@ -49,10 +49,10 @@ export function drawCopy(board: Board): { element: HTMLElement; fill: () => Prom
   const ask = async () => {
     const answer = await board.channel.send("read", { what: "forms", args: {} });
     if (answer?.kind !== "read") {
-      redraw(lost, h("p", {}, [answer?.reason, answer?.fix].filter(Boolean).join(" ") || "Python does not answer."));
+      redraw(lost, h("p", {}, refusalOf(answer) || "Python does not answer."));
       return false;
     }
-    known = { forms: answer.data.forms, rev: answer.rev };
+    known = { forms: (answer.data as Forms).forms, rev: answer.rev };
     redraw(
       choices,
       known.forms.map((form) => choice(form, show)),

@@ -13,7 +13,7 @@ import { drawShape } from "./picture.ts";
 import type { Look } from "./slices.ts";
 import { drawLetter, drawSlice, isSmall, markSlices, patterns, rangesText } from "./slices.ts";
 import { drawTensor } from "./tensor.ts";
-import type { Picture, Shards, View } from "./types.ts";
+import type { Holdings, Picture, Shards, View } from "./types.ts";
 
 export type Box = { x: number; y: number; w: number; h: number };
 
@@ -41,7 +41,9 @@ export function drawDevices(board: Board): (HTMLElement | null)[] {
   const { view } = board;
   if (!view.shards) return [h("p", { class: "mlb-none" }, "This program has no tensor with a place.")];
   const zoomed = board.window && board.reads.of("zoomed", { window: board.window });
-  const { picture, shards } = zoomed?.data ?? { picture: view.picture, shards: view.shards };
+  const picture = zoomed?.data?.picture ?? view.picture;
+  const shards = zoomed?.data?.shards ?? view.shards;
+  const small = isSmall(picture, view.shards);
   return [
     drawSummary(view, view.shards),
     drawScope(board, picture),
@@ -53,13 +55,8 @@ export function drawDevices(board: Board): (HTMLElement | null)[] {
         onpointerover: (event: PointerEvent) => point(board, event.target as Element),
         onpointerleave: () => point(board, null),
       },
-      drawMesh(board, picture, shards),
-      drawTensor(
-        view.shards,
-        isSmall(picture, view.shards),
-        heatOf(board, view.shards),
-        zoomed ? undefined : holdersOf(picture, shards),
-      ),
+      drawMesh(board, picture, shards, small),
+      drawTensor(view.shards, small, heatOf(board, view.shards), zoomed ? undefined : holdersOf(picture, shards)),
     ),
   ];
 }
@@ -97,9 +94,9 @@ function zoom(board: Board, shown: [number, number][] | null) {
   board.stage.changed(["zoomed"]);
 }
 
-function drawMesh(board: Board, picture: Picture, shards: Shards): HTMLElement {
+function drawMesh(board: Board, picture: Picture, shards: Holdings, small: boolean): HTMLElement {
   const { view } = board;
-  const { defs, look } = patterns(isSmall(picture, view.shards ?? shards));
+  const { defs, look } = patterns(small);
   const cells = picture.cells.x.map((_, cell) => drawCell(board, picture, shards, cell, look));
   const names = view.mesh.axes.map((axis) => `${axis.name} ${exact(axis.size)}`).join(", ");
   return h(
@@ -133,7 +130,7 @@ export function boxOf({ levels }: Picture, cell: number): [number, number][] {
   return box;
 }
 
-function drawCell(board: Board, picture: Picture, shards: Shards, cell: number, look: Look): SVGElement {
+function drawCell(board: Board, picture: Picture, shards: Holdings, cell: number, look: Look): SVGElement {
   const { cells } = picture;
   const box = { x: cells.x[cell], y: cells.y[cell], w: cells.w, h: cells.h };
   if (picture.each > 1) return drawBlock(board, picture, shards, cell, box, look);
@@ -180,7 +177,7 @@ function drawSmall(
 }
 
 /** A square that stands for many devices, with the slices that they hold side by side. */
-function drawBlock(board: Board, picture: Picture, shards: Shards, cell: number, box: Box, look: Look): SVGElement {
+function drawBlock(board: Board, picture: Picture, shards: Holdings, cell: number, box: Box, look: Look): SVGElement {
   const held = shards.held[cell] as number[];
   const covers = boxOf(picture, cell);
   const where = picture.levels.map(({ name }, i) => `${name} ${spanText(covers[i])}`).join(", ");

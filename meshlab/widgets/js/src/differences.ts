@@ -3,6 +3,7 @@
  * another one, matched by name, and how much more or less mine is.
  */
 import { bytes, exact, seconds, signedBytes, signedCount, signedSeconds } from "./format.ts";
+import { predicted } from "./model.ts";
 import type { View } from "./types.ts";
 
 export type Row = {
@@ -85,13 +86,13 @@ export function memoryRows(mine: View, other: View): Row[] {
 
 export function timeRows(mine: View, other: View): Row[] {
   const views = [mine, other];
-  const known = (view: View) => (view.time && !view.time.missing ? view.time : null);
+  const known = (view: View) => predicted(view.time);
   const step = single("step", "step", views, (view) => known(view)?.estimate, seconds, signedSeconds);
   if (!known(mine) || !known(other)) return mine.machine.on ? [step] : [];
-  const parts = (view: View) => new Map(view.time?.parts.map((part) => [part.key, [part.label, part.seconds]]));
+  const parts = (view: View) => new Map(known(view)?.parts.map((part) => [part.key, [part.label, part.seconds]]));
   return [
     step,
     ...matched(mine, other, parts as Numbers, seconds, signedSeconds),
-    single("exposed", "exposed", views, (view) => view.time?.exposed, seconds, signedSeconds),
+    single("exposed", "exposed", views, (view) => known(view)?.exposed, seconds, signedSeconds),
   ];
 }

@@ -5,11 +5,7 @@ import { h, s } from "./dom.ts";
 import { bytes, exact } from "./format.ts";
 import { markClass } from "./marks.ts";
 import { nextNumber } from "./numbers.ts";
-import type { Picture } from "./types.ts";
-
-/** Sender, receiver, bytes in a step. */
-export type Edge = [number, number, number];
-type Sends = { key: string; edges: Edge[]; text: string };
+import type { Edge, Picture, Sends } from "./types.ts";
 
 // More arrows than these cannot be told apart: those of one group are drawn then.
 const MOST = 24;

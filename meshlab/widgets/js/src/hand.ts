@@ -22,7 +22,8 @@ export type Hand = {
 export type Verdict = { state: "here" | "legal" | "refused"; note: string; refusal?: Refusal };
 
 import { exact } from "./format.ts";
-import type { Chip, Column, Price, Refusal, View } from "./types.ts";
+import type { Priced } from "./prices.ts";
+import type { Chip, Column, Refusal, View } from "./types.ts";
 
 export const TRAY = "";
 
@@ -91,7 +92,7 @@ export function axesAfter(view: View, hand: Hand, zone: string): string[] {
  * What a zone says to a chip that is held.
  * @param price what Python said of it, if it has
  */
-export function verdict(view: View, hand: Hand, zone: string, price?: Price): Verdict {
+export function verdict(view: View, hand: Hand, zone: string, price?: Priced): Verdict {
   const chip = chipOf(view, hand.dim);
   const { at } = partsOf(zone === TRAY ? hand.from : zone);
   const after = axesAfter(view, hand, zone);
@@ -136,7 +137,7 @@ export function nextLegal(
   view: View,
   hand: Hand,
   step: 1 | -1,
-  price: (zone: string) => Price | undefined = () => undefined,
+  price: (zone: string) => Priced | undefined = () => undefined,
 ): string | null {
   const zones = zonesOf(view);
   const start = zones.indexOf(hand.target ?? hand.from);

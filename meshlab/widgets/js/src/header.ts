@@ -6,7 +6,9 @@ import { h } from "./dom.ts";
 import { drawExport } from "./export.ts";
 import { bytes, exact, percent, seconds, signedBytes, signedPoints, signedSeconds } from "./format.ts";
 import { drawPicker } from "./machine.ts";
-import type { Price, View } from "./types.ts";
+import { predicted } from "./model.ts";
+import type { Priced } from "./prices.ts";
+import type { View } from "./types.ts";
 
 export function drawHeader(board: Board): HTMLElement[] {
   const { view } = board;
@@ -115,7 +117,7 @@ function total(figure: {
 }
 
 /** @param price of the drop that is aimed at */
-export function drawTotals(view: View, price?: Price): HTMLElement[] {
+export function drawTotals(view: View, price?: Priced): HTMLElement[] {
   const { change, work, lost, communication } = view;
   const why = `Parallelism is lost at ${lost}: what follows is replicated.`;
   return [
@@ -151,9 +153,10 @@ export function drawTotals(view: View, price?: Price): HTMLElement[] {
   ];
 }
 
-function drawStep(view: View, price?: Price): HTMLElement[] {
-  const { time, change } = view;
-  if (!time || time.missing) return [];
+function drawStep(view: View, price?: Priced): HTMLElement[] {
+  const { change } = view;
+  const time = predicted(view.time);
+  if (!time) return [];
   const { texts, estimate } = time;
   const by = change?.seconds ?? 0;
   // What is below a thousandth is nothing that a reader would act on.
@@ -166,7 +169,7 @@ function drawStep(view: View, price?: Price): HTMLElement[] {
       title: `Predicted: between ${texts.lower} and ${texts.upper}. ${time.limit.text} ${time.use}`.trim(),
       change: moved ? signedSeconds(by) : "",
       sign: moved ? by : 0,
-      after: typeof price?.seconds === "number" ? seconds(price.seconds) : "",
+      after: price && !price.refused && price.seconds !== null ? seconds(price.seconds) : "",
       against: versus(view, "step"),
     }),
   ];
@@ -184,7 +187,7 @@ function versus(view: View, key: "step" | "peak" | "arguments" | "sends" | "work
 }
 
 /** The predicted peak against what a device holds; without a machine the exact bytes of the arguments. */
-function drawPeak(view: View, price?: Price): HTMLElement {
+function drawPeak(view: View, price?: Priced): HTMLElement {
   const { peak_memory: peak, memory, change } = view;
   if (!peak) {
     return total({
@@ -212,7 +215,7 @@ function drawPeak(view: View, price?: Price): HTMLElement {
     title: peak.text,
     change: by ? signedBytes(by) : "",
     sign: by,
-    after: typeof price?.peak === "number" ? bytes(price.peak) : "",
+    after: price && !price.refused && price.peak !== null ? bytes(price.peak) : "",
     against: versus(view, "peak"),
     more: h("span", { class: "mlb-total-limit" }, bar, `of ${bytes(peak.limit)} ${verdict}`),
     over: !peak.fits,

@@ -10,20 +10,7 @@ import { bytes, exact } from "./format.ts";
 import { axisLabel, markClass } from "./marks.ts";
 import { listenToCells } from "./matrix_keys.ts";
 import { spot } from "./spots.ts";
-import type { View } from "./types.ts";
-
-/** From, to, bytes, over which axes. */
-export type Cell = [number, number, number, string[]];
-type Block = { key: string; size: number; groups: number; ways: Record<string, number>; bytes: number };
-type Matrix = {
-  devices: number;
-  most: number;
-  total: number;
-  cells: Cell[];
-  kept: number;
-  blocks: Block[];
-  convention: string;
-};
+import type { Matrix, MatrixBlock, MatrixCell, View } from "./types.ts";
 
 // Up to so many devices a cell has room for its number.
 const WRITTEN = 8;
@@ -59,7 +46,7 @@ function drawSent(board: Board): (Node | null | false)[] {
   const title = h("h4", {}, "who sends to whom");
   if (error) return [title, h("p", { class: "mlb-error" }, `✕ ${error}`)];
   if (!data) return board.readOnly ? [] : [title, h("p", { class: "mlb-none" }, "The matrix is being worked out …")];
-  const matrix = data as Matrix;
+  const matrix = data;
   if (matrix.blocks.length === 0) return [];
   const drawn = matrix.cells.length ? drawCells(board, matrix) : drawBlocks(view, matrix);
   return [title, h("div", { class: "mlb-matrix", "data-fresh": String(fresh) }, drawn)];
@@ -119,7 +106,7 @@ function markOf(view: View, keys: string[]): string {
 
 function drawCell(
   view: View,
-  [from, to, count, keys]: Cell,
+  [from, to, count, keys]: MatrixCell,
   { left, top, wide, high }: { left: number; top: number; wide: number; high: number },
   levels: number[],
   written: boolean,
@@ -249,7 +236,7 @@ function drawBlocks(view: View, { devices, most, blocks, convention, total }: Ma
 }
 
 /** A group as a ring of up to eight devices, with the ways in which they send. */
-function drawRing({ key, size, ways }: Block): SVGElement {
+function drawRing({ key, size, ways }: MatrixBlock): SVGElement {
   const n = Math.min(size, 8);
   const points = Array.from({ length: n }, (_, i) => {
     const turn = (2 * Math.PI * i) / n - Math.PI / 2;

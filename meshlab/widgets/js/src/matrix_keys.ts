@@ -4,8 +4,9 @@
  */
 
 import type { Board } from "./board.ts";
-import type { Cell } from "./matrix.ts";
+
 import { chooseDevice } from "./selection.ts";
+import type { MatrixCell } from "./types.ts";
 
 /**
  * The cell that a key goes to.
@@ -13,7 +14,7 @@ import { chooseDevice } from "./selection.ts";
  * @param at the cell that is left
  * @returns null for a key that goes nowhere
  */
-export function cellAt(cells: Cell[], at: number, key: string): number | null {
+export function cellAt(cells: MatrixCell[], at: number, key: string): number | null {
   const last = cells.length - 1;
   if (key === "Home" || key === "End") return key === "Home" ? 0 : last;
   if (key === "ArrowLeft" || key === "ArrowRight")
@@ -31,7 +32,7 @@ export function cellAt(cells: Cell[], at: number, key: string): number | null {
  * Lets a drawn matrix be gone through by keys.
  * @param cells in the order in which they are drawn
  */
-export function listenToCells(board: Board, drawing: SVGElement, cells: Cell[]) {
+export function listenToCells(board: Board, drawing: SVGElement, cells: MatrixCell[]) {
   const drawn = [...drawing.querySelectorAll(".mlb-cell")];
   let at = 0;
   const go = (to: number) => {

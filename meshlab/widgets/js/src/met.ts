@@ -9,11 +9,9 @@ import { h, s } from "./dom.ts";
 import { bytes, exact, seconds } from "./format.ts";
 import { takeButton } from "./search.ts";
 import { SLIDER_KEYS } from "./slider.ts";
-import type { Taken } from "./types.ts";
+import type { Met } from "./types.ts";
 
-export type Met = Taken & { seconds: number; peak: number; fits: boolean };
-
-const NONE = Object.freeze({ layouts: [], count: 0 });
+const NONE: { layouts: Met[]; count: number } = { layouts: [], count: 0 };
 
 /** @returns none before a search has met any, and on no machine */
 export function metOf(board: Board): { layouts: Met[]; count: number } {

@@ -5,6 +5,7 @@
 
 import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
+import { refusalOf } from "./model.ts";
 
 const GAP = 4;
 
@@ -53,7 +54,7 @@ export class Popover {
   async send(op: string, args: Record<string, unknown>) {
     const answer = await this.board.send(op, args);
     if (answer?.kind === "ack") this.element.hidePopover();
-    else if (answer) this.refusal.replaceChildren(...prose([answer.reason, answer.fix].filter(Boolean).join(" ")));
+    else if (answer) this.refusal.replaceChildren(...prose(refusalOf(answer)));
   }
 
   /** Gives the keyboard back to what opened it, which may have been drawn again meanwhile. */

@@ -7,7 +7,10 @@
 import type { Channel } from "./channel.ts";
 import type { Hand } from "./hand.ts";
 import { dropIntent, TRAY, verdict, zonesOf } from "./hand.ts";
-import type { Price, View } from "./types.ts";
+import type { Price, RefusedPrice, View } from "./types.ts";
+
+/** What a drop would cost, or why it is refused. */
+export type Priced = Price | RefusedPrice;
 
 // Zones in one question: a drop waits for no more than one, of which Python answers as much as is not long.
 const TIMES = 5;
@@ -19,7 +22,7 @@ const PEAKS = 2;
  * device, and of equals the fewest bytes sent (as `state/advice.py`), if it is better than what is there.
  */
 export function best(
-  prices: Map<string, Price>,
+  prices: Map<string, Priced>,
   now: { seconds: number | null; work: number; bytes: number },
 ): string | null {
   let choice = null;
@@ -46,7 +49,7 @@ export class Prices {
   onAnswer: () => void;
   revision = -1;
   /** By the intent, as text. */
-  known = new Map<string, Price>();
+  known = new Map<string, Priced>();
   round = 0;
 
   /** @param onAnswer called when prices have come */
@@ -55,11 +58,11 @@ export class Prices {
     this.onAnswer = onAnswer;
   }
 
-  of(view: View, hand: Hand, zone: string): Price | undefined {
+  of(view: View, hand: Hand, zone: string): Priced | undefined {
     return this.known.get(JSON.stringify(dropIntent(view, hand, zone)));
   }
 
-  ofIntent(intent: { op: string; args: Record<string, unknown> }): Price | undefined {
+  ofIntent(intent: { op: string; args: Record<string, unknown> }): Priced | undefined {
     return this.known.get(JSON.stringify(intent));
   }
 
@@ -75,15 +78,15 @@ export class Prices {
   ): Promise<boolean> {
     this.forget(revision);
     const answer = await this.channel.prices([intent], peak);
-    if (!answer?.prices || answer.rev !== this.revision || revision !== this.revision) return false;
+    if (answer?.kind !== "prices" || answer.rev !== this.revision || revision !== this.revision) return false;
     this.known.set(JSON.stringify(intent), answer.prices[0]);
     return true;
   }
 
   /** All prices that are known for a hand. */
-  all(view: View, hand: Hand): Map<string, Price> {
+  all(view: View, hand: Hand): Map<string, Priced> {
     const pairs = zonesOf(view).map((zone) => [zone, this.of(view, hand, zone)]);
-    return new Map(pairs.filter(([, price]) => price) as [string, Price][]);
+    return new Map(pairs.filter(([, price]) => price) as [string, Priced][]);
   }
 
   /** Forgets what was answered for another revision. */
@@ -110,7 +113,7 @@ export class Prices {
   /** @returns whether nothing is to be asked of a zone */
   settled(view: View, hand: Hand, zone: string): boolean {
     const price = this.of(view, hand, zone);
-    if (price) return Boolean(price.refused) || typeof price.peak === "number" || view.slow;
+    if (price) return price.refused || typeof price.peak === "number" ? true : view.slow;
     return verdict(view, hand, zone).state === "here";
   }
 
@@ -119,7 +122,7 @@ export class Prices {
     for (let start = 0; start < zones.length && mine === this.round; ) {
       const intents = zones.slice(start, start + size).map((zone) => dropIntent(view, hand, zone));
       const answer = await this.channel.prices(intents, peak);
-      if (!answer?.prices?.length || answer.rev !== this.revision) return false;
+      if (answer?.kind !== "prices" || answer.prices.length === 0 || answer.rev !== this.revision) return false;
       // Where they take long, fewer are answered than were asked for.
       start += answer.prices.length;
       answer.prices.forEach((price, i) => {

@@ -5,8 +5,9 @@ import type { Child } from "./dom.ts";
 import { h, prose } from "./dom.ts";
 import { bytes, exact, plural } from "./format.ts";
 import { axisLabel, markClass, swatch } from "./marks.ts";
-import type { Node, Sent, Tree } from "./program_tree.ts";
+import type { Node, Tree } from "./program_tree.ts";
 import { concerns } from "./selection.ts";
+import type { Sent } from "./types.ts";
 
 /** `place` and `of`: which of its siblings it is. */
 export type Row = {

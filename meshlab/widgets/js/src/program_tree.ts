@@ -4,33 +4,8 @@
  * stands between it and its `end`.
  */
 
-/** Name, size, local size, mesh axes. */
-type SizedDim = [number, number, number, number];
-/** Dtype, dims, mesh axes of partial sums. */
-type ValueType = [number, SizedDim[], number];
-export type Sent = {
-  id: string;
-  kind: string;
-  key: string;
-  payload: number;
-  wire: number;
-  times: number;
-  value: string;
-  dims: string[];
-  source: string;
-  code: string;
-  because: string;
-};
-export type ProgramData = {
-  kinds: string[];
-  strings: string[];
-  types: ValueType[];
-  collectives: Sent[];
-  nodes: Record<
-    "parent" | "kind" | "label" | "name" | "source" | "value" | "uses" | "makes" | "collective" | "times",
-    number[]
-  > & { reads: number[][] };
-};
+import type { ProgramData, Sent } from "./types.ts";
+
 export type Node = {
   kind: string;
   label: string;

@@ -3,8 +3,13 @@
  * answer stays until the one for the present revision has come; then the panels that read it are drawn again.
  */
 import type { Board } from "./board.ts";
+import { refusalOf } from "./model.ts";
+import type { Pending, ReadData } from "./types.ts";
 
-type Read = { data: any; fresh: boolean; asked: boolean; error: string };
+/** What a panel asks for, once it is worked out. */
+export type Data<Name extends keyof ReadData> = Exclude<ReadData[Name], Pending>;
+type Read<Name extends keyof ReadData> = { data: Data<Name> | null; fresh: boolean; asked: boolean; error: string };
+type Any = Read<any>;
 
 // The parts of the view that say of which plans answers are; of another layout beside, and when its costs come, one alone.
 const PLANNED = ["board", "costs", "beside"];
@@ -16,12 +21,12 @@ const FOUND = {
 } as Record<string, string[]>;
 // So many answers are remembered.
 const KEPT = 24;
-const UNKNOWN: Readonly<Read> = { data: null, fresh: false, asked: false, error: "" };
+const UNKNOWN: Readonly<Any> = { data: null, fresh: false, asked: false, error: "" };
 
 export class Reads {
   board: Pick<Board, "channel" | "readOnly" | "revision" | "stage">;
   /** By what was asked, as text. */
-  known = new Map<string, Read>();
+  known = new Map<string, Any>();
   /** How often answers were out of date, "" of plans: what was asked before that is dropped when it comes. */
   rounds = {
     "": 0,
@@ -37,7 +42,7 @@ export class Reads {
    * @param what the name of a part, as Python's registry has it
    * @returns `data` is null until the first answer; `fresh` says whether it is of the present revision
    */
-  of(what: string, args: Record<string, unknown> = {}): Readonly<Read> {
+  of<Name extends keyof ReadData>(what: Name, args: Record<string, unknown> = {}): Readonly<Read<Name>> {
     const key = JSON.stringify([what, args]);
     const read = this.known.get(key) ?? { ...UNKNOWN };
     // The latest are kept.
@@ -55,9 +60,9 @@ export class Reads {
     const answer = await this.board.channel.send("read", { what, args });
     if (mine !== this.rounds[of]) return;
     // It is being worked out: this is asked again when that has come, and is on its way until then.
-    if (answer?.data?.pending) return;
-    const error = answer?.kind === "nack" ? [answer.reason, answer.fix].filter(Boolean).join(" ") : "";
-    if (answer) this.put(key, { data: error ? null : answer.data, fresh: true, asked: false, error });
+    const data = answer?.kind === "read" ? answer.data : null;
+    if (data?.pending) return;
+    if (answer) this.put(key, { data, fresh: true, asked: false, error: refusalOf(answer) });
     else this.put(key, { asked: false });
     if (answer) this.board.stage.answered(what);
     else this.board.stage.tellBusy();
@@ -81,7 +86,7 @@ export class Reads {
       if (!fresh && !asked && parts.includes(JSON.parse(key)[0])) this.known.delete(key);
   }
 
-  put(key: string, news: Partial<Read>) {
+  put(key: string, news: Partial<Any>) {
     this.known.set(key, { ...(this.known.get(key) ?? UNKNOWN), ...news });
   }
 

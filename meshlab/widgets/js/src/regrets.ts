@@ -7,22 +7,13 @@ import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
 import { percent, seconds } from "./format.ts";
 import { button, cancelSearch, takeButton } from "./search.ts";
-import type { Taken } from "./types.ts";
-
-type Regret = Taken & {
-  change: string;
-  share: number | null;
-  least: number | null;
-  seconds: number | null;
-  exact: boolean;
-};
-type Regrets = { rows: Regret[]; binds: string[]; phase: string; searched: number; error: string };
+import type { Regret, Regrets } from "./types.ts";
 
 export function drawRegrets(board: Board): (Node | null | false)[] {
   const { data, error, fresh } = board.reads.of("regrets");
   if (error) return [h("p", { class: "mlb-error" }, `✕ ${error}`)];
   if (!data) return [!board.readOnly && h("p", { class: "mlb-none mlb-reading" }, "Regrets are being worked out …")];
-  const { rows, binds } = data as Regrets;
+  const { rows, binds } = data;
   return [
     h(
       "ul",
@@ -83,7 +74,8 @@ function drawRow(board: Board, regret: Regret, i: number, end: number): HTMLElem
     h(
       "td",
       {},
-      load && takeButton(board, `regret:${i}`, "Try it", regret, `put the best layout with ${name} on the board`),
+      load &&
+        takeButton(board, `regret:${i}`, "Try it", { layout, load }, `put the best layout with ${name} on the board`),
     ),
   );
 }

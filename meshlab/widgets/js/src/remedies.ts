@@ -8,17 +8,18 @@
 import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
 import { bytes, signedBytes, signedPoints, signedSeconds } from "./format.ts";
+import { predicted } from "./model.ts";
+import type { Priced } from "./prices.ts";
 import { drawSpots, spot } from "./spots.ts";
 import type { Collective, Price, Remedy, View } from "./types.ts";
 
 /** What a change of the layout would change, in words: time, or without a machine work; memory; bytes. */
 export function effects(
   price: Price,
-  { time, peak_memory: peak, communication, work }: Pick<View, "time" | "peak_memory" | "communication" | "work">,
+  { time: step, peak_memory: peak, communication, work }: Pick<View, "time" | "peak_memory" | "communication" | "work">,
 ): string[] {
-  const lines = [];
-  if (time && !time.missing && price.seconds !== null)
-    lines.push(`step ${signedSeconds(price.seconds - time.estimate)}`);
+  const [time, lines] = [predicted(step), [] as string[]];
+  if (time && price.seconds !== null) lines.push(`step ${signedSeconds(price.seconds - time.estimate)}`);
   else if (price.work !== work) lines.push(`computes ${signedPoints(price.work - work)}`);
   if (peak && price.peak !== null) lines.push(`peak ${signedBytes(price.peak - peak.bytes)}`);
   lines.push(`sends ${signedBytes(price.bytes - communication.total)}`);
@@ -35,12 +36,13 @@ const SAME = 1e-3;
  */
 export function verdictOf(
   price: Price,
-  { time, communication, work }: Pick<View, "time" | "communication" | "work">,
+  { time: step, communication, work }: Pick<View, "time" | "communication" | "work">,
 ): "better" | "worse" | "same" {
   if (price.fits === false) return "worse";
   const by: (now: number, then: number) => "better" | "worse" | "same" = (now, then) =>
     Math.abs(then - now) <= SAME * now ? "same" : then < now ? "better" : "worse";
-  if (time && !time.missing && price.seconds !== null) return by(time.estimate, price.seconds);
+  const time = predicted(step);
+  if (time && price.seconds !== null) return by(time.estimate, price.seconds);
   const less = by(work, price.work);
   return less === "same" ? by(communication.total, price.bytes) : less;
 }
@@ -173,7 +175,8 @@ const VERDICTS = { better: "▼ better:", worse: "▲ worse:", same: "no gain:" 
 /**
  * What a remedy would change, ahead of it whether that is for the better. What falls where all gets worse is no gain.
  */
-function drawPrice(price: Price, view: View): HTMLElement[] {
+function drawPrice(price: Priced, view: View): HTMLElement[] {
+  if (price.refused) return [h("span", { class: "mlb-more" }, `✕ ${price.refused.text}`)];
   const verdict = verdictOf(price, view);
   const style = (line: string) => {
     if (line.includes("✕") || line.includes("+")) return "mlb-more";

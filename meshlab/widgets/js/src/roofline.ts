@@ -4,33 +4,12 @@
  */
 
 import type { Board } from "./board.ts";
-import type { Chart } from "./charts.ts";
 import { disclosure } from "./disclosure.ts";
 import { h } from "./dom.ts";
 import { exact, flops, seconds, threeDigits } from "./format.ts";
+import { predicted } from "./model.ts";
 import { spot } from "./spots.ts";
-
-type Dot = {
-  name: string;
-  dims: string[];
-  source: string;
-  dtype: string;
-  count: number;
-  seconds: number;
-  flops: number;
-  bytes: number;
-  intensity: number | null;
-  rate: number;
-  bound: string;
-};
-type Roofline = {
-  dots: Dot[] | null;
-  chart: Chart | null;
-  said: string;
-  left_out: number;
-  left_seconds: number;
-  compute: number;
-};
+import type { Dot, Roofline } from "./types.ts";
 
 function titleOf({ name, dims, source, count, seconds: time, intensity, rate, bound }: Dot): string {
   const of = dims.length ? ` [${dims.join(" ")}]` : "";
@@ -41,7 +20,7 @@ function titleOf({ name, dims, source, count, seconds: time, intensity, rate, bo
 
 export function drawRoofline(board: Board): (Node | null | false)[] {
   const { time } = board.view;
-  return !time || time.missing ? [] : [spot("roofline", () => drawGroups(board))];
+  return predicted(time) === null ? [] : [spot("roofline", () => drawGroups(board))];
 }
 
 function drawGroups(board: Board): (Node | null | false)[] {
@@ -49,8 +28,7 @@ function drawGroups(board: Board): (Node | null | false)[] {
   const { data, error, fresh } = board.reads.of("roofline");
   if (error) return [title, h("p", { class: "mlb-error" }, `✕ ${error}`)];
   if (!data) return board.readOnly ? [] : [title, h("p", { class: "mlb-none" }, "The roofline is being worked out …")];
-  const { dots } = data as Roofline;
-  if (!dots?.length) return [];
+  if (!data.dots?.length) return [];
   return [title, h("div", { class: "mlb-roofline", "data-fresh": String(fresh) }, drawKernels(board, data))];
 }
 

@@ -7,11 +7,11 @@
 import type { Board } from "./board.ts";
 import { h, s } from "./dom.ts";
 import { bytes, percent, seconds } from "./format.ts";
-import type { Met } from "./met.ts";
+
 import { drawCross, drawKey, drawLooked, drawMetSlider, metOf } from "./met.ts";
 import type { Scale } from "./scales.ts";
 import { pareto, scaleOf } from "./scales.ts";
-import type { Card, View } from "./types.ts";
+import type { Card, Met, View } from "./types.ts";
 
 type Dot = { card: Card; x: number; y: number };
 type Cross = { met: Met; x: number; y: number };

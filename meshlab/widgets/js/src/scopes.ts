@@ -5,7 +5,10 @@
 
 import type { Board } from "./board.ts";
 import { h } from "./dom.ts";
-import type { Column } from "./types.ts";
+import type { Column, View } from "./types.ts";
+
+/** What is drawn: what Python sends, and the scopes that may be opened. */
+export type Shown = View & { scopes: string[] };
 
 /**
  * @param columns all that Python knows

@@ -146,7 +146,7 @@ export function deviceText(view: View, selection: Selection): string {
   return `Device ${selection.device} (${place.join(", ")})${holds}; ${talks}.`;
 }
 
-function rangeText(dim: string, [start, stop]: [number, number]): string {
+function rangeText(dim: string, [start, stop]: number[]): string {
   return stop > start ? `${dim} ${start} to ${stop - 1}` : `nothing but padding of ${dim}`;
 }
 

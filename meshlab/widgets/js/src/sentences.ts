@@ -2,6 +2,7 @@
 import { bytes, exact, seconds, signedBytes, signedSeconds } from "./format.ts";
 import type { Hand } from "./hand.ts";
 import { chipOf, verdict, zoneName, zonesOf } from "./hand.ts";
+import { predicted } from "./model.ts";
 import type { Price, Search, View } from "./types.ts";
 
 /** What to do, before anything was done. */
@@ -10,12 +11,20 @@ export const HOW =
   "keys choose, Enter drops.";
 
 /** The layout and its totals. */
-export function totalsText({ communication, change, layout, machine, time, peak_memory: peak, pending }: View): string {
+export function totalsText({
+  communication,
+  change,
+  layout,
+  machine,
+  time: step,
+  peak_memory: peak,
+  pending,
+}: View): string {
   const by = change ? ` (${signedBytes(change.bytes)})` : "";
   const sent = `Layout ${layout.text || "empty"}: each device sends ${bytes(communication.total)} per step${by}.`;
   if (pending) return `${sent} Costs are being worked out …`;
-  const takes =
-    time && !time.missing ? ` A step takes ${time.texts.estimate} on ${machine.title}, ${machine.slice}.` : "";
+  const time = predicted(step);
+  const takes = time ? ` A step takes ${time.texts.estimate} on ${machine.title}, ${machine.slice}.` : "";
   const over = peak?.fits === false ? ` Its peak of ${bytes(peak.bytes)} does not fit: Memory says why.` : "";
   return `${sent}${takes}${over}`;
 }
@@ -59,7 +68,8 @@ export function grabbedText(view: View, hand: Hand): string {
 
 /** What a drop would cost. */
 export function priceText(view: View, hand: Hand, zone: string, price: Price): string {
-  const { communication, time, peak_memory: peak } = view;
+  const { communication, peak_memory: peak } = view;
+  const time = predicted(view.time);
   const { note } = verdict(view, hand, zone, price);
   const parts = [`${bytes(price.bytes)} sent per step (${signedBytes(price.bytes - communication.total)})`];
   if (time && price.seconds !== null)

@@ -2,10 +2,10 @@
 import "./session.css";
 import { Board } from "./board.ts";
 import { h } from "./dom.ts";
+import type { Model } from "./model.ts";
 import { nextNumber } from "./numbers.ts";
 import { learn } from "./terms.ts";
 import { followTheme } from "./theme.ts";
-import type { Model } from "./types.ts";
 
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   // Landmarks that stand on one page have names of their own.

@@ -11,8 +11,8 @@ import type { Time, TimePart, View } from "./types.ts";
 
 export function drawTime(board: Board): (Node | null | false)[] {
   const { time, pending } = board.view;
+  if (time && "missing" in time) return [h("p", { class: "mlb-error" }, "✕ ", prose(time.missing))];
   if (!time) return [h("p", { class: "mlb-none" }, pending ? "The step is being worked out …" : NO_MACHINE)];
-  if (time.missing) return [h("p", { class: "mlb-error" }, "✕ ", prose(time.missing))];
   const { texts, limit } = time;
   const sends = time.parts.some((part) => part.sends);
   const most = Math.max(...time.parts.map((part) => part.seconds));

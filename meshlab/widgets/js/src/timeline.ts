@@ -8,6 +8,7 @@ import type { Board } from "./board.ts";
 import { h, prose, s } from "./dom.ts";
 import { bytes, exact, seconds } from "./format.ts";
 import { axisLabel, markClass } from "./marks.ts";
+import { predicted } from "./model.ts";
 import { drawRemedies } from "./remedies.ts";
 import { bringIntoPanel, select } from "./selection.ts";
 import { drawTicks } from "./ticks.ts";
@@ -177,10 +178,10 @@ export function drawDetail(board: Board): (Node | string | null | false)[] {
   panels.detail.className = `mlb-detail ${row ? markClass(view, row.key) : ""}`;
   if (!timeline) return [];
   if (!moment && !row) {
-    const exposed = time?.exposed
-      ? `${time.texts.exposed} of communication are exposed: no kernel runs meanwhile.`
+    const known = predicted(time);
+    const exposed = known?.exposed
+      ? `${known.texts.exposed} of communication are exposed: no kernel runs meanwhile.`
       : "No communication is exposed.";
-    const known = time && !time.missing;
     return [known && `${exposed} `, "Click a segment: what it is, and why it is there."];
   }
   const title = moment ? titleOf(moment.segment, moment.key) : `${row?.kind} over ${row?.key}: ${row?.value}`;

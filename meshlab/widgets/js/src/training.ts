@@ -9,7 +9,7 @@ import { h, prose, redraw } from "./dom.ts";
 import { exact, loss } from "./format.ts";
 import { drawMark } from "./run_marks.ts";
 import { ACTIVE } from "./silence.ts";
-import type { Job, RunRow } from "./types.ts";
+import type { Job, Run, RunRow } from "./types.ts";
 
 const SIGNS = { done: "✓ done", cancelled: "◼ cancelled", failed: "✕ failed" } as Record<string, string>;
 
@@ -86,7 +86,7 @@ export class Training {
 
 const NO_DATA = "No data to train on: open it with `ml.explore(program, mesh, run=ml.Training(…))`.";
 
-function describe(run: RunRow): string {
+function describe(run: Run): string {
   if (run.phase === "failed") return `✕ ${run.error}`;
   const step = `step ${exact(run.taken)} of ${exact(run.steps)}`;
   const reached = run.loss === null ? "" : `, loss ${loss(run.loss)}`;

@@ -1,44 +1,666 @@
 /**
- * The data that Python sends, as meshlab/widgets/views and notebook/protocol.py make it. Nothing is computed here: this
- * file
- * holds types only, so that the checker sees a misspelt field.
+ * The data that Python sends, as the `TypedDict`s of meshlab/widgets/views and notebook/protocol.py have it. Written by
+ * scripts/page_types.py (`make types`): change them there.
  */
-import type { Chart } from "./charts.ts";
 
-export type Chip = { name: string; size: number; axes: string[]; local: number };
-/** In time: its blocks run one after the other. */
-export type Axis = { name: string; size: number; inTime?: boolean; meaning?: string };
-export type Tracing = { sizes: string; phase: string; text: string };
-type Group = { key: string; axes: string[] };
-export type Refusal = {
-  code: string;
-  text: string;
-  fix: string;
-  source?: string;
-  columns?: { at: string; label: string }[];
+/** The operation and the arguments by which a page sends an intent. */
+export type Intent = {
+  op: string;
+  args: Record<string, unknown>;
 };
-export type Column = {
-  at: string;
-  label: string;
-  kind: string;
-  rules: Record<string, string[]>;
-  inherited: Record<string, string[]>;
-  open?: boolean;
-  within: { at: string; rules: Record<string, string[]> }[];
-};
-export type Price = {
-  refused?: Refusal;
+
+/** The change that helps most, and what the step costs after it. */
+export type Advice = {
   bytes: number;
   seconds: number | null;
   peak: number | null;
   fits: boolean | null;
   work: number;
+  op: string;
+  args: Record<string, unknown>;
+  text: string;
 };
-export type Part = { key: string; bytes: number };
-/** Wire bytes and payload of one device in a step. */
-type Sums = { bytes: number; payload: number };
-type Line = Sums & { line: string; code: string; parts: Part[] };
-export type Remedy = { text: string; effect: string; op?: string; args?: Record<string, unknown> };
+
+/** A dim that some zone takes, and whether the best of these makes the step better. */
+export type RankedDim = {
+  dim: string;
+  helps: boolean;
+};
+
+export type AdvicePart = {
+  advice: Advice | null;
+  advised: boolean;
+  ranked: RankedDim[] | null;
+};
+
+/** The layout beside the one on the board; its card is empty where it was not tried. */
+export type OtherLayout = {
+  mesh: Mesh;
+  chips: Chip[];
+  layout: Layout;
+  groups: Group[];
+  work: number;
+  lost: string;
+  collectives: Collectives;
+  communication: Communication;
+  memory: Memory;
+  time: Time | NoTime | null;
+  peak_memory: PeakMemory | null;
+  pending: boolean;
+  name: string;
+  card: string;
+  now: boolean;
+};
+
+export type BesidePart = {
+  beside: OtherLayout | null;
+};
+
+/** The tensor that is selected, alone, under the layout beside the one on the board. */
+export type OtherDevices = {
+  places: Places;
+  shards: Shards;
+};
+
+export type Refusals = Record<string, Record<string, Refusal | null>>;
+
+/** The mesh axes by dim at a glob. */
+export type ColumnRules = {
+  at: string;
+  rules: Record<string, string[]>;
+};
+
+/** A column of the board; `inherited` are compute rules that hold there, `within` rules at places inside it. */
+export type Column = {
+  at: string;
+  rules: Record<string, string[]>;
+  label: string;
+  kind: string;
+  open: boolean;
+  inherited: Record<string, string[]>;
+  within: ColumnRules[];
+};
+
+/** How often one can undo and redo. */
+export type History = {
+  undo: number;
+  redo: number;
+};
+
+/** A preset, why it is refused, and whether its layout is on the board. */
+export type Preset = {
+  name: string;
+  label: string;
+  refused: string;
+  here: boolean;
+};
+
+export type LayoutPart = {
+  mesh: Mesh;
+  chips: Chip[];
+  layout: Layout;
+  groups: Group[];
+  work: number;
+  lost: string;
+  collectives: Collectives;
+  communication: Communication;
+  memory: Memory;
+  columns: Column[];
+  refusals: Record<string, Record<string, Refusal | null>>;
+  additions: Record<string, Record<string, Refusal | null>>;
+  pad: boolean;
+  pins: Record<string, string | null>;
+  made_up: Record<string, number>;
+  history: History;
+  trains: boolean;
+  machine: Machine;
+  presets: Preset[];
+  slow: boolean;
+  document: string;
+  opened: string;
+};
+
+export type DevicesPart = {
+  tensor: Place | null;
+  shards: Shards | null;
+  beside_devices: OtherDevices | null;
+};
+
+export type PicturePart = {
+  picture: Picture;
+};
+
+export type PlacesPart = {
+  places: Places;
+};
+
+/** The change of the totals since the plan before. */
+export type Change = {
+  seconds: number | null;
+  peak: number | null;
+  work: number;
+  bytes: number;
+  arguments: number;
+  collectives: number;
+};
+
+export type CostsPart = {
+  time: Time | NoTime | null;
+  peak_memory: PeakMemory | null;
+  pending: boolean;
+  timeline: Timeline | null;
+  change: Change | null;
+};
+
+/** The latest tracing of the program at other sizes. */
+export type Tracing = {
+  sizes: string;
+  phase: string;
+  text: string;
+};
+
+export type TracingPart = {
+  tracing: Tracing | null;
+};
+
+/** Kernels of one operation on one line: seconds, FLOP and bytes of all; intensity in FLOP/B, rate in FLOP/s. */
+export type Dot = {
+  name: string;
+  dims: string[];
+  source: string;
+  dtype: string;
+  count: number;
+  seconds: number;
+  flops: number;
+  bytes: number;
+  intensity: number | null;
+  rate: number;
+  bound: "compute" | "memory" | "launch";
+};
+
+/** The FLOP/s that large matmuls of a dtype reach. */
+export type Roof = {
+  dtype: string;
+  peak: number;
+};
+
+/** A chart as Plotly's data and layout, and what it shows, for screen readers. */
+export type Chart = {
+  data: Record<string, any>[];
+  layout: Record<string, any>;
+  label: string;
+};
+
+/** A phase of the program, from its first step to the one behind its last. */
+export type StepsPhase = {
+  name: string;
+  begin: number;
+  end: number;
+};
+
+/** The totals of a layout; step and peak are null without a machine, and while they are computed. */
+export type Totals = {
+  bytes: number;
+  arguments: number;
+  work: number;
+  collectives: number;
+  seconds: number | null;
+  peak: number | null;
+  fits: boolean | null;
+};
+
+/** A layout that was tried; its mesh is named where that is not the one on the board. */
+export type Card = {
+  key: string;
+  name: string;
+  layout: string;
+  mesh: string;
+  load: Intent;
+  now: boolean;
+  baseline: boolean;
+  machine: boolean;
+  totals: Totals | null;
+};
+
+export type Objective = {
+  name: string;
+  label: string;
+  condition: string;
+};
+
+/** What was tried and what can be searched for, and the bytes that a device holds at most. */
+export type Comparison = {
+  cards: Card[];
+  limit: number | null;
+  objectives: Objective[];
+};
+
+export type ComparisonPart = {
+  comparison: Comparison;
+};
+
+/** The cells of one block: their edges, as indices, and their numbers row by row, null without any finite one. */
+export type HeatBlock = {
+  down: number[];
+  across: number[];
+  facets: [number, number][];
+  values: (number | null)[];
+  least?: (number | null)[];
+  most?: (number | null)[];
+};
+
+/** What the cells show; in `each` the least and the most numbers of one, in `odd` (block, cell, NaN, infinite). */
+export type HeatCells = {
+  statistic: "value" | "magnitude" | "mean" | "mean magnitude";
+  complex: boolean;
+  diverging: boolean;
+  high: number | null;
+  least: number | null;
+  most: number | null;
+  each: [number, number];
+  nan: number;
+  infinite: number;
+  odd: [number, number, number, number][];
+  blocks: HeatBlock[];
+};
+
+/** Whether a run has numbers of a tensor, whose they are, and why there are none; "" where that needs no words. */
+export type Numbers = {
+  run: number;
+  there: boolean;
+  when: string;
+  why: string;
+  stale: boolean;
+};
+
+export type NoHeat = {
+  run: number;
+  there: boolean;
+  when: string;
+  why: string;
+  stale: boolean;
+  cells: null;
+};
+
+/** The numbers of a tensor after a run; of replicas that differ (device, other device, by how much). */
+export type Heat = {
+  run: number;
+  there: boolean;
+  when: string;
+  why: string;
+  stale: boolean;
+  parts: number[];
+  dtype: string;
+  cells: HeatCells;
+  devices: number;
+  as_planned: boolean;
+  differences: [number, number, number | null][];
+  read: string;
+  sampled: string;
+};
+
+/** The slice of each cell; where cells are several devices up to four of them, and in `kinds` how many there are. */
+export type Held = {
+  held: number[] | number[][];
+  kinds: number[];
+};
+
+export type Holdings = {
+  shape: number[];
+  parts: number[];
+  step: number[];
+  held: number[] | number[][];
+  kinds: number[];
+  place: string;
+  dims: string[];
+  dtype: string;
+  splits: string[][];
+  partial: string[];
+  edges: number[][];
+  slices: number;
+  copies: number;
+};
+
+export type Shards = {
+  shape: number[];
+  parts: number[];
+  step: number[];
+  held: number[] | number[][];
+  kinds: number[];
+  place: string;
+  dims: string[];
+  dtype: string;
+  splits: string[][];
+  partial: string[];
+  edges: number[][];
+  slices: number;
+  copies: number;
+  blocks: Blocks;
+};
+
+export type Zoomed = {
+  picture: Picture;
+  shards: Holdings | null;
+};
+
+export type MatrixCell = [number, number, number, string[]];
+
+/** The groups over one set of mesh axes, and the bytes that each of their devices sends: in all, and by the way. */
+export type MatrixBlock = {
+  key: string;
+  size: number;
+  groups: number;
+  ways: Record<string, number>;
+  bytes: number;
+};
+
+/** Who sends to whom in a step, in bytes; `kept` is what stays on its device. */
+export type Matrix = {
+  devices: number;
+  most: number;
+  total: number;
+  cells: [number, number, number, string[]][];
+  kept: number;
+  blocks: MatrixBlock[];
+  convention: string;
+};
+
+/** Corners and sizes in pixels, and the device of each cell; no devices where a cell is several. */
+export type PictureCells = {
+  x: number[];
+  y: number[];
+  w: number;
+  h: number;
+  devices: number[];
+};
+
+/** A level of positions in the window: `count` cells along it, of which each covers `step` positions. */
+export type PictureLevel = {
+  name: string;
+  size: number;
+  low: number;
+  high: number;
+  step: number;
+  count: number;
+};
+
+/** The devices of a mesh, of which a cell is `each` and the window has `shown`. */
+export type Picture = {
+  width: number;
+  height: number;
+  shapes: (RectShape | PathShape | TextShape)[];
+  left_out: string;
+  cells: PictureCells;
+  levels: PictureLevel[];
+  each: number;
+  shown: number;
+  devices: number;
+};
+
+export type Edge = [number, number, number];
+
+export type Sends = {
+  key: string;
+  edges: [number, number, number][];
+  text: string;
+};
+
+export type RectShape = {
+  is: "rect";
+  as: string;
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+  title?: string;
+};
+
+export type PathShape = {
+  is: "path";
+  as: string;
+  key: string;
+  d: string;
+};
+
+export type TextShape = {
+  is: "text";
+  as: string;
+  x: number;
+  y: number;
+  text: string;
+  turn?: number;
+};
+
+export type Shape = RectShape | PathShape | TextShape;
+
+/** A drawing, in pixels. */
+export type Sheet = {
+  width: number;
+  height: number;
+  shapes: (RectShape | PathShape | TextShape)[];
+  left_out: string;
+};
+
+/** How a tensor is cut: along each of its axes how many parts there are, and how many indices one has. */
+export type Cut = {
+  shape: number[];
+  parts: number[];
+  step: number[];
+};
+
+/** The blocks of a tensor in pixels, each with its slice, or the first of `each`; an axis is -1 for none. */
+export type Blocks = {
+  down: number;
+  across: number;
+  facets: number[];
+  whole: number[];
+  each: number;
+  width: number;
+  height: number;
+  x: number[];
+  y: number[];
+  w: number[];
+  h: number[];
+  slices: number[];
+};
+
+/** A form of the layout: what it is for, its text, and what it cannot say. */
+export type Form = {
+  name: string;
+  about: string;
+  text: string;
+  lost: string[];
+};
+
+export type Forms = {
+  forms: Form[];
+};
+
+/** A machine to choose, with the slice that is taken where it is chosen. */
+export type Offer = {
+  name: string;
+  title: string;
+  on: string;
+  slice: string;
+  fits: boolean;
+};
+
+export type Offers = {
+  label: string;
+  machines: Offer[];
+};
+
+export type MachineSlice = {
+  on: string;
+  slice: string;
+};
+
+/** A placement of a mesh axis, and the change to ask for; an axis that has nothing there is to be derived. */
+export type PlacementChoice = {
+  label: string;
+  along: Record<string, number | number[] | string | null>;
+  chosen: boolean;
+};
+
+export type PlacedAxis = {
+  name: string;
+  size: number;
+  placement: string;
+  choices: PlacementChoice[];
+};
+
+/** What is known where a machine is chosen; nothing of it is there where none is. */
+export type ChosenMachine = {
+  title?: string;
+  slice?: string;
+  slices?: MachineSlice[];
+  kind?: string;
+  axes?: PlacedAxis[];
+  figures?: Figure[];
+  accuracy?: Accuracy;
+};
+
+/** The machine and those to choose from; `on` and `name` are empty where none is chosen. */
+export type Machine = {
+  title?: string;
+  slice?: string;
+  slices?: MachineSlice[];
+  kind?: string;
+  axes?: PlacedAxis[];
+  figures?: Figure[];
+  accuracy?: Accuracy;
+  on: string;
+  name: string;
+  groups: Offers[];
+};
+
+/** A figure of a machine; recalled: it was not looked up in its source. */
+export type Figure = {
+  name: string;
+  text: string;
+  source: string;
+  recalled: boolean;
+};
+
+/** The measured error of a kind of prediction, and where the documentation has it. */
+export type Accuracy = {
+  measured: boolean;
+  where: string;
+  text: string;
+};
+
+export type RoleBytes = {
+  name: string;
+  bytes: number;
+};
+
+/** A value that is in memory, with its shape and bytes on one device. */
+export type Alive = {
+  name: string;
+  role: string;
+  bytes: number;
+  dims: string[];
+  shape: number[];
+  dtype: string;
+  source: string;
+};
+
+/** The peak of one device in bytes, and the step `at` which it is; `undonated` where nothing is overwritten. */
+export type PeakMemory = {
+  bytes: number;
+  undonated: number;
+  limit: number;
+  fits: boolean;
+  note: string;
+  text: string;
+  parts: RoleBytes[];
+  alive: Alive[];
+  left_out: number;
+  gaps: number;
+  steps: number;
+  at: number;
+  source: string;
+  recalled: boolean;
+  accuracy: Accuracy;
+};
+
+export type Moments = {
+  chart: Chart | null;
+};
+
+/** What is in memory while a step runs; values, what is left out and padding add up to `bytes`. */
+export type AliveAt = {
+  step: number;
+  name: string;
+  source: string;
+  bytes: number;
+  values: Alive[];
+  left_out: number;
+  left_bytes: number;
+  padding: number;
+};
+
+/** No machine is chosen. */
+export type NoneAlive = {
+  step: number;
+  bytes: null;
+};
+
+/** It is being worked out: the page keeps what it has, and asks again. */
+export type Pending = {
+  pending: true;
+};
+
+/** A mesh axis; one in time runs its blocks one after the other. */
+export type Axis = {
+  name: string;
+  size: number;
+  inTime?: boolean;
+  meaning?: string;
+};
+
+export type Mesh = {
+  axes: Axis[];
+  size: number;
+};
+
+/** A dim, the mesh axes that shard it, and its size on one device. */
+export type Chip = {
+  name: string;
+  size: number;
+  axes: string[];
+  local: number;
+};
+
+export type PlaceRule = {
+  at: string;
+  dim: string;
+  axes: string[];
+};
+
+export type Layout = {
+  text: string;
+  places: PlaceRule[];
+};
+
+export type Group = {
+  key: string;
+  axes: string[];
+};
+
+export type RefusedColumn = {
+  at: string;
+  label: string;
+};
+
+export type Refusal = {
+  code: string;
+  text: string;
+  fix: string;
+  source?: string;
+  columns?: RefusedColumn[];
+};
+
 export type Collective = {
   kind: string;
   axes: string[];
@@ -56,7 +678,76 @@ export type Collective = {
   id: string;
   proposed: boolean;
 };
-type PlaceRow = {
+
+export type Collectives = {
+  rows: Collective[];
+  count: number;
+  left_out: number;
+};
+
+/** Wire bytes over one set of mesh axes. */
+export type AxisBytes = {
+  key: string;
+  bytes: number;
+};
+
+/** Wire bytes and payload of one device in a step, over one set of mesh axes. */
+export type AxisSums = {
+  key: string;
+  bytes: number;
+  payload: number;
+};
+
+export type KindSums = {
+  kind: string;
+  bytes: number;
+  payload: number;
+  count: number;
+};
+
+export type LineSums = {
+  line: string;
+  code: string;
+  bytes: number;
+  payload: number;
+  parts: AxisBytes[];
+};
+
+export type Communication = {
+  total: number;
+  payload: number;
+  by_axis: AxisSums[];
+  by_kind: KindSums[];
+  by_line: LineSums[];
+  left_out: number;
+};
+
+export type StoredPart = {
+  name: string;
+  bytes: number;
+  output: boolean;
+};
+
+/** Exact bytes on one device. */
+export type Memory = {
+  parts: StoredPart[];
+  arguments: number;
+  outputs: number;
+};
+
+export type Plan = {
+  mesh: Mesh;
+  chips: Chip[];
+  layout: Layout;
+  groups: Group[];
+  work: number;
+  lost: string;
+  collectives: Collectives;
+  communication: Communication;
+  memory: Memory;
+};
+
+export type Place = {
   place: string;
   dims: string[];
   shape: number[];
@@ -67,108 +758,276 @@ type PlaceRow = {
   bytes: number;
   local_bytes: number;
 };
-export type Shards = {
-  place: string;
-  dims: string[];
-  shape: number[];
-  dtype: string;
-  splits: string[][];
-  partial: string[];
-  parts: number[];
-  edges: number[][];
-  step: number[];
-  slices: number;
-  copies: number;
-  held: (number | number[])[];
-  kinds: number[];
-  blocks: Blocks;
+
+export type Places = {
+  rows: Place[];
+  left_out: number;
 };
-export type HeatBlock = {
-  facets: [number, number][];
-  down: number[];
-  across: number[];
-  values: (number | null)[];
-  least?: (number | null)[];
-  most?: (number | null)[];
-};
-export type HeatCells = {
-  statistic: "value" | "magnitude" | "mean" | "mean magnitude";
-  complex: boolean;
-  diverging: boolean;
-  high: number | null;
-  least: number | null;
-  most: number | null;
-  each: [number, number];
-  nan: number;
-  infinite: number;
-  odd: [number, number, number, number][];
-  blocks: HeatBlock[];
-};
-export type Heat = {
-  run: number;
-  there: boolean;
-  when: string;
-  why: string;
-  stale: boolean;
-  parts: number[];
-  cells: HeatCells;
-  read: string;
-  sampled: string;
-};
-type Blocks = {
-  down: number;
-  across: number;
-  facets: number[];
-  whole: number[];
-  width: number;
-  height: number;
-  each: number;
-  x: number[];
-  y: number[];
-  w: number[];
-  h: number[];
-  slices: number[];
-};
-export type Picture = {
-  width: number;
-  height: number;
-  shapes: Shape[];
-  each: number;
-  shown: number;
-  devices: number;
-  cells: { x: number[]; y: number[]; w: number; h: number; devices: number[] };
-  levels: { name: string; size: number; low: number; high: number; step: number; count: number }[];
-};
-export type Totals = {
+
+/** What a step costs under a layout; step and peak are null where they are unknown, or were not asked for. */
+export type StepCost = {
   bytes: number;
-  arguments: number;
-  work: number;
-  collectives: number;
   seconds: number | null;
   peak: number | null;
   fits: boolean | null;
+  work: number;
 };
-export type Card = {
+
+/** What a step costs after an intent; it is not refused. */
+export type Price = {
+  bytes: number;
+  seconds: number | null;
+  peak: number | null;
+  fits: boolean | null;
+  work: number;
+  refused?: null;
+};
+
+/** Why an intent is refused, and so has no price. */
+export type RefusedPrice = {
+  refused: Refusal;
+};
+
+export type SizedDim = [number, number, number, number];
+
+export type ValueType = [number, [number, number, number, number][], number];
+
+/** A collective of one step: the payload, and the wire bytes, of one device each time. */
+export type Sent = {
+  id: string;
+  kind: string;
   key: string;
-  name: string;
-  layout: string;
-  mesh: string;
-  load: { op: string; args: Record<string, any> };
-  now: boolean;
-  baseline: boolean;
-  machine: boolean;
-  totals: Totals | null;
+  payload: number;
+  wire: number;
+  times: number;
+  value: string;
+  dims: string[];
+  source: string;
+  code: string;
+  because: string;
 };
+
+/** Nodes as columns; texts, types, collectives and other nodes by their position, -1 for none. */
+export type ProgramNodes = {
+  parent: number[];
+  kind: number[];
+  label: number[];
+  name: number[];
+  source: number[];
+  value: number[];
+  uses: number[];
+  makes: number[];
+  reads: number[][];
+  collective: number[];
+  times: number[];
+};
+
+export type ProgramData = {
+  kinds: string[];
+  strings: string[];
+  types: [number, [number, number, number, number][], number][];
+  collectives: Sent[];
+  nodes: ProgramNodes;
+};
+
+/** A layout that the search has met. */
+export type Met = {
+  layout: string;
+  load: Intent;
+  seconds: number;
+  peak: number;
+  fits: boolean;
+};
+
+/** Some of the layouts that the search has met, the fastest first, and how many there are in all. */
+export type MetLayouts = {
+  layouts: Met[];
+  count: number;
+};
+
+/** One change on the way; the step takes so many seconds after it, by so many more than before. */
+export type WayStep = {
+  layout: string;
+  load: Intent;
+  change: string;
+  seconds: number;
+  by: number;
+  bytes: number;
+  peak: number;
+  fits: boolean;
+};
+
+export type Way = {
+  steps: WayStep[];
+  rank: string;
+  refused: string;
+};
+
+/** By what share the step gets longer where one decision is otherwise, at least and as far as was met. */
+export type Regret = {
+  change: string;
+  share: number | null;
+  least: number | null;
+  seconds: number | null;
+  exact: boolean;
+  layout: string;
+  load: Intent | null;
+};
+
+export type Regrets = {
+  rows: Regret[];
+  binds: string[];
+  phase: string;
+  searched: number;
+  error: string;
+};
+
+/** A remedy in words, and the intent that makes it, where that changes the layout. */
+export type Remedy = {
+  text: string;
+  effect: string;
+  op?: string;
+  args?: Record<string, unknown>;
+};
+
+export type Remedies = {
+  rows: Remedy[];
+};
+
+/** The kernels of a step in seconds, FLOP/s and bytes per second; `left_out` groups have no dot. */
+export type Roofline = {
+  dots: Dot[];
+  chart: Chart | null;
+  left_out: number;
+  left_seconds: number;
+  undrawn: number;
+  said: string;
+  roofs: Roof[];
+  bandwidth: number;
+  compute: number;
+};
+
+/** No time is known. */
+export type NoRoofline = {
+  dots: null;
+};
+
+/** How a run compares with the reference: a tolerance is a share of the root mean square of its losses. */
+export type Sameness = {
+  reference: boolean;
+  same: boolean | null;
+  sameness: string;
+  tolerance: number | null;
+};
+
+/** The seconds of a step as text, and what they were measured on and predicted for; empty where there are none. */
+export type StepSeconds = {
+  measured: string;
+  measured_on: string;
+  predicted: string;
+  predicted_on: string;
+};
+
+/** A run; its loss is text where it is not finite. */
+export type Run = {
+  reference: boolean;
+  same: boolean | null;
+  sameness: string;
+  tolerance: number | null;
+  measured: string;
+  measured_on: string;
+  predicted: string;
+  predicted_on: string;
+  number: number;
+  revision: number;
+  layout: string;
+  stale: boolean;
+  phase: string;
+  taken: number;
+  steps: number;
+  loss: number | string | null;
+  error: string;
+};
+
+/** A run with the number of its mark in the chart. */
+export type RunRow = {
+  reference: boolean;
+  same: boolean | null;
+  sameness: string;
+  tolerance: number | null;
+  measured: string;
+  measured_on: string;
+  predicted: string;
+  predicted_on: string;
+  number: number;
+  revision: number;
+  layout: string;
+  stale: boolean;
+  phase: string;
+  taken: number;
+  steps: number;
+  loss: number | string | null;
+  error: string;
+  mark: number | null;
+};
+
+export type Job = {
+  current: Run | null;
+  runs: RunRow[];
+  note: string;
+  chart: Chart | null;
+};
+
 /** A layout, and what loads it. */
-export type Taken = { layout: string; load: { op: string; args: Record<string, any> } | null };
+export type Taken = {
+  layout: string;
+  load: Intent;
+};
+
+export type BracketTexts = {
+  value: string;
+  bound: string;
+  seconds: string;
+  gap: string;
+};
+
+/** What a layout costs, in seconds or bytes, and what every other costs at least; the gap is a share. */
 export type Bracket = {
   value: number;
   bound: number;
   gap: number;
   plans: number;
-  texts: Record<"value" | "bound" | "gap" | "seconds", string>;
+  texts: BracketTexts;
 };
-export type Search = Partial<Taken> & {
+
+/** What a search has met so far, if anything; with the proof once it has ended. */
+export type Found = {
+  said: string;
+  bracket: Bracket | null;
+  layout?: string;
+  load: Intent | null;
+  proof?: string;
+  searched?: string;
+  not_searched?: string;
+  ties?: Taken[];
+  tied?: number;
+  same?: boolean;
+  card?: string | null;
+};
+
+/** The latest search; `outdated` says why it no longer holds, `told` counts the reasons that are known. */
+export type Search = {
+  said: string;
+  bracket: Bracket | null;
+  layout?: string;
+  load: Intent | null;
+  proof?: string;
+  searched?: string;
+  not_searched?: string;
+  ties?: Taken[];
+  tied?: number;
+  same?: boolean;
+  card?: string | null;
   objective: string;
   label: string;
   condition: string;
@@ -180,55 +1039,37 @@ export type Search = Partial<Taken> & {
   reasons: boolean;
   refining: boolean;
   told: number;
-  bracket: Bracket | null;
-  said: string;
-  proof?: string;
-  searched?: string;
-  not_searched?: string;
-  ties?: Taken[];
-  tied?: number;
-  same?: boolean;
-  card?: string | null;
 };
-type Comparison = {
-  cards: Card[];
-  limit: number | null;
-  objectives: { name: string; label: string; condition: string }[];
+
+export type SearchPart = {
+  pinned: string;
+  search: Search | null;
 };
-export type Accuracy = { where: string; measured: boolean; text: string };
-export type Figure = { name: string; text: string; source: string; recalled: boolean };
-export type Shape = {
-  is: "rect" | "path" | "text";
-  as: string;
-  x: number;
-  y: number;
-  w?: number;
-  h?: number;
-  title?: string;
-  d?: string;
-  key?: string;
-  text?: string;
-  turn?: number;
-};
-export type PlacedAxis = {
-  name: string;
+
+/** The devices that one takes part with in collectives over some mesh axes; of a large group the first ones. */
+export type DeviceGroup = {
+  key: string;
+  devices: number[];
   size: number;
-  placement: string;
-  choices: { label: string; along: Record<string, unknown>; chosen: boolean }[];
 };
-type Offer = { name: string; title: string; on: string; slice: string; fits: boolean };
-export type Machine = {
-  on: string;
-  name: string;
-  groups: { label: string; machines: Offer[] }[];
-  title?: string;
-  slice?: string;
-  slices?: { on: string; slice: string }[];
-  kind?: string;
-  axes?: PlacedAxis[];
-  figures?: Figure[];
-  accuracy?: Accuracy;
+
+/** What is selected; of a device its coordinates, its groups, and where its slice of the tensor begins and ends. */
+export type Selection = {
+  place: string | null;
+  dim: string | null;
+  device: number | null;
+  collective: string | null;
+  moment: string | null;
+  coordinates: Record<string, number>;
+  groups: DeviceGroup[];
+  ranges: number[][];
 };
+
+export type SelectionPart = {
+  selection: Selection;
+};
+
+/** A part of a predicted time; `sends` where it is communication, whose key is its mesh axes. */
 export type TimePart = {
   key: string;
   label: string;
@@ -238,197 +1079,187 @@ export type TimePart = {
   figures: Figure[];
   recalled: boolean;
 };
+
+export type TimeTexts = {
+  lower: string;
+  estimate: string;
+  upper: string;
+  exposed: string;
+};
+
+export type TimeLimit = {
+  by: string;
+  text: string;
+};
+
+/** What is assumed of the run; `run` is the attention that it comes to. */
+export type TimeOptions = {
+  attention: string;
+  prefetch: boolean;
+  attentions: string[];
+  run: string;
+};
+
+/** The predicted time of a step, in seconds. */
 export type Time = {
-  missing?: string;
   lower: number;
   estimate: number;
   upper: number;
   compute: number;
   exposed: number;
-  texts: Record<"lower" | "estimate" | "upper" | "exposed", string>;
+  texts: TimeTexts;
   parts: TimePart[];
-  limit: { by: string; text: string };
-  options: { attention: string; prefetch: boolean; attentions: string[]; run: string };
+  limit: TimeLimit;
   use: string;
   substituted: string;
+  options: TimeOptions;
   recalled: string[];
   accuracy: Accuracy;
 };
-export type Advice = {
-  text: string;
-  op: string;
-  args: Record<string, unknown>;
-  bytes: number;
+
+/** No time is predicted, as a figure of the machine is missing. */
+export type NoTime = {
+  missing: string;
+  options: TimeOptions;
+};
+
+/** The costs of a plan on its machine; there are none without one, and while they are worked out. */
+export type Prediction = {
+  time: Time | NoTime | null;
+  peak_memory: PeakMemory | null;
+  pending: boolean;
+};
+
+export type Costs = {
+  time: Time | NoTime | null;
+  peak_memory: PeakMemory | null;
+  pending: boolean;
+  timeline: Timeline | null;
+};
+
+/** The change of the estimate, in seconds, and of the peak, in bytes. */
+export type CostChange = {
   seconds: number | null;
   peak: number | null;
-  fits: boolean | null;
-  work: number;
 };
+
+/** A stretch of a lane from `begin` to `end` of the step, and the seconds in which something runs in it. */
 export type Segment = {
   begin: number;
   end: number;
   seconds: number;
   kind: string;
   times: number;
+  collective: string | null;
   name: string;
   dims: string[];
   source: string;
-  collective: string | null;
 };
+
+/** The kernels of a step, whose key is empty, or what is sent over mesh axes. */
+export type Lane = {
+  key: string;
+  segments: Segment[];
+};
+
+/** A pass of the step, in seconds from its beginning. */
+export type Phase = {
+  name: string;
+  begin: number;
+  end: number;
+};
+
+/** A loop of the step, in seconds from its beginning. */
+export type Loop = {
+  begin: number;
+  end: number;
+  times: number;
+};
+
+/** A step over time; `memory` are points of seconds and bytes. */
 export type Timeline = {
   seconds: number;
-  lanes: { key: string; segments: Segment[] }[];
+  lanes: Lane[];
   exposed: Segment[];
-  phases: { name: string; begin: number; end: number }[];
-  loops: { begin: number; end: number; times: number }[];
-  memory: [number, number][];
+  phases: Phase[];
+  loops: Loop[];
+  memory: number[][];
 };
-export type Alive = {
-  name: string;
-  role: string;
-  bytes: number;
-  dims: string[];
-  shape: number[];
-  dtype: string;
-  source: string;
-};
-export type PeakMemory = {
-  bytes: number;
-  undonated: number;
-  limit: number;
-  fits: boolean;
-  note: string;
-  text: string;
-  source: string;
-  recalled: boolean;
-  parts: { name: string; bytes: number }[];
-  alive: Alive[];
-  left_out: number;
-  gaps: number;
-  steps: number;
-  at: number;
-  accuracy: Accuracy;
-};
-export type View = {
-  mesh: { axes: Axis[]; size: number };
-  chips: Chip[];
-  columns: Column[];
-  scopes: string[];
-  layout: { text: string; places: { at: string; dim: string; axes: string[] }[] };
-  groups: Group[];
-  work: number;
-  lost: string;
-  collectives: { rows: Collective[]; count: number; left_out: number };
-  communication: {
-    total: number;
-    payload: number;
-    by_axis: (Sums & { key: string })[];
-    by_kind: (Sums & { kind: string; count: number })[];
-    by_line: Line[];
-    left_out: number;
-  };
-  memory: { parts: { name: string; bytes: number; output: boolean }[]; arguments: number; outputs: number };
-  places: { rows: PlaceRow[]; left_out: number };
-  shards: Shards | null;
-  picture: Picture;
-  tensor: PlaceRow | null;
-  selection: Selection;
-  refusals: Record<string, Record<string, Refusal | null>>;
-  additions: Record<string, Record<string, Refusal | null>>;
-  history: { undo: number; redo: number };
-  pad: boolean;
-  pins: Record<string, string | null>;
-  made_up: Record<string, number>;
-  tracing: Tracing | null;
-  change: {
-    work: number;
-    bytes: number;
-    arguments: number;
-    collectives: number;
-    seconds: number | null;
-    peak: number | null;
-  } | null;
-  comparison: Comparison;
-  search: Search | null;
-  pinned: string;
-  beside: (OtherLayout & { name: string; card: string; now: boolean }) | null;
-  beside_devices: Pick<View, "places" | "shards"> | null;
-  trains: boolean;
-  machine: Machine;
-  time: Time | null;
-  peak_memory: PeakMemory | null;
-  timeline: Timeline | null;
-  pending: boolean;
-  slow: boolean;
-  presets: { name: string; label: string; refused: string; here: boolean }[];
-  advice: Advice | null;
-  advised: boolean;
-  ranked: { dim: string; helps: boolean }[] | null;
-  document: string;
-  opened: string;
-};
-type OtherLayout = Pick<
-  View,
-  | "mesh"
-  | "chips"
-  | "layout"
-  | "groups"
-  | "work"
-  | "lost"
-  | "collectives"
-  | "communication"
-  | "memory"
-  | "time"
-  | "peak_memory"
-  | "pending"
->;
-export type Selection = {
-  place: string | null;
-  dim: string | null;
-  device: number | null;
-  collective: string | null;
-  moment: string | null;
-  coordinates: Record<string, number>;
-  groups: { key: string; devices: number[]; size: number }[];
-  ranges: [number, number][];
-};
-export type RunRow = {
-  number: number;
-  revision: number;
-  layout: string;
-  stale: boolean;
-  phase: string;
-  taken: number;
-  steps: number;
-  loss: number | string | null;
-  mark: number | null;
-  error: string;
-  reference: boolean;
-  same: boolean | null;
-  sameness: string;
-  tolerance: number | null;
-  measured: string;
-  measured_on: string;
-  predicted: string;
-  predicted_on: string;
-};
-export type Job = { current: RunRow | null; runs: RunRow[]; note: string; chart: Chart | null };
-export type Answer = {
-  kind: "ack" | "nack" | "prices" | "read" | "library";
+
+/** Done; a note says what else was done. */
+export type Ack = {
   id: string;
+  now: number;
+  kind: "ack";
   rev: number;
-  now?: number;
   note?: string;
-  reason?: string;
-  fix?: string;
-  trace?: string;
-  prices?: Price[];
-  data?: any;
-  buffers?: ArrayBufferView[];
 };
-export type Model = {
-  get(name: string): any;
-  on(event: string, listener: (...args: any[]) => void): void;
-  off(event: string, listener: (...args: any[]) => void): void;
-  send(content: unknown): void;
+
+/** Refused; without the revision where it is the library that is not there. */
+export type Nack = {
+  id: string;
+  now: number;
+  kind: "nack";
+  rev?: number;
+  reason: string;
+  fix: string;
+  code: string;
+  trace?: string;
+};
+
+/** The first of the prices that were asked for: those that were ready soon. */
+export type PricesAnswer = {
+  id: string;
+  now: number;
+  kind: "prices";
+  rev: number;
+  prices: (Price | RefusedPrice)[];
+};
+
+export type ReadAnswer = {
+  id: string;
+  now: number;
+  kind: "read";
+  rev: number;
+  data: Record<string, unknown>;
+};
+
+/** Its bytes come beside it. */
+export type LibraryAnswer = {
+  id: string;
+  now: number;
+  kind: "library";
+};
+
+export type Answer = Ack | Nack | PricesAnswer | ReadAnswer | LibraryAnswer;
+
+/** The whole board: its parts together. */
+export type View = LayoutPart &
+  PlacesPart &
+  PicturePart &
+  DevicesPart &
+  SelectionPart &
+  CostsPart &
+  TracingPart &
+  AdvicePart &
+  BesidePart &
+  ComparisonPart &
+  SearchPart;
+
+/** What a panel asks for, by its name. */
+export type ReadData = {
+  alive: AliveAt | NoneAlive | Pending;
+  forms: Forms;
+  heat: Heat | NoHeat;
+  matrix: Matrix;
+  met: MetLayouts | Pending;
+  moments: Moments | Pending;
+  numbers: Numbers;
+  program: ProgramData;
+  regrets: Regrets | Pending;
+  remedies: Remedies;
+  roofline: Roofline | NoRoofline | Pending;
+  sends: Sends;
+  way: Way | Pending;
+  zoomed: Zoomed;
 };

@@ -7,16 +7,13 @@ import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
 import { bytes, exact, seconds, signedSeconds } from "./format.ts";
 import { takeButton } from "./search.ts";
-import type { Taken } from "./types.ts";
-
-type Step = Taken & { change: string; seconds: number; by: number; bytes: number; peak: number; fits: boolean };
-type Way = { steps: Step[]; rank: string; refused: string };
+import type { WayStep } from "./types.ts";
 
 export function drawWay(board: Board): (Node | null | false)[] {
   const { data, error, fresh } = board.reads.of("way");
   if (error) return [h("p", { class: "mlb-error" }, `✕ ${error}`)];
   if (!data) return [!board.readOnly && h("p", { class: "mlb-none mlb-reading" }, "The way is being worked out …")];
-  const { steps, rank, refused } = data as Way;
+  const { steps, rank, refused } = data;
   if (refused) return [h("p", { class: "mlb-error" }, "✕ The search cannot plan your layout: ", prose(refused))];
   if (!steps.length) return [];
   const alone = steps.length === 1;
@@ -30,14 +27,14 @@ export function drawWay(board: Board): (Node | null | false)[] {
  * Where the two parts of a step's bar end, in percent of the longest step: what it takes, and what was saved or added.
  */
 export function barOf(
-  { seconds: after, by }: Pick<Step, "seconds" | "by">,
+  { seconds: after, by }: Pick<WayStep, "seconds" | "by">,
   most: number,
 ): { solid: number; change: number } {
   const before = after - by;
   return { solid: (100 * Math.min(before, after)) / most, change: (100 * Math.abs(by)) / most };
 }
 
-function drawSteps(board: Board, steps: Step[]): HTMLElement {
+function drawSteps(board: Board, steps: WayStep[]): HTMLElement {
   const most = Math.max(...steps.map((step) => Math.max(step.seconds, step.seconds - step.by)));
   const heads = ["change", "step", "sends", "peak", ""];
   const head = h("tr", {}, ...heads.map((each) => (each ? h("th", { scope: "col" }, each) : h("td", {}))));
@@ -50,7 +47,7 @@ function drawSteps(board: Board, steps: Step[]): HTMLElement {
   );
 }
 
-function drawStep(board: Board, step: Step, i: number, last: boolean, most: number): HTMLElement {
+function drawStep(board: Board, step: WayStep, i: number, last: boolean, most: number): HTMLElement {
   const { change, by, peak, fits, layout } = step;
   const { solid, change: part } = barOf(step, most);
   const sign = by < 0 ? "less" : by > 0 ? "more" : "same";

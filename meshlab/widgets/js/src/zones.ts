@@ -11,9 +11,11 @@ import { exact, plural, signedBytes, signedPoints, signedSeconds } from "./forma
 import type { Hand, Verdict } from "./hand.ts";
 import { partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.ts";
 import { markClass } from "./marks.ts";
+import { predicted } from "./model.ts";
+import type { Priced } from "./prices.ts";
 import { best } from "./prices.ts";
 import { drawTray } from "./tray.ts";
-import type { Axis, Chip, Column, Price, Refusal, View } from "./types.ts";
+import type { Axis, Chip, Column, Refusal, View } from "./types.ts";
 
 /**
  * @param column null in the tray
@@ -210,9 +212,10 @@ function drawStored(board: Board): HTMLElement | null {
 const MISFIT = "⚠ does not fit";
 
 /** What a drop would change, in few characters. */
-export function changes(price: Price | undefined, view: View): string[] {
+export function changes(price: Priced | undefined, view: View): string[] {
   if (!price || price.refused) return [];
-  const { time, peak_memory: peak, communication, work } = view;
+  const { peak_memory: peak, communication, work } = view;
+  const time = predicted(view.time);
   const lines = [];
   if (time && price.seconds !== null) lines.push(signedSeconds(price.seconds - time.estimate));
   else {
@@ -231,7 +234,7 @@ export function paintZones(board: Board) {
   panel.classList.toggle("mlb-holding", hand !== null);
   const known = hand ? prices.all(view, hand) : new Map();
   const { time, work, communication, slow } = view;
-  const estimate = slow ? null : (time?.estimate ?? null);
+  const estimate = slow ? null : (predicted(time)?.estimate ?? null);
   const star = hand && best(known, { seconds: estimate, work, bytes: communication.total });
   for (const zone of zonesOf(view)) {
     const element = panel.querySelector(`.mlb-zone[data-zone="${CSS.escape(zone)}"]`);
@@ -268,7 +271,7 @@ export function focusArrived(board: Board) {
   (chip as HTMLElement).focus();
 }
 
-function paintNote(note: HTMLElement, view: View, said: Verdict | null, price: Price | undefined, star: boolean) {
+function paintNote(note: HTMLElement, view: View, said: Verdict | null, price: Priced | undefined, star: boolean) {
   const lines = said?.state === "refused" ? ["✕"] : said?.state === "legal" ? changes(price, view) : [];
   const mark = star ? "★ " : said?.state === "legal" && lines.length === 0 ? "✓" : "";
   const text = lines.length || mark ? [`${mark}${lines[0] ?? ""}`, ...lines.slice(1)] : [];

@@ -37,7 +37,7 @@ test("a regret is a range, or a number where it is known", () => {
 });
 
 test("what a layout takes is said", () => {
-  const met = { layout: "", load: null, seconds: 2.0179, peak: 21.6e9, fits: true };
+  const met = { layout: "", load: { op: "load", args: {} }, seconds: 2.0179, peak: 21.6e9, fits: true };
   assert.equal(takesText(met), "2.02 s, peak 21.6 GB");
   assert.equal(takesText({ ...met, fits: false }), "2.02 s, peak 21.6 GB, does not fit");
 });

@@ -1,8 +1,9 @@
 /** Which arrows are drawn, and where they end. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Edge } from "../src/edges.ts";
+
 import { curve, shownOf } from "../src/edges.ts";
+import type { Edge } from "../src/types.ts";
 
 const everyPair: (size: number, groups: number) => Edge[] = (size, groups) =>
   Array.from({ length: groups * size * size }, (_, i) => {

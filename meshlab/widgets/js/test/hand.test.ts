@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "../src/hand.ts";
 import type { View } from "../src/types.ts";
-import { classes, hand, price, refusal, view } from "./views.ts";
+import { classes, hand, refusal, view } from "./views.ts";
 
 test("a drop moves a dim, or adds an axis, or takes one away", () => {
   assert.deepEqual(axesAfter(view, hand("hidden", "data"), "model"), ["model"]);
@@ -70,7 +70,7 @@ test("a zone says what each device would hold, or why not", () => {
 test("what Python said of a zone counts, also where the page knew of no refusal", () => {
   const stored = hand("hidden", TRAY);
   assert.equal(verdict(view, stored, "model@params/*").state, "legal");
-  const said = verdict(view, stored, "model@params/*", price({ refused: classes }));
+  const said = verdict(view, stored, "model@params/*", { refused: classes });
   assert.deepEqual([said.state, said.refusal?.columns], ["refused", classes.columns]);
 });
 
@@ -78,11 +78,11 @@ test("the keyboard passes over zones that refuse", () => {
   const held = hand("classes", TRAY);
   assert.equal(nextLegal(view, held, 1), "data");
   assert.equal(nextLegal(view, { ...held, target: "data" }, 1), "data@params/*");
-  const stored = (zone: string) => (partsOf(zone).at ? price({ refused: refusal }) : undefined);
+  const stored = (zone: string) => (partsOf(zone).at ? { refused: refusal } : undefined);
   assert.equal(nextLegal(view, { ...held, target: "data" }, 1, stored), "data");
   assert.equal(nextLegal(view, hand("hidden", "data"), 1), "model");
   assert.equal(nextLegal(view, hand("hidden", "data"), -1), TRAY);
-  const none = price({ refused: refusal });
+  const none = { refused: refusal };
   assert.equal(
     nextLegal(view, held, 1, () => none),
     null,

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Cell } from "../src/matrix.ts";
+
 import { cellAt } from "../src/matrix_keys.ts";
+import type { MatrixCell } from "../src/types.ts";
 
 // A ring of four in which 2 sends nothing, and 3 sends twice.
-const CELLS: Cell[] = [
+const CELLS: MatrixCell[] = [
   [0, 1, 8, ["x"]],
   [1, 2, 8, ["x"]],
   [3, 0, 8, ["x"]],

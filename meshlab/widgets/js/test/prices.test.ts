@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { dropIntent, TRAY, zonesOf } from "../src/hand.ts";
-import { best, Prices } from "../src/prices.ts";
+import { best, type Priced, Prices } from "../src/prices.ts";
 import type { Answer, Price } from "../src/types.ts";
-import { hand, price, refusal, view } from "./views.ts";
+import { answered, type Figures, hand, price, refusal, view } from "./views.ts";
 
-const priced: (zones: Record<string, Partial<Price>>) => Map<string, Price> = (zones) =>
-  new Map(Object.entries(zones).map(([zone, figures]) => [zone, price(figures)]));
+const priced: (zones: Record<string, Figures>) => Map<string, Priced> = (zones) =>
+  new Map(Object.entries(zones).map(([zone, figures]) => [zone, answered(figures)]));
 
 test("the best zone has the shortest step, and without a machine the least work, then the fewest bytes", () => {
   const zones = priced({ data: { seconds: 3, bytes: 1 }, model: { seconds: 2, bytes: 9 }, [TRAY]: { seconds: 4 } });
@@ -23,7 +23,7 @@ test("the best zone has the shortest step, and without a machine the least work,
 });
 
 test("what is refused, does not fit, or is no better than a thousandth, is not the best", () => {
-  const zones = priced({ a: { seconds: 1, refused: refusal }, b: { seconds: 2, fits: false }, c: { seconds: 9.999 } });
+  const zones = priced({ a: { refused: refusal }, b: { seconds: 2, fits: false }, c: { seconds: 9.999 } });
   assert.equal(best(zones, { seconds: 10, work: 1, bytes: 0 }), null);
   assert.equal(best(priced({ a: { seconds: null } }), { seconds: 10, work: 1, bytes: 0 }), null);
   assert.equal(best(new Map(), { seconds: 10, work: 1, bytes: 0 }), null);
@@ -55,8 +55,8 @@ const held = hand("hidden", "data");
 const order = ["model", "data@params/*", "model@params/*", TRAY, "data"];
 const intents = (zones: string[]) => zones.map((zone) => dropIntent(view, held, zone));
 
-function answer(figures: Partial<Price>[], rev = 1): Promise<unknown> {
-  channel.asked[channel.asked.length - 1].answer({ kind: "prices", rev, prices: figures.map(price) });
+function answer(figures: Figures[], rev = 1): Promise<unknown> {
+  channel.asked[channel.asked.length - 1].answer({ kind: "prices", rev, prices: figures.map(answered) });
   return later();
 }
 
@@ -77,7 +77,7 @@ test("zones are asked for in order, then the peaks of those that take it, two at
       .filter((zone) => zone !== "data")
       .sort(),
   );
-  assert.equal(prices.of(view, held, "model")?.peak, 5);
+  assert.equal((prices.of(view, held, "model") as Price).peak, 5);
 });
 
 test("where the chip is nothing is asked, nor what was answered, nor peaks without a machine", async () => {
@@ -93,7 +93,7 @@ test("what is let go is asked no further, and what was answered is remembered", 
   prices.stop();
   await answer([{ bytes: 1 }, { bytes: 2 }, { bytes: 3 }, { bytes: 4 }]);
   assert.deepEqual([channel.asked.length, drawn], [1, 0]);
-  assert.equal(prices.of(view, held, "model")?.bytes, 1);
+  assert.equal((prices.of(view, held, "model") as Price).bytes, 1);
 });
 
 test("another hand ends the questions for the last one", async () => {
@@ -130,7 +130,7 @@ test("where Python answers fewer than it was asked for, the rest is asked for ag
   await answer([{ bytes: 1 }]);
   assert.deepEqual(channel.asked[1].intents, intents(["data@params/*", "model@params/*", TRAY]));
   await answer([{ bytes: 2 }, { bytes: 3 }, { bytes: 4 }]);
-  assert.deepEqual([channel.asked.length, prices.of(view, held, TRAY)?.bytes], [2, 4]);
+  assert.deepEqual([channel.asked.length, (prices.of(view, held, TRAY) as Price).bytes], [2, 4]);
   prices.forget(2);
   prices.ask(view, held, 2, order, false);
   await answer([], 2);

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { tableOf } from "../src/program_table.ts";
-import type { ProgramData, Sent } from "../src/program_tree.ts";
+
 import { firstBeyond, nextHit, Tree } from "../src/program_tree.ts";
+import type { ProgramData, Sent } from "../src/types.ts";
 
 const KINDS = ["phase", "scope", "function", "loop", "block", "alike", "line", "step", "collective", "slice"];
 

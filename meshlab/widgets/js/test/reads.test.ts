@@ -149,11 +149,11 @@ test("another layout beside makes answers stale, and what is selected does not",
 });
 
 test("what a search has found follows the search, and the way from yours the board as well", async () => {
-  for (const what of ["met", "way", "moments"]) {
+  for (const what of ["met", "way", "moments"] as const) {
     reads.of(what);
     await answer({ kind: "read", data: { pending: true } });
   }
-  const fresh = () => ["met", "way", "moments"].map((what) => reads.of(what).fresh);
+  const fresh = () => (["met", "way", "moments"] as const).map((what) => reads.of(what).fresh);
   reads.changed(["search"]);
   reads.of("met");
   await answer({ kind: "read", data: 1 });

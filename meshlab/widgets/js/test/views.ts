@@ -1,6 +1,7 @@
 /** A view as Python sends it, as far as tests of data look at it, and hands and prices to go with it. */
 import type { Hand } from "../src/hand.ts";
-import type { Price, View } from "../src/types.ts";
+import type { Priced } from "../src/prices.ts";
+import type { Price, RefusedPrice, View } from "../src/types.ts";
 
 export const refusal = { code: "size", text: "10 is not divided by 4.", fix: "use `data`", source: "" };
 export const classes = { ...refusal, columns: [{ at: "params/*", label: "params" }] };
@@ -52,3 +53,7 @@ export const price: (figures: Partial<Price>) => Price = (figures) => ({
   work: 1,
   ...figures,
 });
+
+/** Figures, or a refusal, as Python answers. */
+export type Figures = Partial<Price> | RefusedPrice;
+export const answered: (figures: Figures) => Priced = (figures) => (figures.refused ? figures : price(figures));

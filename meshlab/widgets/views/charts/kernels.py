@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any, Literal, TypedDict
 
 from ....cost.machines.units import scaled_text, seconds_text
-from .look import ACTION, INK, NOTHING, SOFT, USED, axis, chart, legend
+from .look import ACTION, INK, NOTHING, SOFT, USED, ChartView, axis, chart, legend
 
 # Diameters of the largest dot, and of one that takes next to no time, in CSS pixels.
 LARGEST, SMALLEST = 36, 7
@@ -25,7 +26,30 @@ BOUNDS = {
 }
 
 
-def kernels_chart(dots: Sequence[dict], roofs: Sequence[dict], bandwidth: float) -> dict | None:
+class DotView(TypedDict):
+    """Kernels of one operation on one line: seconds, FLOP and bytes of all; intensity in FLOP/B, rate in FLOP/s."""
+
+    name: str
+    dims: list[str]
+    source: str
+    dtype: str
+    count: int
+    seconds: float
+    flops: float
+    bytes: float
+    intensity: float | None
+    rate: float
+    bound: Literal["compute", "memory", "launch"]
+
+
+class RoofView(TypedDict):
+    """The FLOP/s that large matmuls of a dtype reach."""
+
+    dtype: str
+    peak: float
+
+
+def kernels_chart(dots: Sequence[DotView], roofs: Sequence[RoofView], bandwidth: float) -> ChartView | None:
     """Draws kernels under the roofs of their machine.
 
     Args:
@@ -40,7 +64,7 @@ def kernels_chart(dots: Sequence[dict], roofs: Sequence[dict], bandwidth: float)
     if not timed or not roofs:
         return None
     # Below the dots there is room for their names.
-    across = decades([*(dot["intensity"] for dot in timed), *(roof["peak"] / bandwidth for roof in roofs)])
+    across = decades([*map(_intensity, timed), *(roof["peak"] / bandwidth for roof in roofs)])
     up = decades([*(dot["rate"] / 2 for dot in timed), *(roof["peak"] for roof in roofs)])
     labels = names(timed, across, up)
     bounds = {dot["bound"] for dot in timed}
@@ -68,11 +92,11 @@ def decades(values: Sequence[float]) -> list[float]:
     return [math.floor(4 * (min(logs) - 0.3)) / 4, math.ceil(4 * (max(logs) + above)) / 4]
 
 
-def names(dots: Sequence[dict], across: Sequence[float], up: Sequence[float]) -> list[str]:
+def names(dots: Sequence[DotView], across: Sequence[float], up: Sequence[float]) -> list[str]:
     """Returns the names that stand below dots: their lines; "" where none fits or the dot is not of the largest."""
 
-    def place(dot: dict) -> tuple[float, float]:
-        x = (math.log10(dot["intensity"]) - across[0]) / (across[1] - across[0])
+    def place(dot: DotView) -> tuple[float, float]:
+        x = (math.log10(_intensity(dot)) - across[0]) / (across[1] - across[0])
         return x, (math.log10(dot["rate"]) - up[0]) / (up[1] - up[0])
 
     taken: list[tuple[float, float]] = []
@@ -86,12 +110,12 @@ def names(dots: Sequence[dict], across: Sequence[float], up: Sequence[float]) ->
     return given
 
 
-def _name(dot: dict) -> str:
+def _name(dot: DotView) -> str:
     backward = ", backward" * dot["name"].endswith(", backward")
     return f"{dot['source'] or dot['name']}{backward * bool(dot['source'])}"
 
 
-def _roof(roof: dict, bandwidth: float, across: Sequence[float], up: Sequence[float]) -> dict:
+def _roof(roof: RoofView, bandwidth: float, across: Sequence[float], up: Sequence[float]) -> dict[str, Any]:
     peak, text = roof["peak"], f"{scaled_text(roof['peak'], 'FLOP/s')} in {roof['dtype']}"
     begin = max(10 ** across[0], 10 ** up[0] / bandwidth)
     # The middle is there for the name of the slope.
@@ -112,7 +136,7 @@ def _roof(roof: dict, bandwidth: float, across: Sequence[float], up: Sequence[fl
     }
 
 
-def _dots(dots: Sequence[dict], labels: Sequence[str], bound: str) -> dict:
+def _dots(dots: Sequence[DotView], labels: Sequence[str], bound: str) -> dict[str, Any]:
     name, symbol, fill, line = BOUNDS[bound]
     longest = max(dot["seconds"] for dot in dots)
     mine = [(dot, label) for dot, label in zip(dots, labels, strict=True) if dot["bound"] == bound]
@@ -141,13 +165,18 @@ def _dots(dots: Sequence[dict], labels: Sequence[str], bound: str) -> dict:
     }
 
 
-def words(dot: dict) -> str:
+def words(dot: DotView) -> str:
     """Returns what is said of a group of kernels: what and where it is, how long it takes, and what it waits for."""
     of = f" [{' '.join(dot['dims'])}]" if dot["dims"] else ""
     where = f"<br>{dot['source']}" if dot["source"] else ""
-    rate = f"{_three(dot['intensity'])} FLOP/B, {scaled_text(dot['rate'], 'FLOP/s')}"
+    rate = f"{_three(_intensity(dot))} FLOP/B, {scaled_text(dot['rate'], 'FLOP/s')}"
     taken = f"{seconds_text(dot['seconds'])} in {dot['count']:,}, {rate}, {dot['bound']}-bound"
     return f"{dot['name']}{of}{where}<br>{taken}"
+
+
+def _intensity(dot: DotView) -> float:
+    assert dot["intensity"] is not None, "what multiplies nothing has no place in the chart"
+    return dot["intensity"]
 
 
 def _three(value: float) -> str:

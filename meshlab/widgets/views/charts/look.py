@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from typing import Any
+from typing import Any, TypedDict
 
 INK, SOFT, EDGE, QUIET, CARD = (f"var(--{name})" for name in ("ink", "soft", "edge", "quiet", "card"))
 USED, ACTION, BAD = (f"var(--{name})" for name in ("used", "action", "bad"))
@@ -19,14 +19,22 @@ NOTHING = "rgba(0,0,0,0)"
 FONT = 12
 
 
-def axis(title: str, **more: Any) -> dict:
+class ChartView(TypedDict):
+    """A chart as Plotly's data and layout, and what it shows, for screen readers."""
+
+    data: list[dict[str, Any]]
+    layout: dict[str, Any]
+    label: str
+
+
+def axis(title: str, **more: Any) -> dict[str, Any]:
     """Returns an axis with this title: quiet grid lines, a line at its edge, and no second line at zero."""
     look = {"gridcolor": EDGE, "linecolor": SOFT, "showline": True, "zeroline": False, "ticks": "outside"}
     small = {"tickcolor": SOFT, "ticklen": 4, "automargin": True}
     return look | small | {"title": {"text": title, "standoff": 6}} | more
 
 
-def chart(data: list[dict], layout: dict, label: str, height: int, same: Any = None) -> dict:
+def chart(data: list[dict[str, Any]], layout: dict[str, Any], label: str, height: int, same: Any = None) -> ChartView:
     """Returns a chart.
 
     Args:
@@ -51,7 +59,7 @@ def chart(data: list[dict], layout: dict, label: str, height: int, same: Any = N
     return {"data": data, "layout": common | layout | {"uirevision": revision}, "label": label}
 
 
-def legend() -> dict:
+def legend() -> dict[str, Any]:
     """Returns a legend in one line above the chart; a click on it hides nothing, as hidden traces add up to less."""
     place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
     return place | {"itemclick": False, "itemdoubleclick": False, "font": {"color": INK}}

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .look import ACTION, CARD, USED, axis, chart, legend
+from .look import ACTION, CARD, USED, ChartView, axis, chart, legend
 
 # So many runs are drawn, and so many of their losses; what comes before them is in the table.
 MOST_RUNS, MOST_LOSSES = 5, 120
@@ -54,7 +54,7 @@ def drawn_steps(count: int) -> list[int]:
     return sorted({*range(0, count, stride), *range(count)[-1:]})
 
 
-def losses_chart(runs: Sequence[Losses]) -> dict | None:
+def losses_chart(runs: Sequence[Losses]) -> ChartView | None:
     """Draws the losses of the runs by step; None where no run has a loss that is a number."""
     drawn = drawn_runs(runs)
     if not drawn:
@@ -74,7 +74,7 @@ def losses_chart(runs: Sequence[Losses]) -> dict | None:
     return chart(traces, layout, f"loss by step. {label}", 260, [run.number for run in drawn])
 
 
-def _line(run: Losses, mark: int, count: int) -> dict:
+def _line(run: Losses, mark: int, count: int) -> dict[str, Any]:
     steps = drawn_steps(len(run.losses))
     values = [run.losses[i] for i in steps]
     # Symbols of runs that lie on each other stand at steps of their own.

@@ -8,10 +8,11 @@ Each point is one step; of more than `MOST_POINTS` it is the highest of each str
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypedDict
 
 from ....cost.machines.units import bytes_text
 from ....cost.peak_memory.memory import Memory, Moment
-from .look import ACTION, BAD, CARD, EDGE, INK, SOFT, USED, axis, chart
+from .look import ACTION, BAD, CARD, EDGE, INK, SOFT, USED, ChartView, axis, chart
 
 MOST_POINTS = 1000
 # A limit that is further above than this would leave the curve flat: it is named, and not drawn.
@@ -20,7 +21,15 @@ NEAR = 1.6
 NARROW = 0.12
 
 
-def moments_chart(memory: Memory, phases: Sequence[dict]) -> dict:
+class StepsPhaseView(TypedDict):
+    """A phase of the program, from its first step to the one behind its last."""
+
+    name: str
+    begin: int
+    end: int
+
+
+def moments_chart(memory: Memory, phases: Sequence[StepsPhaseView]) -> ChartView:
     """Draws the memory over the step.
 
     Args:
@@ -71,14 +80,14 @@ def highest(points: Sequence[Moment], most: int = MOST_POINTS) -> list[int]:
     return [max(stretch, key=lambda i: points[i].bytes) for stretch in stretches]
 
 
-def words(point: Moment, step: int, phases: Sequence[dict]) -> list[str]:
+def words(point: Moment, step: int, phases: Sequence[StepsPhaseView]) -> list[str]:
     """Returns what is said of a step: its operation with the line, its bytes, and its phase."""
     source = "" if point.source is None else f" at {point.source}"
     phase = next((each["name"] for each in phases if each["begin"] <= step < each["end"]), "")
     return [f"{point.step}{source}", bytes_text(point.bytes), phase]
 
 
-def _moment(at: int, count: int) -> dict:
+def _moment(at: int, count: int) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines+markers+text",
@@ -95,7 +104,7 @@ def _moment(at: int, count: int) -> dict:
     }
 
 
-def _border(phase: dict) -> dict:
+def _border(phase: StepsPhaseView) -> dict[str, Any]:
     line = {"color": EDGE, "width": 2}
     return {"type": "line", "x0": phase["begin"], "x1": phase["begin"], "yref": "paper", "y0": 0, "y1": 1.1} | {
         "line": line,
@@ -103,7 +112,7 @@ def _border(phase: dict) -> dict:
     }
 
 
-def _names(phases: Sequence[dict], steps: int) -> list[dict]:
+def _names(phases: Sequence[StepsPhaseView], steps: int) -> list[dict[str, Any]]:
     names, second = [], False
     for phase in phases:
         # Of two narrow ones beside each other one is on each line.
@@ -115,14 +124,14 @@ def _names(phases: Sequence[dict], steps: int) -> list[dict]:
     return names
 
 
-def _limit_line(limit: int, top: float) -> list[dict]:
+def _limit_line(limit: int, top: float) -> list[dict[str, Any]]:
     if limit > top:
         return []
     line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": limit, "y1": limit}
     return [line | {"line": {"color": BAD, "width": 2, "dash": "6px,3px"}}]
 
 
-def _limit_name(limit: int, top: float, right: bool) -> list[dict]:
+def _limit_name(limit: int, top: float, right: bool) -> list[dict[str, Any]]:
     if limit > top:
         return []
     # On the side where the peak is not: its own bytes stand there, often as high.

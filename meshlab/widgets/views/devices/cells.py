@@ -16,18 +16,49 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import Final, Literal, NotRequired, TypedDict
 
 import numpy as np
 
 from .arrangement import steps_of
 from .device_shards import Piece
-from .tensor_blocks import MOST_BLOCKS
+from .tensor_blocks import MOST_BLOCKS, BlocksView, CutView
 
 # The most cells of a tensor, and the least side of one, in pixels of the drawing.
 MOST_CELLS, LEAST_CELL = 2048, 2.4
 # Means must keep this share of the magnitudes, over all cells. Of n numbers of random signs they keep n ** -0.5.
 KEPT = 0.75
-VALUE, ABSOLUTE, MEAN, MAGNITUDE = "value", "magnitude", "mean", "mean magnitude"
+VALUE: Final = "value"
+ABSOLUTE: Final = "magnitude"
+MEAN: Final = "mean"
+MAGNITUDE: Final = "mean magnitude"
+
+
+class HeatBlockView(TypedDict):
+    """The cells of one block: their edges, as indices, and their numbers row by row, null without any finite one."""
+
+    down: list[int]
+    across: list[int]
+    facets: list[tuple[int, int]]
+    values: list[float | None]
+    least: NotRequired[list[float | None]]
+    most: NotRequired[list[float | None]]
+
+
+class HeatCellsView(TypedDict):
+    """What the cells show; in `each` the least and the most numbers of one, in `odd` (block, cell, NaN, infinite)."""
+
+    statistic: Literal["value", "magnitude", "mean", "mean magnitude"]
+    complex: bool
+    diverging: bool
+    high: float | None
+    least: float | None
+    most: float | None
+    each: tuple[int, int]
+    nan: int
+    infinite: int
+    odd: list[tuple[int, int, int, int]]
+    blocks: list[HeatBlockView]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +117,7 @@ class Stats:
     infinite: np.ndarray
 
 
-def grid_of(holdings: dict, blocks: dict) -> Grid:
+def grid_of(holdings: CutView, blocks: BlocksView) -> Grid:
     """Cuts the blocks of a tensor into cells, as many as can be seen.
 
     Args:
@@ -180,7 +211,7 @@ def _parts(stats: Stats, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.u
         yield stats.infinite, np.add, np.isinf(numbers).astype(float)
 
 
-def cells_view(grid: Grid, stats: Stats, sampled: bool, is_complex: bool) -> dict:
+def cells_view(grid: Grid, stats: Stats, sampled: bool, is_complex: bool) -> HeatCellsView:
     """Describes the cells, block by block.
 
     Args:
@@ -209,14 +240,14 @@ def cells_view(grid: Grid, stats: Stats, sampled: bool, is_complex: bool) -> dic
     with np.errstate(invalid="ignore"):
         values = (stats.magnitude if statistic == MAGNITUDE else stats.total) / stats.count
     high = float(np.nanmax(np.abs(values))) if stats.count.any() else 0.0
-    view: dict = {
+    view: HeatCellsView = {
         "statistic": statistic,
         "complex": is_complex,
         "diverging": signed and statistic != MAGNITUDE,
         "high": _short(high),
         "least": _short(least),
         "most": _short(most),
-        "each": [int(each.min()), int(each.max())] if each.size else [0, 0],
+        "each": (int(each.min()), int(each.max())) if each.size else (0, 0),
         "nan": int(stats.nan.sum()),
         "infinite": int(stats.infinite.sum()),
         "odd": [],
@@ -224,15 +255,19 @@ def cells_view(grid: Grid, stats: Stats, sampled: bool, is_complex: bool) -> dic
     }
     for number, box in enumerate(grid.boxes()):
         chosen = tuple(slice(*cells) for cells in box)
-        block: dict[str, list] = {"down": _edges(grid, grid.down, box), "across": _edges(grid, grid.across, box)}
-        block["facets"] = [[int(grid.edges[axis][end]) for end in box[axis]] for axis in grid.facets]
-        block["values"] = [_short(x) for x in values[chosen].ravel()]
+        block: HeatBlockView = {
+            "down": _edges(grid, grid.down, box),
+            "across": _edges(grid, grid.across, box),
+            "facets": [_range(grid, axis, box) for axis in grid.facets],
+            "values": _shorts(values[chosen]),
+        }
         if not single:
-            block |= {key: [_short(x) for x in getattr(stats, key)[chosen].ravel()] for key in ("least", "most")}
+            block["least"] = _shorts(stats.least[chosen])
+            block["most"] = _shorts(stats.most[chosen])
         view["blocks"].append(block)
         nan, infinite = stats.nan[chosen].ravel(), stats.infinite[chosen].ravel()
         odd = np.flatnonzero(nan + infinite)
-        view["odd"] += [[number, int(cell), int(nan[cell]), int(infinite[cell])] for cell in odd]
+        view["odd"] += [(number, int(cell), int(nan[cell]), int(infinite[cell])) for cell in odd]
     return view
 
 
@@ -241,6 +276,15 @@ def _edges(grid: Grid, axis: int, box: Sequence[tuple[int, int]]) -> list[int]:
         return [0, 1]
     first, last = box[axis]
     return [int(edge) for edge in grid.edges[axis][first : last + 1]]
+
+
+def _range(grid: Grid, axis: int, box: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    first, last = box[axis]
+    return int(grid.edges[axis][first]), int(grid.edges[axis][last])
+
+
+def _shorts(numbers: np.ndarray) -> list[float | None]:
+    return [_short(x) for x in numbers.ravel()]
 
 
 def _short(number: float) -> float | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypedDict
 
 import jax
 
@@ -20,7 +21,7 @@ from ...state.explorer_state import ExplorerState
 from ...state.run_values import Numbers
 from ...state.runs import Run
 from ...state.sameness import tolerance_of
-from .cells import Grid, cells_view, grid_of, stats_of
+from .cells import Grid, HeatCellsView, cells_view, grid_of, stats_of
 from .device_shards import Read, read_shards
 from .holdings import holdings_view
 from .tensor_blocks import blocks_view
@@ -30,7 +31,34 @@ MOST_READ = 1 << 23
 ENDED = {"cancelled": ", which was cancelled", "failed": ", which failed"}
 
 
-def numbers_view(explorer: ExplorerState, place: str, run: int) -> dict:
+class NumbersView(TypedDict):
+    """Whether a run has numbers of a tensor, whose they are, and why there are none; "" where that needs no words."""
+
+    run: int
+    there: bool
+    when: str
+    why: str
+    stale: bool
+
+
+class NoHeatView(NumbersView):
+    cells: None
+
+
+class HeatView(NumbersView):
+    """The numbers of a tensor after a run; of replicas that differ (device, other device, by how much)."""
+
+    parts: list[int]
+    dtype: str
+    cells: HeatCellsView
+    devices: int
+    as_planned: bool
+    differences: list[tuple[int, int, float | None]]
+    read: str
+    sampled: str
+
+
+def numbers_view(explorer: ExplorerState, place: str, run: int) -> NumbersView:
     """Describes which numbers of a tensor there are after a run.
 
     Args:
@@ -45,7 +73,7 @@ def numbers_view(explorer: ExplorerState, place: str, run: int) -> dict:
     return view
 
 
-def heat_view(explorer: ExplorerState, place: str, run: int, beside: bool = False) -> dict:
+def heat_view(explorer: ExplorerState, place: str, run: int, beside: bool = False) -> HeatView | NoHeatView:
     """Describes the numbers of a tensor after a run, in cells that never cross a slice.
 
     Args:
@@ -61,14 +89,15 @@ def heat_view(explorer: ExplorerState, place: str, run: int, beside: bool = Fals
     ran, numbers, view = _found(explorer, place, run)
     other = explorer.other
     if ran is None or numbers is None or ran.values is None or (beside and other is None):
-        return view | {"cells": None}
+        return {**view, "cells": None}
     document = other.under(explorer.document) if beside and other is not None else explorer.document
     holdings = holdings_view(explorer.plan_at(document), place)
     grid, plan = grid_of(holdings, blocks_view(holdings)), ran.values.plan
     strides = strides_of(grid, plan.mesh.size * math.prod(stop - start for start, stop in plan.shard(place, 0)))
     read = read_shards(plan, place, numbers.array, strides)
     sampled = math.prod(strides) > 1
-    return view | {
+    return {
+        **view,
         "parts": holdings["parts"],
         "dtype": holdings["dtype"],
         "cells": cells_view(
@@ -76,13 +105,13 @@ def heat_view(explorer: ExplorerState, place: str, run: int, beside: bool = Fals
         ),
         "devices": read.devices,
         "as_planned": read.as_planned,
-        "differences": [[each.device, each.other, _finite(each.most)] for each in read.differences],
+        "differences": [(each.device, each.other, _finite(each.most)) for each in read.differences],
         "read": read_text(read, tolerance_of(plan.program), sampled),
         "sampled": f"Of so many numbers one in {math.prod(strides):,} is read, evenly along each axis." * sampled,
     }
 
 
-def _found(explorer: ExplorerState, place: str, number: int) -> tuple[Run | None, Numbers | None, dict]:
+def _found(explorer: ExplorerState, place: str, number: int) -> tuple[Run | None, Numbers | None, NumbersView]:
     """Returns the run of a number and its array at a place, where it has one, and what is said of it."""
     run = next((each for each in explorer.runs if each.number == number), None)
     values = run.values if run is not None else None
@@ -105,10 +134,10 @@ def _found(explorer: ExplorerState, place: str, number: int) -> tuple[Run | None
     layout = str(run.document.layout) or "no layout"
     same = run.document.layout == explorer.layout
     when = f"{numbers.when} of run {run.number}{ENDED.get(run.phase, '')}{'' if same else f', under {layout}'}"
-    return run, numbers, _view(number, when) | {"stale": not same}
+    return run, numbers, {**_view(number, when), "stale": not same}
 
 
-def _view(number: int, when: str = "", why: str = "") -> dict:
+def _view(number: int, when: str = "", why: str = "") -> NumbersView:
     return {"run": number, "there": bool(when), "when": when, "why": why, "stale": False}
 
 

@@ -11,21 +11,48 @@ Nothing depends on the data, and all is arrays over devices: 65,536 take millise
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from ...state.explorer_state import ExplorerState
 from .arrangement import Arrangement, Window, arrange
-from .picture import devices_picture
+from .picture import PictureView, devices_picture
 from .sites import Sites, indices_of, sites_of
-from .tensor_blocks import blocks_view
+from .tensor_blocks import BlocksView, CutView, blocks_view
 
 # Of a cell that covers many devices so many slices are drawn; of more parts along an axis than these no edges are sent.
 MOST_IN_CELL, MOST_EDGES = 4, 512
 
 
-def holdings_view(plan: Any, place: str, window: Window | None = None) -> dict:
+class HeldView(TypedDict):
+    """The slice of each cell; where cells are several devices up to four of them, and in `kinds` how many there are."""
+
+    held: list[int] | list[list[int]]
+    kinds: list[int]
+
+
+class HoldingsView(CutView, HeldView):
+    place: str
+    dims: list[str]
+    dtype: str
+    splits: list[list[str]]
+    partial: list[str]
+    edges: list[list[int]]
+    slices: int
+    copies: int
+
+
+class ShardsView(HoldingsView):
+    blocks: BlocksView
+
+
+class ZoomedView(TypedDict):
+    picture: PictureView
+    shards: HoldingsView | None
+
+
+def holdings_view(plan: Any, place: str, window: Window | None = None) -> HoldingsView:
     """Describes who holds what of the tensor at a place.
 
     Args:
@@ -53,16 +80,17 @@ def holdings_view(plan: Any, place: str, window: Window | None = None) -> dict:
         "step": [each[1] - each[0] for each in edges],
         "slices": slices,
         "copies": plan.mesh.size // slices,
-    } | held_in(sites, arrange(sites, window), slices_of(plan, place))
+        **held_in(sites, arrange(sites, window), slices_of(plan, place)),
+    }
 
 
-def tensor_view(plan: Any, place: str) -> dict:
+def tensor_view(plan: Any, place: str) -> ShardsView:
     """Describes who holds what of the tensor at a place, and draws the tensor as its slices (`tensor_blocks`)."""
     holdings = holdings_view(plan, place)
-    return holdings | {"blocks": blocks_view(holdings)}
+    return {**holdings, "blocks": blocks_view(holdings)}
 
 
-def zoomed_view(explorer: ExplorerState, window: list[list[int]]) -> dict:
+def zoomed_view(explorer: ExplorerState, window: list[list[int]]) -> ZoomedView:
     """Describes the part of the mesh in a window, and who holds what there of the tensor that is selected.
 
     Args:
@@ -94,7 +122,7 @@ def slices_of(plan: Any, place: str) -> np.ndarray:
     return number
 
 
-def held_in(sites: Sites, arranged: Arrangement, slices: np.ndarray) -> dict:
+def held_in(sites: Sites, arranged: Arrangement, slices: np.ndarray) -> HeldView:
     """Returns the slice of each cell; where cells cover several devices up to four of them, and how many there are."""
     at = np.empty(tuple(level.size for level in sites.levels), int)
     at[tuple(sites.positions.T)] = slices

@@ -1,6 +1,6 @@
 """Who sends to whom: the bytes that each device sends to each other one in a step, by a stated convention.
 
-    matrix_view(explorer)["cells"]      [[0, 1, 6000, ["model"]], [1, 0, 6000, ["model"]], …]
+    matrix_view(explorer)["cells"]      [(0, 1, 6000.0, ["model"]), (1, 0, 6000.0, ["model"]), …]
 
 Ring collectives are a ring's: each device sends all that the plan counts to the next of its group, and the last to the
 first. In an all-to-all each sends as much to each other one. A collective-permute sends to the pairs that are run
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -32,6 +32,32 @@ CONVENTION = (
     "An all-gather, reduce-scatter or all-reduce is a ring, in which each device sends to the next of its group; in an"
     " all-to-all each sends to every other one; a collective-permute sends to its pairs."
 )
+
+
+# From, to, bytes, and the sets of mesh axes that they are sent over.
+MatrixCellView = tuple[int, int, float, list[str]]
+
+
+class MatrixBlockView(TypedDict):
+    """The groups over one set of mesh axes, and the bytes that each of their devices sends: in all, and by the way."""
+
+    key: str
+    size: int
+    groups: int
+    ways: dict[str, float]
+    bytes: float
+
+
+class MatrixView(TypedDict):
+    """Who sends to whom in a step, in bytes; `kept` is what stays on its device."""
+
+    devices: int
+    most: int
+    total: int
+    cells: list[MatrixCellView]
+    kept: int
+    blocks: list[MatrixBlockView]
+    convention: str
 
 
 class Way(NamedTuple):
@@ -53,7 +79,7 @@ class Way(NamedTuple):
         return "+".join(self.axes)
 
 
-def matrix_view(explorer: ExplorerState) -> dict:
+def matrix_view(explorer: ExplorerState) -> MatrixView:
     """Describes who sends to whom under the present layout."""
     plan = explorer.plan
     sent = sent_by_way(plan.collectives)
@@ -116,18 +142,18 @@ def _targets(mesh: Any, route: Route | None) -> np.ndarray:
     return targets
 
 
-def _cells(mesh: Any, sent: Mapping[Way, float]) -> tuple[list[list], int]:
+def _cells(mesh: Any, sent: Mapping[Way, float]) -> tuple[list[MatrixCellView], int]:
     """Lists the cells that are not empty, and counts what stays on one device."""
     by_key = matrices(mesh, sent)
     whole = sum(by_key.values(), np.zeros((mesh.size, mesh.size)))
     cells = [
-        [int(i), int(j), float(whole[i, j]), [key for key, matrix in by_key.items() if matrix[i, j]]]
+        (int(i), int(j), float(whole[i, j]), [key for key, matrix in by_key.items() if matrix[i, j]])
         for i, j in zip(*whole.nonzero(), strict=True)
     ]
     return cells, round(float(np.trace(whole)))
 
 
-def _blocks(mesh: Any, sent: Mapping[Way, float]) -> list[dict]:
+def _blocks(mesh: Any, sent: Mapping[Way, float]) -> list[MatrixBlockView]:
     """Describes, for each set of mesh axes, its groups and what each of their devices sends in which way."""
     by_key: dict[str, dict[str, float]] = {}
     axes_of = {way.key: way.axes for way in sent}
@@ -135,7 +161,7 @@ def _blocks(mesh: Any, sent: Mapping[Way, float]) -> list[dict]:
         ways = by_key.setdefault(way.key, dict.fromkeys((RING, EACH, PAIRS), 0.0))
         ways[way.how] += count
     order = sorted(by_key, key=lambda key: -sum(by_key[key].values()))
-    blocks = []
+    blocks: list[MatrixBlockView] = []
     for key in order:
         size = math.prod(mesh.axes[axis] for axis in axes_of[key])
         ways = {how: count for how, count in by_key[key].items() if count}

@@ -12,12 +12,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from typing import TypedDict
 
 import numpy as np
 
 from ....engine.specs.mesh import Mesh
 from .arrangement import GAP, Arrangement, Tier, Window, arrange
-from .sheet import Sheet
+from .sheet import Sheet, SheetView
 from .sites import Sites, sites_of
 
 # Pixels: what the picture may take, a line of text, and the most and the least from one cell to the next.
@@ -35,7 +36,38 @@ MOST_FRAMES = 64
 NUMBERED, DIGIT, DIGITS = 30.0, 4.6, 8.0
 
 
-def devices_picture(mesh: Mesh, window: Window | None = None) -> dict:
+class PictureCellsView(TypedDict):
+    """Corners and sizes in pixels, and the device of each cell; no devices where a cell is several."""
+
+    x: list[float]
+    y: list[float]
+    w: float
+    h: float
+    devices: list[int]
+
+
+class PictureLevelView(TypedDict):
+    """A level of positions in the window: `count` cells along it, of which each covers `step` positions."""
+
+    name: str
+    size: int
+    low: int
+    high: int
+    step: int
+    count: int
+
+
+class PictureView(SheetView):
+    """The devices of a mesh, of which a cell is `each` and the window has `shown`."""
+
+    cells: PictureCellsView
+    levels: list[PictureLevelView]
+    each: int
+    shown: int
+    devices: int
+
+
+def devices_picture(mesh: Mesh, window: Window | None = None) -> PictureView:
     """Draws the devices of a mesh.
 
     Args:
@@ -43,14 +75,15 @@ def devices_picture(mesh: Mesh, window: Window | None = None) -> dict:
         window: the positions along each level (`sites`) that are shown; all of them where it is None.
 
     Returns:
-        JSON-like data: `width` and `height` in pixels, `shapes`, `cells` by column, and the `levels` of the window.
+        `width` and `height` in pixels, `shapes`, `cells` by column, and the `levels` of the window.
     """
     sites = sites_of(mesh)
     drawing = _Drawing(sites, arrange(sites, window))
     drawing = _Drawing(sites, arrange(sites, window, max(GAP, APART / drawing.pitch)))
     arranged = drawing.arranged
     drawing.draw()
-    return drawing.sheet.done() | {
+    return {
+        **drawing.sheet.done(),
         "cells": drawing.cells(),
         "levels": [
             {"name": t.level.name, "size": t.level.size, "low": t.low, "high": t.high, "step": t.step, "count": t.count}
@@ -114,7 +147,7 @@ class _Drawing:
         wide, tall = self.arranged.size
         self.sheet.reach(self.left + wide * self.pitch, self.top + tall * self.pitch)
 
-    def cells(self) -> dict:
+    def cells(self) -> PictureCellsView:
         """Returns the cells by column: corners and sizes in pixels; which device each is, where it is one."""
         tiers = self.arranged.tiers
         inner = tiers[-1] if tiers[-1].level.place == "chip" else None
@@ -220,7 +253,7 @@ def devices_at(sites: Sites, arranged: Arrangement) -> np.ndarray:
     return device[tuple(slice(tier.low, tier.high) for tier in arranged.tiers)].ravel()
 
 
-def _rows(cells: dict, apart: float) -> Iterator[tuple[float, list[tuple[int, int]]]]:
+def _rows(cells: PictureCellsView, apart: float) -> Iterator[tuple[float, list[tuple[int, int]]]]:
     """Yields the height of each line of cells that has room for digits, with the first and last cell of its runs."""
     lines: dict[float, list[int]] = {}
     for cell in sorted(range(len(cells["x"])), key=lambda cell: cells["x"][cell]):
@@ -234,7 +267,7 @@ def _rows(cells: dict, apart: float) -> Iterator[tuple[float, list[tuple[int, in
         yield y, [(line[i], line[j - 1]) for i, j in itertools.pairwise([0, *breaks, len(line)])]
 
 
-def _gap(cells: dict, one: int, other: int) -> float:
+def _gap(cells: PictureCellsView, one: int, other: int) -> float:
     return cells["x"][other] - cells["x"][one]
 
 

@@ -1,13 +1,15 @@
 """Who sends to whom in one collective, as directed edges for the picture of devices.
 
     sends_view(explorer, "5f0c3a91")
-        {"edges": [[0, 1, 240.0], [1, 2, 240.0], …], "text": "all-reduce over model of logits: each device sends …"}
+        {"edges": [(0, 1, 240.0), (1, 2, 240.0), …], "text": "all-reduce over model of logits: each device sends …"}
 
 The edges are those of the device × device matrix (`device_matrix`), of this collective alone: added up over all
 collectives of a mesh axis they are the wire bytes of the axis. Of more than 64 devices there are no edges, only words.
 """
 
 from __future__ import annotations
+
+from typing import TypedDict
 
 import numpy as np
 
@@ -22,7 +24,17 @@ _HOW = {
 }
 
 
-def sends_view(explorer: ExplorerState, collective: str) -> dict:
+# Sender, receiver, bytes in a step.
+EdgeView = tuple[int, int, float]
+
+
+class SendsView(TypedDict):
+    key: str
+    edges: list[EdgeView]
+    text: str
+
+
+def sends_view(explorer: ExplorerState, collective: str) -> SendsView:
     """Describes who sends to whom in a collective of the present plan.
 
     Args:
@@ -30,7 +42,7 @@ def sends_view(explorer: ExplorerState, collective: str) -> dict:
         collective: its name in the view.
 
     Returns:
-        JSON-like data: the mesh axes as one `key`, `edges` (sender, receiver, bytes in a step) and a `text`; neither
+        The mesh axes as one `key`, `edges` (sender, receiver, bytes in a step) and a `text`; neither
         where the plan has no such collective.
     """
     plan = explorer.plan
@@ -43,11 +55,11 @@ def sends_view(explorer: ExplorerState, collective: str) -> dict:
     how = _HOW.get(way.how, "sends {bytes}, along the arrows").format(
         bytes=bytes_text(round(count)), size=size, others=size - 1
     )
-    edges = []
+    edges: list[EdgeView] = []
     if plan.mesh.size <= MOST_DEVICES:
         (matrix,) = matrices(plan.mesh, sent).values()
         np.fill_diagonal(matrix, 0)  # what a device keeps is no edge
-        edges = [[int(i), int(j), float(matrix[i, j])] for i, j in zip(*matrix.nonzero(), strict=True)]
+        edges = [(int(i), int(j), float(matrix[i, j])) for i, j in zip(*matrix.nonzero(), strict=True)]
     where = "" if edges else f" in each of {plan.mesh.size // size:,} groups"
     return {
         "key": way.key,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import TypedDict
 
 from .arrangement import steps_of
 
@@ -23,13 +24,38 @@ STRETCH = 3.0
 MOST_BLOCKS = 1024
 
 
-def blocks_view(holdings: dict) -> dict:
+class CutView(TypedDict):
+    """How a tensor is cut: along each of its axes how many parts there are, and how many indices one has."""
+
+    shape: list[int]
+    parts: list[int]
+    step: list[int]
+
+
+class BlocksView(TypedDict):
+    """The blocks of a tensor in pixels, each with its slice, or the first of `each`; an axis is -1 for none."""
+
+    down: int
+    across: int
+    facets: list[int]
+    whole: list[int]
+    each: int
+    width: float
+    height: float
+    x: list[float]
+    y: list[float]
+    w: list[float]
+    h: list[float]
+    slices: list[int]
+
+
+def blocks_view(holdings: CutView) -> BlocksView:
     """Draws the tensor of `holdings_view`.
 
     Returns:
-        JSON-like data: the size in pixels; `x`, `y`, `w`, `h` and the slice of each block, or the first of `each`
-        slices where there are very many; which axis of the tensor runs `down` and `across` (-1 for none), which give
-        `facets`, and which are `whole`.
+        The size in pixels; `x`, `y`, `w`, `h` and the slice of each block, or the first of `each` slices where there
+        are very many; which axis of the tensor runs `down` and `across` (-1 for none), which give `facets`, and which
+        are `whole`.
     """
     parts, shape = holdings["parts"], holdings["shape"]
     down, across, facets = _axes(parts, shape)
@@ -40,7 +66,8 @@ def blocks_view(holdings: dict) -> dict:
     wide, tall = _sides(shape, down, across, room)
     wide = max(wide, min(room[0], LETTER * _count(counts, across)))
     tall = max(tall, min(room[1], LETTER * _count(counts, down)))
-    boxes: list[tuple[float, ...]] = []
+    boxes: list[tuple[float, float, float, float]] = []
+    slices: list[int] = []
     for number, outer in enumerate(itertools.product(*(range(counts[axis]) for axis in facets))):
         row, column = divmod(number, columns)
         left, top = column * (wide + GAP), row * (tall + GAP)
@@ -48,8 +75,9 @@ def blocks_view(holdings: dict) -> dict:
             (y0, y1), (x0, x1) = _span(holdings, steps, down, i), _span(holdings, steps, across, j)
             chosen = dict(zip(facets, outer, strict=True)) | {down: i, across: j}
             first = {axis: index * steps[axis] for axis, index in chosen.items() if axis >= 0}
-            box = left + x0 * wide, top + y0 * tall, (x1 - x0) * wide, (y1 - y0) * tall
-            boxes.append((*(round(side, 1) for side in box), _number(parts, first)))
+            x, y, w, h = left + x0 * wide, top + y0 * tall, (x1 - x0) * wide, (y1 - y0) * tall
+            boxes.append((round(x, 1), round(y, 1), round(w, 1), round(h, 1)))
+            slices.append(_number(parts, first))
     return {
         "down": down,
         "across": across,
@@ -58,7 +86,12 @@ def blocks_view(holdings: dict) -> dict:
         "each": math.prod(steps),
         "width": round(columns * wide + (columns - 1) * GAP, 1),
         "height": round(rows * tall + (rows - 1) * GAP, 1),
-    } | dict(zip(("x", "y", "w", "h", "slices"), map(list, zip(*boxes, strict=True)), strict=True))
+        "x": [x for x, *_ in boxes],
+        "y": [y for _, y, *_ in boxes],
+        "w": [w for _, _, w, _ in boxes],
+        "h": [h for *_, h in boxes],
+        "slices": slices,
+    }
 
 
 def _axes(parts: Sequence[int], shape: Sequence[int]) -> tuple[int, int, list[int]]:
@@ -93,7 +126,7 @@ def _count(parts: Sequence[int], axis: int) -> int:
     return parts[axis] if axis >= 0 else 1
 
 
-def _span(holdings: dict, steps: Sequence[int], axis: int, number: int) -> tuple[float, float]:
+def _span(holdings: CutView, steps: Sequence[int], axis: int, number: int) -> tuple[float, float]:
     """Returns where a block begins and ends along an axis, as shares of the axis."""
     size = holdings["shape"][axis] if axis >= 0 else 0
     if not size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,8 +97,10 @@ def test_what_goes_nowhere_stands_on_the_diagonal() -> None:
 
 def test_the_view_lists_the_cells_with_their_axes(explorer: Explorer) -> None:
     explorer.load("batch:data hidden:model")
-    view = answer(explorer, {"v": 2, "kind": "read", "id": "x-1", "what": "matrix", "args": {}})["data"]
-    assert json.loads(json.dumps(view)) == view
+    reply: Any = answer(explorer, {"v": 2, "kind": "read", "id": "x-1", "what": "matrix", "args": {}})
+    view = reply["data"]
+    sent = json.dumps(view, allow_nan=False)
+    assert json.dumps(json.loads(sent)) == sent
     rows = {i: sum(count for source, _, count, _ in view["cells"] if source == i) for i in range(8)}
     assert rows == pytest.approx(dict.fromkeys(range(8), explorer.plan.wire_bytes))
     assert view["total"] == round(explorer.plan.wire_bytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,7 +97,8 @@ def test_65_536_devices(on: str | None) -> None:
 def check_blocks(plan: Plan, sample: int | None) -> None:
     """Checks each cell's devices and slices against the plan's, or those of a few cells."""
     sites = sites_of(plan.mesh)
-    arranged, view = arrange(sites), holdings_view(plan, "x")
+    arranged = arrange(sites)
+    view: Any = holdings_view(plan, "x")
     assert math.prod(arranged.counts) <= MOST
     assert not arranged.whole
     cells = list(arranged.numbers())
@@ -151,7 +153,7 @@ def test_cells_are_apart_and_on_the_sheet(name: str) -> None:
 def test_lines_of_small_cells_say_with_which_device_they_begin_and_end(name: str) -> None:
     picture = devices_picture(MESHES[name])
     cells = picture["cells"]
-    numbers = [shape for shape in picture["shapes"] if shape["as"] == "number"]
+    numbers: list[Any] = [shape for shape in picture["shapes"] if shape["as"] == "number"]
     at = dict(zip(zip(cells["x"], cells["y"], strict=True), cells["devices"], strict=True))
     assert numbers
     for shape in numbers:
@@ -172,7 +174,7 @@ def test_large_cells_have_their_numbers_inside() -> None:
 
 
 def test_links_join_neighbours_of_a_mesh_axis() -> None:
-    picture = devices_picture(ml.mesh("v5e:2x4", data=2, model=4))
+    picture: Any = devices_picture(ml.mesh("v5e:2x4", data=2, model=4))
     links = {shape["key"]: shape["d"].count("M") for shape in picture["shapes"] if shape.get("as") == "link"}
     assert links == {"model": 2, "data": 4}  # one line for each row, and each column
     assert not [shape for shape in devices_picture(ml.mesh(data=2, model=4))["shapes"] if shape.get("as") == "link"]
