@@ -14,6 +14,7 @@ call them.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -37,7 +38,7 @@ from ..engine.specs.layout import Layout, LayoutLike, on_mesh
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.scopes import path
 from ..engine.verifying import check, xla_partitioner
-from . import explain, priced
+from . import explain, priced, silent, step_trace
 
 # What the function returns, and a run of its plan with it.
 Result = TypeVar("Result")
@@ -230,6 +231,30 @@ class Plan(priced.Plan, Generic[Result]):
             RunError: the compiled program holds a collective that cannot be read.
         """
         return xla_partitioner.partitioned(self, constraints, timeout, progress, cancel)
+
+    def assert_silent(self, *axes: str) -> None:
+        """Holds that nothing is sent over mesh axes: `plan.assert_silent("model")`, in a test of a layout.
+
+        Args:
+            *axes: the names of axes of devices.
+
+        Raises:
+            LayoutError: something is sent over one of them; each collective is listed, with its line and its cause.
+            MeshError: the mesh has no such axis of devices.
+        """
+        silent.assert_silent(self, axes)
+
+    def write_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes the predicted step as a Chrome trace, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
+
+        Args:
+            path: the file, which is replaced: `"step.json"`.
+
+        Raises:
+            HardwareError: the mesh is on no machine, or a figure of the machine is missing.
+            MeshlabError: the file cannot be written.
+        """
+        step_trace.write_trace(self, path)
 
     def to_json(self) -> str:
         """Writes the plan as JSON: mesh, layout, collectives, memory, and the time where the mesh is on a machine."""

@@ -14,6 +14,7 @@ from ..api.stages import Plan
 from ..auto.best_first.answers import NothingFits
 from ..auto.objective import OBJECTIVES, objective_of
 from ..auto.proof import Proof
+from ..engine.errors import LayoutError
 from ..layouts.by_name import together
 from .exits import DONE, STOPPED, WORSE, UsageError, fail
 from .programs import Sizes, find
@@ -23,8 +24,9 @@ from .searching import Stopped, searched
 from .words import layout_of, mesh_of, sizes_of
 
 _STATUS = (
-    "The exit status is 0 where the plan fits (or no machine is named), 1 where it does not, or no layout was found"
-    " that does, 2 where an argument is invalid, 70 where meshlab itself has failed, and 130 after Ctrl-C."
+    "The exit status is 0 where the plan fits (or no machine is named), 1 where it does not, no layout was found that"
+    " does, or something is sent over an axis that is to be silent, 2 where an argument is invalid, 70 where meshlab"
+    " itself has failed, and 130 after Ctrl-C."
 )
 
 
@@ -52,6 +54,8 @@ def add(verbs: Any):
     parser.add_argument("--size", action="append", default=[], help="sizes of other dims: batch=64,seq=128")
     parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the plan, for `meshlab diff`")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="write the step as a Chrome trace, for Perfetto")
+    parser.add_argument("--silent", metavar="AXES", help="fail where anything is sent over these mesh axes: model")
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -69,7 +73,14 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
     text = json.dumps(known, indent=2)
     if options.save is not None:
         save(text, options.save)
+    if options.trace is not None:
+        plan.write_trace(options.trace)
     print(text if options.json else report(known, plan, proof))
+    if options.silent is not None:
+        try:
+            plan.assert_silent(*options.silent.split(","))
+        except LayoutError as error:
+            return fail(str(error), WORSE)
     return DONE if known["donated"].get("fits", True) else WORSE
 
 
@@ -81,10 +92,13 @@ def _check(options: argparse.Namespace):
         problems.append(f"{' and '.join(alone)} without a search, which --auto time asks for, say")
     if options.pad and options.auto is not None:
         problems.append("--pad with a search, which pads nothing: leave one of them out")
+    if options.trace is not None and options.on is None:
+        problems.append("--trace without a machine, whose times it has: add --on v5e, say")
     if problems:
         raise UsageError(f"meshlab plan was given {'; and '.join(problems)}.")
-    if options.save is not None:
-        check_destination(options.save)
+    for name in ("save", "trace"):
+        if (path := getattr(options, name)) is not None:
+            check_destination(path, f"--{name}")
 
 
 def _planned(options: argparse.Namespace) -> tuple[str, Plan, Proof | None]:

@@ -119,12 +119,12 @@ def record(name: str, plan: Plan, proof: Proof | None = None) -> dict[str, Any]:
     }
 
 
-def check_destination(path: Path):
+def check_destination(path: Path, option: str):
     """Refuses a path to which nothing can be written, before anything is planned."""
     if os.path.isdir(path):
-        raise UsageError(f"--save: `{path}` is a folder; give the name of a file: --save {path / 'plan.json'}.")
+        raise UsageError(f"{option}: `{path}` is a folder; give the name of a file: {option} {path / 'plan.json'}.")
     if not os.path.isdir(path.parent):
-        raise UsageError(f"--save: there is no folder `{path.parent}`; make it, or take another.")
+        raise UsageError(f"{option}: there is no folder `{path.parent}`; make it, or take another.")
 
 
 def save(text: str, path: Path):

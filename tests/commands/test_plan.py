@@ -132,6 +132,23 @@ def test_sizes_are_those_of_the_options(file, capsys):
     assert (status, json.loads(out)["program"]["dims"]["seq"]) == (0, 32)
 
 
+def test_the_step_is_written_as_a_trace(capsys, tmp_path):
+    words = ("plan", "mlp", "--mesh", "data=4", "--on", "v5e", "--layout", "batch:data")
+    assert called(capsys, *words, "--trace", str(tmp_path / "step.json"))[0] == 0
+    assert json.loads((tmp_path / "step.json").read_text())["otherData"]["layout"] == "batch:data"
+
+
+def test_an_axis_that_is_to_be_silent_and_is_not_is_1(capsys):
+    words = ("plan", "mlp", "--mesh", "data=2,model=2", "--layout", "batch:data", "--silent")
+    status, out, err = called(capsys, *words, "model")
+    assert (status, err) == (0, "")
+    assert "all-reduce" in out
+    status, _, err = called(capsys, *words, "model,data")
+    assert status == 1
+    assert "over `data` in a step, which must stay silent:\n  1. " in err
+    assert called(capsys, *words, "modle")[0] == 2
+
+
 def test_what_does_not_divide_can_be_padded(file, capsys):
     words = ("plan", file, "--mesh", "data=4", "--layout", "batch:data", "--size", "batch=7")
     status, _, err = called(capsys, *words)
@@ -239,6 +256,7 @@ WRONG = {
     "no padding": (("gpt2", "--auto", "traffic", "--pad"), "--pad with a search, which pads nothing"),
     "no option": (("gpt2", "--mish=2"), "meshlab plan does not know --mish=2. Did you mean `--mesh`?"),
     "no folder to save in": (("gpt2", "--save", "none/a.json"), "--save: there is no folder `none`; make it"),
+    "a trace without a machine": (("gpt2", "--trace", "a.json"), "--trace without a machine, whose times it has"),
     "a folder to save in": (
         ("gpt2", "--save", "."),
         "--save: `.` is a folder; give the name of a file: --save plan.json",
