@@ -118,7 +118,7 @@ GESTURES: dict[str, tuple[Gesture, str]] = {
     "release": (lambda board: (press('[data-device="3"]')(board), board.keyboard.press("Escape")), r"Nothing is selec"),
     "baseline": (baseline, r"All layouts are compared with .+\."),
     "run": (press('[data-op="run"]', "run"), r"The run begins\.|The run has ended"),
-    "cancel": (cancelled, r"The run stops after its present step\.|The run has ended\."),
+    "cancel": (cancelled, r"The run stops after its present step\.|The run was cancelled\."),
     "auto": (press('[data-key="auto:traffic"]', "compare"), r"The search (begins|for the least traffic has ended)"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import threading
 
 import pytest
 from playwright.sync_api import expect
@@ -177,3 +178,41 @@ def test_undo_does_not_wait_for_costs(open_board, monkeypatch: pytest.MonkeyPatc
         expect(board.root.locator(".mlb-banner")).to_be_hidden()
     finally:
         gate.open.set()
+
+
+def test_a_run_that_fails_is_no_success(open_board) -> None:
+    """B16: a failed run was said in green to have ended, without the line that raised."""
+
+    go = threading.Event()
+
+    def batches():
+        go.wait(60)
+        raise ValueError("boom")
+        yield {}
+
+    training = Training({"params": small.params()}, batches)
+    explorer = explore(small.program(), small.mesh(), run=training)
+    board = open_board(explorer)
+    panel = board.show("run")
+    board.root.locator('[data-op="run"]').click()
+    expect(board.button("cancel")).to_be_enabled()
+    go.set()
+    explorer.runs[-1].wait(60)
+    board.blank.poll()
+    expect(board.status).to_contain_text("The run has failed. ✕ ValueError: boom (test_defects.py:")
+    expect(board.status).to_have_attribute("data-mood", "refused")
+    expect(panel.locator("progress")).to_have_attribute("data-phase", "failed")
+    colour = "node => getComputedStyle(node).color"
+    bad = "node => { node.style.color = 'var(--bad)'; return getComputedStyle(node).color; }"
+    assert panel.locator(".mlb-run-text").evaluate(colour) == panel.locator(".mlb-verdict").evaluate(bad)
+
+
+def test_a_chip_has_one_menu(open_board, explorer: Explorer) -> None:
+    """B13: a right click opened the menu of JupyterLab below the board's."""
+    board = open_board(explorer)
+    board.blank.view.evaluate(
+        "() => { window.menus = 0; document.addEventListener('contextmenu', () => { window.menus += 1; }); }"
+    )
+    board.zone(TRAY).locator('[data-dim="hidden"]').click(button="right")
+    expect(board.root.get_by_role("button", name="Pin: unsharded in searches")).to_be_visible()
+    assert board.blank.view.evaluate("window.menus") == 0

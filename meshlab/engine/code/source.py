@@ -19,6 +19,7 @@ import os
 import pathlib
 import sys
 import sysconfig
+import traceback
 from typing import Any
 
 from ..jax_compat import defined_at, innermost, opened, was_made_in
@@ -51,6 +52,13 @@ class Source:
 
     def __str__(self):
         return f"{_place(self.file, self.function)}:{self.line}"
+
+
+def raised_at(error: BaseException) -> Source | None:
+    """Returns the user's innermost line of an error's traceback; None where all of it is of libraries."""
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own = [Source(code.co_filename, line, code.co_name) for code, line in frames if _rank(code.co_filename) == 0]
+    return own[-1] if own else None
 
 
 @functools.lru_cache(maxsize=4096)

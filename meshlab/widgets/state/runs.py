@@ -21,6 +21,7 @@ from typing import Any
 import jax
 
 from ...engine.argument_checks import is_whole
+from ...engine.code.source import raised_at
 from ...engine.errors import shown
 from ...training.feeding import Training, check_batch
 from .document import Document, ExplorerError
@@ -129,7 +130,8 @@ class Run:
             self._steps(plan, training, report)
             self.phase = "cancelled" if self._stop.is_set() and self.taken < self.steps else "done"
         except Exception as error:  # whatever the user's data or the machine does is shown on the board
-            self.phase, self.error = "failed", f"{type(error).__name__}: {error}"
+            line = raised_at(error)
+            self.phase, self.error = "failed", f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
         finally:
             try:
                 report()

@@ -147,6 +147,15 @@ def test_what_goes_wrong_is_shown(program, mesh) -> None:
     assert shown_run(explorer)["error"] == run.error
 
 
+def test_an_error_names_the_line_that_raised(program, mesh) -> None:
+    def batches():
+        raise ValueError("boom")
+        yield {}
+
+    run = explore(program, mesh, run=Training({"params": small.params()}, batches)).run().wait(60)
+    assert re.fullmatch(r"ValueError: boom \(test_runs\.py:\d+\)", run.error)
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -34,6 +34,7 @@ export class PointerDrag {
     const chip = (event.target as Element).closest(".mlb-chip") as HTMLElement | null;
     if (!chip || this.ghost) return;
     event.preventDefault();
+    event.stopPropagation(); // the notebook has a menu of its own
     this.clear();
     openDim(this.board, chip);
   }

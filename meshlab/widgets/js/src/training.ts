@@ -11,6 +11,11 @@ import { drawMark } from "./run_marks.ts";
 import { ACTIVE } from "./silence.ts";
 import type { Job, Run, RunRow } from "./types.ts";
 
+const ENDS = {
+  done: "The run has ended.",
+  cancelled: "The run was cancelled.",
+  failed: "The run has failed.",
+} as Record<string, string>;
 const SIGNS = { done: "✓ done", cancelled: "◼ cancelled", failed: "✕ failed" } as Record<string, string>;
 
 export class Training {
@@ -59,9 +64,12 @@ export class Training {
     const { current, runs } = job;
     const active = current !== null && ACTIVE.includes(current.phase);
     if (this.active && !active && current) {
-      const differs = current.same === false;
-      const said = [`The run has ended. ${describe(current)}.`, current.sameness && `${current.sameness}.`];
-      this.board.say(said.filter(Boolean).join(" "), differs ? "refused" : "done");
+      const said = [
+        `${ENDS[current.phase] ?? ENDS.done} ${describe(current)}.`,
+        current.sameness && `${current.sameness}.`,
+      ];
+      const wrong = current.same === false || current.phase === "failed";
+      this.board.say(said.filter(Boolean).join(" "), wrong ? "refused" : "done");
     }
     this.active = active;
     const known = `${current?.number} ${active}`;
@@ -73,6 +81,7 @@ export class Training {
     this.cancel.disabled = !active || this.silent;
     this.progress.hidden = current === null;
     this.progress.value = current ? current.taken / current.steps : 0;
+    this.progress.setAttribute("data-phase", current?.phase ?? "");
     const idle = trains ? "Trains on the data that came with it." : NO_DATA;
     const last = active && this.silent ? " when Python was last heard" : "";
     this.text.replaceChildren(...prose(current ? `${describe(current)}${last}` : idle));
