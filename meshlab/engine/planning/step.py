@@ -90,8 +90,7 @@ class Step:
     @property
     def primitive(self) -> str:
         """The name of the primitive that it computes, "" for none."""
-        operation = self.computes
-        return operation.name if operation else ""
+        return ""
 
     @property
     def loops(self) -> bool:

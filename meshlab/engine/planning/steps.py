@@ -70,6 +70,10 @@ class Compute(Step):
     def computes(self) -> Operation:
         return self.operation
 
+    @property
+    def primitive(self) -> str:
+        return self.operation.name
+
     def read(self) -> Border:
         return self.operation.inputs, self.operands
 
