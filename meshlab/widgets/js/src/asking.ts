@@ -1,8 +1,7 @@
 /** What the board asks of Python by itself: the prices of zones, and advice once it has been left alone. */
 
 import type { Board } from "./board.ts";
-import type { Hand } from "./hand.ts";
-import { zonesOf } from "./hand.ts";
+import { type Hand, zonesOf } from "./hand.ts";
 
 // Milliseconds for which the pointer rests over a chip before it is priced ahead.
 const REST = 120;

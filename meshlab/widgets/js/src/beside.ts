@@ -4,8 +4,7 @@
  */
 
 import type { Board } from "./board.ts";
-import type { Row } from "./differences.ts";
-import { differenceOf } from "./differences.ts";
+import { differenceOf, type Row } from "./differences.ts";
 import { h } from "./dom.ts";
 import type { Panel } from "./stage.ts";
 import type { Card, View } from "./types.ts";

@@ -5,8 +5,7 @@
 import { s } from "./dom.ts";
 import { exact } from "./format.ts";
 import { identity, indicesOf } from "./identity.ts";
-import type { Look } from "./slices.ts";
-import { drawLetter } from "./slices.ts";
+import { drawLetter, type Look } from "./slices.ts";
 import type { Picture, Shards } from "./types.ts";
 
 /** In pixels from the first block. */

@@ -10,8 +10,7 @@ import { nothingChosen } from "./chosen.ts";
 import { h, redraw } from "./dom.ts";
 import { followTracing } from "./edit.ts";
 import { drawSave } from "./export.ts";
-import type { Hand } from "./hand.ts";
-import { nextLegal, verdict, zoneName } from "./hand.ts";
+import { type Hand, nextLegal, verdict, zoneName } from "./hand.ts";
 import { drawHeader, drawTotals } from "./header.ts";
 import { Hint } from "./hint.ts";
 import { listenToKeys } from "./keyboard.ts";
@@ -224,8 +223,7 @@ export class Board {
 
   /**
    * Draws the zones, and the tray in the order that advice has found; while the pointer or the keyboard is there,
-   * nothing
-   * moves but by a change of the layout.
+   * nothing moves but by a change of the layout.
    * @param changed whether the layout did
    */
   drawBoard(changed: boolean) {

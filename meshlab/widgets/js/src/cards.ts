@@ -17,7 +17,7 @@ export type Column = {
   long: (value: number) => string;
 };
 
-const inBytes: (key: string, title: string, of: Column["of"]) => Column = (key, title, of) => ({
+const inBytes = (key: string, title: string, of: Column["of"]): Column => ({
   key,
   title,
   of,

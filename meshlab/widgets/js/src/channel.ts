@@ -4,7 +4,7 @@
  * not look alive without a kernel; the next word from Python opens it again, for which it is asked ever more rarely.
  */
 import type { Heard, Model } from "./model.ts";
-import type { Answer } from "./types.ts";
+import type { Answer, Intent } from "./types.ts";
 
 const PATIENCE = 2000;
 // Prices are worked out when they are asked for: on a busy machine that takes longer than silence does.
@@ -99,7 +99,7 @@ export class Channel {
    * Asks what several intents would cost.
    * @param peak whether the peak memory is asked for as well
    */
-  prices(intents: { op: string; args: Record<string, unknown> }[], peak: boolean): Promise<Heard | null> {
+  prices(intents: Intent[], peak: boolean): Promise<Heard | null> {
     return this.send("prices", { intents, peak });
   }
 

@@ -7,10 +7,9 @@
 import type { Board } from "./board.ts";
 import { h } from "./dom.ts";
 import { refusalOf } from "./model.ts";
-import type { Plot, Plotly } from "./plotly.ts";
-import { plotlyOf, whenIdle } from "./plotly.ts";
+import { type Plot, type Plotly, plotlyOf, whenIdle } from "./plotly.ts";
+import type { Chart } from "./types.ts";
 
-export type Chart = { data: Record<string, any>[]; layout: Record<string, any>; label: string };
 type Pick = (point: number) => void;
 type Shown = {
   key: string;
@@ -95,8 +94,7 @@ export class Charts {
 
   /**
    * Draws a chart when what stands beside it has been seen, and what its panel has asked Python for as well: Plotly
-   * takes
-   * as long as all of that. A chart that is drawn already follows its place at once.
+   * takes as long as all of that. A chart that is drawn already follows its place at once.
    */
   follow(shown: Shown) {
     if (shown.chart === shown.drawn) return queueMicrotask(() => this.paint(shown));

@@ -19,7 +19,7 @@ function cellsOf(element: Element): string[] {
   return children.flatMap(cellsOf);
 }
 
-const displayOf: (element: Element) => string = (element) => getComputedStyle(element).display;
+const displayOf = (element: Element): string => getComputedStyle(element).display;
 
 /** @returns what is in its rows; a cell over several columns is followed by empty ones */
 function tableRows(table: HTMLTableElement): string[][] {

@@ -10,12 +10,9 @@ import { bytes, exact, plural } from "./format.ts";
 import { heatOf } from "./heat.ts";
 import { identity } from "./identity.ts";
 import { drawShape } from "./picture.ts";
-import type { Look } from "./slices.ts";
-import { drawLetter, drawSlice, isSmall, markSlices, patterns, rangesText } from "./slices.ts";
+import { type Box, drawLetter, drawSlice, isSmall, type Look, markSlices, patterns, rangesText } from "./slices.ts";
 import { drawTensor } from "./tensor.ts";
 import type { Holdings, Picture, Shards, View } from "./types.ts";
-
-export type Box = { x: number; y: number; w: number; h: number };
 
 // From this many pixels on a square has room for the number of its device, and for its ranges.
 const [NUMBERED, RANGED] = [30, 46];

@@ -1,16 +1,12 @@
 /**
  * A chip that has been picked up, by whatever means, and what each zone says to it. A zone is a mesh axis in a column:
  * `model` among the compute rules, `model@params/*` among the rules at a place; "" is the tray of dims without a
- * compute
- * rule. Only data here: drawing is in zones.ts, events in pointer.ts and keyboard.ts.
+ * compute rule. Only data here: drawing is in zones.ts, events in pointer.ts and keyboard.ts.
  *
  * A drop moves the dim to exactly that axis; on a serial axis, which runs its blocks one after the other on each
- * device,
- * it is added behind the axes of devices, where it always comes last. With `add` (Shift, or the switch on the board)
- * the axis is added behind
- * those that shard the dim in that column already, and the rule that the chip was taken from stays. A chip of a dim
- * with
- * several axes that is dropped on the tray gives up one of them.
+ * device, it is added behind the axes of devices, where it always comes last. With `add` (Shift, or the switch on the
+ * board) the axis is added behind those that shard the dim in that column already, and the rule that the chip was taken
+ * from stays. A chip of a dim with several axes that is dropped on the tray gives up one of them.
  */
 export type Hand = {
   dim: string;
@@ -23,7 +19,7 @@ export type Verdict = { state: "here" | "legal" | "refused"; note: string; refus
 
 import { exact } from "./format.ts";
 import type { Priced } from "./prices.ts";
-import type { Chip, Column, Refusal, View } from "./types.ts";
+import type { Chip, Column, Intent, Refusal, View } from "./types.ts";
 
 export const TRAY = "";
 
@@ -120,7 +116,7 @@ function leaves(hand: Hand, zone: string): string | null {
 }
 
 /** The intent that a drop sends. */
-export function dropIntent(view: View, hand: Hand, zone: string): { op: string; args: Record<string, unknown> } {
+export function dropIntent(view: View, hand: Hand, zone: string): Intent {
   const axes = axesAfter(view, hand, zone);
   const { at } = partsOf(zone === TRAY ? hand.from : zone);
   const source = leaves(hand, zone);

@@ -13,13 +13,7 @@ import type { View } from "./types.ts";
 export function drawHeader(board: Board): HTMLElement[] {
   const { view } = board;
   const { undo, redo } = view.history;
-  const button: (op: string, sign: string, word: string, keys: string, off: boolean) => HTMLElement = (
-    op,
-    sign,
-    word,
-    keys,
-    off,
-  ) =>
+  const button = (op: string, sign: string, word: string, keys: string, off: boolean): HTMLElement =>
     h(
       "button",
       {

@@ -9,11 +9,9 @@ import { exact } from "./format.ts";
 import { heatColour } from "./heat_scale.ts";
 import { nextNumber } from "./numbers.ts";
 import { ACTIVE } from "./silence.ts";
-import type { Look } from "./slices.ts";
-import { drawLetter, drawSlice, indices } from "./slices.ts";
+import { type Box, drawLetter, drawSlice, indices, type Look } from "./slices.ts";
 import type { Heat, HeatCells, Job, Shards } from "./types.ts";
 
-export type Box = { x: number; y: number; w: number; h: number };
 type DrawBlock = (number: number, box: Box, look: Look) => SVGElement[];
 /** `before` stands ahead of the tensor, `block` draws one of its blocks and its letter, in place of those of the slice, and `notes` stand below. */
 export type Drawn = { before: HTMLElement | null; block: DrawBlock | null; notes: HTMLElement[] };

@@ -6,7 +6,7 @@ import { h, prose } from "./dom.ts";
 import { exact } from "./format.ts";
 import { badge } from "./hint.ts";
 import { swatch } from "./marks.ts";
-import type { PlacedAxis } from "./types.ts";
+import type { Intent, PlacedAxis } from "./types.ts";
 
 export const NO_MACHINE =
   "Choose a machine: a step's time is then predicted, and its peak memory is compared with a device's capacity.";
@@ -31,7 +31,7 @@ export function choice(
   key: string,
   label: string,
   options: (HTMLOptionElement | HTMLOptGroupElement)[],
-  intent: (value: string) => { op: string; args: Record<string, unknown> },
+  intent: (value: string) => Intent,
 ): HTMLSelectElement {
   const select = h("select", { class: "mlb-select", "data-key": key, "aria-label": label }, options);
   select.addEventListener("change", async () => {

@@ -31,7 +31,7 @@ export function drawMemory(board: Board): (HTMLElement | null)[] {
 function drawStored(view: View): HTMLElement[] {
   const { parts, arguments: inputs, outputs } = view.memory;
   const most = Math.max(1, ...parts.map((part) => part.bytes));
-  const list: (output: boolean) => HTMLElement = (output) =>
+  const list = (output: boolean): HTMLElement =>
     h(
       "ul",
       { class: "mlb-bars" },

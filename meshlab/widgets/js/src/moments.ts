@@ -4,11 +4,10 @@
  */
 
 import type { Board } from "./board.ts";
-import type { Chart } from "./charts.ts";
 import { h, prose } from "./dom.ts";
 import { bytes, exact } from "./format.ts";
 import { SLIDER_KEYS } from "./slider.ts";
-import type { PeakMemory } from "./types.ts";
+import type { Chart, PeakMemory } from "./types.ts";
 
 // A chart with one moment marked; the same where it is asked for again, so that nothing is drawn anew.
 const MARKED: WeakMap<Chart, { position: number; chart: Chart }> = new WeakMap();

@@ -5,9 +5,8 @@
  */
 
 import type { Channel } from "./channel.ts";
-import type { Hand } from "./hand.ts";
-import { dropIntent, TRAY, verdict, zonesOf } from "./hand.ts";
-import type { Price, RefusedPrice, View } from "./types.ts";
+import { dropIntent, type Hand, TRAY, verdict, zonesOf } from "./hand.ts";
+import type { Intent, Price, RefusedPrice, View } from "./types.ts";
 
 /** What a drop would cost, or why it is refused. */
 export type Priced = Price | RefusedPrice;
@@ -18,13 +17,9 @@ const PEAKS = 2;
 
 /**
  * The zone that is best to drop on: the one with the shortest step; without a machine the one with the least work on
- * each
- * device, and of equals the fewest bytes sent (as `state/advice.py`), if it is better than what is there.
+ * each device, and of equals the fewest bytes sent (as `state/advice.py`), if it is better than what is there.
  */
-export function best(
-  prices: Map<string, Priced>,
-  now: { seconds: number | null; work: number; bytes: number },
-): string | null {
+export function best(prices: Map<string, Priced>, now: Pick<Price, "seconds" | "work" | "bytes">): string | null {
   let choice = null;
   let least = now;
   for (const [zone, price] of prices) {
@@ -36,8 +31,8 @@ export function best(
 
 /** @returns whether one is better by more than a thousandth */
 function isBetter(
-  one: { seconds: number | null; work: number; bytes: number },
-  other: { seconds: number | null; work: number; bytes: number },
+  one: Pick<Price, "seconds" | "work" | "bytes">,
+  other: Pick<Price, "seconds" | "work" | "bytes">,
 ): boolean {
   const less = (a: number, b: number) => a < b * (1 - 1e-3);
   if (one.seconds !== null && other.seconds !== null) return less(one.seconds, other.seconds);
@@ -62,7 +57,7 @@ export class Prices {
     return this.known.get(JSON.stringify(dropIntent(view, hand, zone)));
   }
 
-  ofIntent(intent: { op: string; args: Record<string, unknown> }): Priced | undefined {
+  ofIntent(intent: Intent): Priced | undefined {
     return this.known.get(JSON.stringify(intent));
   }
 
@@ -71,11 +66,7 @@ export class Prices {
    * @param peak whether the peak is asked for as well
    * @returns whether it was answered, for this revision
    */
-  async askIntent(
-    intent: { op: string; args: Record<string, unknown> },
-    revision: number,
-    peak: boolean,
-  ): Promise<boolean> {
+  async askIntent(intent: Intent, revision: number, peak: boolean): Promise<boolean> {
     this.forget(revision);
     const answer = await this.channel.prices([intent], peak);
     if (answer?.kind !== "prices" || answer.rev !== this.revision || revision !== this.revision) return false;

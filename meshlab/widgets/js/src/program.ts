@@ -11,8 +11,7 @@ import { nextNumber } from "./numbers.ts";
 import { FILTERS, makeFrame } from "./program_frame.ts";
 import { drawDetails, drawRow, heightOf } from "./program_rows.ts";
 import { tableOf } from "./program_table.ts";
-import type { Filter } from "./program_tree.ts";
-import { firstBeyond, nextHit, Tree } from "./program_tree.ts";
+import { type Filter, firstBeyond, nextHit, Tree } from "./program_tree.ts";
 import { choose } from "./selection.ts";
 import { explain } from "./terms.ts";
 

@@ -1,8 +1,7 @@
 /** The rows of the program: how each kind of node is written, and what is said of one below the tree. */
 
 import type { Board } from "./board.ts";
-import type { Child } from "./dom.ts";
-import { h, prose } from "./dom.ts";
+import { type Child, h, prose } from "./dom.ts";
 import { bytes, exact, plural } from "./format.ts";
 import { axisLabel, markClass, swatch } from "./marks.ts";
 import type { Node, Tree } from "./program_tree.ts";

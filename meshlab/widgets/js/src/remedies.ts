@@ -11,7 +11,7 @@ import { bytes, signedBytes, signedPoints, signedSeconds } from "./format.ts";
 import { predicted } from "./model.ts";
 import type { Priced } from "./prices.ts";
 import { drawSpots, spot } from "./spots.ts";
-import type { Collective, Price, Remedy, View } from "./types.ts";
+import type { Collective, Intent, Price, Remedy, View } from "./types.ts";
 
 /** What a change of the layout would change, in words: time, or without a machine work; memory; bytes. */
 export function effects(
@@ -39,7 +39,7 @@ export function verdictOf(
   { time: step, communication, work }: Pick<View, "time" | "communication" | "work">,
 ): "better" | "worse" | "same" {
   if (price.fits === false) return "worse";
-  const by: (now: number, then: number) => "better" | "worse" | "same" = (now, then) =>
+  const by = (now: number, then: number): "better" | "worse" | "same" =>
     Math.abs(then - now) <= SAME * now ? "same" : then < now ? "better" : "worse";
   const time = predicted(step);
   if (time && price.seconds !== null) return by(time.estimate, price.seconds);
@@ -85,7 +85,6 @@ function drawOne(board: Board, remedy: Remedy, key: string): (Node | string)[] {
   return then ? [button, h("span", {}, prose(then))] : [button];
 }
 
-type Intent = { op: string; args: Record<string, unknown> };
 export class Remedies {
   board: Board;
   intents = new Map<Element, Intent>();

@@ -9,8 +9,7 @@ import { h, s } from "./dom.ts";
 import { bytes, percent, seconds } from "./format.ts";
 
 import { drawCross, drawKey, drawLooked, drawMetSlider, metOf } from "./met.ts";
-import type { Scale } from "./scales.ts";
-import { pareto, scaleOf } from "./scales.ts";
+import { pareto, type Scale, scaleOf } from "./scales.ts";
 import type { Card, Met, View } from "./types.ts";
 
 type Dot = { card: Card; x: number; y: number };

@@ -53,7 +53,7 @@ export function hintOf(view: Pick<View, "search">, about: string): Record<string
   return isSearching(view) ? { title: about } : { "data-hint": about };
 }
 
-const sentence: (text: string) => string = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
 export function button(
   key: string,

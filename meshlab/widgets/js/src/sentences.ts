@@ -1,7 +1,6 @@
 /** The sentences of the status line: what is on the board, what was picked up, and what a drop would cost. */
 import { bytes, exact, seconds, signedBytes, signedSeconds } from "./format.ts";
-import type { Hand } from "./hand.ts";
-import { chipOf, verdict, zoneName, zonesOf } from "./hand.ts";
+import { chipOf, type Hand, verdict, zoneName, zonesOf } from "./hand.ts";
 import { predicted } from "./model.ts";
 import type { Price, Search, View } from "./types.ts";
 

@@ -6,6 +6,8 @@ import { nextNumber } from "./numbers.ts";
 import type { Holdings, Picture, Shards } from "./types.ts";
 
 /** `small` says that a lighter colour stands for the pattern. */
+export type Box = { x: number; y: number; w: number; h: number };
+
 export type Look = { url: (pattern: number | "partial") => string; small: boolean };
 
 // A dash at which a line does not break.
@@ -87,7 +89,7 @@ export function roundness(width: number): number {
 export function drawSlice(
   shards: Holdings,
   slice: number,
-  { x, y, w, h }: { x: number; y: number; w: number; h: number },
+  { x, y, w, h }: Box,
   { url, small }: Look,
   filled: number = filledOf(shards, slice),
 ): SVGElement[] {
@@ -102,12 +104,7 @@ export function drawSlice(
 }
 
 /** Letters on a slice, as large as they fit; none where there is no room. */
-export function drawLetter(
-  shards: Holdings,
-  slice: number,
-  { x, y, w, h }: { x: number; y: number; w: number; h: number },
-  { small }: Look,
-): SVGElement | null {
+export function drawLetter(shards: Holdings, slice: number, { x, y, w, h }: Box, { small }: Look): SVGElement | null {
   const { fill, ink, label } = identity(shards, slice, small);
   const words = `${shards.partial.length ? "Σ" : ""}${label}`;
   // Two of the widest letters, which are bold, have room beside each other.

@@ -1,6 +1,4 @@
-/**
- * By how many places each key moves a drawing that is a slider: those of ARIA's pattern, with ten for a page.
- */
+/** By how many places each key moves a drawing that is a slider: those of ARIA's pattern, with ten for a page. */
 export const SLIDER_KEYS = {
   ArrowRight: 1,
   ArrowUp: 1,

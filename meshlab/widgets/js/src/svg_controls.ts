@@ -1,8 +1,7 @@
 /** What the browser itself draws in a panel: selects, fields, boxes to tick, progress, and what styles put before and after. */
 import { drawBox } from "./svg_box.ts";
 import type { Sheet } from "./svg_page.ts";
-import type { Box, Paint } from "./svg_paint.ts";
-import { painted, paintOf, round, tag } from "./svg_paint.ts";
+import { type Box, type Paint, painted, paintOf, round, tag } from "./svg_paint.ts";
 import { addText, metricsOf, widthOf } from "./svg_text.ts";
 
 /** @returns whether it was one, so that what is in it is not drawn */

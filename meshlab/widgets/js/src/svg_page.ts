@@ -5,8 +5,7 @@
 import { drawBox, radiiOf } from "./svg_box.ts";
 import { drawControl, drawPseudo, drawTriangle } from "./svg_controls.ts";
 import { inlineSvg } from "./svg_inline.ts";
-import type { Box, Paint } from "./svg_paint.ts";
-import { boxPath, escaped, painted, paintOf, tag } from "./svg_paint.ts";
+import { type Box, boxPath, escaped, type Paint, painted, paintOf, tag } from "./svg_paint.ts";
 import { drawTextNode } from "./svg_text.ts";
 
 // Buttons that zoom a chart are no part of its picture.

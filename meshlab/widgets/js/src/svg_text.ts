@@ -87,7 +87,7 @@ export function drawTextNode(sheet: Sheet, node: Text) {
 function linesOf(node: Text, spaces: boolean): { text: string; rect: DOMRect }[] {
   const range = document.createRange();
   const { data } = node;
-  const rects: (from: number, to: number) => DOMRect[] = (from, to) => {
+  const rects = (from: number, to: number): DOMRect[] => {
     range.setStart(node, from);
     range.setEnd(node, to);
     return [...range.getClientRects()].filter((rect) => rect.width > 0 && rect.height > 0);
@@ -115,4 +115,4 @@ function linesOf(node: Text, spaces: boolean): { text: string; rect: DOMRect }[]
   });
 }
 
-const clean: (text: string, spaces: boolean) => string = (text, spaces) => (spaces ? text : text.replace(/\s+/g, " "));
+const clean = (text: string, spaces: boolean): string => (spaces ? text : text.replace(/\s+/g, " "));

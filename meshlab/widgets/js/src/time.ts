@@ -53,7 +53,7 @@ function drawExposed(time: Time): HTMLElement {
 
 /** The estimate as a bar of kernels and of exposed communication; below it the reach from lower to upper bound. */
 function drawInterval(view: View, time: Time): HTMLElement {
-  const share: (seconds: number) => string = (seconds) => `${time.upper ? (100 * seconds) / time.upper : 0}%`;
+  const share = (seconds: number): string => `${time.upper ? (100 * seconds) / time.upper : 0}%`;
   const kernels = time.parts.filter((part) => !part.sends);
   return h(
     "div",

@@ -8,12 +8,10 @@ import type { Board } from "./board.ts";
 import { h } from "./dom.ts";
 import { drawAxisHead, drawMadeUp, drawPin, pinText } from "./edit.ts";
 import { exact, plural, signedBytes, signedPoints, signedSeconds } from "./format.ts";
-import type { Hand, Verdict } from "./hand.ts";
-import { partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.ts";
+import { type Hand, partsOf, TRAY, type Verdict, verdict, zoneName, zoneOf, zonesOf } from "./hand.ts";
 import { markClass } from "./marks.ts";
 import { predicted } from "./model.ts";
-import type { Priced } from "./prices.ts";
-import { best } from "./prices.ts";
+import { best, type Priced } from "./prices.ts";
 import { drawTray } from "./tray.ts";
 import type { Axis, Chip, Column, Refusal, View } from "./types.ts";
 
@@ -258,8 +256,7 @@ export function paintZones(board: Board) {
 
 /**
  * Focuses the chip that the keyboard has dropped, once it is drawn: the answer may come before the board. Whoever has
- * gone
- * on with something else meanwhile stays there.
+ * gone on with something else meanwhile stays there.
  */
 export function focusArrived(board: Board) {
   const { zones } = board.panels;

@@ -1,14 +1,13 @@
 /** The numbers of two layouts beside each other: matched by name, with their differences. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Row } from "../src/differences.ts";
-import { devicesRows, differenceOf, memoryRows, timeRows, trafficRows } from "../src/differences.ts";
+import { devicesRows, differenceOf, memoryRows, type Row, timeRows, trafficRows } from "../src/differences.ts";
 import type { View } from "../src/types.ts";
 
-const view: (more: object) => View = (more) =>
+const view = (more: object): View =>
   ({ machine: { on: "v5e:2x4" }, memory: { arguments: 40, outputs: 8 }, ...more }) as unknown as View;
 
-const written: (rows: Row[]) => unknown[] = (rows) =>
+const written = (rows: Row[]): unknown[] =>
   rows.map((row) => {
     const [one, two] = [row.mine, row.other].map((value) => (value === null ? "…" : row.text(value)));
     const by = differenceOf(row);
@@ -16,7 +15,7 @@ const written: (rows: Row[]) => unknown[] = (rows) =>
   });
 
 test("bytes are matched by mesh axis, and one that only one layout uses is nothing of the other", () => {
-  const sends: (parts: [string, number][], count: number) => View = (parts, count) => {
+  const sends = (parts: [string, number][], count: number): View => {
     const byAxis = parts.map(([key, bytes]) => ({ key, bytes }));
     const total = parts.reduce((sum, [, bytes]) => sum + bytes, 0);
     return view({ communication: { by_axis: byAxis, total }, collectives: { count } });
@@ -51,7 +50,7 @@ test("without a machine there is neither step nor peak", () => {
 });
 
 test("the peak is matched by its parts, the tensor by its place", () => {
-  const holds: (bytes: number, local: number, slices: number) => View = (bytes, local, slices) =>
+  const holds = (bytes: number, local: number, slices: number): View =>
     view({
       peak_memory: { bytes, parts: [{ name: "params", bytes }] },
       shards: { place: "w", slices, copies: 8 / slices },

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { curve, shownOf } from "../src/edges.ts";
 import type { Edge } from "../src/types.ts";
 
-const everyPair: (size: number, groups: number) => Edge[] = (size, groups) =>
+const everyPair = (size: number, groups: number): Edge[] =>
   Array.from({ length: groups * size * size }, (_, i) => {
     const first = Math.floor(i / (size * size)) * size;
     return [first + (Math.floor(i / size) % size), first + (i % size), 1] as Edge;

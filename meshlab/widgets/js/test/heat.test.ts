@@ -5,7 +5,7 @@ import { cellText, places, runOf, short, statisticText } from "../src/heat.ts";
 import { ABOVE, BELOW, heatColour } from "../src/heat_scale.ts";
 import { luminance } from "../src/identity.ts";
 
-const job: (phase: string, taken: number) => any = (phase, taken) => ({ current: { number: 3, phase, taken } });
+const job = (phase: string, taken: number): any => ({ current: { number: 3, phase, taken } });
 
 test("there are numbers of the latest run, once it has ended after a step", () => {
   assert.equal(runOf(job("done", 5)), 3);

@@ -6,7 +6,7 @@ import { best, type Priced, Prices } from "../src/prices.ts";
 import type { Answer, Price } from "../src/types.ts";
 import { answered, type Figures, hand, price, refusal, view } from "./views.ts";
 
-const priced: (zones: Record<string, Figures>) => Map<string, Priced> = (zones) =>
+const priced = (zones: Record<string, Figures>): Map<string, Priced> =>
   new Map(Object.entries(zones).map(([zone, figures]) => [zone, answered(figures)]));
 
 test("the best zone has the shortest step, and without a machine the least work, then the fewest bytes", () => {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { verdictOf } from "../src/remedies.ts";
 import { price } from "./views.ts";
 
-const now: (seconds: number | null) => any = (seconds) => ({
+const now = (seconds: number | null): any => ({
   time: seconds === null ? null : { estimate: seconds },
   work: 0.5,
   communication: { total: 100 },

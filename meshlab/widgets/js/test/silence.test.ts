@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isUnderWay } from "../src/silence.ts";
 
-const underWay: (view: object, current: object | null) => boolean = (view, current) =>
+const underWay = (view: object, current: object | null): boolean =>
   isUnderWay({ pending: false, search: null, tracing: null, ...view } as any, {
     current: current as any,
     runs: [],

@@ -5,7 +5,7 @@ import { zoomed } from "../src/enlarged.ts";
 import { momentsOf, titleOf } from "../src/timeline.ts";
 import type { Segment } from "../src/types.ts";
 
-const segment: (parts: Partial<Segment>) => Segment = (parts) => ({
+const segment = (parts: Partial<Segment>): Segment => ({
   begin: 0.5,
   end: 0.75,
   seconds: 0.25,

@@ -6,7 +6,7 @@ import { levelOf, levelsOf } from "../src/matrix.ts";
 import type { Collective } from "../src/types.ts";
 import { view } from "./views.ts";
 
-const row: (parts: Partial<Collective>) => Collective = (parts) =>
+const row = (parts: Partial<Collective>): Collective =>
   ({
     kind: "all-reduce",
     key: "data",

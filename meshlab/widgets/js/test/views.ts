@@ -6,7 +6,7 @@ import type { Price, RefusedPrice, View } from "../src/types.ts";
 export const refusal = { code: "size", text: "10 is not divided by 4.", fix: "use `data`", source: "" };
 export const classes = { ...refusal, columns: [{ at: "params/*", label: "params" }] };
 
-const column: (at: string, label: string, rules: Record<string, string[]>) => object = (at, label, rules) => ({
+const column = (at: string, label: string, rules: Record<string, string[]>): object => ({
   at,
   label,
   kind: "glob",
@@ -45,7 +45,7 @@ export const hand: (dim: string, from: string, add?: boolean) => Hand = (dim, fr
   add,
 });
 
-export const price: (figures: Partial<Price>) => Price = (figures) => ({
+export const price = (figures: Partial<Price>): Price => ({
   bytes: 0,
   seconds: null,
   peak: null,
@@ -56,4 +56,4 @@ export const price: (figures: Partial<Price>) => Price = (figures) => ({
 
 /** Figures, or a refusal, as Python answers. */
 export type Figures = Partial<Price> | RefusedPrice;
-export const answered: (figures: Figures) => Priced = (figures) => (figures.refused ? figures : price(figures));
+export const answered = (figures: Figures): Priced => (figures.refused ? figures : price(figures));
