@@ -6,8 +6,8 @@
 
 Each `TypedDict` of `meshlab/widgets/views` and of the protocol is a type of the page, without "View" behind its name,
 and so is each name that they give another type (`EdgeView = tuple[int, int, float]`). So are `View`, all parts of the
-board together, and `ReadData`, what the page asks for while a panel shows it. The exit status is 1
-where the file was not so.
+board together, and `ReadData`, what the page asks for while a panel shows it. The exit status
+is 1 where the file was not so.
 """
 
 from __future__ import annotations

@@ -70,18 +70,27 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
         return fail(str(error), WORSE)
     except Stopped as error:
         return fail(str(error), STOPPED)
+    loud = _loud(plan, options.silent)
     text = json.dumps(known, indent=2)
     if options.save is not None:
         save(text, options.save)
     if options.trace is not None:
         plan.write_trace(options.trace)
     print(text if options.json else report(known, plan, proof))
-    if options.silent is not None:
-        try:
-            plan.assert_silent(*options.silent.split(","))
-        except LayoutError as error:
-            return fail(str(error), WORSE)
+    if loud:
+        return fail(loud, WORSE)
     return DONE if known["donated"].get("fits", True) else WORSE
+
+
+def _loud(plan: Plan, axes: str | None) -> str:
+    """Returns what is sent over axes that are to be silent, as text; "" for nothing."""
+    if axes is None:
+        return ""
+    try:
+        plan.assert_silent(*axes.split(","))
+    except LayoutError as error:
+        return str(error)
+    return ""
 
 
 def _check(options: argparse.Namespace):

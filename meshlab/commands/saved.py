@@ -9,7 +9,6 @@ the plan. The version changes when what is there is called otherwise, or means s
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -24,6 +23,7 @@ from ..engine.axes.axis import Axis
 from ..engine.axes.axis_kinds import read_axis
 from ..engine.errors import first_of, shown
 from ..engine.plans.collectives import wire_bytes_by_axis
+from ..engine.whole_files import write_whole
 from ..version import __version__
 from .exits import UsageError
 from .fields import Fields
@@ -129,13 +129,9 @@ def check_destination(path: Path, option: str):
 
 def save(text: str, path: Path):
     """Writes a record, whole or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text + "\n", encoding="utf-8")
-        beside.replace(path)
+        write_whole(path, text + "\n")
     except OSError as error:
-        with contextlib.suppress(OSError):
-            beside.unlink()
         raise UsageError(f"--save: `{path}` cannot be written: {error.strerror}.") from None
 
 

@@ -33,6 +33,7 @@ from ...engine.axes.axis_kinds import read_axis
 from ...engine.errors import MeshlabError, closest, listed, numbered, shown
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
+from ...engine.whole_files import write_whole
 
 Sizes = tuple[tuple[str, int], ...]
 # The size of an axis of devices is a number.
@@ -200,9 +201,7 @@ def save(document: Document, path: Any) -> None:
     """Writes a document to a file, which is replaced whole."""
     target = _path("save()", path)
     try:
-        draft = target.with_name(f"{target.name}.part")
-        draft.write_text(document.to_json(), encoding="utf-8")
-        draft.replace(target)
+        write_whole(target, document.to_json())
     except OSError as error:
         raise ExplorerError(f"save() cannot write {shown(str(target))}: {error.strerror}.") from None
 

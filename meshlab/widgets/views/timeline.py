@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
+from ...api.step_slices import LOOPS, described, slices_of
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.spent import Span
 from ...cost.step_time.time import Time
-from ...engine.code.source import Source
 from ...engine.planning.shared_steps import counted
 from ...engine.planning.step import Step
 from ..state.selection import identities
@@ -115,7 +115,7 @@ def timeline_view(time: Time, memory: Memory) -> TimelineView:
         Plain data: the whole duration, lanes of segments, phases, the trip counts of loops, and memory over time.
     """
     whole = float(time.estimate)
-    spans = list(_flat(time.spent.spans, 0.0, 1.0, 1))
+    spans = list(_segments(time.spent.spans))
     lanes: dict[str, list[Segment]] = {COMPUTE: []}
     for segment in spans:
         lanes.setdefault("+".join(segment.axes) or COMPUTE, []).append(segment)
@@ -137,15 +137,12 @@ def timeline_view(time: Time, memory: Memory) -> TimelineView:
     }
 
 
-def _flat(spans: Iterable[Span], start: float, scale: float, times: int) -> Iterator[Segment]:
-    """Yields kernels and collectives in seconds of the whole step; an iteration is stretched over its loop."""
-    for span in spans:
-        begin, end = start + span.begin * scale, start + span.end * scale
-        if span.inside:
-            stretch = (span.end - span.begin) / span.iteration * scale if span.iteration else 0.0
-            yield from _flat(span.inside, begin, stretch, times * int(span.times))
-        elif not span.step.parts or span.step.in_time:  # what a loop in time accumulates is a kernel
-            yield Segment(begin, end, span.kind, times, span.step, span.axes, end - begin)
+def _segments(spans: Sequence[Span]) -> Iterator[Segment]:
+    """Yields kernels and collectives; an iteration is stretched over its loop."""
+    for each in slices_of(spans, 0):
+        if each.thread != LOOPS:
+            span, end = each.span, each.begin + each.seconds
+            yield Segment(each.begin, end, span.kind, each.times, span.step, span.axes, each.seconds)
 
 
 def _gaps(lane: Iterable[Segment], whole: float) -> Iterator[Segment]:
@@ -185,7 +182,7 @@ def collectives_of(plan: Any) -> dict[int, dict[tuple[str, str], str]]:
 
 
 def _segment_view(plan: Any, segment: Segment, named: Mapping[int, Mapping[tuple[str, str], str]]) -> SegmentView:
-    name, dims, source = _shown(plan, segment.step)
+    name, dims, source = described(plan, segment.step)
     return {
         "begin": segment.begin,
         "end": segment.end,
@@ -197,18 +194,6 @@ def _segment_view(plan: Any, segment: Segment, named: Mapping[int, Mapping[tuple
         "dims": [dim or "1" for dim in dims],
         "source": "" if source is None else str(source),
     }
-
-
-def _shown(plan: Any, step: Step | None) -> tuple[str, Iterable[str | None], Source | None]:
-    """Returns the name of what a step makes, or of its operation, with the dims and the line."""
-    if step is not None and step.named is not None:
-        shown = plan.program.value(step.named)
-        return shown.label, shown.dims, shown.source
-    operation = step.runs if step is not None else None
-    if operation is None:
-        return "", (), None
-    dims = plan.program.names[operation.outputs[0]] if operation.outputs else ()
-    return operation.name, dims, operation.source
 
 
 def _phases(lane: list[Segment], whole: float) -> Iterator[PhaseView]:

@@ -340,10 +340,7 @@ def sent_by_index(x, logits, weights) -> ml.Tensor:
 
 
 def test_13_tokens_reach_experts_by_index():
-    """transformer/moe.py:449-466: tokens were sent by a product with a tensor of [group, token, expert, place].
-
-    `meshlab.models.language.moe.sent` still does so; it need not.
-    """
+    """transformer/moe.py:449-466: tokens were sent by a product with a tensor of [group, token, expert, place]."""
     data = mixture_data()
     program = ml.trace(sent_by_index, *data)
     tall = {"seq", "routes", "capacity"}
