@@ -60,7 +60,7 @@ def _moves(explorer: Any) -> list[tuple[str, ...]]:
     rules = explorer.layout.rules
     onto_axes = [
         (dim, axis)
-        for dim, axes in explorer.refusals().items()
+        for dim, axes in explorer.documents.refusals().items()
         for axis, refusal in axes.items()
         if refusal is None and rules.get(dim) != (axis,)
     ]

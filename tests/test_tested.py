@@ -19,8 +19,9 @@ TABLE = {each.name: each for each in tested.TESTED}
 def test_the_oldest_are_those_that_are_asked_for():
     asked = {name.partition("[")[0]: least for name, _, least in (d.partition(">=") for d in PROJECT["dependencies"])}
     asked["python"] = PROJECT["requires-python"].removeprefix(">=")
-    # A serializer for `jax.export`, in whatever version.
+    # Serializers, of `jax.export` and of what is saved, in whatever version.
     assert asked.pop("flatbuffers")
+    assert asked.pop("msgspec")
     assert asked == {each.name: each.oldest for each in tested.TESTED} | {"jaxlib": TABLE["jax"].oldest}
 
 

@@ -31,12 +31,12 @@ from .background.reasons import MET, WAY
 from .render.plotly_charts import figure
 from .render.snapshot import Snapshot
 from .state.document import ExplorerError, check_machines, document_of, save
-from .state.explorer_state import ExplorerState
+from .state.gestures import Gestures
 from .state.machines import machine_on, mesh_on
 from .views.board import board_view
 
 
-class Explorer(ExplorerState):
+class Explorer(Gestures):
     """A layout that is being explored.
 
     Args:
@@ -81,7 +81,7 @@ class Explorer(ExplorerState):
         """
         wait = flag("view()", "wait", wait, ExplorerError)
         if wait and self.document.machine:
-            self.costing.of(self.document)
+            self.costs.of(self.document)
         for document in self.tried.documents(self.document) if wait else ():
             self.totals.of(document)
         return board_view(self)
@@ -119,6 +119,20 @@ class Explorer(ExplorerState):
 
         return Views(self)
 
+    @functools.cached_property
+    def session(self) -> Any:
+        """The notebook's widget, one however often it is shown."""
+        from .notebook.session import Session  # noqa: PLC0415  it imports anywidget
+
+        return Session(self)
+
+    @functools.cached_property
+    def picture(self) -> Any:
+        """The picture below the widget, which a saved notebook keeps."""
+        from .notebook.saved_picture import SavedPicture  # noqa: PLC0415  it imports IPython
+
+        return SavedPicture(self, self.session.saved)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the present document, which `ml.explore(..., document=path)` opens again.
 
@@ -131,9 +145,7 @@ class Explorer(ExplorerState):
         save(self.document, path)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        from .notebook.session import session_of  # noqa: PLC0415  it imports anywidget
-
-        data, metadata = session_of(self)._repr_mimebundle_() or ({}, {})
+        data, metadata = self.session._repr_mimebundle_() or ({}, {})
         return data | {"text/plain": repr(self)}, metadata
 
     def _ipython_display_(self) -> None:

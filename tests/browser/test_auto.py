@@ -249,7 +249,7 @@ def test_decisions_otherwise_are_brackets_and_are_searched_for_on_demand(
         expect(panel.locator(".mlb-binds")).to_contain_text(line.replace("`", ""))
     first_told = threading.Event()
     stop = explorer.subscribe(
-        lambda what: first_told.set() if (search := explorer.regret_search) and search.regrets else None
+        lambda what: first_told.set() if (search := explorer.regrets.last) and search.regrets else None
     )
     board.button("exact_regrets").click()
     assert first_told.wait(60)
@@ -266,7 +266,7 @@ def test_decisions_otherwise_are_brackets_and_are_searched_for_on_demand(
     gate.set()
     ended = threading.Event()
     stop = explorer.subscribe(
-        lambda what: ended.set() if (search := explorer.regret_search) and search.phase == "found" else None
+        lambda what: ended.set() if (search := explorer.regrets.last) and search.phase == "found" else None
     )
     board.button("exact_regrets").click()
     assert ended.wait(60)
@@ -373,5 +373,5 @@ def test_in_jupyterlab_a_search_goes_on_beside_drops_and_its_reasons_follow(note
     panel.locator('[data-reason="regrets"]').click()
     board.button("exact_regrets").click()
     expect(panel).to_contain_text("Each was searched for, with all else optimised again.")
-    assert page.python("len(explorer.regret_search.regrets)") == panel.locator("[data-regret]").count()
+    assert page.python("len(explorer.regrets.last.regrets)") == panel.locator("[data-regret]").count()
     page.shot("auto-in-lab")

@@ -68,7 +68,7 @@ def lines(explorer: Explorer, price: Price | Refused) -> list[str]:
 @pytest.mark.parametrize("dim", ["batch", "hidden", "classes"])
 def test_every_zone_says_its_price_and_the_best_has_a_star(open_board, explorer: Explorer, dim: str) -> None:
     asked = [Place(dim, (axis,), at or None) for axis, at in ZONES]
-    prices = dict(zip(ZONES, prices_of(explorer, asked, peak=True), strict=True))
+    prices = dict(zip(ZONES, prices_of(explorer.documents, asked, peak=True), strict=True))
     board = open_board()
     board.press(dim)
     settled(board)
@@ -100,7 +100,7 @@ def test_a_price_of_an_older_layout_is_forgotten(open_board, explorer: Explorer)
     explorer.load("batch:data")
     explorer.view()
     board.blank.poll()
-    (price,) = prices_of(explorer, [Place("hidden", ("model",))], peak=True)
+    (price,) = prices_of(explorer.documents, [Place("hidden", ("model",))], peak=True)
     expect(board.note("model").locator("span").first).to_contain_text(lines(explorer, price)[0])
     assert board.note("model").inner_text() != before
     expect(board.note("data")).to_have_text("✕")
@@ -144,7 +144,7 @@ def test_without_a_machine_zones_say_what_work_a_drop_saves(open_board) -> None:
     shown = explore(small.program(), small.mesh())
     board = open_board(shown)
     board.press("hidden")
-    (price,) = prices_of(shown, [Place("hidden", ("model",))])
+    (price,) = prices_of(shown.documents, [Place("hidden", ("model",))])
     assert isinstance(price, Price)
     assert price.work == 1 / 4
     expect(board.note("model").locator("span")).to_have_text(["★ −75 pts", "+480 B"])

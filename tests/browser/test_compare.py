@@ -126,7 +126,7 @@ def test_what_auto_found_stays_beside_mine(open_board, explorer: Explorer, gates
 def test_a_card_whose_costs_are_not_known_follows(
     open_board, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate = Gate(monkeypatch, explorer.costing)
+    gate = Gate(monkeypatch, explorer.costs)
     board = open_board()
     panel = compared(board)
     with board.next_revision():

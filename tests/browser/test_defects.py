@@ -166,7 +166,7 @@ def test_undo_does_not_wait_for_costs(open_board, monkeypatch: pytest.MonkeyPatc
     """D1: a known layout was waited for until the costs of another one were there, and Python was called silent."""
     shown = explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data")
     shown.view()
-    gate = Gate(monkeypatch, shown.costing)
+    gate = Gate(monkeypatch, shown.costs)
     board = open_board(shown)
     try:
         with board.next_revision():

@@ -94,7 +94,7 @@ def test_the_last_costs_stay_until_the_new_ones_are_there(
     value = board.show("time").locator(".mlb-step-value")
     total = board.total("step").locator(".mlb-total-value")
     before = value.inner_text()
-    gate, there = Gate(monkeypatch, explorer.costing), costs_of(explorer)
+    gate, there = Gate(monkeypatch, explorer.costs), costs_of(explorer)
     with board.next_revision():
         board.drag("batch", "data")
     expect(board.root).to_have_attribute("data-pending", "")

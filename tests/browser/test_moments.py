@@ -176,7 +176,7 @@ def test_while_costs_are_worked_out_the_last_charts_stay(
     chart_of(board)
     expect(alive).to_have_attribute("data-fresh", "true")
     before = alive.inner_text()
-    gate, there = Gate(monkeypatch, explorer.costing), costs_of(explorer)
+    gate, there = Gate(monkeypatch, explorer.costs), costs_of(explorer)
     explorer.load("batch:data")
     board.blank.poll()
     board.blank.catch_up()

@@ -42,7 +42,7 @@ def of_model(board: BlankBoard) -> Locator:
 def expected(explorer: Explorer) -> list[str]:
     """What the button of the collective over `model` is to say of its price."""
     (remedy,) = next(c for c in explorer.plan.collectives if c.axes == ("model",)).remedies
-    (price,) = prices_of(explorer, [TakeRemedy(remedy.changes)], peak=True)
+    (price,) = prices_of(explorer.documents, [TakeRemedy(remedy.changes)], peak=True)
     assert isinstance(price, Price)
     assert price.seconds is not None
     assert price.peak_bytes is not None

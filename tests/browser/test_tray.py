@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 import meshlab as ml
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.advice import Adviser, ranked, surveyed
+from meshlab.widgets.state.advice import ranked, surveyed
 from meshlab.widgets.state.prices import price_of
 from tests.browser.blank import BlankBoard
 from tests.browser.board import TRAY
@@ -22,9 +22,8 @@ def advised(board: BlankBoard) -> None:
     """Has advice worked out, unless the board's own adviser did, and brings it to the page, as a kernel would."""
     explorer, there = board.blank.explorer, threading.Event()
     stop = explorer.subscribe(lambda what: there.set() if what == "advice" else None)
-    Adviser(explorer).follow()
-    known = explorer.advice is not None and explorer.advice[0] == explorer.document
-    assert known or there.wait(60)
+    explorer.adviser.follow()
+    assert explorer.adviser.advised or there.wait(60)
     stop()
     board.blank.poll()
 
@@ -42,8 +41,8 @@ def explorer() -> Explorer:
 
 
 def test_the_dim_with_the_best_zone_comes_first(open_board, explorer: Explorer) -> None:
-    now = price_of(explorer, explorer.document, peak=True)
-    order = ranked(now, surveyed(explorer, now, lambda: False) or [])
+    now = price_of(explorer.documents, explorer.document, peak=True)
+    order = ranked(now, surveyed(explorer.documents, now, lambda: False) or [])
     board = open_board()
     advised(board)
     free = [dim for dim, _ in order if dim != "batch"]

@@ -10,14 +10,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
 
 from ...engine.errors import closest, listed, shown
 from .hardware import Hardware, HardwareError, Switch
 
 CHIP = -1  # the `along` of a leg among the devices of one chip
-INSIDE, ACROSS = "inside", "across"
+INSIDE: Final = "inside"
+ACROSS: Final = "across"
 # An axis of the slice, or several, major first; behind switches "inside" a node, or "across" nodes or slices.
-AxisPlacement = int | tuple[int, ...] | str
+AxisPlacement = int | tuple[int, ...] | Literal["inside", "across"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,13 +15,15 @@ import dataclasses
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, Literal
 
 from ..globs import matches
 from ..specs.layout import DimRules, Layout
 from ..specs.spec import Axes
 
-OFF, ON, STORED = "off", "on", "stored"
+OFF: Final = "off"
+ON: Final = "on"
+STORED: Final = "stored"
 # What is asked of a layout, and a made-up name in it, as a word or as a rule's key.
 _ASKED, _MADE_UP = re.compile(r"(take|put|store|compute)\b"), re.compile(r"[`\"](~[^`\"]+)[`\"]")
 
@@ -39,7 +41,7 @@ class Change:
         there: the dims of what is stored there: of a wider glob's rules those for others are left out; () for all.
     """
 
-    how: str
+    how: Literal["off", "on", "stored"]
     dim: str
     axes: Axes
     at: str = ""

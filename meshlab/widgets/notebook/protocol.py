@@ -24,9 +24,9 @@ from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
 from ...engine.collectives.kinds import KINDS
-from ..state.advice import Adviser
-from ..state.explorer_state import ExplorerState
-from ..state.intents import Refused, read_intent
+from ..state.gestures import Gestures
+from ..state.handlers import read_intent
+from ..state.intents import Refused
 from ..state.prices import prices_of
 from ..views.board import parts_view
 from ..views.prices import PriceView, RefusedPriceView, price_view
@@ -88,7 +88,7 @@ class LibraryAnswerView(_Head):
 AnswerView = AckView | NackView | PricesAnswerView | ReadAnswerView | LibraryAnswerView
 
 
-def shared_state(explorer: ExplorerState, what: str | None = None) -> dict[str, Any]:
+def shared_state(explorer: Gestures, what: str | None = None) -> dict[str, Any]:
     """Returns the shared state of an Explorer, or the part of it that a change touched.
 
     Args:
@@ -103,7 +103,7 @@ def shared_state(explorer: ExplorerState, what: str | None = None) -> dict[str, 
     return state | {"rev": explorer.revision}
 
 
-def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> AnswerView:
+def answer(explorer: Gestures, message: Mapping[str, Any]) -> AnswerView:
     """Carries out a message of a page.
 
     Returns:
@@ -118,8 +118,6 @@ def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> AnswerView:
         if message.get("kind") == "hello":
             return {**head, "kind": "ack", "rev": explorer.revision}
         if message.get("kind") == "advise":
-            if explorer.adviser is None:
-                explorer.adviser = Adviser(explorer)
             explorer.adviser.follow()
             return {**head, "kind": "ack", "rev": explorer.revision}
         if message.get("kind") == "prices":
@@ -147,7 +145,7 @@ def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> AnswerView:
         return {**_nack(head, explorer, refusal), "trace": trace}
 
 
-def _nack(head: _Head, explorer: ExplorerState, refusal: Refused) -> NackView:
+def _nack(head: _Head, explorer: Gestures, refusal: Refused) -> NackView:
     return {
         **head,
         "kind": "nack",
@@ -158,13 +156,13 @@ def _nack(head: _Head, explorer: ExplorerState, refusal: Refused) -> NackView:
     }
 
 
-def _prices(head: _Head, explorer: ExplorerState, asked: list, peak: bool) -> PricesAnswerView:
+def _prices(head: _Head, explorer: Gestures, asked: list, peak: bool) -> PricesAnswerView:
     """Answers the first of several prices: those that are ready when `LONG` is over, and always one."""
     views: list[PriceView | RefusedPriceView] = []
     start = time.perf_counter()
     for one in asked:
         intent = read_intent(str(one.get("op")), one.get("args") or {})
-        price = intent if isinstance(intent, Refused) else prices_of(explorer, [intent], peak)[0]
+        price = intent if isinstance(intent, Refused) else prices_of(explorer.documents, [intent], peak)[0]
         views.append(price_view(explorer, intent, price))
         if time.perf_counter() - start > LONG:
             break

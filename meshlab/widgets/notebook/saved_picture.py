@@ -17,7 +17,6 @@ from ..background.quiet import QUIET
 from ..render.snapshot import Snapshot
 from ..state.explorer_state import ExplorerState
 from ..views.board import board_view
-from .session import session_of
 
 # What JupyterLab says in place of a dead widget, "Error displaying widget", is hidden where the picture says more.
 NO_DEAD_WIDGET = (
@@ -26,10 +25,15 @@ NO_DEAD_WIDGET = (
 
 
 class SavedPicture:
-    """The pictures of one Explorer, as often as it was displayed."""
+    """The pictures of one Explorer, as often as it was displayed.
 
-    def __init__(self, explorer: ExplorerState):
-        self._explorer = explorer
+    Args:
+        explorer: the Explorer.
+        saved: the id by which its live board finds them.
+    """
+
+    def __init__(self, explorer: ExplorerState, saved: str):
+        self._explorer, self._saved = explorer, saved
         self._handles: list[DisplayHandle] = []
         self._background = Background()
         explorer.subscribe(self._follow)
@@ -49,7 +53,7 @@ class SavedPicture:
         )
         return (
             f"<style>{NO_DEAD_WIDGET}</style>"
-            f'<div data-mlb-picture="{session_of(explorer).saved}" data-revision="{explorer.revision}">'
+            f'<div data-mlb-picture="{self._saved}" data-revision="{explorer.revision}">'
             f'{Snapshot(board_view(explorer)).html}<p style="color:#57606a;font:13px system-ui">{still}</p></div>'
         )
 
@@ -72,6 +76,4 @@ def show(explorer: Any) -> None:
     data, metadata = explorer._repr_mimebundle_()
     # Text is shown where no widget is, for ever as of this revision: the picture below has it, and is renewed.
     display(data | {"text/plain": ""}, metadata=metadata, raw=True)
-    if explorer.picture is None:
-        explorer.picture = SavedPicture(explorer)
     explorer.picture.show()

@@ -15,7 +15,7 @@ import anywidget
 import traitlets
 
 from ..background.quiet import QUIET
-from ..state.explorer_state import ExplorerState
+from ..state.gestures import Gestures
 from .library import library_answer
 from .protocol import answer, shared_state
 from .requests import Requests
@@ -48,7 +48,7 @@ class Session(anywidget.AnyWidget):
     notice = traitlets.Dict().tag(sync=True)
     terms = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, explorer: ExplorerState, panel: str = ""):
+    def __init__(self, explorer: Gestures, panel: str = ""):
         shown = {"height": explorer.height, "saved": uuid.uuid4().hex, "panel": panel}
         super().__init__(**shared_state(explorer), **shown)
         self._explorer = explorer
@@ -87,11 +87,3 @@ class Session(anywidget.AnyWidget):
     def _send_library(self, content: dict) -> None:
         reply, buffers = library_answer(content)
         self._requests.send(lambda: self.send(reply, buffers))
-
-
-def session_of(explorer: ExplorerState) -> Session:
-    """Returns the session of an Explorer, and opens it when it is first shown."""
-    with explorer.lock:
-        if explorer.session is None:
-            explorer.session = Session(explorer)
-        return explorer.session

@@ -1,6 +1,6 @@
 """Advice: the single change that helps most, of all rules that can be set, moved or taken away, and of all presets.
 
-    advice = advise(explorer)
+    advice = advise(documents)
     advice.intent, advice.price         Place("vocab", ("model",)), a step of 5.50 s instead of 5.74 s
 
 What helps most makes the step shortest, or without a machine sends the fewest bytes while the device computes no more;
@@ -10,7 +10,9 @@ where the present layout does not fit its device, whatever fits comes first. Not
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from ...auto.additive.dim_work import SLACK
 from ...auto.best_first.changes import otherwise
@@ -18,9 +20,9 @@ from ..background.one_by_one import Background
 from ..background.quiet import QUIET
 from .columns import COMPUTE, columns_of, rules_at
 from .document import Document
-from .explorer_state import ExplorerState
+from .documents import Documents
 from .intents import Intent, Load, Place, Refused, Remove
-from .prices import Price, price_of, prices_of
+from .prices import Price, previewed, price_of, prices_of
 
 # A change below this share is nothing that a reader would act on.
 LEAST = 5e-3
@@ -41,58 +43,59 @@ class Advice:
     price: Price
 
 
-def advise(explorer: ExplorerState, stopped: Callable[[], bool] = lambda: False) -> Advice | None:
+def advise(documents: Documents, stopped: Callable[[], bool] = lambda: False) -> Advice | None:
     """Returns the single change that helps most; None where none does.
 
     Args:
-        explorer: the Explorer.
+        documents: the Explorer's.
         stopped: says, between any two prices, whether to stop; then nothing is returned.
     """
-    now = price_of(explorer, explorer.document, peak=True)
-    survey = surveyed(explorer, now, stopped)
-    return None if survey is None else best_of(explorer, now, survey)
+    now = price_of(documents, documents.present, peak=True)
+    survey = surveyed(documents, now, stopped)
+    return None if survey is None else best_of(documents, now, survey)
 
 
-def surveyed(explorer: ExplorerState, now: Price, stopped: Callable[[], bool]) -> list[Advice] | None:
+def surveyed(documents: Documents, now: Price, stopped: Callable[[], bool]) -> list[Advice] | None:
     """Prices every single change that is legal; None where it is stopped, or the board moves on.
 
     Args:
-        explorer: the Explorer.
+        documents: the Explorer's.
         now: the price of the present layout.
         stopped: says, between any two prices, whether to stop.
     """
-    document, survey = explorer.document, []
-    kept = otherwise(explorer.program, explorer.plan_at(document).rules)
-    for intent, text in changes(explorer):
-        if stopped() or explorer.document != document:
+    document, program, survey = documents.present, documents.program, []
+    kept = otherwise(program, documents.plan_at(document).rules)
+    for intent, text in changes(documents):
+        if stopped() or documents.present != document:
             return None
-        outcome = explorer.what_if(intent)
-        if isinstance(outcome, Refused) or outcome.document == document:
+        outcome = previewed(documents, intent)
+        if isinstance(outcome, Refused) or outcome == document:
             continue
         # Outputs that are stored otherwise than the arguments that they become would save what the next step pays.
-        if not otherwise(explorer.program, outcome.plan.rules) - kept:
-            survey.append(Advice(intent, text, price_of(explorer, outcome.document, peak=now.fits is False)))
+        if not otherwise(program, documents.plan_at(outcome).rules) - kept:
+            survey.append(Advice(intent, text, price_of(documents, outcome, peak=now.fits is False)))
     return survey
 
 
-def best_of(explorer: ExplorerState, now: Price, survey: list[Advice]) -> Advice | None:
+def best_of(documents: Documents, now: Price, survey: list[Advice]) -> Advice | None:
     """Returns the change that helps most, with its peak; None where none does."""
     best = min(survey, key=lambda each: _value(each.price, now), default=None)
     if best is None or _value(best.price, now) >= _value(now, now) or not _helps(best.price, now):
         return None
-    (price,) = prices_of(explorer, [best.intent], peak=True)
+    (price,) = prices_of(documents, [best.intent], peak=True)
     if isinstance(price, Refused) or (price.fits is False and now.fits):
         return None
     return dataclasses.replace(best, price=price)
 
 
-def changes(explorer: ExplorerState) -> Iterator[tuple[Intent, str]]:
+def changes(documents: Documents) -> Iterator[tuple[Intent, str]]:
     """Yields every single change of the layout, with what it is in words."""
-    layout, axes = explorer.layout, tuple(explorer.mesh.axes)
-    for column in columns_of(explorer.program, layout):
+    program, layout = documents.program, documents.present.layout
+    axes = tuple(documents.plan.mesh.axes)
+    for column in columns_of(program, layout):
         rules = rules_at(layout, column)
         at, where = (column.at or None), f", for {column.label}" if column.at != COMPUTE else ""
-        for dim in explorer.program.dims:
+        for dim in program.dims:
             there = tuple(rules.get(dim, rules.get(f"{dim}?", ())))
             if there:
                 yield Remove(dim, at), f"`{dim}` unsharded{where}"
@@ -101,9 +104,9 @@ def changes(explorer: ExplorerState) -> Iterator[tuple[Intent, str]]:
                     yield Place(dim, (*there, axis), at), f"`{dim}` on `{'+'.join((*there, axis))}`{where}"
                 if there and there != (axis,):
                     yield Place(dim, (axis,), at), f"`{dim}` on `{axis}`{where}"
-    for preset in explorer.presets:
+    for preset in documents.presets:
         if preset.layout is not None:
-            yield Load(preset.layout), f"the preset {preset.label}"
+            yield Load(preset.layout.to_dict()), f"the preset {preset.label}"
 
 
 def ranked(now: Price, survey: list[Advice]) -> list[tuple[str, bool]]:
@@ -134,35 +137,62 @@ def _helps(then: Price, now: Price) -> bool:
     return _value(then, now)[0] < now.work or then.wire_bytes < now.wire_bytes * (1 - LEAST)
 
 
-class Adviser:
-    """Advises an Explorer in the background; what it found for a document that is gone by then is dropped."""
+@dataclasses.dataclass(frozen=True)
+class Advised:
+    """What was worked out for one document.
 
-    def __init__(self, explorer: ExplorerState):
-        self._explorer, self._background = explorer, Background()
+    Attributes:
+        document: the document.
+        advice: the change that helps most; None where none does.
+        ranked: the dims that some zone takes, the one with the best zone first, and whether that one helps.
+    """
+
+    document: Document
+    advice: Advice | None
+    ranked: list[tuple[str, bool]]
+
+
+class Adviser:
+    """Advises an Explorer in the background; what it found for a document that is gone by then is dropped.
+
+    Args:
+        documents: the Explorer's.
+        lock: guards the Explorer.
+        tell: called under the lock when there is advice.
+    """
+
+    def __init__(self, documents: Documents, lock: threading.RLock, tell: Callable[[], Any]):
+        self._documents, self._lock, self._tell = documents, lock, tell
+        self._background = Background()
+        self._latest: Advised | None = None
+
+    @property
+    def advised(self) -> Advised | None:
+        """What is known for the present document; None while it is not worked out."""
+        latest = self._latest
+        return latest if latest is not None and latest.document == self._documents.present else None
 
     def follow(self) -> None:
         """Works out the advice for the present document, unless it is known."""
-        explorer, document = self._explorer, self._explorer.document
-        if explorer.advice is not None and explorer.advice[0] == document:
-            return
-        self._background.follow(self, lambda: self._advise(document))
+        if self.advised is None:
+            document = self._documents.present
+            self._background.follow(self, lambda: self._advise(document))
 
     def _advise(self, document: Document) -> None:
-        explorer = self._explorer
+        documents = self._documents
 
         def stopped() -> bool:
             QUIET.wait()
-            return explorer.document != document
+            return documents.present != document
 
         if stopped():
             return
-        now = price_of(explorer, document, peak=True)
-        survey = surveyed(explorer, now, stopped)
+        now = price_of(documents, document, peak=True)
+        survey = surveyed(documents, now, stopped)
         if survey is None:
             return
-        advice = best_of(explorer, now, survey)
-        with explorer.lock:
-            if explorer.document == document:
-                explorer.advice = document, advice
-                explorer.ranked = document, ranked(now, survey)
-                explorer.tell("advice")
+        advised = Advised(document, best_of(documents, now, survey), ranked(now, survey))
+        with self._lock:
+            if documents.present == document:
+                self._latest = advised
+                self._tell()

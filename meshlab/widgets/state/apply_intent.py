@@ -1,84 +1,174 @@
 """The document that an intent asks for, and the answer where that is refused.
 
-Pure functions, apart from the Explorer that keeps the state: `Place("hidden", ("model",))` turns `batch:data` into
-`batch:data hidden:model`, `On("v5e")` places the mesh on another machine and leaves the layout alone. The engine checks
-that the program can be planned so, the cost model that the mesh fits the machine; `refused` turns their errors into
-answers.
+    CHANGES[Place].after(documents, Place("hidden", ("model",)))      `batch:data` becomes `batch:data hidden:model`
+    CHANGES[On].after(documents, On("v5e"))                           the mesh on another machine, the layout as it is
+
+Each intent that changes the document is one entry of `CHANGES`: a pure function of what there is. The engine checks
+that the program can be planned so, the cost model that the mesh fits the machine; their errors become answers.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import msgspec
 
 from ...cost.machines.hardware import Hardware, HardwareError
 from ...cost.machines.meshes import slice_of
-from ...engine.errors import LayoutError, closest, listed, shown, some
+from ...engine.errors import DimError, LayoutError, MeshError, TraceError, closest, listed, shown, some
 from ...engine.plans.remedies import Remedy
 from ...engine.programs.axis_conflicts import conflicts_by_scope
 from ...engine.specs.layout import Layout
 from ...engine.specs.scopes import matches
-from .document import Document, ExplorerError, Machine, document_of
-from .edits import edited, placed
-from .intents import Assume, Edit, Intent, Lay, Load, On, Place, Refused, Remove, Reset, Restore, TakeRemedy
-from .machines import CustomMachines, as_written, fit, mesh_on, named, placement_with
-from .retraced import Programs
+from . import edits
+from .document import Document, ExplorerError, History, Machine, document_of
+from .documents import Documents, settled
+from .intents import (
+    Assume,
+    Intent,
+    Lay,
+    Load,
+    MergeAxes,
+    On,
+    Pad,
+    Pin,
+    Place,
+    Redo,
+    Refused,
+    Remove,
+    RenameAxis,
+    RenameDim,
+    Reset,
+    ResizeAxis,
+    ResizeDim,
+    Restore,
+    SplitAxis,
+    TakePreset,
+    TakeRemedy,
+    Undo,
+    Unpin,
+    refused,
+)
+from .machines import as_written, fit, mesh_on, named, placement_with
+from .presets import LABELS, layout_taken
+from .selection import Selection, following
+
+# What an intent asks for: a document, or a step in the history; or why not.
+After = Callable[[Documents, Any], Document | History | Refused]
 
 
-def document_after(
-    intent: Intent, document: Document, initial: Document, programs: Programs, custom: CustomMachines
-) -> Document:
-    """Returns the document that an intent asks for.
+def after(documents: Documents, intent: Intent) -> History | Refused | Document:
+    """Returns the history after an intent, a document whose program must be traced first, or why it is refused."""
+    change = CHANGES.get(type(intent))
+    if change is None:
+        raise ExplorerError(
+            f"{type(intent).__name__} does not change the document; `what_if` takes an intent that does."
+            if isinstance(intent, Intent)
+            else invalid_intent(intent)
+        )
+    try:
+        asked = change.after(documents, intent)
+        if not isinstance(asked, Document):
+            return asked
+        document = documents.programs.normal(asked)
+        if not documents.programs.known(document):
+            return document
+        document = settled(document, documents.programs.at(document))
+        documents.plan_at(document)
+    except LayoutError as error:
+        return refused(error)
+    except (DimError, MeshError, TraceError) as error:
+        return Refused(str(error), code="invalid")
+    except HardwareError as error:
+        return Refused(str(error), code="machine")
+    history = documents.history
+    return history if document == history.present else history.commit(document)
 
-    Args:
-        intent: what is asked.
-        document: the present document.
-        initial: the document that the Explorer was opened with.
-        programs: the programs of its documents.
-        custom: the user's own machines, by name.
-    """
-    match intent:
-        case Restore(text):
-            try:
-                return document_of(text, programs.traced)
-            except ExplorerError as error:
-                raise LayoutError(str(error)) from None
-        case Reset():
-            after = dataclasses.replace(initial, options=document.options, pins=document.pins)
-            if after.mesh == document.mesh:
-                return dataclasses.replace(after, machine=document.machine)
-            return placed(after, document.machine, {}, custom)
-        case On(None, along):
-            _check_released(along)
-            return dataclasses.replace(document, machine=None)
-        case On(on, along):
-            if isinstance(on, Hardware):
-                raise HardwareError(f"On was given {on} itself; it must be a name. Write explorer.on(machine).")
-            slice_of(on)  # which checks that it is a text
-            machine = Machine(str(on), tuple(_requested(along).items()))
-            return dataclasses.replace(document, machine=as_written(machine, document.mesh, custom))
-        case Lay(along):
-            machine = document.machine
-            if machine is None:
-                raise HardwareError('The mesh is placed on no machine yet; explorer.on("v5e") places it on one.')
-            changes, axes = _requested(along), dict(document.mesh)
-            unknown = [name for name, where in changes.items() if where is None and name not in axes]
-            if unknown:
-                raise HardwareError(
-                    f"The mesh has no axis {listed(unknown)}.{closest(unknown[0], axes)} It has {listed(axes)}."
-                )
-            requested = {name: where for name, where in (dict(machine.along) | changes).items() if where is not None}
-            wanted = dataclasses.replace(machine, along=tuple(requested.items()))
-            return dataclasses.replace(document, machine=as_written(wanted, document.mesh, custom))
-        case Assume(attention, prefetch):
-            options = {"attention": attention, "prefetch": prefetch}
-            options = {name: value for name, value in options.items() if value is not None}
-            return dataclasses.replace(document, options=dataclasses.replace(document.options, **options))
-    program = programs.at(document)
-    if isinstance(intent, Edit):
-        return edited(intent, document, program, custom)
-    return dataclasses.replace(document, layout=layout_after(intent, document.layout, program))
+
+def invalid_intent(value: Any) -> str:
+    """Returns the error text for a value that must be an intent."""
+    if isinstance(value, type) and issubclass(value, Intent):
+        needed = [field.name for field in msgspec.structs.fields(value) if field.required]
+        write = f"explorer.apply({value.__name__}({', '.join(needed)}))"
+        return f"explorer.apply() was given the class {value.__name__} for an intent; write {write}."
+    return (
+        f"The Explorer was given {shown(value)} for an intent; write explorer.place(dim, axes), or"
+        " explorer.apply(Place(dim, axes))."
+    )
+
+
+# The history
+
+
+def undo(documents: Documents, intent: Undo) -> History | Refused:
+    history = documents.history
+    return history.undo() if history.past else Refused("There is nothing to undo.", code="nothing")
+
+
+def redo(documents: Documents, intent: Redo) -> History | Refused:
+    history = documents.history
+    return history.redo() if history.future else Refused("There is nothing to redo.", code="nothing")
+
+
+def restore(documents: Documents, intent: Restore) -> Document:
+    try:
+        return document_of(intent.document, documents.programs.traced)
+    except ExplorerError as error:
+        raise LayoutError(str(error)) from None
+
+
+def reset(documents: Documents, intent: Reset) -> Document:
+    document = documents.present
+    opened = dataclasses.replace(documents.opened, options=document.options, pins=document.pins)
+    if opened.mesh == document.mesh:
+        return dataclasses.replace(opened, machine=document.machine)
+    return edits.placed(opened, document.machine, {}, documents.machines)
+
+
+# The machine
+
+
+def on(documents: Documents, intent: On) -> Document | Refused:
+    document, asked = documents.present, intent.machine
+    if asked is None or asked == "":
+        _check_released(intent.along)
+        return dataclasses.replace(document, machine=None)
+    try:
+        if isinstance(asked, Hardware):
+            raise HardwareError(f"On was given {asked} itself; it must be a name. Write explorer.on(machine).")
+        slice_of(asked)  # which checks that it is a text
+        machine = Machine(str(asked), tuple(sorted(_requested(intent.along).items())))
+        return dataclasses.replace(document, machine=as_written(machine, document.mesh, documents.machines))
+    except HardwareError as error:
+        return Refused(str(error), _slice_that_fits(documents, intent), "machine")
+
+
+def lay(documents: Documents, intent: Lay) -> Document | Refused:
+    document = documents.present
+    if document.machine is None:
+        raise HardwareError('The mesh is placed on no machine yet; explorer.on("v5e") places it on one.')
+    try:
+        changes, axes = _requested(intent.along), dict(document.mesh)
+        unknown = [name for name, where in changes.items() if where is None and name not in axes]
+        if unknown:
+            raise HardwareError(
+                f"The mesh has no axis {listed(unknown)}.{closest(unknown[0], axes)} It has {listed(axes)}."
+            )
+        along = dict(document.machine.along) | changes
+        requested = tuple((name, where) for name, where in along.items() if where is not None)
+        wanted = dataclasses.replace(document.machine, along=requested)
+        return dataclasses.replace(document, machine=as_written(wanted, document.mesh, documents.machines))
+    except HardwareError as error:
+        return Refused(str(error), _requests_that_fit(documents, intent), "machine")
+
+
+def assume(documents: Documents, intent: Assume) -> Document:
+    options = {name: value for name, value in msgspec.structs.asdict(intent).items() if value is not None}
+    document = documents.present
+    return dataclasses.replace(document, options=dataclasses.replace(document.options, **options))
 
 
 def _requested(along: Any) -> dict[str, Any]:
@@ -87,8 +177,7 @@ def _requested(along: Any) -> dict[str, Any]:
         return dict(along)
     except (TypeError, ValueError):
         raise HardwareError(
-            f"Invalid placements of mesh axes: {shown(along)}; they must be pairs of a mesh axis and its placement:"
-            ' (("model", 0),).'
+            f'Invalid placements of mesh axes: {shown(along)}; they must be placements by mesh axis: {{"model": 0}}.'
         ) from None
 
 
@@ -101,60 +190,104 @@ def _check_released(along: Any):
         )
 
 
-def layout_after(intent: Intent, layout: Layout, program: Any) -> Layout:
-    match intent:
-        case Load(wanted, _):
-            return Layout.of(wanted)
-        case TakeRemedy(changes):
-            return Remedy("", changes).applied(layout)
-        case Place(dim, _, at, str() as source) if source != (at or ""):
-            rest = layout_after(Remove(dim, source or None), layout, program)
-            return layout_after(dataclasses.replace(intent, source=None), rest, program)
-        case Place(dim, axes, None):
-            return layout.with_rule(dim, axes)
-        case Remove(dim, None):
-            if dim not in program.dims:
-                there = f" There are {some(tuple(program.dims))}."
-                raise LayoutError(f"There is no dim `{dim}`.{closest(dim, program.dims) or there}")
-            if dim not in {name.removesuffix("?") for name in layout.rules}:
-                raise LayoutError(f"`{dim}` has no rule to remove: nothing shards it but rules at places.")
-            return layout.with_rule(dim, ())
-        case Place(dim, axes, str() as at) if at.startswith("@"):
-            return _layout_at(intent, _giving_way(layout, program, dim, axes, at), program)
-        case Place() | Remove():
-            return _layout_at(intent, layout, program)
-    if not isinstance(intent, Intent):
-        raise ExplorerError(_invalid_intent(intent))
-    raise ExplorerError(f"{type(intent).__name__} does not change the document; `what_if` takes an intent that does.")
+def _slice_that_fits(documents: Documents, intent: On) -> str:
+    """Names the first slice of the machine on which the mesh can be placed as it was asked to."""
+    mesh, machines = documents.present.mesh, documents.machines
+    if not isinstance(intent.machine, str):
+        return ""
+    with contextlib.suppress(HardwareError):
+        name, _ = named(slice_of(intent.machine)[0], machines)
+        requested = tuple(_requested(intent.along).items())
+        for shape in fit(name, mesh, machines):
+            with contextlib.suppress(HardwareError):
+                mesh_on(Machine(f"{name}:{shape}", requested), mesh, machines)
+                return f"Take `{name}:{shape}`."
+    return ""
 
 
-def _invalid_intent(value: Any) -> str:
-    """Returns the error text for a value that must be an intent."""
-    if isinstance(value, type) and issubclass(value, Intent):
-        needed = [field.name for field in dataclasses.fields(value) if field.default is dataclasses.MISSING]
-        write = f"explorer.apply({value.__name__}({', '.join(needed)}))"
-        return f"explorer.apply() was given the class {value.__name__} for an intent; write {write}."
-    return (
-        f"The Explorer was given {shown(value)} for an intent; write explorer.place(dim, axes), or"
-        " explorer.apply(Place(dim, axes))."
-    )
+def _requests_that_fit(documents: Documents, intent: Lay) -> str:
+    mesh = documents.plan.mesh
+    try:
+        changes = {name: None for name in mesh.on.requested} | _requested(intent.along)
+    except HardwareError:
+        return ""
+    if not changes.keys() <= mesh.axes.keys() or placement_with(mesh, changes) is None:
+        return ""
+    arguments = ", ".join(f"{name}={where!r}" for name, where in changes.items())
+    return f"Release the other axes: `explorer.lay({arguments})`."
 
 
-def _layout_at(intent: Place | Remove, layout: Layout, program: Any) -> Layout:
-    rules, place = layout.to_dict(), str(intent.at)
-    if isinstance(intent, Remove) and place not in rules and not program.matching(place):
+# The layout
+
+
+def load(documents: Documents, intent: Load) -> Document:
+    return dataclasses.replace(documents.present, layout=Layout.of(intent.layout))
+
+
+def preset(documents: Documents, intent: TakePreset) -> Document:
+    document = documents.present
+    layout = layout_taken(documents.presets, document.layout, intent.name, intent.combine)
+    return dataclasses.replace(document, layout=layout)
+
+
+def remedy(documents: Documents, intent: TakeRemedy) -> Document:
+    document = documents.present
+    return dataclasses.replace(document, layout=Remedy("", intent.changes).applied(document.layout))
+
+
+def place(documents: Documents, intent: Place) -> Document:
+    document = documents.present
+    return dataclasses.replace(document, layout=with_placed(document.layout, documents.program, intent))
+
+
+def remove(documents: Documents, intent: Remove) -> Document:
+    document = documents.present
+    return dataclasses.replace(document, layout=_without(document.layout, documents.program, intent.dim, intent.at))
+
+
+def with_placed(layout: Layout, program: Any, intent: Place) -> Layout:
+    """Returns a layout after a dim was placed."""
+    dim, axes, at = intent.dim, intent.axes, intent.at
+    if intent.source is not None and intent.source != (at or ""):  # the chip was moved from there
+        layout = _without(layout, program, dim, intent.source or None)
+    if at is None:
+        return layout.with_rule(dim, axes)
+    if at.startswith("@"):
+        layout = _giving_way(layout, program, dim, axes, at)
+    return _with_rule_at(layout, at, dim, axes)
+
+
+def _with_rule_at(layout: Layout, at: str, dim: str, axes: tuple[str, ...] | None) -> Layout:
+    """Returns a layout with a rule for a dim at a place or in a scope; without one where the axes are None."""
+    rules = layout.to_dict()
+    at_place = {name: there for name, there in rules.get(at, {}).items() if name != dim}
+    if axes is not None:
+        at_place[dim] = axes
+    # A place keeps its position among the places, since the last that matches counts.
+    return Layout.of({name: rule for name, rule in (rules | {at: at_place}).items() if name != at or at_place})
+
+
+def _without(layout: Layout, program: Any, dim: str, at: str | None) -> Layout:
+    """Returns a layout without the rule for a dim; refuses where there is none."""
+    if at is not None:
+        return _without_at(layout, program, dim, str(at))
+    if dim not in program.dims:
+        there = f" There are {some(tuple(program.dims))}."
+        raise LayoutError(f"There is no dim `{dim}`.{closest(dim, program.dims) or there}")
+    if dim not in {name.removesuffix("?") for name in layout.rules}:
+        raise LayoutError(f"`{dim}` has no rule to remove: nothing shards it but rules at places.")
+    return layout.with_rule(dim, ())
+
+
+def _without_at(layout: Layout, program: Any, dim: str, at: str) -> Layout:
+    rules = layout.to_dict()
+    if at not in rules and not program.matching(at):
         known = (*layout.places, *layout.scopes)
         there = f" There are rules at {some(known)}." if known else " No place has any."
-        raise LayoutError(f"There are no rules at `{place}`.{closest(place, [*known, *program.places]) or there}")
-    if isinstance(intent, Remove) and intent.dim not in rules.get(place, {}):
-        raise LayoutError(
-            f"`{intent.dim}` has no rule at `{place}` to remove.{closest(intent.dim, rules.get(place, {}))}"
-        )
-    at_place = {name: axes for name, axes in rules.get(place, {}).items() if name != intent.dim}
-    if isinstance(intent, Place):
-        at_place[intent.dim] = intent.axes
-    # A place keeps its position among the places, since the last that matches counts.
-    return Layout.of({name: rule for name, rule in (rules | {place: at_place}).items() if name != place or at_place})
+        raise LayoutError(f"There are no rules at `{at}`.{closest(at, [*known, *program.places]) or there}")
+    if dim not in rules.get(at, {}):
+        raise LayoutError(f"`{dim}` has no rule at `{at}` to remove.{closest(dim, rules.get(at, {}))}")
+    return _with_rule_at(layout, at, dim, None)
 
 
 def _giving_way(layout: Layout, program: Any, dim: str, axes: tuple[str, ...], scope: str) -> Layout:
@@ -171,50 +304,60 @@ def _giving_way(layout: Layout, program: Any, dim: str, axes: tuple[str, ...], s
     for written, taken in layout.rules.items():
         other = written.removesuffix("?")
         if other in meeting and other != dim and other not in own and set(taken) & set(axes):
-            layout = _layout_at(Place(other, (), scope), layout, program)
+            layout = _with_rule_at(layout, scope, other, ())
     return layout
 
 
-def refused(error: LayoutError) -> Refused:
-    """Returns the answer to a layout that is refused, with all its problems."""
-    if not error.problems:
-        return Refused(str(error))
-    reasons = " ".join(dict.fromkeys(problem.text for problem in error.problems))
-    fixes = " ".join(dict.fromkeys(problem.fix for problem in error.problems if problem.fix))
-    return Refused(reasons, fixes, error.problems[0].code)
+# The table
 
 
-def machine_refused(error: HardwareError, intent: Intent, document: Document, custom: CustomMachines) -> Refused:
-    """Returns the answer to a machine that is refused, with one that fits."""
-    fix = ""
-    if isinstance(intent, On) and isinstance(intent.machine, str):
-        fix = _slice_that_fits(intent, document, custom)
-    elif isinstance(intent, Lay) and document.machine:
-        fix = _requests_that_fit(intent, document, custom)
-    return Refused(str(error), fix, "machine")
-
-
-def _slice_that_fits(intent: On, document: Document, custom: CustomMachines) -> str:
-    """Names the first slice of the machine on which the mesh can be placed as it was asked to."""
-    try:
-        name, _ = named(slice_of(intent.machine)[0], custom)
-        requested = tuple(_requested(intent.along).items())
-        for shape in fit(name, document.mesh, custom):
-            with contextlib.suppress(HardwareError):
-                mesh_on(Machine(f"{name}:{shape}", requested), document.mesh, custom)
-                return f"Take `{name}:{shape}`."
-    except HardwareError:
-        return ""
+def _nothing(*_: Any) -> str:
     return ""
 
 
-def _requests_that_fit(intent: Lay, document: Document, custom: CustomMachines) -> str:
-    mesh = mesh_on(document.machine, document.mesh, custom)
-    try:
-        changes = {name: None for name in mesh.on.requested} | _requested(intent.along)
-    except HardwareError:
-        return ""
-    if not changes.keys() <= mesh.axes.keys() or placement_with(mesh, changes) is None:
-        return ""
-    arguments = ", ".join(f"{name}={where!r}" for name, where in changes.items())
-    return f"Release the other axes: `explorer.lay({arguments})`."
+def _stays(selection: Selection, intent: Intent, plan: Any) -> Selection:
+    return selection
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """What an intent does to the document.
+
+    Attributes:
+        op: its name, in a message of the page and as a method of the Explorer.
+        after: what it asks for.
+        note: of the documents before and after and the intent: what else has changed.
+        name: which it gives to the layout after it; "" for its number.
+        follow: of the selection, the intent and the plan after it: what is selected then.
+    """
+
+    op: str
+    after: After
+    note: Callable[[Document, Document, Any], str] = _nothing
+    name: Callable[[Any], str] = _nothing
+    follow: Callable[[Selection, Any, Any], Selection] = _stays
+
+
+CHANGES: Mapping[type, Change] = {
+    Place: Change("place", place, follow=following),
+    Remove: Change("remove", remove),
+    Load: Change("load", load, name=lambda intent: intent.name),
+    TakePreset: Change("preset", preset, name=lambda intent: "" if intent.combine else LABELS[intent.name]),
+    TakeRemedy: Change("remedy", remedy),
+    Reset: Change("reset", reset),
+    Restore: Change("restore", restore),
+    Undo: Change("undo", undo),
+    Redo: Change("redo", redo),
+    On: Change("on", on),
+    Lay: Change("lay", lay),
+    Assume: Change("assume", assume),
+    RenameAxis: Change("rename_axis", edits.rename_axis, edits.rename_axis_note),
+    SplitAxis: Change("split_axis", edits.split_axis, edits.mesh_note),
+    MergeAxes: Change("merge_axes", edits.merge_axes, edits.mesh_note),
+    ResizeAxis: Change("resize_axis", edits.resize_axis, edits.mesh_note),
+    ResizeDim: Change("resize_dim", edits.resize_dim, edits.sizes_note),
+    RenameDim: Change("rename_dim", edits.rename_dim),
+    Pad: Change("pad", edits.pad, edits.pins_note),
+    Pin: Change("pin", edits.pin, edits.pins_note),
+    Unpin: Change("unpin", edits.unpin),
+}

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from ...cost.machines.hardware import Hardware
 from ...cost.machines.placed import AxisPlacement
 from ...engine.argument_checks import flag
@@ -19,8 +21,9 @@ from ...engine.plans.remedies import Remedy
 from ...engine.specs.layout import Layout
 from ...engine.tensors.dims import Dim, name_of
 from .document import ExplorerError
+from .explorer_state import ExplorerState
+from .handlers import apply
 from .intents import (
-    UNCHANGED,
     Assume,
     Baseline,
     Beside,
@@ -36,6 +39,7 @@ from .intents import (
     Pin,
     Place,
     Redo,
+    Refused,
     Remove,
     RenameAxis,
     RenameDim,
@@ -45,33 +49,38 @@ from .intents import (
     Restore,
     Select,
     SplitAxis,
+    Start,
     TakePreset,
     TakeRemedy,
-    Unchanged,
     Undo,
     Unpin,
 )
 from .presets import LABELS
+from .runs import Run
 
 
-class Gestures:
-    """Gestures as methods; a subclass carries their intents out in `apply`."""
-
-    @property
-    def program(self) -> Any:
-        """The program, with the present sizes and names of its dims."""
-        raise NotImplementedError
-
-    document: Any
-    tried: Any
+class Gestures(ExplorerState):
+    """Gestures as methods."""
 
     def apply(self, intent: Intent) -> Outcome:
-        """Carries out an intent."""
-        raise NotImplementedError
+        """Carries out an intent.
+
+        Args:
+            intent: the intent.
+
+        Returns:
+            `Accepted` with the new revision, or `Refused` with a reason and a fix; nothing changes then.
+        """
+        return apply(self, intent)
 
     def apply_and_wait(self, intent: Intent) -> Outcome:
         """Carries out an intent, and waits where the program is traced again for it."""
-        raise NotImplementedError
+        with self.lock:
+            answer, tracing = self.apply(intent), self.tracer.last
+            if isinstance(answer, Refused) or tracing is None or not self.tracer.active:
+                return answer
+        tracing.ended.wait()
+        return answer if tracing.outcome is None else tracing.outcome
 
     def place(self, dim: Dim | str, *axes: str, at: str | None = None, source: str | None = None) -> Outcome:
         """Shards a dim over exactly these mesh axes.
@@ -156,7 +165,7 @@ class Gestures:
         """
         if not isinstance(name, str):
             raise ExplorerError(f'load() was given {shown(name)} for a name; it must be a text, such as "fsdp".')
-        return self.apply(Load(Layout.of(layout), name))
+        return self.apply(Load(Layout.of(layout).to_dict(), name))
 
     def baseline(self, baseline: Any = None) -> Outcome:
         """Compares all layouts with this one; undo does not touch it.
@@ -165,8 +174,8 @@ class Gestures:
             baseline: a layout in any of its spellings, a document, or a name in `explorer.tried`; None for the layout
                 that the Explorer was opened with.
         """
-        document = None if baseline is None else self.tried.document_of(baseline, self.document, "baseline")
-        return self.apply(Baseline(document))
+        text = None if baseline is None else self.tried.document_of(baseline, self.document, "baseline").to_json()
+        return self.apply(Baseline(text))
 
     def beside(self, other: Any = None) -> Outcome:
         """Shows another layout beside the present one on the stage; the board, and what undo goes to, stay.
@@ -177,7 +186,8 @@ class Gestures:
         """
         if isinstance(other, str) and other in LABELS:
             return self.apply(Beside(preset=other))
-        return self.apply(Beside(None if other is None else self.tried.document_of(other, self.document, "beside")))
+        text = None if other is None else self.tried.document_of(other, self.document, "beside").to_json()
+        return self.apply(Beside(text))
 
     def on(self, machine: str | Hardware | None, /, **along: AxisPlacement) -> Outcome:
         """Places the mesh on a machine, so that times are predicted and peak memory is compared with its capacity.
@@ -190,7 +200,7 @@ class Gestures:
             `Accepted`, or `Refused` with the slice that would fit; nothing changes then.
         """
         name = self.known(machine) if isinstance(machine, Hardware) else machine
-        return self.apply(On(name, tuple(sorted(along.items()))))
+        return self.apply(On(name, along))
 
     def lay(self, **along: AxisPlacement | None) -> Outcome:
         """Chooses which axis of the torus mesh axes run along, or whether inside or across nodes.
@@ -199,7 +209,7 @@ class Gestures:
             along: for mesh axes, the axis of the slice, or several, major first; behind switches "inside" a node or
                 "across" nodes; None to derive it. Axes that are not named stay as they are.
         """
-        return self.apply(Lay(tuple(sorted(along.items()))))
+        return self.apply(Lay(along))
 
     def rename_axis(self, axis: str, name: str) -> Outcome:
         """Calls a mesh axis otherwise; the layout, pins and the placement follow."""
@@ -261,17 +271,13 @@ class Gestures:
         """
         return self.apply(Assume(attention, prefetch))
 
-    def known(self, machine: Hardware) -> str:
-        """Enters the user's own machine, and returns its name."""
-        raise NotImplementedError
-
     def select(
         self,
-        place: str | Unchanged = UNCHANGED,
+        place: str | UnsetType = UNSET,
         *,
-        dim: Dim | str | Unchanged | None = UNCHANGED,
-        device: int | Unchanged | None = UNCHANGED,
-        collective: str | Unchanged | None = UNCHANGED,
+        dim: Dim | str | UnsetType | None = UNSET,
+        device: int | UnsetType | None = UNSET,
+        collective: str | UnsetType | None = UNSET,
     ) -> Outcome:
         """Selects, for all views; what is not named stays selected.
 
@@ -281,15 +287,33 @@ class Gestures:
             device: the number of a device; None for none.
             collective: a collective, by its name in the view; None for none.
         """
-        if place is not UNCHANGED and not isinstance(place, str):
+        if place is not UNSET and not isinstance(place, str):
             raise ExplorerError(f'select() was given {shown(place)}; it must be a place, such as "params/w1".')
-        name = dim if dim is None or dim is UNCHANGED else name_of(dim, "The Explorer")
-        moment = UNCHANGED if collective is UNCHANGED else None
+        name = dim if dim is None or dim is UNSET else name_of(dim, "The Explorer")
+        moment = UNSET if collective is UNSET else None
         return self.apply(Select(place, name, device, collective, moment))
 
     def cancel_auto(self) -> Outcome:
         """Stops the present search, for a layout or for exact regrets; its result is not shown."""
         return self.apply(CancelAuto())
+
+    def run(self, steps: int | None = None) -> Run:
+        """Trains under the present layout, in the background.
+
+        Args:
+            steps: how many steps; by default what the training says.
+
+        Returns:
+            The run: `.wait()`, `.cancel()`, `.losses`, `.result`.
+
+        Raises:
+            ExplorerError: there is nothing to train on, or a run is going on already.
+        """
+        with self.lock:
+            answer = self.apply(Start(steps))
+            if isinstance(answer, Refused):
+                raise ExplorerError(f"{answer.reason} {answer.fix}".strip())
+            return self.runs[-1]
 
     def cancel(self) -> Outcome:
         """Stops the present run after its present step."""

@@ -172,7 +172,8 @@ def _candidates(placement: Placement, size: int) -> list[AxisPlacement]:
 def placement_with(mesh: Mesh, changes: Mapping[str, Any]) -> Placement | None:
     """Returns the placement of a mesh after some axes are placed otherwise, or None where there is none."""
     old: Placement = mesh.on
-    requested = {name: where for name, where in ({**old.requested} | dict(changes)).items() if where is not None}
+    asked: dict[str, AxisPlacement | None] = {**old.requested, **changes}
+    requested: dict[str, AxisPlacement] = {name: where for name, where in asked.items() if where is not None}
     try:
         return place_mesh(old.hardware, old.shape, mesh, count=old.count, requested=requested)
     except HardwareError:

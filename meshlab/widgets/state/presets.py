@@ -9,7 +9,6 @@ from typing import Any
 from ...engine.errors import LayoutError, closest, shown, some
 from ...engine.specs.layout import Layout
 from ...layouts.by_name import PRESETS, beside
-from .intents import Load, TakePreset
 
 # The presets that are buttons, in their order, with what is on them.
 LABELS = {
@@ -70,10 +69,3 @@ def layout_taken(presets: Sequence[Preset], layout: Layout, name: str, combine: 
     if preset.layout is None or preset.beside is None:
         raise LayoutError(preset.refused)
     return preset.beside(layout) if combine else preset.layout
-
-
-def name_given(intent: object) -> str:
-    """Returns the name that an intent gives to the layout after it: its own, or that of the preset which it takes."""
-    if isinstance(intent, Load):
-        return intent.name
-    return LABELS[intent.name] if isinstance(intent, TakePreset) and not intent.combine else ""

@@ -1,6 +1,6 @@
 """Prices: what an intent would cost before it is carried out, one intent after the other.
 
-    prices = prices_of(explorer, [Place("embed", ("data",), "params/*"), ...])
+    prices = prices_of(documents, [Place("embed", ("data",), "params/*"), ...])
     prices[0].seconds, prices[0].peak_bytes
 
 The board asks for those of all zones while a chip is held, a few at a time, so that Python answers other messages in
@@ -13,15 +13,17 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec import structs
+
 from ...cost.machines.hardware import HardwareError
 from ...cost.step_time.time import time_of
 from ...cost.workload.options import USUAL
 from ...cost.workload.scenario import at_plan_sizes
 from ...engine.errors import LayoutError
-from .apply_intent import layout_after
+from .apply_intent import after, with_placed
 from .columns import COMPUTE, Column, columns_of
-from .document import Document
-from .explorer_state import ExplorerState
+from .document import Document, History
+from .documents import Documents
 from .intents import Intent, Place, Refused
 
 
@@ -44,14 +46,14 @@ class Price:
     work: float = dataclasses.field(default=1.0, compare=False)
 
 
-def price_of(explorer: ExplorerState, document: Document, peak: bool) -> Price:
+def price_of(documents: Documents, document: Document, peak: bool) -> Price:
     """Returns the price of a document; its peak only if that is asked for, since it takes longest.
 
-    Where costs take long (`explorer.slow`), only what follows from the plan: a drop would have to wait for the rest.
+    Where costs take long (`documents.slow`), only what follows from the plan: a drop would have to wait for the rest.
     """
-    plan, options = explorer.plan_at(document), document.options
+    plan, options = documents.plan_at(document), document.options
     sent, work = round(plan.wire_bytes), plan.work.share
-    if document.machine is None or explorer.slow:
+    if document.machine is None or documents.slow:
         return Price(sent, work=work)
     try:
         time = plan.time if options == USUAL else time_of(at_plan_sizes(plan, options))
@@ -64,23 +66,32 @@ def price_of(explorer: ExplorerState, document: Document, peak: bool) -> Price:
     return Price(sent, seconds, memory.peak_bytes, memory.fits, work)
 
 
-def prices_of(explorer: ExplorerState, intents: Iterable[Intent], peak: bool = False) -> list[Price | Refused]:
-    outcomes = [explorer.what_if(intent) for intent in intents]
-    return [o if isinstance(o, Refused) else price_of(explorer, o.document, peak) for o in outcomes]
+def previewed(documents: Documents, intent: Intent) -> Document | Refused:
+    """Returns the document after an intent; a refusal where there is none, or its program was not traced yet."""
+    asked = after(documents, intent)
+    if isinstance(asked, Document):
+        return Refused("The program has to be traced again at these sizes before its costs are known.")
+    return asked.present if isinstance(asked, History) else asked
 
 
-def other_columns(explorer: ExplorerState, intent: Any) -> list[Column]:
+def prices_of(documents: Documents, intents: Iterable[Intent], peak: bool = False) -> list[Price | Refused]:
+    outcomes = [previewed(documents, intent) for intent in intents]
+    return [o if isinstance(o, Refused) else price_of(documents, o, peak) for o in outcomes]
+
+
+def other_columns(documents: Documents, intent: Any) -> list[Column]:
     """Returns the columns that take the rule of a placement that is refused among the compute rules."""
     if not isinstance(intent, Place) or (intent.at or COMPUTE) != COMPUTE:
         return []
-    columns = [column for column in columns_of(explorer.program, explorer.layout) if column.at]
-    placed = [(column, dataclasses.replace(intent, at=column.at, source=None)) for column in columns]
-    return [column for column, place in placed if _is_legal(explorer, place)]
+    layout, program = documents.present.layout, documents.program
+    columns = [column for column in columns_of(program, layout) if column.at]
+    placed = [(column, structs.replace(intent, at=column.at, source=None)) for column in columns]
+    return [column for column, place in placed if _is_legal(documents, place)]
 
 
-def _is_legal(explorer: ExplorerState, place: Place) -> bool:
+def _is_legal(documents: Documents, place: Place) -> bool:
     """Says whether a placement is legal, without the plan of it: that is made when its own zone is priced."""
     try:
-        return explorer.legal(layout_after(place, explorer.layout, explorer.program)) is None
+        return documents.legal(with_placed(documents.present.layout, documents.program, place)) is None
     except LayoutError:
         return False

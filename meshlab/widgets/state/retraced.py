@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from ...engine.code.operations import walk
 from ...engine.errors import MeshlabError
 from .document import Document
 from .intents import Accepted, Outcome, Refused
@@ -26,10 +27,14 @@ class Programs:
 
     Args:
         traced: the program that it was opened with.
+
+    Attributes:
+        operations: how many that has.
     """
 
     def __init__(self, traced: Any):
         self.traced = traced
+        self.operations = sum(1 for _ in walk(traced.code.block))
         self._resized: dict[Any, Any] = {(): traced}
         self._all: dict[Any, Any] = {((), ()): traced}
 

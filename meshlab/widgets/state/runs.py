@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
 
@@ -166,18 +166,24 @@ class Run:
 
 
 class Runs:
-    """The runs of one Explorer, one at a time.
+    """The runs of one Explorer, oldest first, one at a time; only the last one has its arrays.
 
     Args:
         training: the training that they run; None where there is none.
-
-    Attributes:
-        all: every run, oldest first; only the last one has its arrays.
     """
 
     def __init__(self, training: Training | None):
         self.training = training
-        self.all: tuple[Run, ...] = ()
+        self._all: tuple[Run, ...] = ()
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getitem__(self, number: int) -> Run:
+        return self._all[number]
 
     def start(
         self, steps: int | None, plan: Any, document: Document, revision: int, report: Callable[[], Any]
@@ -197,21 +203,21 @@ class Runs:
         if self.training is None:
             fix = "Open it with ml.explore(program, mesh, run=ml.Training(start, batches))."
             return Refused("This Explorer has no data to train on.", fix, "no_training")
-        if self.all and self.all[-1].active:
-            reason = f"Run {self.all[-1].number} is still going on; there is one run at a time."
+        if self._all and self._all[-1].active:
+            reason = f"Run {self._all[-1].number} is still going on; there is one run at a time."
             return Refused(reason, "Wait for it, or cancel it.", "running")
         if steps is not None and (not is_whole(steps) or steps < 1):
             return Refused(
                 f"A run of {shown(steps)} steps was asked for.", "Ask for an integer, at least 1.", "bad_steps"
             )
-        run = Run(len(self.all) + 1, revision, document, steps or self.training.steps)
-        self.all = (*self.all[:-1], *(last.record() for last in self.all[-1:]), run)
+        run = Run(len(self._all) + 1, revision, document, steps or self.training.steps)
+        self._all = (*self._all[:-1], *(last.record() for last in self._all[-1:]), run)
         run.start(plan, self.training, report)
         return None
 
     def cancel(self) -> Refused | None:
         """Cancels the present run; returns a refusal where there is none."""
-        if not self.all or not self.all[-1].active:
+        if not self._all or not self._all[-1].active:
             return Refused("There is no run to cancel.", code="nothing")
-        self.all[-1].cancel()
+        self._all[-1].cancel()
         return None

@@ -11,7 +11,7 @@ held against is the root mean square of the reference's losses: near its end a t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def _rounded_up(error: float) -> str:
     return f"1e{int(np.ceil(np.log10(error)))}"
 
 
-def reference_of(runs: Sequence[Run]) -> Run | None:
+def reference_of(runs: Iterable[Run]) -> Run | None:
     """Returns the run that all others are compared with; None where no run has a loss yet."""
     with_losses = [run for run in runs if run.losses]
     unsplit = (run for run in with_losses if not run.document.layout.to_dict())

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...auto import Found, layout
-from ...auto.objective import OBJECTIVES, offered
+from ...auto.objective import OBJECTIVES, TIME, offered
 from ...engine.errors import closest, listed, shown
 from .intents import Refused
 
@@ -98,10 +98,23 @@ class Searches:
     @property
     def outdated(self) -> str:
         """What of the Explorer is another than the latest search was for: "program", "mesh", "machine" or "run"."""
-        if self.last is None:
-            return ""
-        program, mesh, _, options = self._present()
-        return _other(self.last, program, mesh) or ("" if options == self.last.options else "run")
+        with self._lock:
+            if self.last is None:
+                return ""
+            program, mesh, _, options = self._present()
+            return _other(self.last, program, mesh) or ("" if options == self.last.options else "run")
+
+    @property
+    def choice(self) -> Any:
+        """The `Choice` of the latest search, while it holds for what is on the board; None where there is none."""
+        search = self.last
+        return None if search is None or search.phase != FOUND or self.outdated else search.choice
+
+    @property
+    def fastest(self) -> Any:
+        """The `Choice` of the latest search, where that was for the fastest layout; it tells why it is."""
+        search = self.last
+        return self.choice if search is not None and search.objective == TIME.name else None
 
     def begin(self, objective: str) -> Search:
         """Begins a search; the one before is cancelled."""

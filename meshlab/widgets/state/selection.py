@@ -17,10 +17,12 @@ import zlib
 from collections import Counter
 from typing import Any
 
+from msgspec import UNSET, structs
+
 from ...engine.argument_checks import is_whole
 from ...engine.errors import closest, listed, shown
 from ...engine.programs.program import Program
-from .intents import UNCHANGED, Place, Refused, Select
+from .intents import Place, Refused, Select
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,9 +55,9 @@ class Selection:
         )
 
 
-def following(selection: Selection, intent: Any, plan: Any) -> Selection:
+def following(selection: Selection, intent: Place, plan: Any) -> Selection:
     """Returns the selection after a chip was placed: its tensor if the chip shards that, else the largest sharded."""
-    if not isinstance(intent, Place) or not intent.axes:
+    if not intent.axes:
         return selection
     program, dim, axes = plan.program, str(intent.dim), set(intent.axes)
 
@@ -70,9 +72,8 @@ def following(selection: Selection, intent: Any, plan: Any) -> Selection:
     return dataclasses.replace(selection, place=largest)
 
 
-def selected_after(intent: Select, selection: Selection, plan: Any) -> Selection | Refused:
-    asked = {field.name: getattr(intent, field.name) for field in dataclasses.fields(intent)}
-    changes = {name: value for name, value in asked.items() if value is not UNCHANGED}
+def selected_after(selection: Selection, intent: Select, plan: Any) -> Selection | Refused:
+    changes = {name: value for name, value in structs.asdict(intent).items() if value is not UNSET}
     if changes.get("place", "") is None:
         return Refused("A tensor is always shown.", "Select another one.", "unknown_place")
     for name, value in changes.items():

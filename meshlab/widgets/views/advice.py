@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from ..state.explorer_state import ExplorerState
-from ..state.intents import Load, Place, Remove, TakeRemedy
+from ..state.handlers import message_of
+from ..state.intents import Intent
 from .prices import StepCostView, step_cost_view
 
 
@@ -41,37 +41,21 @@ def advice_part(explorer: ExplorerState) -> AdvicePartView:
 
     Beside it the dims that some zone takes, the one with the best zone first; None while that is not known.
     """
-    known, ranked = explorer.advice, explorer.ranked
-    dims: list[RankedDimView] | None = None
-    if ranked is not None and ranked[0] == explorer.document:
-        dims = [{"dim": dim, "helps": helps} for dim, helps in ranked[1]]
-    if known is None or known[0] != explorer.document:
-        return {"advice": None, "advised": False, "ranked": dims}
-    advice = known[1]
-    if advice is None:
+    known = explorer.adviser.advised
+    if known is None:
+        return {"advice": None, "advised": False, "ranked": None}
+    dims: list[RankedDimView] = [{"dim": dim, "helps": helps} for dim, helps in known.ranked]
+    if known.advice is None:
         return {"advice": None, "advised": True, "ranked": dims}
+    advice = known.advice
     return {
         "advised": True,
         "ranked": dims,
-        "advice": {"text": advice.text, **step_cost_view(advice.price), **message_of(advice.intent)},
+        "advice": {"text": advice.text, **step_cost_view(advice.price), **intent_view(advice.intent)},
     }
 
 
-def message_of(intent: Any) -> IntentView:
-    """Returns the operation and the arguments by which a page sends an intent that changes the layout."""
-    match intent:
-        case Place(dim, axes, at):
-            return {"op": "place", "args": {"dim": dim, "axes": list(axes), **_at(at)}}
-        case Remove(dim, at):
-            return {"op": "remove", "args": {"dim": dim, **_at(at)}}
-        case Load(layout):
-            return {"op": "load", "args": {"layout": layout.to_dict()}}
-        case TakeRemedy(changes):
-            lists = [{"axes": list(change.axes), "there": list(change.there)} for change in changes]
-            pairs = zip(map(dataclasses.asdict, changes), lists, strict=True)
-            return {"op": "remedy", "args": {"changes": [fields | each for fields, each in pairs]}}
-    raise TypeError(f"{intent!r} changes no layout")
-
-
-def _at(at: str | None) -> dict[str, str]:
-    return {"at": at} if at else {}
+def intent_view(intent: Intent) -> IntentView:
+    """Describes an intent as the message by which a page sends it."""
+    op, args = message_of(intent)
+    return {"op": op, "args": args}

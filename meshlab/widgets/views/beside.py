@@ -43,7 +43,7 @@ def beside_part(explorer: ExplorerState) -> BesidePartView:
         return {"beside": None}
     document = other.under(present)
     plan, known = explorer.plan_at(document), explorer.tried.known(other.document)
-    costs = explorer.costing.soon(document, aside=True) if document.machine else None
+    costs = explorer.costs.soon(document, aside=True) if document.machine else None
     # A layout that was tried has the name and the number of its card.
     return {
         "beside": {

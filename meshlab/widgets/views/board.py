@@ -130,13 +130,13 @@ def layout_part(explorer: ExplorerState) -> LayoutPartView:
     return {
         **plan_view(explorer.plan),
         "columns": columns_view(explorer),
-        "refusals": refusals_view(explorer.refusals()),
+        "refusals": refusals_view(explorer.documents.refusals()),
         "additions": additions_view(explorer),
         "pad": explorer.document.pad,
         "pins": dict(explorer.document.pins),
         "made_up": explorer.program.made_up,
         "history": {"undo": len(history.past), "redo": len(history.future)},
-        "trains": explorer.training is not None,
+        "trains": explorer.runs.training is not None,
         "machine": machine_view(explorer),
         "presets": [
             {
@@ -145,11 +145,11 @@ def layout_part(explorer: ExplorerState) -> LayoutPartView:
                 "refused": preset.refused,
                 "here": preset.layout == explorer.layout,
             }
-            for preset in explorer.presets
+            for preset in explorer.documents.presets
         ],
-        "slow": explorer.slow,
+        "slow": explorer.documents.slow,
         "document": explorer.document.to_json(),
-        "opened": explorer.opened.to_json(),
+        "opened": explorer.documents.opened.to_json(),
     }
 
 
@@ -181,7 +181,7 @@ def costs_part(explorer: ExplorerState) -> CostsPartView:
 
 def tracing_part(explorer: ExplorerState) -> TracingPartView:
     """Describes the latest tracing of the program at other sizes."""
-    tracing = explorer.tracing
+    tracing = explorer.tracer.last
     if tracing is None:
         return {"tracing": None}
     outcome = tracing.outcome
@@ -267,7 +267,7 @@ def additions_view(explorer: ExplorerState) -> RefusalsView:
         for axis in explorer.mesh.axes:
             if axis not in axes:
                 added = sorted((*axes, axis), key=lambda each: each in explorer.mesh.in_time)
-                table[dim][axis] = refused_view(explorer.legal(explorer.layout.with_rule(dim, tuple(added))))
+                table[dim][axis] = refused_view(explorer.documents.legal(explorer.layout.with_rule(dim, tuple(added))))
     return table
 
 
@@ -280,7 +280,7 @@ def refused_view(refusal: Refused | None) -> RefusalView | None:
 
 def change_view(explorer: ExplorerState) -> ChangeView | None:
     """Describes the change of the totals since the plan before, or None where there is none."""
-    before = explorer.plan_before()
+    before = explorer.documents.plan_before
     if before is None:
         return None
     plan = explorer.plan

@@ -49,7 +49,7 @@ def forms_view(explorer: ExplorerState) -> FormsView:
     mesh_tf, not_said = mesh_tf_string.said(explorer.plan.layout)
     rules_by_name, not_in_rules = flax_rules.said(explorer.plan.layout)
     specs, not_written = specs_text(explorer.plan)
-    own = document.machine is not None and slice_of(document.machine.on)[0] in explorer.custom_machines
+    own = document.machine is not None and slice_of(document.machine.on)[0] in explorer.documents.machines
     machine = ["the machine, which is your own: give it to ml.mesh, ahead of the axes"] if own else []
     forms = (
         ("Python", "runs in a fresh kernel", python_text(document, own), machine),

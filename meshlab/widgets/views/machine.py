@@ -77,7 +77,7 @@ class MachineView(ChosenMachineView):
 
 def machine_view(explorer: ExplorerState) -> MachineView:
     """Describes the machine of an Explorer, and the machines to choose from."""
-    document, mesh, custom = explorer.document, explorer.mesh, explorer.custom_machines
+    document, mesh, custom = explorer.document, explorer.mesh, explorer.documents.machines
     chosen = slice_of(document.machine.on)[0] if document.machine else ""
     groups = groups_view(document.mesh, custom)
     view: MachineView = {"on": document.machine.on if document.machine else "", "name": chosen, "groups": groups}

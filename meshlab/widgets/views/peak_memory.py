@@ -143,7 +143,7 @@ def moments_view(explorer: ExplorerState, beside: bool = False) -> MomentsView |
     if not present.machine or (beside and other is None):
         return {"chart": None}
     document = other.under(present) if beside and other is not None else present
-    costs = explorer.costing.soon(document, aside=beside)
+    costs = explorer.costs.soon(document, aside=beside)
     if costs is None:
         return {"pending": True}
     several = len(costs.memory.timeline) > 1
@@ -159,7 +159,7 @@ def alive_view(explorer: ExplorerState, step: int) -> AliveAtView | NoneAliveVie
     """
     if not explorer.document.machine:
         return {"step": step, "bytes": None}
-    costs = explorer.costing.soon(explorer.document)
+    costs = explorer.costs.soon(explorer.document)
     if costs is None:
         return {"pending": True}
     memory = costs.memory

@@ -36,7 +36,7 @@ def price_view(explorer: ExplorerState, intent: Any, price: Price | Refused) -> 
     """Describes the price of an intent, or why it is refused and which columns would take it instead."""
     if isinstance(price, Refused):
         columns: list[RefusedColumnView] = [
-            {"at": column.at, "label": column.label} for column in other_columns(explorer, intent)
+            {"at": column.at, "label": column.label} for column in other_columns(explorer.documents, intent)
         ]
         return {"refused": {"code": price.code, "text": price.reason, "fix": price.fix, "columns": columns}}
     return {**step_cost_view(price)}

@@ -78,7 +78,7 @@ class RegretsView(TypedDict):
 
 def met_view(explorer: ExplorerState) -> MetLayoutsView | PendingView:
     """Describes the layouts that the search has met, the fastest first."""
-    choice = explorer.fastest
+    choice = explorer.searches.fastest
     met: Met | None = explorer.reasons.soon(MET)
     if choice is None:
         return {"layouts": [], "count": 0}
@@ -98,7 +98,7 @@ def met_view(explorer: ExplorerState) -> MetLayoutsView | PendingView:
 
 def way_view(explorer: ExplorerState) -> WayView | PendingView:
     """Describes the way from the layout on the board to Auto's, and the rank of the first."""
-    choice = explorer.fastest
+    choice = explorer.searches.fastest
     way: Way | None = explorer.reasons.soon(WAY, explorer.layout)
     if choice is None:
         return {"steps": [], "rank": "", "refused": ""}
@@ -131,13 +131,13 @@ def _fits(explorer: ExplorerState, peak: int) -> bool:
 
 def regrets_view(explorer: ExplorerState) -> RegretsView | PendingView:
     """Describes what each decision otherwise costs, the greatest first, and how far the search for each is."""
-    choice = explorer.fastest
+    choice = explorer.searches.fastest
     decided: Decided | None = explorer.reasons.soon(REGRETS)
     if choice is None:
         return {"rows": [], "binds": [], "phase": "", "searched": 0, "error": ""}
     if decided is None:
         return PENDING
-    search: RegretSearch | None = explorer.regret_search
+    search: RegretSearch | None = explorer.regrets.of(explorer.searches.fastest)
     regrets = search.regrets if search is not None and search.regrets else decided.regrets
     return {
         "rows": [regret_view(regret) for regret in regrets],

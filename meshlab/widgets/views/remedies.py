@@ -14,7 +14,7 @@ from ...engine.plans.remedies import Remedy
 from ..state.explorer_state import ExplorerState
 from ..state.intents import TakeRemedy
 from ..state.selection import identities
-from .advice import message_of
+from .advice import intent_view
 
 
 class RemedyView(TypedDict):
@@ -49,4 +49,4 @@ def remedies_view(explorer: ExplorerState, collective: str) -> RemediesView:
 def _remedy_view(remedy: Remedy) -> RemedyView:
     """Describes a remedy: its words, and, where it is a change of the layout, the message that makes it."""
     words: RemedyView = {"text": remedy.text, "effect": remedy.effect}
-    return {**words, **message_of(TakeRemedy(remedy.changes))} if remedy.changes else words
+    return {**words, **intent_view(TakeRemedy(remedy.changes))} if remedy.changes else words

@@ -79,7 +79,7 @@ def roofline_view(explorer: ExplorerState) -> RooflineView | NoRooflineView | Pe
     """
     if not explorer.document.machine:
         return {"dots": None}
-    costs = explorer.costing.soon(explorer.document)
+    costs = explorer.costs.soon(explorer.document)
     if costs is None:
         return {"pending": True}
     return {"dots": None} if costs.time is None else roofline_of(costs.time)

@@ -113,7 +113,7 @@ def compared(run: Run, reference: Run | None, explorer: ExplorerState) -> Samene
 def timed(run: Run, explorer: ExplorerState) -> StepSecondsView:
     """Describes the seconds of a step: the median of those measured but the first, which compiles; the prediction."""
     warm = run.seconds[1:]
-    costs = explorer.costing.known(run.document) if run.document.machine else None
+    costs = explorer.costs.known(run.document) if run.document.machine else None
     predicted = costs.time.estimate if costs is not None and costs.time is not None else None
     return {
         "measured": seconds_text(statistics.median(warm)) if warm else "",

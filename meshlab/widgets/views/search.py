@@ -91,7 +91,7 @@ class SearchPartView(TypedDict):
 
 def search_part(explorer: ExplorerState) -> SearchPartView:
     """Describes the latest search, and what searches keep as it is."""
-    search = explorer.comparison
+    search = explorer.searches.last
     pinned = pinned_text(dict(explorer.document.pins))
     return {"pinned": pinned, "search": None if search is None else search_view(explorer, search)}
 
@@ -104,7 +104,7 @@ def pinned_text(pins: Mapping[str, str | None]) -> str:
 def search_view(explorer: ExplorerState, search: Search) -> SearchView:
     """Describes a search, and which card has its result."""
     objective = OBJECTIVES.get(search.objective)
-    regrets, outdated = explorer.regret_search, explorer.outdated
+    regrets, outdated = explorer.regrets.of(explorer.searches.fastest), explorer.searches.outdated
     choice = search.choice
     found = so_far_view(search) if choice is None else found_view(explorer, search, choice)
     return {
@@ -116,7 +116,7 @@ def search_view(explorer: ExplorerState, search: Search) -> SearchView:
         "pinned": pinned_text(search.pin),
         "repinned": dict(search.pin) != dict(explorer.document.pins),
         "outdated": outdated and OTHER.get(outdated, f"The {outdated} was changed since: search again."),
-        "reasons": explorer.fastest is not None,
+        "reasons": explorer.searches.fastest is not None,
         "refining": regrets is not None and regrets.phase == SEARCHING,
         "told": explorer.reasons.told,
         **found,

@@ -109,7 +109,7 @@ def costs_view(explorer: ExplorerState) -> CostsView:
         JSON-like data: `time` and `peak_memory`, both None where no machine is chosen, and whether they are `pending`.
     """
     document = explorer.document
-    costs = explorer.costing.soon(document) if document.machine else None
+    costs = explorer.costs.soon(document) if document.machine else None
     timeline = None if costs is None or costs.time is None else timeline_view(costs.time, costs.memory)
     return {"timeline": timeline, **prediction_view(explorer.plan, document, costs)}
 
@@ -229,13 +229,13 @@ def substituted_text(time: Time) -> str:
 def estimate_change(explorer: ExplorerState) -> CostChangeView:
     """Returns the change of the estimate and of the peak since the plan before; None where one is unknown."""
     past = explorer.history.past
-    known = explorer.costing.soon(explorer.document) if explorer.document.machine else None
+    known = explorer.costs.soon(explorer.document) if explorer.document.machine else None
     now, before = known, _quickly(explorer, past[-1] if past and known else None)
     return {"seconds": _seconds_more(now, before), "peak": _bytes_more(now, before)}
 
 
 def _quickly(explorer: ExplorerState, document: Document | None) -> Costs | None:
-    return explorer.costing.quickly(document) if document and document.machine else None
+    return explorer.costs.quickly(document) if document and document.machine else None
 
 
 def _seconds_more(now: Costs | None, before: Costs | None) -> float | None:

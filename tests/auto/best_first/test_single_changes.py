@@ -53,7 +53,8 @@ def test_no_single_change_sends_less(name: str) -> None:
 
 def surveyed(explorer: ExplorerState) -> list[advice.Advice]:
     """Every change that a hint may propose."""
-    found = advice.surveyed(explorer, price_of(explorer, explorer.document, peak=True), lambda: False)
+    documents = explorer.documents
+    found = advice.surveyed(documents, price_of(documents, documents.present, peak=True), lambda: False)
     assert found is not None, "nothing stopped it"
     return found
 
@@ -66,7 +67,7 @@ def test_the_board_has_no_hint_after_auto(name: str, objective: str) -> None:
     choice = ml.auto.layout(large(name), mesh, objective=objective, memory=None)
     explorer = ExplorerState(large(name), mesh, choice.layout)
     assert surveyed(explorer)
-    assert advice.advise(explorer) is None
+    assert advice.advise(explorer.documents) is None
 
 
 @pytest.mark.share(5)
@@ -86,7 +87,7 @@ def test_whatever_the_board_proposes_is_tried(name: str) -> None:
         except ml.LayoutError:
             continue
     proposed = 0
-    for intent, text in advice.changes(explorer):
+    for intent, text in advice.changes(explorer.documents):
         outcome = explorer.what_if(intent)
         if isinstance(outcome, Refused) or outcome.document.layout == layout:
             continue

@@ -11,7 +11,6 @@ from plotly.offline import get_plotlyjs
 
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook import library
-from meshlab.widgets.notebook.session import session_of
 
 
 def test_the_page_gets_the_source_of_the_installed_wheel() -> None:
@@ -35,7 +34,7 @@ def test_what_fails_is_said(monkeypatch: pytest.MonkeyPatch, error: Exception, r
 
 
 def test_the_session_sends_it_as_bytes(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = session_of(explorer)
+    session = explorer.session
     sent: queue.Queue = queue.Queue()
     monkeypatch.setattr(type(session), "send", lambda self, content, buffers=None: sent.put((content, buffers)))
     session._receive(session, {"v": 2, "kind": "library", "id": "c"}, [])

@@ -97,7 +97,7 @@ def test_what_stops_something_is_never_too_late(explorer: Explorer, op: str) -> 
     [
         ({"v": 1, "id": 1}, "version 1 of the protocol, Python version 2"),
         ({"v": 2, "id": 1, "op": "shuffle", "args": {}}, "There is no operation `shuffle`"),
-        ({"v": 2, "id": 1, "op": "place", "args": None}, "came without its 'dim'"),
+        ({"v": 2, "id": 1, "op": "place", "args": None}, "missing required field `dim`"),
         ({}, "version None of the protocol"),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook import protocol, saved_picture
-from meshlab.widgets.notebook.session import STATIC, Session, session_of
+from meshlab.widgets.notebook.session import STATIC, Session
 from meshlab.widgets.notebook.standalone import VIEWS
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.views.board import PARTS
@@ -23,7 +23,7 @@ SENT: list[tuple[dict, int]] = []  # each answer, with the revision that the pag
 
 @pytest.fixture
 def session(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> Session:
-    session = session_of(explorer)
+    session = explorer.session
     monkeypatch.setattr(session, "send", lambda content: SENT.append((content, session.rev)))
     SENT.clear()
     return session
@@ -84,7 +84,7 @@ def test_a_view_by_itself_follows_the_same_explorer(explorer: Explorer) -> None:
     data, _ = view._repr_mimebundle_()
     assert data["text/plain"].startswith("View(memory of Explorer(")
     assert view is explorer.views.memory
-    assert view.session is not session_of(explorer)
+    assert view.session is not explorer.session
     explorer.place("hidden", "model")
     assert (view.session.panel, view.session.rev, view.session.board["layout"]["text"]) == ("memory", 1, "hidden:model")
     assert dir(explorer.views) == sorted(VIEWS)
@@ -134,7 +134,7 @@ def test_a_picture_of_the_present_revision_is_an_output_of_its_own(explorer: Exp
     first = displayed.outputs["picture"]
     assert "<script" not in first
     assert "no layout" in first
-    assert f'data-mlb-picture="{session_of(explorer).saved}" data-revision="0"' in first
+    assert f'data-mlb-picture="{explorer.session.saved}" data-revision="0"' in first
     explorer.place("hidden", "model")
     assert displayed.replaced.wait(60)
     assert 'data-revision="1"' in displayed.outputs["picture"]

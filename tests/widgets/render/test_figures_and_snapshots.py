@@ -36,7 +36,7 @@ def test_figures_show_the_bytes_of_the_plan(explorer: Explorer) -> None:
 
 def test_a_snapshot_does_not_wait_for_costs(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer.on("v5e")
-    gate = Gate(monkeypatch, explorer.costing)
+    gate = Gate(monkeypatch, explorer.costs)
     explorer.load("hidden:model")
     drawn = Snapshot(board_view(explorer)).html
     gate.open.set()

@@ -23,23 +23,23 @@ MODELS = {model.name: model for model in zoo.models()}
 
 def follow(explorer: Explorer, most: int = 12) -> list[Price]:
     """Follows advice until there is none; returns the price of each layout on the way."""
-    prices = [price_of(explorer, explorer.document, peak=True)]
+    prices = [price_of(explorer.documents, explorer.document, peak=True)]
     for _ in range(most):
-        advice = advise(explorer)
+        advice = advise(explorer.documents)
         if advice is None:
             return prices
         assert explorer.apply(advice.intent)
-        prices.append(price_of(explorer, explorer.document, peak=True))
+        prices.append(price_of(explorer.documents, explorer.document, peak=True))
         assert prices[-1] == advice.price
     raise AssertionError(f"advice without end: {explorer.layout}")
 
 
 def test_it_is_the_best_of_all_single_changes() -> None:
     explorer = explore(MODELS["transformer_adamw"].trace(), ml.mesh("cpu", data=2, model=4))
-    advice = advise(explorer)
+    advice = advise(explorer.documents)
     assert advice is not None
-    outcomes = [explorer.what_if(intent) for intent, _ in changes(explorer)]
-    prices = [price_of(explorer, o.document, peak=False) for o in outcomes if not isinstance(o, Refused)]
+    outcomes = [explorer.what_if(intent) for intent, _ in changes(explorer.documents)]
+    prices = [price_of(explorer.documents, o.document, peak=False) for o in outcomes if not isinstance(o, Refused)]
     assert advice.price.seconds == min(price.seconds for price in prices if price.seconds is not None)
 
 
@@ -58,16 +58,16 @@ def test_without_a_machine_it_shares_the_work(explorer: Explorer) -> None:
 def test_what_fits_comes_first() -> None:
     explorer = explore(small.program(), ml.mesh(data=2, model=4))
     explorer.on(dataclasses.replace(own(), memory=ml.Figure(5000.0)))
-    assert price_of(explorer, explorer.document, peak=True).fits is False
-    advice = advise(explorer)
+    assert price_of(explorer.documents, explorer.document, peak=True).fits is False
+    advice = advise(explorer.documents)
     assert advice is not None
     assert advice.price.fits
 
 
 def test_dims_are_ranked_by_the_best_of_their_zones() -> None:
     explorer = explore(small.program(), ml.mesh("cpu", data=2, model=4), "classes:data")
-    now = price_of(explorer, explorer.document, peak=True)
-    survey = surveyed(explorer, now, lambda: False) or []
+    now = price_of(explorer.documents, explorer.document, peak=True)
+    survey = surveyed(explorer.documents, now, lambda: False) or []
     order = ranked(now, survey)
     placed = [(each.intent.dim, each.price.seconds or 0) for each in survey if isinstance(each.intent, Place)]
     least = {dim: min(seconds for name, seconds in placed if name == dim) for dim, _ in placed}
@@ -82,15 +82,18 @@ def test_dims_are_ranked_by_the_best_of_their_zones() -> None:
 
 
 def test_it_stops_when_the_board_has_moved_on(explorer: Explorer) -> None:
-    now = price_of(explorer, explorer.document, peak=True)
-    assert surveyed(explorer, now, lambda: True) is None
-    assert advise(explorer, stopped=lambda: True) is None
-    assert advise(explorer) is not None
+    now = price_of(explorer.documents, explorer.document, peak=True)
+    assert surveyed(explorer.documents, now, lambda: True) is None
+    assert advise(explorer.documents, stopped=lambda: True) is None
+    assert advise(explorer.documents) is not None
 
 
 def test_presets_are_taken_alone_and_together() -> None:
     explorer = explore(MODELS["transformer_adamw"].trace(), ml.mesh(data=2, model=4))
-    assert {preset.name for preset in explorer.presets if preset.layout is None} == {"expert_parallel", "hsdp"}
+    assert {preset.name for preset in explorer.documents.presets if preset.layout is None} == {
+        "expert_parallel",
+        "hsdp",
+    }
     assert explorer.preset("fsdp")
     assert explorer.layout == ml.layouts.fsdp(explorer.program, explorer.mesh)
     assert explorer.preset("tensor_parallel", combine=True)

@@ -13,7 +13,8 @@ from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state import searches
 from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.intents import Accepted, Refused, ResizeDim, read_intent
+from meshlab.widgets.state.handlers import read_intent
+from meshlab.widgets.state.intents import Accepted, Refused, ResizeDim
 from tests.widgets import small
 
 LAYOUT = {"batch": "data", "hidden": ["model", "data"], "params/*": {"hidden": "data"}}
@@ -91,7 +92,7 @@ class TestMeshAxes:
             ("resize_axis", {"axis": "data", "size": 0}, "it must be an integer of at least 1"),
             ("resize_axis", {"axis": "data", "size": 2**31}, "more than 2,147,483,647 devices"),
             ("resize_axis", {"axis": "data", "size": "many"}, "came with invalid arguments"),
-            ("resize_axis", {"axis": "data"}, "came without its 'size'"),
+            ("resize_axis", {"axis": "data"}, "missing required field `size`"),
             ("resize_dim", {"dim": "batch", "size": 0}, "a size must be an integer of at least 1"),
             ("resize_dim", {"dim": "bach", "size": 4}, "no dim of this program. Did you mean `batch`"),
             ("rename_dim", {"dim": "batch", "name": "1"}, "a name is ASCII letters"),
@@ -105,7 +106,7 @@ class TestMeshAxes:
         answer = intent if isinstance(intent, Refused) else explorer.apply(intent)
         assert reason in refused(answer)
         assert unchanged(explorer, before, 0)
-        assert explorer.tracing is None
+        assert explorer.tracer.last is None
 
     def test_reset_brings_the_mesh_back(self, explorer: Explorer) -> None:
         before = explorer.to_json()
@@ -149,7 +150,7 @@ class TestPadding:
     def test_padding_is_switched_and_the_table_follows(self, explorer: Explorer) -> None:
         assert not explorer.place("classes", "model")
         assert explorer.pad(True)
-        assert explorer.refusals()["classes"]["model"] is None
+        assert explorer.documents.refusals()["classes"]["model"] is None
         assert explorer.place("classes", "model")
         view = explorer.view()
         assert view["pad"] is True
@@ -254,7 +255,7 @@ class TestSizes:
         assert (again.program.dims["batch"], again.document) == (128, explorer.document)
         assert explorer.resize_dim("batch", 8)
         assert explorer.to_json() == explorer.history.past[-2].to_json()
-        assert explorer.tracing is not None
+        assert explorer.tracer.last is not None
         assert explorer.program is traced
 
     def test_a_size_that_is_closed_over_is_refused_with_its_line(self, explorer: Explorer) -> None:
@@ -331,8 +332,8 @@ class TestTracing:
         explorer.apply(ResizeDim("batch", 16))
         assert held.reached.wait(60)
         assert explorer.undo()
-        assert explorer.tracing is not None
-        assert (explorer.tracing.phase, explorer.tracing.outcome) == (
+        assert explorer.tracer.last is not None
+        assert (explorer.tracer.last.phase, explorer.tracer.last.outcome) == (
             "cancelled",
             Refused("It was cancelled.", code="cancelled"),
         )

@@ -12,8 +12,8 @@ from meshlab.engine.specs.layout import Layout
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.gestures import Gestures
-from meshlab.widgets.state.intents import Accepted, Load, Place, Refused, Select, Undo, read_intent
+from meshlab.widgets.state.handlers import read_intent
+from meshlab.widgets.state.intents import Accepted, Load, Place, Refused, Select, Undo
 
 
 def test_a_gesture_changes_layout_and_plan(explorer: Explorer) -> None:
@@ -94,7 +94,7 @@ def test_removing_an_unknown_dim_is_refused(explorer: Explorer) -> None:
 def test_the_table_of_refusals_agrees_with_what_happens(explorer: Explorer) -> None:
     for start in ("", "batch:data", "batch:data hidden:model", "rows:data classes:data"):
         explorer.load(start)
-        table = explorer.refusals()
+        table = explorer.documents.refusals()
         for dim in explorer.program.dims:
             for axis in explorer.mesh.axes:
                 assert bool(explorer.what_if(Place(dim, (axis,)))) == (table[dim][axis] is None), (start, dim, axis)
@@ -193,18 +193,12 @@ def test_repr_says_what_it_shows(explorer: Explorer) -> None:
     assert repr(Accepted(3)) == "Accepted: revision 3"
 
 
-def test_gestures_need_someone_to_apply_them() -> None:
-    with pytest.raises(NotImplementedError):
-        Gestures().undo()
-
-
 @pytest.mark.parametrize(
     ("op", "args", "reason"),
     [
         ("plce", {}, "There is no operation `plce`. Did you mean `place`?"),
-        ("place", {"dim": "hidden"}, "The operation `place` came without its 'axes'."),
+        ("place", {"dim": "hidden"}, "came with invalid arguments: Object missing required field `axes`."),
         ("run", {"steps": "many"}, "came with invalid arguments"),
-        ("load", {"layout": "hidden"}, "no `dim:axis` pair"),
     ],
 )
 def test_messages_that_are_no_intents(op: str, args: dict, reason: str) -> None:

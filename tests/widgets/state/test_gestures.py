@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import pathlib
 import re
-import typing
 from typing import Any
 
 import pytest
@@ -15,7 +13,8 @@ from meshlab.engine.plans.remedies import Change, Remedy
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state import intents
 from meshlab.widgets.state.gestures import Gestures
-from meshlab.widgets.state.intents import OPERATIONS, Accepted, Intent, read_intent
+from meshlab.widgets.state.handlers import HANDLERS, OPERATIONS, message_of, read_intent
+from meshlab.widgets.state.intents import Accepted, Intent
 
 # Each operation as a message of the page has it, and as a call: positions, keywords.
 EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
@@ -57,7 +56,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "run": ({"steps": 3}, (3,), {}),
     "cancel": ({}, (), {}),
 }
-# These are methods of the state, which gives back the choice, the regrets and the run.
+# These give back the choice, the regrets and the run.
 OWN = {"auto", "exact_regrets", "run"}
 SOURCES = pathlib.Path(meshlab.widgets.__file__).parent / "js" / "src"
 SENT = re.compile(r"""\b(?:send|intent|line)\(\s*"([a-z_]+)"|\bop: "([a-z_]+)\"""")
@@ -67,17 +66,15 @@ QUESTIONS = {"hello", "intent", "library", "prices", "advise", "read"}
 
 def kinds() -> set[type]:
     """Returns the classes of all intents."""
-    return set(typing.get_args(Intent))
+    return set(Intent.__subclasses__())
 
 
 def test_every_intent_has_a_message_and_a_method() -> None:
     methods = {name for name, value in vars(Gestures).items() if callable(value) and not name.startswith("_")}
-    methods -= {"apply", "apply_and_wait", "known"}  # the door itself, and what knows machines
+    methods -= {"apply", "apply_and_wait"}  # the door itself
     assert set(OPERATIONS) == set(EXAMPLES) == methods | OWN
     assert {type(read_intent(op, message)) for op, (message, _, _) in EXAMPLES.items()} == kinds()
-    defined = {each for each in vars(intents).values() if dataclasses.is_dataclass(each) and isinstance(each, type)}
-    local = {each for each in defined if each.__module__ == intents.__name__}
-    assert local - kinds() == {intents.Accepted, intents.Refused}
+    assert set(HANDLERS) == kinds()
 
 
 @pytest.mark.parametrize("op", sorted(EXAMPLES.keys() - OWN))
@@ -90,11 +87,12 @@ def test_the_method_makes_the_intent_of_the_message(
     message, positions, keywords = EXAMPLES[op]
     assert getattr(explorer, op)(*positions, **keywords)
     assert applied == [read_intent(op, message)]
+    assert read_intent(*message_of(applied[0])) == applied[0]
 
 
 def test_a_search_and_a_run_are_begun_by_method_and_by_intent(explorer: Explorer) -> None:
     choice = explorer.auto("memory")
-    search = explorer.comparison
+    search = explorer.searches.last
     assert search is not None
     assert (search.objective, search.choice) == ("memory", choice)
     explorer.run(3).wait(60)
@@ -104,7 +102,7 @@ def test_a_search_and_a_run_are_begun_by_method_and_by_intent(explorer: Explorer
     explorer.runs[-1].wait(60)
     assert [run.steps for run in explorer.runs] == [3, 3]
     assert explorer.apply(intents.Auto("memory"))
-    assert explorer.comparison is not search
+    assert explorer.searches.last is not search
 
 
 def test_the_page_sends_nothing_else() -> None:

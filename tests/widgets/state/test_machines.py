@@ -17,7 +17,8 @@ from meshlab.cost.machines.attached import file_of
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.document import ExplorerError, Machine, read_document, read_requested
-from meshlab.widgets.state.intents import Accepted, Assume, Lay, On, Refused, read_intent
+from meshlab.widgets.state.handlers import read_intent
+from meshlab.widgets.state.intents import Accepted, Assume, Lay, On, Refused
 from meshlab.widgets.state.machines import fit, machine_on, mesh_on, placements_of
 from meshlab.widgets.views.runs import job_view
 
@@ -292,9 +293,9 @@ def test_requests_that_are_none() -> None:
 
 
 def test_intents_of_a_page() -> None:
-    assert read_intent("on", {"machine": "v5e", "along": {"model": 0}}) == On("v5e", (("model", 0),))
-    assert read_intent("on", {"machine": ""}) == On(None)
-    assert read_intent("lay", {"along": {"model": [0, 1], "data": None}}) == Lay((("model", (0, 1)), ("data", None)))
+    assert read_intent("on", {"machine": "v5e", "along": {"model": 0}}) == On("v5e", {"model": 0})
+    assert read_intent("on", {"machine": ""}) == On("")
+    assert read_intent("lay", {"along": {"model": [0, 1], "data": None}}) == Lay({"model": (0, 1), "data": None})
     assert read_intent("assume", {"prefetch": True}) == Assume(None, True)
     assert isinstance(read_intent("lay", {"along": {"model": "up"}}), Refused)
     assert isinstance(read_intent("lay", {"along": 3}), Refused)

@@ -62,12 +62,12 @@ def ended(name: str = "meshlab-regrets") -> None:
 def test_a_script_finds_them_and_the_board_shows_them(searched: Explorer) -> None:
     heard: list[int] = []
     searched.subscribe(
-        lambda what: heard.append(sum(r.exact for r in search.regrets)) if (search := searched.regret_search) else None
+        lambda what: heard.append(sum(r.exact for r in search.regrets)) if (search := searched.regrets.last) else None
     )
     found = searched.exact_regrets()
     assert found == searched.choice.exact_regrets()
     assert all(regret.exact for regret in found)
-    search = searched.regret_search
+    search = searched.regrets.last
     assert search is not None
     assert (search.phase, search.regrets) == ("found", found)
     assert heard == [0, *range(1, len(found) + 1), len(found)]
@@ -76,7 +76,7 @@ def test_a_script_finds_them_and_the_board_shows_them(searched: Explorer) -> Non
 
 def test_it_is_told_of_the_fastest_layout_alone(searched: Explorer) -> None:
     searched.on(None)
-    assert searched.fastest is None
+    assert searched.searches.fastest is None
     with pytest.raises(ExplorerError, match=r'told of the fastest layout; call explorer.auto\("time"\) first'):
         searched.exact_regrets()
     assert searched.apply(SearchRegrets()) == Refused(
@@ -85,14 +85,14 @@ def test_it_is_told_of_the_fastest_layout_alone(searched: Explorer) -> None:
         "nothing",
     )
     searched.auto("memory")
-    assert (searched.choice is None, searched.fastest) == (False, None)
+    assert (searched.choice is None, searched.searches.fastest) == (False, None)
 
 
 def test_the_board_searches_in_the_background(searched: Explorer) -> None:
     there = threading.Event()
 
     def listen(what: str) -> None:
-        search = searched.regret_search
+        search = searched.regrets.last
         if search is not None and search.phase == "found":
             there.set()
 
@@ -132,28 +132,28 @@ def test_a_new_search_forgets_it_and_what_it_finds_all_the_same(
 ) -> None:
     choice: Any = Held()
     with monkeypatch.context() as held:
-        held.setattr(type(searched), "fastest", property(lambda explorer: choice))
+        held.setattr(type(searched.searches), "fastest", property(lambda explorer: choice))
         assert searched.apply(SearchRegrets())
         assert choice.begun.wait(60)
-        search = searched.regret_search
+        search = searched.regrets.last
         assert search is not None
         searched.auto("time")
         assert search.stop.is_set()
-        assert searched.regret_search is None
+        assert searched.regrets.last is None
     choice.open.set()
     ended()
-    assert searched.regret_search is None
+    assert searched.regrets.last is None
 
 
 def test_cancel_auto_cancels_whichever_goes_on(searched: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     choice: Any = Held()
-    monkeypatch.setattr(type(searched), "fastest", property(lambda explorer: choice))
+    monkeypatch.setattr(type(searched.searches), "fastest", property(lambda explorer: choice))
     assert not searched.cancel_auto()
     assert searched.apply(SearchRegrets())
     assert choice.begun.wait(60)
     assert searched.cancel_auto()
-    assert searched.regret_search is not None
-    assert searched.regret_search.phase == "cancelled"
+    assert searched.regrets.last is not None
+    assert searched.regrets.last.phase == "cancelled"
     choice.open.set()
     ended()
 

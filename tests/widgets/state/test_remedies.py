@@ -15,7 +15,8 @@ from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
 from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.intents import Accepted, Refused, TakeRemedy, read_intent
+from meshlab.widgets.state.handlers import read_intent
+from meshlab.widgets.state.intents import Accepted, Refused, TakeRemedy
 from meshlab.widgets.state.selection import identities
 from tests.widgets import small
 
@@ -77,7 +78,7 @@ def test_the_remedies_are_those_of_the_plan_and_no_others(meshes: tuple[ml.Mesh,
             assert texts == [each.text for each in c.remedies]
             assert row["proposed"] == bool(c.proposed)
             others = [each for each in c.proposed if each.changes and each.text not in texts]
-            dropped += sum(explorer.legal(each.applied(explorer.layout)) is None for each in others)
+            dropped += sum(explorer.documents.legal(each.applied(explorer.layout)) is None for each in others)
             offered += len(texts)
     assert offered
     assert dropped
@@ -140,8 +141,8 @@ def test_a_remedy_is_a_method(explorer: Explorer) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ([{"how": "of", "dim": "hidden", "axes": ["model"]}], "'of' is no change of a layout. Did you mean `off`?"),
-        ([{"how": "off", "axes": ["model"]}], "came without its 'dim'"),
+        ([{"how": "of", "dim": "hidden", "axes": ["model"]}], "Invalid enum value 'of' - at `$.changes[0].how`"),
+        ([{"how": "off", "axes": ["model"]}], "missing required field `dim` - at `$.changes[0]`"),
         ("hidden", "came with invalid arguments"),
     ],
 )
@@ -152,7 +153,7 @@ def test_a_message_that_is_no_remedy_is_refused(changes: object, reason: str) ->
 
 
 def test_an_unknown_dim_is_refused_by_the_program(explorer: Explorer) -> None:
-    made = read_intent("remedy", {"changes": [{"how": "on", "dim": "hiden", "axes": "model"}]})
+    made = read_intent("remedy", {"changes": [{"how": "on", "dim": "hiden", "axes": ["model"]}]})
     assert isinstance(made, TakeRemedy)
     refused = explorer.apply(made)
     assert isinstance(refused, Refused)

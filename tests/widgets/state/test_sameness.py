@@ -52,7 +52,7 @@ def test_a_plan_that_lacks_an_all_reduce_is_flagged(explorer: Explorer, number: 
     explorer.run().wait(60)
     explorer.load("batch:data hidden:model")
     broken = without_all_reduce(explorer.plan, number)
-    explorer._plans.put(explorer.document, broken)
+    explorer.documents.plans.put(explorer.document, broken)
     assert explorer.plan is broken
     wrong = explorer.run().wait(60)
     assert wrong.phase == "done", wrong.error

@@ -17,7 +17,6 @@ from meshlab.models.parts.initial import shapes
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
-from meshlab.widgets.notebook.session import session_of
 from meshlab.widgets.state.intents import Refused
 from meshlab.widgets.state.selection import identities
 from meshlab.widgets.views.selection import MOST_DEVICES, group_view
@@ -49,11 +48,11 @@ def test_what_is_not_named_stays_selected(explorer: Explorer) -> None:
     [
         ({"dim": "hiden"}, "There is no dim 'hiden'. Did you mean `hidden`?"),
         ({"device": 8}, "There is no device 8. They are 0 to 7."),
-        ({"device": "five"}, "There is no device 'five'."),
+        ({"device": "five"}, "Expected `int | null`, got `str` - at `$.device`."),
         ({"collective": "never"}, "The plan has no such collective."),
-        ({"moment": 3}, "There is no such moment."),
+        ({"moment": "m" * 80}, "There is no such moment."),
         ({"place": None}, "A tensor is always shown."),
-        ({"place": ["images"]}, "There is no value at a place `['images']`."),
+        ({"place": ["images"]}, "Expected `str | null`, got `array` - at `$.place`."),
         ({"colour": "red"}, "came with invalid arguments"),
     ],
 )
@@ -119,7 +118,7 @@ def large(request: pytest.FixtureRequest) -> Iterator[Explorer]:
 
 @pytest.mark.share(3)
 def test_a_selection_sends_few_bytes_of_a_large_program(large: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    session, messages = session_of(large), []
+    session, messages = large.session, []
     monkeypatch.setattr(session, "_send", lambda message, buffers=None: messages.append(json.dumps(message)))
     place = next(place for place in large.program.places if place.startswith("params/") and place != large.selected)
     # Any name of a collective; the largest group of devices.

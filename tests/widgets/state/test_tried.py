@@ -9,7 +9,8 @@ import pytest
 from meshlab.engine.specs.layout import Layout
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.intents import Baseline, Refused, read_intent
+from meshlab.widgets.state.handlers import read_intent
+from meshlab.widgets.state.intents import Baseline, Refused
 from meshlab.widgets.state.tried import MOST, Tried
 
 
@@ -61,7 +62,7 @@ def test_the_baseline_is_chosen_and_undo_does_not_touch_it(explorer: Explorer) -
     assert (explorer.tried.baseline.name, str(explorer.layout)) == ("1", "")
     assert explorer.baseline("hidden:model")
     assert (explorer.tried.baseline.name, str(explorer.layout)) == ("2", "")
-    assert explorer.baseline(explorer.opened)
+    assert explorer.baseline(explorer.documents.opened)
     assert explorer.baseline(explorer.tried.all[1])
     assert explorer.tried.baseline.name == "1"
     assert explorer.baseline()
@@ -94,7 +95,7 @@ def test_what_was_saved_and_restored_is_the_same_layout(explorer: Explorer) -> N
     explorer.load("batch:data")
     explorer.restore(text)
     assert names(explorer) == ["start", "1"]
-    assert explorer.document == explorer.opened
+    assert explorer.document == explorer.documents.opened
 
 
 def test_a_restored_document_on_another_mesh_keeps_its_own(explorer: Explorer) -> None:

@@ -10,7 +10,8 @@ from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
 from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.intents import Beside, Refused, read_intent
+from meshlab.widgets.state.handlers import read_intent
+from meshlab.widgets.state.intents import Beside, Refused
 from meshlab.widgets.views.board import parts_view
 from tests.widgets import small
 from tests.widgets.gates import Gate
@@ -95,12 +96,12 @@ def test_a_selection_sends_its_devices_alone(explorer: Explorer) -> None:
 
 
 def test_costs_that_take_long_follow_those_of_the_board(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch, explorer.costing)
+    gate = Gate(monkeypatch, explorer.costs)
     explorer.beside("fsdp")
     assert other(explorer)["pending"]
     assert other(explorer)["peak_memory"] is None
     gate.open.set()
-    explorer.costing.of(explorer.other.under(explorer.document))  # type: ignore[union-attr]
+    explorer.costs.of(explorer.other.under(explorer.document))  # type: ignore[union-attr]
     assert not other(explorer)["pending"]
     assert other(explorer)["peak_memory"]["bytes"] > 0
 

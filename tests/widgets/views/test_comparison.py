@@ -17,7 +17,8 @@ from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state import searches as searches_module
-from meshlab.widgets.state.intents import Auto, Refused, read_intent
+from meshlab.widgets.state.handlers import read_intent
+from meshlab.widgets.state.intents import Auto, Refused
 from meshlab.widgets.state.searches import Search
 from meshlab.widgets.views.board import board_view
 from tests.widgets import small
@@ -178,7 +179,7 @@ def test_a_search_that_ends_first_does_not_end_the_next(explorer: Explorer, gate
 def test_a_search_is_cancelled(explorer: Explorer, gates: Gates) -> None:
     assert explorer.cancel_auto() == Refused("There is no search to cancel.", code="nothing")
     gates.ask(explorer, "traffic")
-    search = explorer.comparison
+    search = explorer.searches.last
     assert search is not None
     assert explorer.cancel_auto()
     assert search.stop.is_set()
@@ -232,7 +233,7 @@ def test_a_drop_does_not_wait_for_the_cards(explorer: Explorer, monkeypatch: pyt
     explorer.load("batch:data")
     explorer.load("hidden:model")
     explorer.on("v5e")
-    gate, complete = Gate(monkeypatch, explorer.costing), threading.Event()
+    gate, complete = Gate(monkeypatch, explorer.costs), threading.Event()
 
     def listen(what: str) -> None:
         comparison = shared_state(explorer, "totals")["comparison"]["comparison"]

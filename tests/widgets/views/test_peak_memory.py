@@ -60,7 +60,7 @@ def test_what_does_not_fit(explorer: Explorer) -> None:
     explorer.on(dataclasses.replace(own(), memory=ml.Figure(5000.0)))
     peak = explorer.view()["peak_memory"]
     assert (peak["limit"], peak["fits"]) == (5000, False)
-    (price,) = prices_of(explorer, [Place("hidden", ("model",))], peak=True)
+    (price,) = prices_of(explorer.documents, [Place("hidden", ("model",))], peak=True)
     assert isinstance(price, Price)
     explorer.place("hidden", "model")
     after = explorer.view()["peak_memory"]
@@ -91,7 +91,7 @@ def test_while_costs_are_worked_out_no_curve_is_said_to_be_missing(
     explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     explorer.on("v5e")
-    gate, there = Gate(monkeypatch, explorer.costing), costs_of(explorer)
+    gate, there = Gate(monkeypatch, explorer.costs), costs_of(explorer)
     explorer.place("batch", "data")
     views = (moments_view, lambda shown: alive_view(shown, 0), roofline_view)
     assert [view(explorer) for view in views] == [{"pending": True}] * 3

@@ -10,7 +10,8 @@ import pytest
 from meshlab.auto.reasons.regrets import Regret
 from meshlab.engine.specs.layout import Layout
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.intents import Load, read_intent
+from meshlab.widgets.state.handlers import read_intent
+from meshlab.widgets.state.intents import Load
 from meshlab.widgets.views.reads import read
 from meshlab.widgets.views.reasons import regret_view
 from tests.widgets.grown import MANUAL, opened
@@ -50,7 +51,7 @@ def test_the_layouts_met_are_those_of_the_choice(searched: Explorer) -> None:
     assert fastest["seconds"] == searched.choice.alternatives[0].seconds
     assert view["count"] == len(view["layouts"]) == len(searched.choice.alternatives)
     assert all(each["fits"] == (each["peak"] <= limit) for each in view["layouts"])
-    assert read_intent("load", fastest["load"]["args"]) == Load(Layout.of(fastest["load"]["args"]["layout"]))
+    assert read_intent("load", fastest["load"]["args"]) == Load(fastest["load"]["args"]["layout"])
 
 
 def test_the_way_adds_up_and_each_step_can_be_taken(searched: Explorer) -> None:

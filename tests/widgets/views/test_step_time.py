@@ -153,7 +153,7 @@ def test_a_missing_figure_is_told_and_the_board_stays(explorer: Explorer) -> Non
     assert view["peak_memory"]["limit"] == 1e9
     assert explorer.place("hidden", "model")
     assert explorer.view()["change"]["seconds"] is None
-    (price,) = prices_of(explorer, [Remove("batch")], peak=True)
+    (price,) = prices_of(explorer.documents, [Remove("batch")], peak=True)
     assert isinstance(price, Price)
     assert price.seconds is None
     assert price.peak_bytes
@@ -170,7 +170,7 @@ def test_the_change_of_the_time(explorer: Explorer) -> None:
 def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer.on("v5e")
     explorer.view()
-    gate = Gate(monkeypatch, explorer.costing)
+    gate = Gate(monkeypatch, explorer.costs)
     changes: queue.Queue[str] = queue.Queue()
     explorer.subscribe(changes.put)
     explorer.place("hidden", "model")
@@ -194,7 +194,7 @@ def test_what_is_known_does_not_wait_for_what_is_worked_out(
     """Whoever takes a drop back sees its costs at once."""
     explorer.on("v5e")
     before = explorer.view()["time"]
-    gate = Gate(monkeypatch, explorer.costing)
+    gate = Gate(monkeypatch, explorer.costs)
     explorer.place("hidden", "model")
     assert shared_state(explorer)["costs"]["pending"]
     assert gate.reached.wait(60)
@@ -207,9 +207,9 @@ def test_costs_that_were_in_flight_when_all_was_forgotten_are_worked_out_anew(
     explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     explorer.on(own())
-    gate = Gate(monkeypatch, explorer.costing)
+    gate = Gate(monkeypatch, explorer.costs)
     costs: list[Costs] = []
-    waiting = threading.Thread(target=lambda: costs.append(explorer.costing.of(explorer.document)))
+    waiting = threading.Thread(target=lambda: costs.append(explorer.costs.of(explorer.document)))
     waiting.start()
     assert gate.reached.wait(60)
     # The machine of that name is another one now, with half the memory's bandwidth.

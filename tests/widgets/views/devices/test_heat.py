@@ -177,7 +177,7 @@ def test_replicas_that_are_not_alike_are_found(explorer: Explorer) -> None:
     reduces = [c for c in explorer.plan.collectives if c.kind == "all-reduce"]
     views = []
     for number in range(len(reduces)):
-        explorer._plans.put(explorer.document, without_all_reduce(small_plan(explorer), number))
+        explorer.documents.plans.put(explorer.document, without_all_reduce(small_plan(explorer), number))
         explorer.run(2).wait(60)
         views += [read(explorer, place, run=len(explorer.runs)) for place in ("params/w1", "params/w2")]
     apart = [view for view in views if view["differences"]]

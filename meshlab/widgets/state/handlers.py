@@ -1,0 +1,215 @@
+"""What each intent does to an Explorer, and how a page writes it.
+
+    apply(state, Place("hidden", ("model",)))               Accepted: revision 3
+    read_intent("place", {"dim": "hidden", "axes": [...]})  Place("hidden", …), as a page sends it
+    message_of(Place("hidden", ("model",)))                 {"op": "place", "args": {"dim": "hidden", …}}, and back
+
+Each intent is one entry of `HANDLERS`; those that change the document are made of `CHANGES` (apply_intent.py), which
+also answers what would be. Its class says what a page must send.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ...engine.errors import LayoutError, closest
+from .apply_intent import CHANGES, after, invalid_intent
+from .document import Document, ExplorerError, document_of
+from .documents import settled
+from .explorer_state import ExplorerState
+from .intents import (
+    Accepted,
+    Auto,
+    Baseline,
+    Beside,
+    Cancel,
+    CancelAuto,
+    Intent,
+    Outcome,
+    Refused,
+    SearchRegrets,
+    Select,
+    Start,
+    Undo,
+    refused,
+)
+from .presets import layout_taken
+from .selection import selected_after
+from .tried import TriedLayout
+
+# Why an intent is refused, or what else is to be said of it.
+Answer = Refused | str | None
+
+
+def apply(state: ExplorerState, intent: Intent) -> Outcome:
+    """Carries out an intent."""
+    if type(intent) not in HANDLERS:
+        raise ExplorerError(invalid_intent(intent))
+    with state.lock:
+        answer = HANDLERS[type(intent)].act(state, intent)
+        return answer if isinstance(answer, Refused) else Accepted(state.revision, state.plan, note=answer or "")
+
+
+def read_intent(op: str, args: Mapping[str, Any]) -> Intent | Refused:
+    """Reads an intent from a page's message.
+
+    Args:
+        op: the name of the operation.
+        args: its arguments.
+
+    Returns:
+        The intent, or a refusal where there is no such operation, or an argument is missing or of another type.
+    """
+    if op not in OPERATIONS:
+        return Refused(f"There is no operation `{op}`.{closest(op, OPERATIONS)}", code="unknown_operation")
+    try:
+        return msgspec.convert(args, OPERATIONS[op])
+    except msgspec.ValidationError as error:
+        return Refused(f"The operation `{op}` came with invalid arguments: {error}.", code="bad_arguments")
+
+
+def message_of(intent: Intent) -> tuple[str, dict[str, Any]]:
+    """Returns the name and the arguments by which a page sends an intent; `read_intent` takes them."""
+    args = msgspec.to_builtins(intent)
+    return HANDLERS[type(intent)].op, {name: value for name, value in args.items() if value is not None}
+
+
+def change_document(state: ExplorerState, intent: Intent) -> Answer:
+    documents, change = state.documents, CHANGES[type(intent)]
+    asked = after(documents, intent)
+    if isinstance(asked, Document):
+        refusal = state.tracer.begin(asked, lambda: apply(state, intent))
+        return "The program is traced again." if refusal is None else refusal
+    if isinstance(asked, Refused):
+        return asked
+    before, changed = documents.present, asked is not documents.history
+    tried = state.tried.with_document(asked.present, change.name(intent), asked.present)
+    renamed = tried != state.tried
+    documents.history, state.tried = asked, tried
+    state.selection = change.follow(state.selection.kept(state.plan), intent, state.plan)
+    if changed or renamed:
+        state.changes.tell("document" if changed else "comparison")
+    return change.note(before, asked.present, intent)
+
+
+def undo(state: ExplorerState, intent: Undo) -> Answer:
+    """Goes one change back, or ends the tracing that goes on."""
+    if not state.tracer.active:
+        return change_document(state, intent)
+    state.tracer.cancel()
+    return "The program stays as it is."
+
+
+def select(state: ExplorerState, intent: Select) -> Answer:
+    before, selected = state.selection, selected_after(state.selection, intent, state.plan)
+    if isinstance(selected, Refused):
+        return selected
+    if selected != before:
+        state.selection = selected
+        state.changes.tell("selection" if selected.place == before.place else "tensor")
+    return None
+
+
+def compare_with(state: ExplorerState, intent: Baseline) -> Answer:
+    document = _of_text(state, intent.document) if intent.document else state.documents.opened
+    if isinstance(document, Refused):
+        return document
+    if document != state.tried.compared_with:
+        state.tried = state.tried.with_baseline(document, state.document)
+        state.changes.tell("comparison")
+    return None
+
+
+def show_beside(state: ExplorerState, intent: Beside) -> Answer:
+    other = None
+    if intent.preset:
+        other = _preset_beside(state, intent.preset)
+    elif intent.document:
+        document = _of_text(state, intent.document)
+        other = document if isinstance(document, Refused) else _beside(state, document, "")
+    if isinstance(other, Refused):
+        return other
+    if other != state.other:
+        state.other = other
+        state.changes.tell("beside")
+    return None
+
+
+def _beside(state: ExplorerState, document: Document, label: str) -> TriedLayout:
+    return state.tried.known(document) or TriedLayout(-1, label or str(document.layout) or "empty", document)
+
+
+def _preset_beside(state: ExplorerState, name: str) -> TriedLayout | Refused:
+    presets = state.documents.presets
+    try:
+        layout = layout_taken(presets, state.layout, name, combine=False)
+    except LayoutError as error:
+        return refused(error)
+    document = dataclasses.replace(state.document, layout=layout)
+    refusal = state.documents.unplanned(document)
+    label = next(each.label for each in presets if each.name == name)
+    return _beside(state, document, label) if refusal is None else refusal
+
+
+def _of_text(state: ExplorerState, text: str) -> Document | Refused:
+    """Returns a document by its JSON; a refusal where it has no plan."""
+    programs = state.documents.programs
+    try:
+        document = document_of(text, programs.traced)
+    except (ExplorerError, LayoutError) as error:
+        return Refused(str(error), code="invalid")
+    if programs.known(document):
+        document = settled(document, programs.at(document))
+    refusal = state.documents.unplanned(document)
+    return document if refusal is None else refusal
+
+
+def start_run(state: ExplorerState, intent: Start) -> Answer:
+    if state.runs.training and state.document.resized:
+        return Refused("The data have the sizes that the program was traced with.", "Undo the resizing.")
+
+    def told() -> None:
+        state.changes.tell("run")
+
+    refusal = state.runs.start(intent.steps, state.plan, state.document, state.revision, told)
+    if refusal is None:
+        told()
+    return refusal
+
+
+def cancel_search(state: ExplorerState, intent: CancelAuto) -> Answer:
+    refusal = state.searches.cancel()
+    return None if refusal is None else state.regrets.cancel()
+
+
+@dataclasses.dataclass(frozen=True)
+class Handler:
+    """How an intent is carried out.
+
+    Attributes:
+        op: its name, in a message of the page and as a method of the Explorer.
+        act: carries it out.
+    """
+
+    op: str
+    act: Callable[[ExplorerState, Any], Answer]
+
+
+HANDLERS: Mapping[type[Intent], Handler] = {
+    **{kind: Handler(change.op, change_document) for kind, change in CHANGES.items()},
+    Undo: Handler("undo", undo),
+    Select: Handler("select", select),
+    Baseline: Handler("baseline", compare_with),
+    Beside: Handler("beside", show_beside),
+    Start: Handler("run", start_run),
+    Cancel: Handler("cancel", lambda state, _: state.runs.cancel()),
+    Auto: Handler("auto", lambda state, intent: state.searches.start(intent.objective)),
+    SearchRegrets: Handler("exact_regrets", lambda state, _: state.regrets.start(state.searches.fastest)),
+    CancelAuto: Handler("cancel_auto", cancel_search),
+}
+# What a page can ask for.
+OPERATIONS: Mapping[str, type[Intent]] = {handler.op: kind for kind, handler in HANDLERS.items()}
