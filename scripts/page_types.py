@@ -19,20 +19,27 @@ import pathlib
 import pkgutil
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from meshlab.widgets import views
 from meshlab.widgets.notebook import protocol
 from meshlab.widgets.views.board import PARTS
+from meshlab.widgets.views.panels import PANELS
 from meshlab.widgets.views.reads import READS
 
-FILE = pathlib.Path(__file__).parents[1] / "meshlab" / "widgets" / "js" / "src" / "types.ts"
+PAGE = pathlib.Path(__file__).parents[1] / "meshlab" / "widgets" / "js" / "src"
 HEAD = """/**
  * The data that Python sends, as the `TypedDict`s of meshlab/widgets/views and notebook/protocol.py have it. Written by
  * scripts/page_types.py (`make types`): change them there.
  */
 """
+PANELS_HEAD = """/**
+ * The panels of the stage, as `PANELS` of meshlab/widgets/views/panels.py has them. Written by scripts/page_types.py
+ * (`make types`): change them there.
+ */
+"""
+WIDTH = 120  # of a line, as biome.json has it
 SIMPLE = {
     str: "string",
     int: "number",
@@ -111,22 +118,47 @@ def returned(function: Any) -> str:
     return page_type(get_type_hints(function)["return"])
 
 
-def text() -> str:
-    """Returns the whole file."""
-    parts = " &\n  ".join(returned(part) for part, _ in PARTS.values())
+def page_list(before: str, texts: Iterable[str], after: str) -> str:
+    """Returns a list of texts, in one line where that is short."""
+    quoted = [f'"{text}"' for text in texts]
+    line, indent = f"{before}[{', '.join(quoted)}]{after}", " " * (len(before) - len(before.lstrip()))
+    if len(line) <= WIDTH:
+        return f"{line}\n"
+    return "\n".join((f"{before}[", *(f"{indent}  {text}," for text in quoted), f"{indent}]{after}\n"))
+
+
+def types_text() -> str:
+    """Returns `types.ts`."""
+    drawn = {name: part for name, part in PARTS.items() if part.drawn}
+    parts = " &\n  ".join(returned(part.describe) for part in drawn.values())
     reads = "".join(f"  {name}: {returned(read)};\n" for name, read in READS.items())
-    ends = f"/** The whole board: its parts together. */\nexport type View = {parts};\n\n"
+    ends = page_list("/** The parts of the board. */\nexport const PARTS = ", drawn, " as const;")
+    ends += f"\n/** The whole board: its parts together. */\nexport type View = {parts};\n\n"
     ends += f"/** What a panel asks for, by its name. */\nexport type ReadData = {{\n{reads}}};\n"
     return HEAD + "\n" + "\n".join(declared().values()) + "\n" + ends
 
 
+def panels_text() -> str:
+    """Returns `panel_list.ts`."""
+    modules = [(f"./{panel.module or name}.ts", f"import {{ panel as {name} }}") for name, panel in PANELS.items()]
+    modules.append(("./stage.ts", "import type { Panel }"))
+    imports = "".join(f'{what} from "{module}";\n' for module, what in sorted(modules))
+    panels = ""
+    for name, panel in PANELS.items():
+        reads = page_list("    reads: ", (*panel.parts, *panel.reads), ",")
+        panels += f'  {{\n    name: "{name}",\n    title: "{panel.title}",\n{reads}    ...{name},\n  }},\n'
+    return f"{PANELS_HEAD}{imports}\nexport const PANELS: Panel[] = [\n{panels}];\n"
+
+
+FILES = {PAGE / "types.ts": types_text, PAGE / "panel_list.ts": panels_text}
+
+
 def main() -> int:
-    wanted = text()
-    if FILE.read_text() == wanted:
-        return 0
-    FILE.write_text(wanted)
-    print(f"{FILE.relative_to(FILE.parents[4])} was not what Python's views are. It has been written anew: commit it.")
-    return 1
+    others = [(file, text()) for file, text in FILES.items() if not file.exists() or file.read_text() != text()]
+    for file, text in others:
+        file.write_text(text)
+        print(f"js/src/{file.name} was not what Python's views are. It has been written anew: commit it.")
+    return 1 if others else 0
 
 
 if __name__ == "__main__":

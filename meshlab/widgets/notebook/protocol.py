@@ -1,8 +1,7 @@
 """The protocol between a page and an Explorer, as JSON-like data, whatever carries it.
 
-Python is the only writer of shared state. It shares the parts of the view (`views/board.PARTS`), `job` (runs), `rev`
-(the revision), `terms` (what collectives do, for the page's glossary) and `notice` (the last error); a change sends the
-parts that it touches. A page sends intents,
+Python is the only writer of shared state. It shares the parts of `views/board.PARTS`, `rev` (the revision) and `notice`
+(the last error); a change sends the parts that it touches. A page sends intents,
 
     {"v": 2, "kind": "intent", "id": 7, "base_rev": 3, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
 
@@ -23,7 +22,6 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
-from ...engine.collectives.kinds import KINDS
 from ..state.gestures import Gestures
 from ..state.handlers import read_intent
 from ..state.intents import Refused
@@ -31,7 +29,6 @@ from ..state.prices import prices_of
 from ..views.board import parts_view
 from ..views.prices import PriceView, RefusedPriceView, price_view
 from ..views.reads import read
-from ..views.runs import job_view
 
 VERSION = 2
 # Seconds after which no further price is worked out for one question: a drop stands behind it.
@@ -95,12 +92,7 @@ def shared_state(explorer: Gestures, what: str | None = None) -> dict[str, Any]:
         explorer: the Explorer.
         what: the part that changed, as subscribers get it; all where it is None.
     """
-    state: dict[str, Any] = dict(parts_view(explorer, what))
-    if what in (None, "run"):
-        state["job"] = job_view(explorer)
-    if what is None:
-        state["terms"] = {kind.name: kind.meaning for kind in KINDS.values()}
-    return state | {"rev": explorer.revision}
+    return {**parts_view(explorer, what), "rev": explorer.revision}
 
 
 def answer(explorer: Gestures, message: Mapping[str, Any]) -> AnswerView:

@@ -16,6 +16,7 @@ import traitlets
 
 from ..background.quiet import QUIET
 from ..state.gestures import Gestures
+from ..views.board import PARTS
 from .library import library_answer
 from .protocol import answer, shared_state
 from .requests import Requests
@@ -23,30 +24,21 @@ from .requests import Requests
 STATIC = pathlib.Path(__file__).parents[1] / "static"
 
 
-class Session(anywidget.AnyWidget):
+# A trait of each part of the board, which only Python writes.
+Parts: Any = type("Parts", (anywidget.AnyWidget,), {name: traitlets.Dict().tag(sync=True) for name in PARTS})
+
+
+class Session(Parts):
     """The widget of one Explorer: the whole workbench, or one of its views (`panel`)."""
 
     _esm = STATIC / "session.js"
     _css = STATIC / "session.css"
 
     rev = traitlets.Int(0).tag(sync=True)
-    board = traitlets.Dict().tag(sync=True)
-    places = traitlets.Dict().tag(sync=True)
-    picture = traitlets.Dict().tag(sync=True)
-    devices = traitlets.Dict().tag(sync=True)
-    selection = traitlets.Dict().tag(sync=True)
-    costs = traitlets.Dict().tag(sync=True)
-    advice = traitlets.Dict().tag(sync=True)
-    beside = traitlets.Dict().tag(sync=True)
-    comparison = traitlets.Dict().tag(sync=True)
-    search = traitlets.Dict().tag(sync=True)
-    tracing = traitlets.Dict().tag(sync=True)
+    notice = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(600).tag(sync=True)
     saved = traitlets.Unicode().tag(sync=True)
     panel = traitlets.Unicode().tag(sync=True)
-    job = traitlets.Dict().tag(sync=True)
-    notice = traitlets.Dict().tag(sync=True)
-    terms = traitlets.Dict().tag(sync=True)
 
     def __init__(self, explorer: Gestures, panel: str = ""):
         shown = {"height": explorer.height, "saved": uuid.uuid4().hex, "panel": panel}

@@ -9,10 +9,11 @@ from typing import Any
 
 from ...engine.errors import closest, listed
 from ..state.document import ExplorerError
+from ..views.panels import PANELS
 from .session import Session
 
-# The panels of the stage, by the names of its tabs (js/src/stage.ts), and the step over time below it.
-VIEWS = ("devices", "program", "traffic", "memory", "time", "compare", "run", "timeline")
+# The panels of the stage, and the step over time below it.
+VIEWS = (*PANELS, "timeline")
 
 
 class Views:

@@ -6,10 +6,13 @@ asking Python; Python checks again when the chip is dropped.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
+from ...engine.collectives.kinds import KINDS
 from ...engine.gc_pause import no_collection
+from ..state.changes import Word
 from ..state.columns import Column, columns_of, rules_at, scope_columns
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Accepted, Refused
@@ -31,6 +34,7 @@ from .plan import (
     plan_view,
     refusals_view,
 )
+from .runs import job_view
 from .search import search_part
 from .selection import SelectionPartView, selection_view
 from .step_time import CostChangeView, CostsView, costs_view, estimate_change
@@ -190,32 +194,55 @@ def tracing_part(explorer: ExplorerState) -> TracingPartView:
     return {"tracing": {"sizes": tracing.sizes, "phase": tracing.phase, "text": text or note}}
 
 
-# Every part of the view: what describes it, and the changes after which it is described anew (`subscribe`). The page
-# gets each as a trait of its own, so that a selection sends its names, and of another tensor the devices.
-PARTS: Mapping[str, tuple[Callable[[ExplorerState], Mapping[str, object]], frozenset[str]]] = {
-    "board": (layout_part, frozenset(("document",))),
-    "places": (places_part, frozenset(("document",))),
-    "picture": (picture_part, frozenset(("document",))),
-    "devices": (devices_part, frozenset(("document", "tensor", "beside"))),
-    "selection": (selection_part, frozenset(("document", "tensor", "selection"))),
-    "costs": (costs_part, frozenset(("document", "costs"))),
-    "tracing": (tracing_part, frozenset(("document", "tracing"))),
-    "advice": (advice_part, frozenset(("document", "advice"))),
-    "beside": (beside_part, frozenset(("document", "beside", "comparison", "costs"))),
-    "comparison": (comparison_part, frozenset(("document", "comparison", "costs", "totals"))),
-    "search": (search_part, frozenset(("document", "comparison", "search"))),
+def terms_part(explorer: ExplorerState) -> Mapping[str, str]:
+    """Describes what each collective does, for the page's glossary."""
+    return {kind.name: kind.meaning for kind in KINDS.values()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of what a page is sent, by itself: a selection sends its names, and of another tensor the devices.
+
+    Attributes:
+        describe: describes it.
+        after: the changes after which it is described anew.
+        drawn: whether it belongs to the view of the board, in which the parts stand together.
+    """
+
+    describe: Callable[[ExplorerState], Mapping[str, object]]
+    after: tuple[Word, ...]
+    drawn: bool = True
+
+
+# All that a page is sent: a session has a trait of each name, and `js/src/types.ts` the list of them.
+PARTS: Mapping[str, Part] = {
+    "board": Part(layout_part, ("document",)),
+    "places": Part(places_part, ("document",)),
+    "picture": Part(picture_part, ("document",)),
+    "devices": Part(devices_part, ("document", "tensor", "beside")),
+    "selection": Part(selection_part, ("document", "tensor", "selection")),
+    "costs": Part(costs_part, ("document", "costs")),
+    "tracing": Part(tracing_part, ("document", "tracing")),
+    "advice": Part(advice_part, ("document", "advice")),
+    "beside": Part(beside_part, ("document", "beside", "comparison", "costs")),
+    "comparison": Part(comparison_part, ("document", "comparison", "costs", "totals")),
+    "search": Part(search_part, ("document", "comparison", "search")),
+    "job": Part(job_view, ("run",), drawn=False),
+    "terms": Part(terms_part, (), drawn=False),
 }
 
 
 def parts_view(explorer: ExplorerState, what: str | None = None) -> dict[str, Mapping[str, Any]]:
-    """Describes the parts of the board that a change touched; all of them where it is None."""
+    """Describes the parts that a change touched; all of them where it is None."""
     with explorer.lock, no_collection():
-        return {name: part(explorer) for name, (part, after) in PARTS.items() if what is None or what in after}
+        return {name: part.describe(explorer) for name, part in PARTS.items() if what is None or what in part.after}
 
 
 def board_view(explorer: ExplorerState) -> dict[str, Any]:
     """Describes the whole board as one mapping: its parts together."""
-    return {key: value for part in parts_view(explorer).values() for key, value in part.items()}
+    with explorer.lock, no_collection():
+        parts = [part.describe(explorer) for part in PARTS.values() if part.drawn]
+    return {key: value for part in parts for key, value in part.items()}
 
 
 def columns_view(explorer: ExplorerState) -> list[ColumnView]:

@@ -2,47 +2,26 @@
 
     read(explorer, "forms", {})         {"forms": [{"name": "Python", "text": "ml.Layout.of(...)", …}, …]}
 
-Each is one entry of `READS`: its name, by which the panels of the page name it too (`js/src/stage.ts`), and what
-describes it, of the Explorer as it is now and of named arguments. What needs costs that are being worked out is
+Each has a name, and what describes it, of the Explorer as it is now and of named arguments: mostly a panel's own
+(`panels.py`). What needs costs that are being worked out is
 `{"pending": True}`: the page keeps what it has, and asks again once they are there; so are the reasons of a search.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ...engine.errors import closest, listed
 from ...engine.gc_pause import no_collection
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
-from .devices.heat import heat_view, numbers_view
-from .devices.holdings import zoomed_view
-from .devices.matrix import matrix_view
-from .devices.sends import sends_view
 from .forms import forms_view
-from .peak_memory import alive_view, moments_view
-from .program_steps import program_view
-from .reasons import met_view, regrets_view, way_view
-from .remedies import remedies_view
-from .roofline import roofline_view
+from .panels import PANELS, Read
 
-READS: Mapping[str, Callable[..., Mapping[str, object]]] = {
-    "alive": alive_view,
-    "forms": forms_view,
-    "heat": heat_view,
-    "matrix": matrix_view,
-    "met": met_view,
-    "moments": moments_view,
-    "numbers": numbers_view,
-    "program": program_view,
-    "regrets": regrets_view,
-    "remedies": remedies_view,
-    "roofline": roofline_view,
-    "sends": sends_view,
-    "way": way_view,
-    "zoomed": zoomed_view,
+READS: Mapping[str, Read] = {name: read for panel in PANELS.values() for name, read in panel.reads.items()} | {
+    "forms": forms_view,  # of the Export menu
 }
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import queue
 import time
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook import protocol
 from meshlab.widgets.notebook.protocol import answer, shared_state
+from meshlab.widgets.state.changes import Word
 from meshlab.widgets.views.board import PARTS
 
 
@@ -120,7 +121,7 @@ def test_an_error_is_changes_and_not_raised(explorer: Explorer, monkeypatch: pyt
 
 def test_the_shared_state_is_plain_data(explorer: Explorer) -> None:
     state = shared_state(explorer)
-    assert state.keys() == {"rev", "job", "terms", *PARTS}
+    assert state.keys() == {"rev", *PARTS}
     assert json.loads(json.dumps(state)) == state
 
 
@@ -140,12 +141,16 @@ def test_advice_follows_and_its_message_does_what_it_says(explorer: Explorer) ->
     }
 
 
+def test_each_word_for_a_change_describes_some_part_anew() -> None:
+    assert {word for part in PARTS.values() for word in part.after} == set(get_args(Word))
+
+
 def test_a_change_sends_the_parts_that_it_touches(explorer: Explorer) -> None:
     sent = {
         what: shared_state(explorer, what).keys() - {"rev"}
         for what in ("document", "tensor", "selection", "costs", "run")
     }
-    assert sent["document"] == set(PARTS)
+    assert sent["document"] == {name for name, part in PARTS.items() if part.drawn}
     assert sent["tensor"] == {"devices", "selection"}
     assert sent["selection"] == {"selection"}
     assert sent["costs"] == {"costs", "comparison", "beside"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import re
 import threading
 from typing import Any
 
@@ -34,7 +33,7 @@ def receive(session: Session, op: str, **args: object) -> None:
 
 
 def test_its_names_are_not_those_of_every_widget() -> None:
-    own = {"rev", "job", "notice", *PARTS}
+    own = {"rev", "notice", *PARTS}
     assert own <= set(Session.class_trait_names())
     assert not own & set(ipywidgets.DOMWidget.class_trait_names())
 
@@ -88,11 +87,6 @@ def test_a_view_by_itself_follows_the_same_explorer(explorer: Explorer) -> None:
     explorer.place("hidden", "model")
     assert (view.session.panel, view.session.rev, view.session.board["layout"]["text"]) == ("memory", 1, "hidden:model")
     assert dir(explorer.views) == sorted(VIEWS)
-
-
-def test_the_views_are_the_panels_of_the_page() -> None:
-    stage = (STATIC.parent / "js" / "src" / "stage.ts").read_text(encoding="utf-8")
-    assert (*re.findall(r'name: "(\w+)"', stage), "timeline") == VIEWS
 
 
 def test_a_view_that_there_is_not(explorer: Explorer) -> None:

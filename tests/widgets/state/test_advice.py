@@ -77,8 +77,8 @@ def test_dims_are_ranked_by_the_best_of_their_zones() -> None:
     }
     # A dim that no zone takes is not among them.
     alone = explore(small.program(), ml.mesh("cpu", data=5))
-    now = price_of(alone, alone.document, peak=True)
-    assert [dim for dim, _ in ranked(now, surveyed(alone, now, lambda: False) or [])] == ["classes"]
+    now = price_of(alone.documents, alone.document, peak=True)
+    assert [dim for dim, _ in ranked(now, surveyed(alone.documents, now, lambda: False) or [])] == ["classes"]
 
 
 def test_it_stops_when_the_board_has_moved_on(explorer: Explorer) -> None:

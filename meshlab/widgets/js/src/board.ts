@@ -32,22 +32,9 @@ import { speak } from "./status.ts";
 import { explain } from "./terms.ts";
 import { drawDetail, drawTimeline } from "./timeline.ts";
 import { findDims } from "./tray.ts";
-import type { Selection, View } from "./types.ts";
+import { PARTS, type Selection, type View } from "./types.ts";
 import { drawZones, paintZones } from "./zones.ts";
 
-const PARTS = [
-  "board",
-  "places",
-  "picture",
-  "devices",
-  "selection",
-  "costs",
-  "tracing",
-  "advice",
-  "comparison",
-  "search",
-  "beside",
-];
 export class Board {
   model: Model;
   root: HTMLElement;
@@ -86,6 +73,9 @@ export class Board {
   hint: Hint;
   drag: PointerDrag;
   dirty = new Set<string>();
+  together: Shown | null = null;
+  /** What costs follow from, by the document that it was read of. */
+  read = { document: "", asked: "" };
   listeners: [string, () => void][];
   /** What the status line was last said of. */
   said: string;
@@ -124,7 +114,7 @@ export class Board {
     ];
     for (const [event, listener] of this.listeners) model.on(event, listener);
     this.panels.zones.addEventListener("pointerleave", () => this.drawBoard(false));
-    this.draw(PARTS);
+    this.draw([...PARTS]);
     this.said = this.asked;
     this.ready = true;
     this.showJob();
@@ -144,8 +134,14 @@ export class Board {
     for (const [event, listener] of this.listeners) this.model.off(event, listener);
   }
 
-  /** What is drawn, of all parts; while costs are being worked out, the last ones stay. */
+  /** What is drawn, of all parts together; put together once for each change. */
   get view(): Shown {
+    this.together ??= this.merge();
+    return this.together;
+  }
+
+  /** Puts the parts together; while costs are being worked out, the last ones stay. */
+  merge(): Shown {
     const view: Shown = Object.assign({}, ...PARTS.map((part) => this.model.get(part)));
     const { time, peak_memory, timeline, places, tensor } = view;
     // Of very many tensors a few are listed, and the one that is shown.
@@ -170,12 +166,14 @@ export class Board {
 
   /** Draws a part that changed together with all others that came in the same message. */
   later(part: string) {
+    this.together = null;
     if (this.dirty.size === 0) queueMicrotask(() => this.draw([...this.dirty]));
     this.dirty.add(part);
   }
 
   draw(parts: string[]) {
     this.dirty.clear();
+    this.together = null;
     const { view, panels } = this;
     this.reads.changed(parts);
     if (parts.join() === "search") return this.drawProgress();
@@ -279,9 +277,13 @@ export class Board {
   }
 
   /** What costs follow from, as one text. */
-  get asked() {
-    const { layout, machine, along, mesh, options, pad, resized } = JSON.parse(this.view.document);
-    return JSON.stringify([layout, machine, along, mesh, options, pad, resized]);
+  get asked(): string {
+    const { document } = this.view;
+    if (document !== this.read.document) {
+      const { layout, machine, along, mesh, options, pad, resized } = JSON.parse(document);
+      this.read = { document, asked: JSON.stringify([layout, machine, along, mesh, options, pad, resized]) };
+    }
+    return this.read.asked;
   }
 
   sayTotals() {

@@ -2,14 +2,16 @@
  * The layouts that were tried beside each other, and the search for a better one. Once the fastest is found, two more
  * views say why: the way there from the layout on the board, and what each decision otherwise costs.
  */
+
 import { drawChoice } from "./beside.ts";
 import type { Board } from "./board.ts";
 import { drawCards } from "./cards.ts";
 import { h } from "./dom.ts";
 import { drawRegrets } from "./regrets.ts";
 import { drawScatter } from "./scatter.ts";
-import { button, drawSearches } from "./search.ts";
+import { button, drawSearches, isSearching } from "./search.ts";
 import { spot } from "./spots.ts";
+import type { Drawing } from "./stage.ts";
 import { drawWay } from "./way.ts";
 
 type Reason = "layouts" | "way" | "regrets";
@@ -50,3 +52,5 @@ function drawReasons(board: Board, shown: Reason): HTMLElement {
   });
   return h("div", { class: "mlb-reasons", role: "group", "aria-label": "what is compared" }, choices);
 }
+
+export const panel: Drawing = { draw: drawComparison, busy: (board) => isSearching(board.view) };

@@ -2,15 +2,19 @@
  * The mesh as it stands on its machine, and which slice of the selected tensor each device holds; beside it the tensor in
  * its slices, in the same colours. Of very many devices a square is a block of them, and a click goes into it.
  */
+
 import { holdersOf } from "./block_labels.ts";
 import type { Board } from "./board.ts";
+import { devicesRows } from "./differences.ts";
 import { h, s } from "./dom.ts";
 import { drawEdges, drawSends } from "./edges.ts";
 import { bytes, exact, plural } from "./format.ts";
 import { heatOf } from "./heat.ts";
 import { identity } from "./identity.ts";
+import { drawPlacement } from "./machine.ts";
 import { drawShape } from "./picture.ts";
 import { type Box, drawLetter, drawSlice, isSmall, type Look, markSlices, patterns, rangesText } from "./slices.ts";
+import type { Drawing } from "./stage.ts";
 import { drawTensor } from "./tensor.ts";
 import type { Holdings, Picture, Shards, View } from "./types.ts";
 
@@ -213,3 +217,5 @@ export function whereIs(view: View, device: number): string {
   }
   return words.join(", ");
 }
+
+export const panel: Drawing = { tools: drawTensors, draw: drawDevices, foot: drawPlacement, rows: devicesRows };

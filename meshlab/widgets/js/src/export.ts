@@ -8,7 +8,7 @@ import { drawCopy } from "./copy.ts";
 import { blocksOf, csvText } from "./csv.ts";
 import { h } from "./dom.ts";
 import { exact } from "./format.ts";
-import { PANELS } from "./stage.ts";
+import { PANELS } from "./panel_list.ts";
 import { pictureOf } from "./svg_page.ts";
 
 export type Drawn = { name: string; title: string; element: HTMLElement };

@@ -1,13 +1,17 @@
 /** Memory of one device: its peak against its capacity, and the exact bytes of arguments and outputs. */
+
 import { barRow, solid } from "./bars.ts";
 import type { Board } from "./board.ts";
+import { memoryRows } from "./differences.ts";
 import { disclosure, drawAccuracy } from "./disclosure.ts";
 import { h, prose } from "./dom.ts";
 import { bytes, exact } from "./format.ts";
 import { badge } from "./hint.ts";
 import { mark, sourceOf } from "./machine.ts";
+import { isPending } from "./model.ts";
 import { canAsk, drawMoments, momentOf } from "./moments.ts";
 import { spot } from "./spots.ts";
+import type { Drawing } from "./stage.ts";
 import type { Alive, PeakMemory, View } from "./types.ts";
 
 export function drawMemory(board: Board): (HTMLElement | null)[] {
@@ -162,3 +166,5 @@ function drawAliveAt(board: Board, peak: PeakMemory): HTMLElement | null {
     listed(rows, label),
   );
 }
+
+export const panel: Drawing = { draw: drawMemory, rows: memoryRows, busy: isPending };

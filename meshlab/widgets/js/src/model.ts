@@ -20,3 +20,8 @@ export function refusalOf(answer: Heard | null): string {
 export function predicted(time: View["time"]): Time | null {
   return time && !("missing" in time) ? time : null;
 }
+
+/** @returns whether costs are being worked out, of the layout on the board or of the one beside it */
+export function isPending({ view }: { view: View }): boolean {
+  return view.pending || view.beside?.pending === true;
+}

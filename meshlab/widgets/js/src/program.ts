@@ -13,6 +13,7 @@ import { drawDetails, drawRow, heightOf } from "./program_rows.ts";
 import { tableOf } from "./program_table.ts";
 import { type Filter, firstBeyond, nextHit, Tree } from "./program_tree.ts";
 import { choose } from "./selection.ts";
+import type { Drawing } from "./stage.ts";
 import { explain } from "./terms.ts";
 
 // Rows beyond the edges that are drawn as well, and the height of a tree that was not yet laid out, in pixels.
@@ -287,3 +288,5 @@ export class Program {
     event.preventDefault();
   }
 }
+
+export const panel: Drawing = { draw: drawProgram, marked: markProgram, table: programTable };

@@ -1,38 +1,26 @@
 /**
- * The stage: tabs with one panel each. A panel is one entry of `PANELS`: its name, its title, the parts of the view that
- * it reads (`views/board.PARTS`, and what it asks for itself: `views/reads.READS`), and a function that draws it. What is hidden is drawn when it is shown. A panel with
- * `rows` shows two layouts side by side where another one was chosen: `draw` is called for each, `tools` above and `foot`
- * below are for both. `marked` is called when something else is selected.
+ * The stage: tabs with one panel each. A panel is its name, its title, the parts of the view that it shows and what it asks
+ * for itself (`PANELS` of meshlab/widgets/views/panels.py), and how its module draws it. What is hidden is drawn when it is
+ * shown. A panel with `rows` shows two layouts side by side where another one was chosen: `draw` is called for each, `tools`
+ * above and `foot` below are for both. `marked` is called when something else is selected, `table` for a file of rows.
  */
 import { Below } from "./below.ts";
 import { drawBeside } from "./beside.ts";
 import type { Board } from "./board.ts";
-import { drawCollectives } from "./collectives.ts";
-import { drawCommunication, drawLines } from "./communication.ts";
-import { drawComparison } from "./comparison.ts";
-import { drawDevices, drawTensors } from "./devices.ts";
-import { devicesRows, memoryRows, type Row, timeRows, trafficRows } from "./differences.ts";
+import type { Row } from "./differences.ts";
 import { h, redraw } from "./dom.ts";
-import { drawPlacement } from "./machine.ts";
-import { drawMatrix } from "./matrix.ts";
-import { drawMemory } from "./memory.ts";
 import { nextNumber } from "./numbers.ts";
-import { drawProgram, markProgram, programTable } from "./program.ts";
-import { drawRoofline } from "./roofline.ts";
-import { isSearching } from "./search.ts";
+import { PANELS } from "./panel_list.ts";
 import { paintSelection } from "./selection.ts";
 import { freeze } from "./silence.ts";
 import { drawSpots } from "./spots.ts";
 import { explain } from "./terms.ts";
-import { drawOptions, drawTime } from "./time.ts";
 import { Training } from "./training.ts";
 import type { View } from "./types.ts";
 
 type Draw = (board: Board) => (Node | null | false)[];
-export type Panel = {
-  name: string;
-  title: string;
-  reads: string[];
+/** How a panel is drawn: what its module exports as `panel`. */
+export type Drawing = {
   draw?: Draw;
   tools?: Draw;
   foot?: Draw;
@@ -41,69 +29,10 @@ export type Panel = {
   marked?: (board: Board) => void;
   table?: (board: Board) => string[][];
 };
+export type Panel = Drawing & { name: string; title: string; reads: string[] };
 
 // The spots that follow a search while the revision stays: how far it is, and what it has found.
 const SPOTS = ["search", "met", "way", "regrets"];
-
-const isPending: (board: Board) => boolean = ({ view }) => view.pending || view.beside?.pending === true;
-
-export const PANELS: Panel[] = [
-  {
-    name: "devices",
-    title: "Devices",
-    reads: ["board", "picture", "devices", "selection", "beside", "zoomed", "sends", "job", "numbers", "heat"],
-    tools: drawTensors,
-    draw: drawDevices,
-    foot: drawPlacement,
-    rows: devicesRows,
-  },
-  {
-    name: "program",
-    title: "Program",
-    reads: ["board", "program"],
-    draw: drawProgram,
-    marked: markProgram,
-    table: programTable,
-  },
-  {
-    name: "traffic",
-    title: "Traffic",
-    reads: ["board", "beside", "matrix", "remedies"],
-    draw: (board) => [
-      ...drawCommunication(board),
-      h("h4", {}, "collectives, and why"),
-      ...drawCollectives(board),
-      ...drawLines(board),
-    ],
-    foot: drawMatrix,
-    rows: trafficRows,
-  },
-  {
-    name: "memory",
-    title: "Memory",
-    reads: ["board", "costs", "beside", "alive", "moments"],
-    draw: drawMemory,
-    rows: memoryRows,
-    busy: isPending,
-  },
-  {
-    name: "time",
-    title: "Time",
-    reads: ["board", "costs", "beside", "roofline"],
-    draw: drawTime,
-    foot: (board) => [...drawOptions(board), ...drawRoofline(board)],
-    rows: timeRows,
-    busy: isPending,
-  },
-  {
-    name: "compare",
-    title: "Compare",
-    reads: ["board", "comparison", "search", "beside", "met", "way", "regrets"],
-    draw: drawComparison,
-    busy: (board) => isSearching(board.view),
-  },
-  { name: "run", title: "Run", reads: [] },
-];
 
 export class Stage {
   board: Board;

@@ -1,12 +1,17 @@
 /** The predicted time of a step: an interval with its estimate, what limits it, and its parts. */
+
 import { labelled, portion } from "./bars.ts";
 import type { Board } from "./board.ts";
+import { timeRows } from "./differences.ts";
 import { drawAccuracy } from "./disclosure.ts";
 import { h, prose } from "./dom.ts";
 import { drawEnlarged } from "./enlarged.ts";
 import { badge } from "./hint.ts";
 import { choice, mark, NO_MACHINE, sourceOf } from "./machine.ts";
 import { axisLabel, markClass } from "./marks.ts";
+import { isPending } from "./model.ts";
+import { drawRoofline } from "./roofline.ts";
+import type { Drawing } from "./stage.ts";
 import type { Time, TimePart, View } from "./types.ts";
 
 export function drawTime(board: Board): (Node | null | false)[] {
@@ -134,3 +139,10 @@ function drawEstimated({ view }: Board, { recalled }: Time): HTMLElement {
     "badge:step",
   );
 }
+
+export const panel: Drawing = {
+  draw: drawTime,
+  foot: (board) => [...drawOptions(board), ...drawRoofline(board)],
+  rows: timeRows,
+  busy: isPending,
+};

@@ -9,6 +9,7 @@ import { h, prose, redraw } from "./dom.ts";
 import { exact, loss } from "./format.ts";
 import { drawMark } from "./run_marks.ts";
 import { ACTIVE } from "./silence.ts";
+import type { Drawing } from "./stage.ts";
 import type { Job, Run, RunRow } from "./types.ts";
 
 const ENDS = {
@@ -170,3 +171,6 @@ function drawRow(run: RunRow, latest: boolean): HTMLElement {
     ),
   );
 }
+
+/** What it shows is kept by `Training`, since fields are typed in there. */
+export const panel: Drawing = {};

@@ -1233,6 +1233,21 @@ export type LibraryAnswer = {
 
 export type Answer = Ack | Nack | PricesAnswer | ReadAnswer | LibraryAnswer;
 
+/** The parts of the board. */
+export const PARTS = [
+  "board",
+  "places",
+  "picture",
+  "devices",
+  "selection",
+  "costs",
+  "tracing",
+  "advice",
+  "beside",
+  "comparison",
+  "search",
+] as const;
+
 /** The whole board: its parts together. */
 export type View = LayoutPart &
   PlacesPart &
@@ -1248,18 +1263,18 @@ export type View = LayoutPart &
 
 /** What a panel asks for, by its name. */
 export type ReadData = {
-  alive: AliveAt | NoneAlive | Pending;
-  forms: Forms;
-  heat: Heat | NoHeat;
-  matrix: Matrix;
-  met: MetLayouts | Pending;
-  moments: Moments | Pending;
-  numbers: Numbers;
-  program: ProgramData;
-  regrets: Regrets | Pending;
-  remedies: Remedies;
-  roofline: Roofline | NoRoofline | Pending;
-  sends: Sends;
-  way: Way | Pending;
   zoomed: Zoomed;
+  sends: Sends;
+  numbers: Numbers;
+  heat: Heat | NoHeat;
+  program: ProgramData;
+  matrix: Matrix;
+  remedies: Remedies;
+  alive: AliveAt | NoneAlive | Pending;
+  moments: Moments | Pending;
+  roofline: Roofline | NoRoofline | Pending;
+  met: MetLayouts | Pending;
+  way: Way | Pending;
+  regrets: Regrets | Pending;
+  forms: Forms;
 };

@@ -1,0 +1,57 @@
+/**
+ * The panels of the stage, as `PANELS` of meshlab/widgets/views/panels.py has them. Written by scripts/page_types.py
+ * (`make types`): change them there.
+ */
+import { panel as compare } from "./comparison.ts";
+import { panel as devices } from "./devices.ts";
+import { panel as memory } from "./memory.ts";
+import { panel as program } from "./program.ts";
+import type { Panel } from "./stage.ts";
+import { panel as time } from "./time.ts";
+import { panel as traffic } from "./traffic.ts";
+import { panel as run } from "./training.ts";
+
+export const PANELS: Panel[] = [
+  {
+    name: "devices",
+    title: "Devices",
+    reads: ["board", "picture", "devices", "selection", "beside", "job", "zoomed", "sends", "numbers", "heat"],
+    ...devices,
+  },
+  {
+    name: "program",
+    title: "Program",
+    reads: ["board", "program"],
+    ...program,
+  },
+  {
+    name: "traffic",
+    title: "Traffic",
+    reads: ["board", "beside", "matrix", "remedies"],
+    ...traffic,
+  },
+  {
+    name: "memory",
+    title: "Memory",
+    reads: ["board", "costs", "beside", "alive", "moments"],
+    ...memory,
+  },
+  {
+    name: "time",
+    title: "Time",
+    reads: ["board", "costs", "beside", "roofline"],
+    ...time,
+  },
+  {
+    name: "compare",
+    title: "Compare",
+    reads: ["board", "comparison", "search", "beside", "met", "way", "regrets"],
+    ...compare,
+  },
+  {
+    name: "run",
+    title: "Run",
+    reads: [],
+    ...run,
+  },
+];
