@@ -70,7 +70,7 @@ def _data(compared: PlanDiff) -> dict[str, Any]:
     figures = {each.name.strip(): {"before": each.before, "after": each.after} for each in compared.figures}
     return {
         "figures": figures,
-        "fits": compared.after.fits,
+        "fits": compared.after.peak.fits,
         "changes": [dataclasses.asdict(change) for change in compared.changes],
         "regressions": list(compared.regressions),
     }
@@ -92,16 +92,16 @@ def _rows(compared: PlanDiff) -> list[Sequence[str]]:
     for each in compared.figures:
         values = ["not known" if value is None else each.text(value) for value in (each.before, each.after)]
         rows.append((each.name, *values, each.more))
-    fits = [_FITS[plan.fits] for plan in (compared.before, compared.after)]
+    fits = [_FITS[plan.peak.fits] for plan in (compared.before, compared.after)]
     return [*rows, ("fits", *fits, "")]
 
 
 def _plan(plan: Saved) -> str:
-    return f"{plan.name} on {_mesh(plan)}: {str(Layout.of(plan.layout)) or 'nothing is sharded'}"
+    return f"{plan.program.name} on {_mesh(plan)}: {str(Layout.of(plan.costs.layout)) or 'nothing is sharded'}"
 
 
 def _mesh(plan: Saved) -> str:
-    axes = " × ".join(f"{name}={_size(size)}" for name, size in plan.mesh.items()) or "one device"
+    axes = " × ".join(f"{name}={_size(size)}" for name, size in plan.costs.mesh.items()) or "one device"
     return f"{axes} on {plan.machine}" if plan.machine else axes
 
 

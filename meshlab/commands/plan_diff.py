@@ -140,24 +140,24 @@ def compare(before: Saved, after: Saved, tolerance: float) -> PlanDiff:
     _check(before, after)
     figures = _figures(before, after)
     worse = [str(each) for each in figures if each.is_worse(tolerance)]
-    if after.fits is False:
-        held = f", which holds {bytes_text(after.limit_bytes)}" if after.limit_bytes else ""
-        worse.insert(0, f"the peak of {bytes_text(after.peak_bytes)} does not fit a device{held}")
-    return PlanDiff(before, after, figures, changes(before.collectives, after.collectives), tuple(worse))
+    if after.peak.fits is False:
+        held = f", which holds {bytes_text(after.peak.limit_bytes)}" if after.peak.limit_bytes else ""
+        worse.insert(0, f"the peak of {bytes_text(after.peak.peak_bytes)} does not fit a device{held}")
+    return PlanDiff(before, after, figures, changes(before.costs.collectives, after.costs.collectives), tuple(worse))
 
 
 def _check(before: Saved, after: Saved):
     problems = []
-    if before.name != after.name:
-        problems.append(f"they are of different programs: `{before.name}` and `{after.name}`")
+    if before.program.name != after.program.name:
+        problems.append(f"they are of different programs: `{before.program.name}` and `{after.program.name}`")
     # Names that were made up say which axis they stand for in one trace alone.
-    names = [name for name in {**before.dims, **after.dims} if not name.startswith("~")]
-    sizes = [(name, before.dims.get(name), after.dims.get(name)) for name in names]
+    names = [name for name in {**before.program.dims, **after.program.dims} if not name.startswith("~")]
+    sizes = [(name, before.program.dims.get(name), after.program.dims.get(name)) for name in names]
     if other := [f"`{name}` is {_size(a)} and {_size(b)}" for name, a, b in sizes if a != b]:
         problems.append(f"their dims differ: {', '.join(other)}")
     if (before.seconds is None) != (after.seconds is None):
         which, plan = ("first", before) if before.seconds is None else ("second", after)
-        why = plan.no_time or "it was planned on no machine: give --on"
+        why = plan.costs.no_time or "it was planned on no machine: give --on"
         problems.append(f"the {which} has no time ({why})")
     if problems:
         raise UsageError(
@@ -173,10 +173,16 @@ def _figures(before: Saved, after: Saved) -> tuple[Figure, ...]:
     axes = dict.fromkeys((*before.by_axes, *after.by_axes))
     return (
         Figure("estimated step time", before.seconds, after.seconds, seconds_text),
-        Figure("peak memory per device", before.peak_bytes, after.peak_bytes, bytes_text),
-        Figure("sent per device", before.wire_bytes, after.wire_bytes, bytes_text),
+        Figure("peak memory per device", before.peak.peak_bytes, after.peak.peak_bytes, bytes_text),
+        Figure("sent per device", before.costs.wire_bytes, after.costs.wire_bytes, bytes_text),
         *(
-            Figure(f"  over {name}", before.by_axes.get(name, 0.0), after.by_axes.get(name, 0.0), bytes_text, False)
+            Figure(
+                f"  over {name}",
+                before.by_axes.get(name, 0.0),
+                after.by_axes.get(name, 0.0),
+                bytes_text,
+                False,
+            )
             for name in axes
         ),
     )
@@ -213,7 +219,7 @@ def _traffic(collectives: Iterable[Sent]) -> dict[Hashable, Traffic]:
 def _sum(group: Sequence[Sent]) -> Traffic:
     first = group[0]
     return Traffic(
-        *(first.kind, first.axes, first.value, first.dims, first.source),
+        *(first.kind, first.axes, first.value, first.dims, first.source or ""),
         payload_bytes=sum(each.payload_bytes * each.times for each in group),
         wire_bytes=sum(each.wire_bytes * each.times for each in group),
         times=sum(each.times for each in group),

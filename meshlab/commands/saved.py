@@ -9,12 +9,14 @@ the plan. The version changes when what is there is called otherwise, or means s
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct, field
 
 from ..api.explain import warnings
 from ..api.stages import Plan
@@ -26,13 +28,16 @@ from ..engine.plans.collectives import wire_bytes_by_axis
 from ..engine.whole_files import write_whole
 from ..version import __version__
 from .exits import UsageError
-from .fields import Fields
 
 FORMAT, VERSION = "meshlab plan", 1
 
 
-@dataclasses.dataclass(frozen=True)
-class Sent:
+# Finite, and more bytes than any machine has.
+_Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+_Number = Annotated[float, Meta(ge=-1e30, le=1e30)]
+
+
+class Sent(Struct, frozen=True):
     """One collective of a saved plan.
 
     Attributes:
@@ -40,7 +45,7 @@ class Sent:
         axes: the mesh axes, major first.
         value: a short name of what is moved.
         dims: of what is moved.
-        source: the user's line; "" where it is not known.
+        source: the user's line; None where it is not known.
         payload_bytes: of its operand on one device, one execution.
         wire_bytes: that one device sends, one execution.
         times: executions in one run.
@@ -50,45 +55,57 @@ class Sent:
     axes: tuple[str, ...]
     value: str
     dims: tuple[str, ...]
-    source: str
-    payload_bytes: int
-    wire_bytes: float
-    times: int
+    source: str | None
+    payload_bytes: _Whole
+    wire_bytes: _Number
+    times: _Whole
 
 
-@dataclasses.dataclass(frozen=True)
-class Saved:
-    """A plan as it was saved.
-
-    Attributes:
-        name: the program's.
-        dims: the program's, with sizes.
-        mesh: sizes by axis.
-        machine: on which it is; "" where on none.
-        layout: as `Layout.to_dict` has it.
-        seconds: the estimate of a step; None where it is not predicted.
-        no_time: why not.
-        peak_bytes: of a device, where carried arguments are overwritten.
-        fits: whether a device holds that; None where no machine is named.
-        limit_bytes: of a device; None where no machine is named.
-        wire_bytes: that one device sends in a step.
-        by_axes: the same by mesh axes.
-        collectives: all of them.
-    """
+class SavedProgram(Struct, frozen=True):
+    """The program of a saved plan: its name, and the sizes of its dims."""
 
     name: str
-    dims: Mapping[str, int]
-    mesh: Mapping[str, Any]
-    machine: str
+    dims: Mapping[str, _Whole]
+
+
+class SavedTime(Struct, frozen=True):
+    """The estimate of a step, in seconds."""
+
+    estimate: _Number
+
+
+class SavedCosts(Struct, frozen=True):
+    """What `plan.to_json()` has: of a mesh axis that is not of devices its data; why no time is predicted."""
+
+    mesh: Mapping[str, _Whole | dict[str, Any]]
     layout: Mapping[str, Any]
-    seconds: float | None
-    no_time: str
-    peak_bytes: int
-    fits: bool | None
-    limit_bytes: int | None
-    wire_bytes: float
-    by_axes: Mapping[str, float]
     collectives: tuple[Sent, ...]
+    wire_bytes: _Number
+    time: SavedTime | None = None
+    no_time: str | None = None
+
+
+class SavedPeak(Struct, frozen=True):
+    """The peak where carried arguments are overwritten, and whether a device holds it, where a machine is named."""
+
+    peak_bytes: _Whole
+    fits: bool | None = None
+    limit_bytes: _Number | None = None
+
+
+class Saved(Struct, frozen=True):
+    """A plan as it was saved: what is read of the file."""
+
+    program: SavedProgram
+    costs: SavedCosts = field(name="plan")
+    peak: SavedPeak = field(name="donated")
+    by_axes: Mapping[str, _Number] = field(name="wire_bytes_by_axes")
+    machine: str | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """The estimate of a step; None where it is not predicted."""
+        return None if self.costs.time is None else self.costs.time.estimate
 
 
 def record(name: str, plan: Plan, proof: Proof | None = None) -> dict[str, Any]:
@@ -154,45 +171,14 @@ def saved_of(data: Any, where: str) -> Saved:
             f" {VERSION}. Save it again: meshlab plan … --save {where}."
         )
     try:
-        return _read(Fields(data))
-    except (KeyError, ValueError) as error:
-        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise UsageError(f"{where} is damaged: {what}. Save it again: meshlab plan … --save {where}.") from None
+        saved = msgspec.convert(data, Saved)
+    except msgspec.ValidationError as error:
+        raise UsageError(_damaged(where, str(error))) from None
+    for name, size in saved.costs.mesh.items():
+        if not isinstance(read_axis(size), int | Axis):
+            raise UsageError(_damaged(where, f"`{name}` of its mesh is {shown(size)}, which is no size"))
+    return saved
 
 
-def _read(data: Fields) -> Saved:
-    plan, donated, program = data.fields("plan"), data.fields("donated"), data.fields("program")
-    return Saved(
-        name=program.text("name"),
-        dims=program.fields("dims").all(Fields.whole),
-        mesh=plan.fields("mesh").all(_axis_size),
-        machine=data.text("machine") if data.has("machine") else "",
-        layout=dict(plan.fields("layout").data),
-        seconds=plan.fields("time").number("estimate") if plan.has("time") else None,
-        no_time=plan.text("no_time") if plan.has("no_time") else "",
-        peak_bytes=donated.whole("peak_bytes"),
-        fits=donated.truth("fits") if donated.has("fits") else None,
-        limit_bytes=int(donated.number("limit_bytes")) if donated.has("limit_bytes") else None,
-        wire_bytes=plan.number("wire_bytes"),
-        by_axes=data.fields("wire_bytes_by_axes").all(Fields.number),
-        collectives=tuple(_sent(each) for each in plan.each("collectives")),
-    )
-
-
-def _axis_size(mesh: Fields, name: str) -> Any:
-    """Returns the size of a mesh axis as it is saved: a number, or the data of another kind of axis."""
-    given = mesh.data[name]
-    return given if isinstance(read_axis(given), Axis) else mesh.whole(name)
-
-
-def _sent(data: Fields) -> Sent:
-    return Sent(
-        kind=data.text("kind"),
-        axes=data.texts("axes"),
-        value=data.text("value"),
-        dims=data.texts("dims"),
-        source=data.text("source") if data.has("source") else "",
-        payload_bytes=data.whole("payload_bytes"),
-        wire_bytes=data.number("wire_bytes"),
-        times=data.whole("times"),
-    )
+def _damaged(where: str, why: str) -> str:
+    return f"{where} is damaged: {why}. Save it again: meshlab plan … --save {where}."

@@ -69,7 +69,7 @@ def layout_of(given: str) -> Layout | list[Preset]:
         return named(given) or Layout.of(given)
     read = read_json(Path(given), "--layout")
     if isinstance(read, dict) and read.get("format") == FORMAT:
-        read = saved_of(read, given).layout
+        read = saved_of(read, given).costs.layout
     return Layout.of(read)
 
 

@@ -150,19 +150,31 @@ def _put(*path, value):
 
 FIRST = ("plan", "collectives", 0)
 BENT = {
-    "dims": (_put(*FIRST, "dims", value=[[]]), "`plan/collectives/0/dims/0` is [], which must be a text"),
-    "axis": (_put(*FIRST, "axes", value=[3]), "`plan/collectives/0/axes/0` is 3, which must be a text"),
-    "axes": (_put(*FIRST, "axes", value="data"), "`plan/collectives/0/axes` is 'data', which must be a list"),
-    "times": (_put(*FIRST, "times", value=float("inf")), "`plan/collectives/0/times` is inf, which must be a whole"),
-    "no collective": (_put(*FIRST, value=None), "`plan/collectives/0` is None, which must be an object"),
-    "mesh": (_put("plan", "mesh", value={"data": {}}), "`plan/mesh/data` is {}, which must be a whole number"),
-    "fits": (_put("donated", "fits", value="x"), "`donated/fits` is 'x', which must be true or false"),
-    "peak": (_put("donated", "peak_bytes", value=True), "`donated/peak_bytes` is True, which must be a whole number"),
-    "huge": (_put("donated", "peak_bytes", value=10**400), "`donated/peak_bytes` is 1000"),
-    "seconds": (_put("plan", "time", "estimate", value=10**400), "`plan/time/estimate` is 1000"),
-    "no number": (_put("plan", "wire_bytes", value=float("nan")), "`plan/wire_bytes` is nan, which must be a number"),
-    "no plan": (_put("plan", value=[]), "`plan` is [], which must be an object"),
-    "no layout": (lambda data: data["plan"].pop("layout"), "is damaged: it has no 'layout'."),
+    "dims": (_put(*FIRST, "dims", value=[[]]), "Expected `str`, got `array` - at `$.plan.collectives[0].dims[0]`"),
+    "axis": (_put(*FIRST, "axes", value=[3]), "Expected `str`, got `int` - at `$.plan.collectives[0].axes[0]`"),
+    "axes": (_put(*FIRST, "axes", value="data"), "Expected `array`, got `str` - at `$.plan.collectives[0].axes`"),
+    "times": (
+        _put(*FIRST, "times", value=float("inf")),
+        "got `float` - at `$.plan.collectives[0].times`",
+    ),
+    "no collective": (_put(*FIRST, value=None), "Expected `object`, got `null` - at `$.plan.collectives[0]`"),
+    "mesh": (_put("plan", "mesh", value={"data": {}}), "`data` of its mesh is {}, which is no size"),
+    "fits": (_put("donated", "fits", value="x"), "Expected `bool | null`, got `str` - at `$.donated.fits`"),
+    "peak": (_put("donated", "peak_bytes", value=True), "Expected `int`, got `bool` - at `$.donated.peak_bytes`"),
+    "huge": (
+        _put("donated", "peak_bytes", value=10**400),
+        "<= 9223372036854775807 - at `$.donated.peak_bytes`",
+    ),
+    "seconds": (_put("plan", "time", "estimate", value=10**400), "Number out of range - at `$.plan.time.estimate`"),
+    "no number": (
+        _put("plan", "wire_bytes", value=float("nan")),
+        ">= -1e+30 - at `$.plan.wire_bytes`",
+    ),
+    "no plan": (_put("plan", value=[]), "Expected `object`, got `array` - at `$.plan`"),
+    "no layout": (
+        lambda data: data["plan"].pop("layout"),
+        "missing required field `layout` - at `$.plan`.",
+    ),
     "true": (_put("version", value=True), "was saved as version True"),
     "99": (_put("version", value=99), "was saved as version 99, by meshlab"),
     "none": (lambda data: data.pop("version"), "was saved as version None, by meshlab"),
@@ -184,8 +196,11 @@ def test_a_plan_that_is_bent_is_2_where_it_is_compared_and_where_it_is_a_layout(
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (_damaged, "is damaged: it has no 'collectives'. Save it again: meshlab plan … --save"),
-        (_bent, "is damaged: `program/dims/batch` is 'many', which must be a whole number"),
+        (
+            _damaged,
+            "missing required field `collectives` - at `$.plan`. Save it again: meshlab plan",
+        ),
+        (_bent, "is damaged: Expected `int`, got `str` - at `$.program.dims[...]`"),
         (_renamed, "is no saved plan, but a dict with 'format', 'version', 'meshlab', 'program', 'machine'"),
         (_newer, "was saved as version 2, by meshlab 0.1.0; this one reads version 1."),
     ],
@@ -263,6 +278,6 @@ def test_what_is_read_is_what_was_saved(plans):
     data = json.loads(path.read_text(encoding="utf-8"))
     saved = saved_of(data, str(path))
     assert saved.seconds == data["plan"]["time"]["estimate"]
-    assert (saved.machine, saved.mesh) == ("Google TPU v5e, 2x2", {"data": 4})
-    assert saved.wire_bytes == sum(each.wire_bytes * each.times for each in saved.collectives)
-    assert (saved.fits, saved.limit_bytes) == (True, 16_000_000_000)
+    assert (saved.machine, saved.costs.mesh) == ("Google TPU v5e, 2x2", {"data": 4})
+    assert saved.costs.wire_bytes == sum(each.wire_bytes * each.times for each in saved.costs.collectives)
+    assert (saved.peak.fits, saved.peak.limit_bytes) == (True, 16_000_000_000)

@@ -20,17 +20,20 @@ import dataclasses
 import json
 import os
 import pathlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 from ...api.stages import Program
 from ...cost.machines.hardware import Hardware
-from ...cost.machines.placed import ACROSS, INSIDE, AxisPlacement
+from ...cost.machines.placed import AxisPlacement
 from ...cost.workload.options import USUAL, Options
-from ...engine.argument_checks import is_whole, mapping, whole_number
+from ...engine.argument_checks import is_whole
 from ...engine.axes.axis import Axis
 from ...engine.axes.axis_kinds import read_axis
-from ...engine.errors import MeshlabError, closest, listed, numbered, shown
+from ...engine.errors import MeshlabError, numbered, shown
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...engine.whole_files import write_whole
@@ -39,9 +42,6 @@ Sizes = tuple[tuple[str, int], ...]
 # The size of an axis of devices is a number.
 MeshSizes = tuple[tuple[str, int | Axis], ...]
 SCHEMA = 3
-# The keys that a document has, by schema, each of which adds some; and those of its options.
-_KEYS = {1: ("dims", "mesh", "layout"), 2: ("along", "machine", "options"), 3: ("pad", "pins", "renamed", "resized")}
-_OPTIONS = ("attention", "prefetch")
 
 
 class ExplorerError(MeshlabError):
@@ -171,8 +171,47 @@ def check_machines(machines: Any):
         )
 
 
+def _sorted(values: dict) -> tuple[tuple[Any, Any], ...]:
+    return tuple(sorted(values.items()))
+
+
+def _axes(pairs: list) -> MeshSizes:
+    axes = tuple((name, read_axis(size)) for name, size in pairs)
+    for name, size in axes:
+        if not isinstance(size, int | Axis):
+            raise ExplorerError(f"the size of `{name}` is {shown(size)}")
+    return axes
+
+
+_Size = Annotated[int, Meta(ge=1)]
+# The keys that a document has, by schema, each of which adds some: the type of what JSON has there, the same in words,
+# and what makes of it what the document has there.
+_KEYS: Mapping[int, Mapping[str, tuple[Any, str, Callable[[Any], Any]]]] = {
+    1: {
+        "dims": (dict[str, _Size], 'sizes by name: {"batch": 8}', _sorted),
+        "mesh": (list[tuple[str, _Size | dict]], 'a list of names and sizes: [["data", 2]]', _axes),
+        "layout": (Any, 'mesh axes by dim: {"batch": "data"}', Layout.of),
+    },
+    2: {
+        "along": (dict[str, AxisPlacement], 'placements by mesh axis: {"model": 0}', _sorted),
+        "machine": (str | None, 'a machine and its slice: "v5e:4x4"', lambda on: on),
+        "options": (
+            dict[Literal["attention", "prefetch"], Any],
+            'assumptions: {"attention": "default", "prefetch": false}',
+            lambda options: USUAL.given(**options),
+        ),
+    },
+    3: {
+        "pad": (bool, "true or false", bool),
+        "pins": (dict[str, str | None], 'mesh axes by dim: {"batch": "data"}', _sorted),
+        "renamed": (dict[str, str], 'new names by old ones: {"~seq": "kv"}', _sorted),
+        "resized": (dict[str, int], 'sizes by dim: {"batch": 8}', _sorted),
+    },
+}
+
+
 def read_document(text: str) -> Document:
-    """Reads a document that `Document.to_json` wrote."""
+    """Reads a document that `Document.to_json` wrote; the error lists all that is invalid."""
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:  # brackets in brackets end the reader's patience
@@ -186,15 +225,24 @@ def read_document(text: str) -> Document:
             f"This document has schema {shown(data['schema'])}; this version of meshlab reads schema 1 to {SCHEMA}. "
             "Open it with the version that wrote it, or load its layout alone with `explorer.load(layout)`."
         )
-    known = {key for schema, keys in _KEYS.items() if schema <= data["schema"] for key in keys}
-    missing = sorted(known - data.keys())
+    keys = {name: key for schema, keys in _KEYS.items() if schema <= data["schema"] for name, key in keys.items()}
+    missing = sorted(keys.keys() - data.keys())
     if missing:
         raise ExplorerError(
             f"Invalid document of the Explorer: it lacks {', '.join(missing)}; was it cut short?"
             " Use what `explorer.to_json()` gave."
         )
-    sizes = _read_sizes(data["dims"], data["mesh"])
-    return Document(*sizes, Layout.of(data["layout"]), *_read_machine(data), **_read_edits(data))
+    read, problems = {}, []
+    for name, (kind, fits, make) in keys.items():
+        try:
+            read[name] = make(msgspec.convert(data[name], kind))
+        except (msgspec.ValidationError, MeshlabError) as error:
+            why = str(error).removesuffix(" - at `$[...]`").removesuffix(".")
+            problems.append(f"`{name}` is {shown(data[name])}; it must be {fits} ({why})")
+    if problems:
+        raise ExplorerError(f"Invalid document of the Explorer:\n{numbered(problems)}")
+    on, along = read.pop("machine", None), read.pop("along", ())
+    return Document(**read, machine=Machine(on, along) if on else None)
 
 
 def save(document: Document, path: Any) -> None:
@@ -219,87 +267,6 @@ def _path(what: str, path: Any) -> pathlib.Path:
     if not isinstance(path, str | os.PathLike) or not str(path):
         raise ExplorerError(f'{what} was given {shown(path)} for its file; write a path: "layout.json".')
     return pathlib.Path(path)
-
-
-def _read_sizes(dims: Any, mesh: Any) -> tuple[Sizes, MeshSizes]:
-    """Returns the sizes of a document's dims and mesh axes; the error lists all that are invalid."""
-    problems = []
-    if not isinstance(dims, Mapping):
-        problems.append(f'`dims` is {shown(dims)}; it must be sizes by name: {{"batch": 8}}')
-    if not isinstance(mesh, list):
-        problems.append(f'`mesh` is {shown(mesh)}; it must be a list of names and sizes: [["data", 2]]')
-    pairs = {"dims": [*dims.items()] if isinstance(dims, Mapping) else [], "mesh": []}
-    for number, axis in enumerate(mesh if isinstance(mesh, list) else (), 1):
-        if isinstance(axis, list) and len(axis) == 2 and isinstance(axis[0], str):
-            pairs["mesh"].append((axis[0], read_axis(axis[1])))
-        else:
-            problems.append(f'entry {number} of `mesh` is {shown(axis)}; it must be a name and a size: ["data", 2]')
-    for where, sizes in pairs.items():
-        for name, size in sizes:
-            try:
-                if not isinstance(size, Axis):
-                    whole_number(f"`{where}`", f"size of `{name}`", size, least=1)
-            except MeshlabError as error:
-                problems.append(str(error).removesuffix("."))
-    if problems:
-        raise ExplorerError(f"Invalid dims or mesh in this document:\n{numbered(problems)}")
-    return tuple((name, size) for name, size in pairs["dims"]), tuple((name, size) for name, size in pairs["mesh"])
-
-
-def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:
-    on = data.get("machine")
-    try:
-        options = mapping("It", "options", data.get("options", {}), '{"attention": "default", "prefetch": false}')
-        along = read_requested(mapping("It", "along", data.get("along", {}), '{"model": 0}'))
-        if on is not None and not isinstance(on, str):
-            raise TypeError(f"the machine is {on!r}; it must be a name and a slice, as in `v5e:4x4`")
-        unknown = [name for name in options if name not in _OPTIONS]
-        if unknown:
-            raise ValueError(
-                f"there is no option {listed(unknown)}.{closest(unknown[0], _OPTIONS)} There are {listed(_OPTIONS)}"
-            )
-        return Machine(on, along) if on else None, USUAL.given(**options)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ExplorerError(f"Invalid machine or options in this document ({error}).") from None
-
-
-_EDITS = {
-    "pins": 'mesh axes by dim: {"batch": "data"}',
-    "renamed": 'new names by old ones: {"~seq": "kv"}',
-    "resized": 'sizes by dim: {"batch": 8}',
-}
-
-
-def _read_edits(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns padding, pins, sizes and names, which documents have since schema 3."""
-    if data["schema"] < 3:
-        return {}
-    problems = [] if isinstance(data["pad"], bool) else [f"`pad` is {shown(data['pad'])}; it must be true or false"]
-    kinds = {"pins": (str, type(None)), "renamed": str, "resized": int}
-    read: dict[str, Any] = {"pad": data["pad"]}
-    for key, kind in kinds.items():
-        pairs = data[key].items() if isinstance(data[key], dict) else [(None, None)]
-        wrong = [
-            value for name, value in pairs if name is None or isinstance(value, bool) or not isinstance(value, kind)
-        ]
-        if wrong:
-            problems.append(f"`{key}` is {shown(data[key])}; it must be {_EDITS[key]}")
-        read[key] = tuple(sorted(pairs))
-    if problems:
-        raise ExplorerError(f"Invalid padding, pins or dims in this document:\n{numbered(problems)}")
-    return read
-
-
-def read_requested(along: Mapping[str, Any]) -> tuple[tuple[str, AxisPlacement], ...]:
-    """Returns placements of mesh axes from JSON-like data: a list stands for a tuple."""
-    requested = tuple((str(name), tuple(at) if isinstance(at, list) else at) for name, at in sorted(along.items()))
-    for name, where in requested:
-        axes = where if isinstance(where, tuple) else (where,)
-        if where not in (INSIDE, ACROSS) and not all(isinstance(axis, int) for axis in axes):
-            raise TypeError(
-                f"the placement of `{name}` is {where!r}; it must be axes of the slice, {INSIDE!r} or {ACROSS!r}"
-            )
-    return requested
 
 
 @dataclasses.dataclass(frozen=True)
