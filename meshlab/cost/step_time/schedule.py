@@ -165,8 +165,7 @@ class _Schedule:
 
     def collective(self, kind: Kind, axes: Axes, operand: Numbers, spent: Spent, times: Numbers = 1) -> Numbers:
         """The seconds of one collective, by the bytes of its operand on one device; adds `times` of them."""
-        full = operand * self.scenario.ways(axes) if kind.shard else operand
-        seconds = self.scenario.seconds(kind, axes, full)
+        seconds = self.scenario.seconds_of(kind, axes, operand)
         spent.sent[axes] = spent.sent[axes] + seconds * times
         for link in self.used(axes):
             spent.busy[link] = spent.busy[link] + seconds * times

@@ -142,6 +142,10 @@ class Scenario:
             return np.where(nbytes <= most, substitute.seconds(nbytes), as_asked.seconds(nbytes))
         return (substitute if nbytes <= most else as_asked).seconds(nbytes)
 
+    def seconds_of(self, kind: Kind, axes: Sequence[str], operand: Numbers) -> Numbers:
+        """Returns the seconds of a collective by the bytes of its operand on one device."""
+        return self.seconds(kind, axes, operand * self.ways(axes) if kind.shard else operand)
+
     def _rates(self, kind: Kind, axes: tuple[str, ...]) -> tuple[Numbers, Rate, Rate]:
         """The most bytes for which an all-reduce substitutes a collective, its own rate, and the all-reduce's."""
         key = ("rates", kind, axes)

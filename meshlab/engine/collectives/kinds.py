@@ -1,6 +1,7 @@
 """The kinds of collectives, as a table: who lowers, counts, prices, reads or draws one reads this.
 
     ALL_REDUCE.sent(8)         1.75 bytes that a device sends, for each byte of its operand, among 8 devices
+    ALL_REDUCE.course(8, ())   the same, hop by hop
     KINDS["all-gather"].shard  True: its operand is a shard of the full array
 
 A kind that is added here is lowered, counted in per-shard implementations, priced, measured, found in compiled
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from jax import lax
 
 from ..specs.spec import Axes
+from . import hops
 from .routes import Route, pairs
 
 # How the devices of a group send: each passes parts on to the next; each sends every other one a part of its own; each
@@ -64,6 +66,8 @@ class Kind:
         meaning: a sentence for the glossary.
         way: how devices send: `RING`, `EACH` or `PAIRS`; None: nothing is sent.
         sent: the bytes that one device sends, per byte of its operand, among `n` devices.
+        formula: the same in words.
+        course: how it goes, hop by hop: of the number of devices, and the (source, target) pairs of its route.
         run: lowers it: the device, its operand and the request, to the result.
         answer: the shape of the result: of the operand's shape, the request, and the number of devices.
         passes: how often the data go round the ring.
@@ -76,6 +80,8 @@ class Kind:
     meaning: str
     way: str | None
     sent: Callable[[int], float]
+    formula: str
+    course: Callable[[int, hops.Pairs], hops.Course]
     run: Callable[[Here, Any, Sending], Any]
     answer: Callable[[Shape, Sending, int], Shape]
     passes: int = 1
@@ -139,6 +145,8 @@ ALL_REDUCE = Kind(
     passes=2,
     sums=True,
     sent=lambda n: 2 * (n - 1) / n,
+    formula="2 (n − 1)/n",
+    course=hops.reduce_and_gather,
     run=_reduce,
     answer=lambda shape, _asked, _n: shape,
 )
@@ -148,6 +156,8 @@ ALL_GATHER = Kind(
     way=RING,
     shard=True,
     sent=lambda n: float(n - 1),
+    formula="(n − 1)",
+    course=hops.gather,
     run=lambda _, x, asked: lax.all_gather(x, asked.axes, axis=asked.axis, tiled=True),
     answer=lambda shape, asked, n: _scaled(shape, {asked.axis: n}),
 )
@@ -158,6 +168,8 @@ REDUCE_SCATTER = Kind(
     sums=True,
     cuts=True,
     sent=lambda n: (n - 1) / n,
+    formula="(n − 1)/n",
+    course=hops.reduce,
     run=lambda _, x, asked: lax.psum_scatter(x, asked.axes, scatter_dimension=asked.axis, tiled=True),
     answer=lambda shape, asked, n: _scaled(shape, {asked.axis: 1 / n}),
 )
@@ -168,6 +180,8 @@ ALL_TO_ALL = Kind(
     shard=True,
     cuts=True,
     sent=lambda n: (n - 1) / n,
+    formula="(n − 1)/n",
+    course=hops.exchange,
     run=lambda _, x, asked: lax.all_to_all(x, asked.axes, asked.axis, asked.other, tiled=True),
     answer=lambda shape, asked, n: _scaled(_scaled(shape, {asked.axis: 1 / n}), {asked.other: n}),
 )
@@ -177,6 +191,8 @@ COLLECTIVE_PERMUTE = Kind(
     way=PAIRS,
     shard=True,
     sent=lambda _n: 1.0,
+    formula="1",
+    course=hops.along,
     run=_permute,
     answer=lambda shape, _asked, _n: shape,
 )
@@ -186,6 +202,8 @@ SLICE = Kind(
     way=None,
     cuts=True,
     sent=lambda _n: 0.0,
+    formula="0",
+    course=lambda n, _: hops.Course(1, tuple((i,) for i in range(n)), ()),
     run=_slice,
     answer=lambda shape, asked, n: _scaled(shape, {asked.axis: 1 / n}),
 )

@@ -14,9 +14,8 @@ from typing import Any
 
 from ..code.operations import Operation, nbytes
 from ..code.source import Source
-from ..collectives.kinds import EACH, PAIRS
+from ..collectives.kinds import EACH, PAIRS, Sending
 from ..collectives.reshard import ReshardStep, gather_then_slice, price, sent_shape
-from ..collectives.routes import Route
 from ..legality.legal_rules import LegalRules
 from ..planning.shared_steps import each_once, stand_ins
 from ..planning.step import Step
@@ -29,6 +28,7 @@ from ..rules import PER_SHARD
 from ..specs.in_time import minus
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .iteration_causes import IterationCauses
+from .moved_values import Moved, moved_value
 from .partial_sums import Origins, Split
 from .per_shard_collectives import per_shard_collectives_of
 from .remedies import OFF, ON, STORED, Change, Remedy, sentence
@@ -59,9 +59,10 @@ class Collective:
         source: the user's line that causes it.
         because: why it is there.
         proposed: what may remove it: alternatives, some of which are changes of the layout, none of them tried.
+        asked: what a device asks of the others; of a collective-permute with its route.
         chain: for a move between two specs that takes more than a gather: the whole chain, and what its
             gather-then-slice alternative would send.
-        route: of a collective-permute, who sends to whom.
+        moved: the value that it takes from one spec to another; None for what an operation sends inside it.
         trials: tries what is proposed, when that is read.
     """
 
@@ -77,8 +78,9 @@ class Collective:
     source: Source | None
     because: str
     proposed: tuple[Remedy, ...]
+    asked: Sending
     chain: str = ""
-    route: Route | None = None
+    moved: Moved | None = None
     trials: Trials | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
@@ -131,10 +133,10 @@ class _Story:
         self.per_shard = per_shard_collectives_of(steps, program, grid) if any_per_shard else {}
         self.origins = Origins(program, (step for step, *_ in self.steps), stand_ins(steps))
 
-    def record(self, via: ReshardStep, number: int, spec: Spec, times: int, **story: Any) -> Collective:
-        code = self.program.code
-        shape, count = payload(self.program, self.grid, number, spec, via)
-        shown = self.program.value(number)
+    def record(self, step: Move, times: int, called: int | None, **story: Any) -> Collective:
+        code, via, number = self.program.code, step.via, step.name
+        shape, count = payload(self.program, self.grid, number, step.start, via)
+        shown, moved = self.program.value(number), moved_value(self.program, self.grid, step, called)
         facts: dict[str, Any] = {
             "kind": via.kind.name,
             "axes": via.axes,
@@ -146,7 +148,8 @@ class _Story:
             "value": shown.label,
             "dims": tuple(d or "1" for d in shown.dims),
             "chain": "",
-            "route": self.iterations.route(spec, via.result) if via.kind.way == PAIRS else None,
+            "asked": Sending(via.axes, via.axis, via.other, moved.route if via.kind.way == PAIRS else None),
+            "moved": moved,
         }
         return Collective(**(facts | story))
 
@@ -160,12 +163,10 @@ class _Story:
 
     def move(self, step: Move, times: int) -> tuple[Collective, int | None]:
         """Returns the row of a move, and the value that tells whose gradient it adds up, if it is one."""
-        gradient = None
         if step.via.kind.sums:
             story, gradient = self.summed(step)
-        else:
-            story = self.resharded(step)
-        return self.record(step.via, step.name, step.start, times, **story), gradient
+            return self.record(step, times, gradient, **story), gradient
+        return self.record(step, times, self.origins.stored(step.value), **self.resharded(step)), None
 
     def for_all(
         self, row: Collective, step: Move, gradient: int | None, repetitions: Sequence[Repetition]
@@ -385,7 +386,7 @@ class _Story:
                 source=operation.source,
                 because=f"{text[:1].upper()}{text[1:]} while {be} {sharded(pairs)}.",
                 proposed=(self.off(pairs, "", operation),),
-                route=sent.route,
+                asked=sent.asked,
             )
             rows.append(row)
         return rows

@@ -6,19 +6,16 @@ all-gather of a weight        … It is gathered again in each of 8 micro-batche
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 
 from ..code.operations import Operation
 from ..collectives.kinds import ALL_GATHER
-from ..collectives.routes import Rerouted
 from ..errors import listed
 from ..legality.legal_rules import LegalRules
 from ..planning.shared_steps import each_once
 from ..planning.step import Step, only
 from ..planning.steps import Iterated, Move
-from ..specs.in_time import without, without_all
-from ..specs.spec import Spec
+from ..specs.in_time import without_all
 
 
 class IterationCauses:
@@ -57,11 +54,6 @@ class IterationCauses:
         ends = step.start, step.via.result
         inside = [axis for axis in self.rules.in_time if all(axis in spec.axes for spec in ends)]
         return step.under(lambda spec: without_all(spec, inside)) if inside else step
-
-    def route(self, start: Spec, result: Spec) -> Rerouted:
-        """Returns who sends to whom in a permute of blocks: the same devices in each iteration."""
-        in_time = self.rules.in_time
-        return Rerouted(functools.reduce(without, in_time, start), functools.reduce(without, in_time, result))
 
     def blocks(self, loop: Iterated) -> str:
         """Names the blocks of a loop: micro-batches, where it goes over the batch."""

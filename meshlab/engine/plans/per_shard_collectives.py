@@ -24,7 +24,6 @@ from jax.extend.core import Primitive
 from ..code.operations import Code, Literal, Operation, nbytes
 from ..collectives.device import Device
 from ..collectives.kinds import Kind, Sending
-from ..collectives.routes import Route
 from ..jax_compat import call, needed, nested, opened, scan_options, with_shape
 from ..passes.common_subexpressions import per_shard_key
 from ..planning.shared_steps import counted
@@ -43,23 +42,26 @@ class PerShardCollective(NamedTuple):
 
     Attributes:
         kind: which.
-        axes: the mesh axes, major first.
+        asked: what a device asks of the others.
         shape: of its operand on one device.
         dtype: of its operand.
         derivation: of its operand, from shards named by their order in `reads`.
         reads: the positions of those among the operation's operands.
-        route: of a collective-permute, who sends to whom.
         times: how often the implementation sends it.
     """
 
     kind: Kind
-    axes: Axes
+    asked: Sending
     shape: tuple[int, ...]
     dtype: Any
     derivation: str
     reads: tuple[int, ...]
-    route: Route | None = None
     times: int = 1
+
+    @property
+    def axes(self) -> Axes:
+        """The mesh axes, major first."""
+        return self.asked.axes
 
     @property
     def payload_bytes(self) -> int:
@@ -305,8 +307,9 @@ class _Trace:
                 for position, (each, times) in enumerate(found):
                     sent, asked = each.invars[0].aval, each.params["asked"]
                     own = derivation if each is equation else f"{derivation} {position}"
-                    facts = asked.axes, tuple(sent.shape), sent.dtype, own, reads, asked.route, times
-                    yield PerShardCollective(each.params["kind"], *facts)
+                    yield PerShardCollective(
+                        each.params["kind"], asked, tuple(sent.shape), sent.dtype, own, reads, times
+                    )
 
     def derivation(self, atom: Any, slots: dict[int, int], known: dict[Any, str]) -> str:
         """Writes how a value is derived; shards are named by the order in which they are met, stored in `slots`."""

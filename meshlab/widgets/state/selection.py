@@ -6,7 +6,7 @@
 
 It is one selection for all views of an Explorer, in whatever cell. It is no step that could be undone, and changes no
 number. What a new layout still has stays selected; the rest is dropped. The tensor that is shown follows the chip that
-was placed last, so that its effect is in the picture.
+was placed last, so that its effect is in the picture, and the collective that is selected, whose arrows are of it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from msgspec import UNSET, structs
 
 from ...engine.argument_checks import is_whole
 from ...engine.errors import closest, listed, shown
+from ...engine.plans.collectives import Collective
 from ...engine.programs.program import Program
 from .intents import Place, Refused, Select
 
@@ -80,12 +81,27 @@ def selected_after(selection: Selection, intent: Select, plan: Any) -> Selection
         refusal = None if value is None else _CHECKS[name](value, plan)
         if refusal is not None:
             return refusal
-    return dataclasses.replace(selection, **changes)
+    moved = collective_of(plan, changes.get("collective"))
+    place = None if moved is None or "place" in changes else place_moved(moved, plan.program)
+    return dataclasses.replace(selection, **(changes if place is None else changes | {"place": place}))
 
 
 def places_of(program: Program) -> list[str]:
     """Lists the places that hold a value (an output may be a constant)."""
     return [place for place in program.places if place in program.places_values]
+
+
+def collective_of(plan: Any, name: str | None) -> Collective | None:
+    """Returns the collective of a plan that has a name in `identities`; None where there is none."""
+    if name is None:
+        return None
+    return next((c for c, each in zip(plan.collectives, identities(plan), strict=True) if each == name), None)
+
+
+def place_moved(collective: Collective, program: Program) -> str | None:
+    """Returns the place of the tensor that a collective moves; None where that has none."""
+    place = collective.moved.place if collective.moved else None
+    return place if place in program.places_values else None
 
 
 def identities(plan: Any) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from .devices.heat import heat_view, numbers_view
 from .devices.holdings import zoomed_view
+from .devices.hops import hops_view
 from .devices.matrix import matrix_view
 from .devices.sends import sends_view
 from .peak_memory import alive_view, moments_view
@@ -51,7 +52,9 @@ PANELS: Mapping[str, Panel] = {
         {"zoomed": zoomed_view, "sends": sends_view, "numbers": numbers_view, "heat": heat_view},
     ),
     "program": Panel("Program", ("board",), {"program": program_view}),
-    "traffic": Panel("Traffic", ("board", "beside"), {"matrix": matrix_view, "remedies": remedies_view}),
+    "traffic": Panel(
+        "Traffic", ("board", "beside"), {"matrix": matrix_view, "remedies": remedies_view, "hops": hops_view}
+    ),
     "memory": Panel("Memory", ("board", "costs", "beside"), {"alive": alive_view, "moments": moments_view}),
     "time": Panel("Time", ("board", "costs", "beside"), {"roofline": roofline_view}),
     "compare": Panel(

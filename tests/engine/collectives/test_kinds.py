@@ -16,10 +16,13 @@ from jax import lax
 import meshlab as ml
 from meshlab.cost.machines.collective_time import rate
 from meshlab.engine.collectives.device import Device
+from meshlab.engine.collectives.hops import Course, Hop, Pairs, Transfer
 from meshlab.engine.collectives.kinds import KINDS, RING, SLICE, Here, Kind, Sending
 from meshlab.engine.rules.per_shard import PER_SHARD, ShardedOperation
 from meshlab.engine.verifying.hlo import read_collectives
 from meshlab.widgets.notebook.protocol import shared_state
+from meshlab.widgets.state.selection import identities
+from meshlab.widgets.views.devices.hops import hops_view
 from meshlab.widgets.views.devices.matrix import sent_by_way
 from tests.test_layers import nodes, sources
 
@@ -36,11 +39,20 @@ def _from_first(device: Here, x: Any, asked: Sending) -> Any:
     return lax.psum(jnp.where(device.index(asked.axes) == 0, x, 0), asked.axes)
 
 
+def _along_a_chain(n: int, _pairs: Pairs) -> Course:
+    """The first device sends n pieces one after the other, and each but the last passes on what it gets."""
+    sent = [[Transfer(i, i + 1, hop - i) for i in range(n - 1) if 0 <= hop - i < n] for hop in range(2 * n - 2)]
+    hops = tuple(Hop("devices pass on {bytes}", tuple(each), keeps=True) for each in sent)
+    return Course(n, (tuple(range(n)), *((),) * (n - 1)), hops)
+
+
 BROADCAST = Kind(
     "collective-broadcast",
     "The first device of a group has something; afterwards each has it.",
     way=RING,
     sent=lambda n: (n - 1) / n,
+    formula="(n − 1)/n",
+    course=_along_a_chain,
     run=_from_first,
     answer=lambda shape, _asked, _n: shape,
 )
@@ -73,6 +85,9 @@ def test_a_kind_that_is_added_is_counted_run_priced_read_and_drawn(explorer) -> 
     assert (compiled.kind, compiled.axes) == (BROADCAST.name, ("x",))
     (way,) = sent_by_way(plan.collectives)
     assert way.how == RING
+    view: Any = hops_view(explorer, identities(plan)[0])
+    assert sum(hop["bytes"] * len(hop["transfers"]) for hop in view["hops"]) == 8 * sent.wire_bytes
+    assert {target for hop in view["hops"] for _, target, _, _ in hop["transfers"]} == set(range(1, 8))
     assert shared_state(explorer)["terms"][BROADCAST.name] == BROADCAST.meaning
 
 

@@ -27,7 +27,7 @@ export const PANELS: Panel[] = [
   {
     name: "traffic",
     title: "Traffic",
-    reads: ["board", "beside", "matrix", "remedies"],
+    reads: ["board", "beside", "matrix", "remedies", "hops"],
     ...traffic,
   },
   {

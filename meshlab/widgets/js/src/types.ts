@@ -305,12 +305,11 @@ export type Held = {
   kinds: number[];
 };
 
-export type Holdings = {
+/** A tensor in slices: each is one part along each axis, and has a number, row-major over the parts. */
+export type Slices = {
   shape: number[];
   parts: number[];
   step: number[];
-  held: number[] | number[][];
-  kinds: number[];
   place: string;
   dims: string[];
   dtype: string;
@@ -318,6 +317,21 @@ export type Holdings = {
   partial: string[];
   edges: number[][];
   slices: number;
+};
+
+export type Holdings = {
+  shape: number[];
+  parts: number[];
+  step: number[];
+  place: string;
+  dims: string[];
+  dtype: string;
+  splits: string[][];
+  partial: string[];
+  edges: number[][];
+  slices: number;
+  held: number[] | number[][];
+  kinds: number[];
   copies: number;
 };
 
@@ -325,8 +339,6 @@ export type Shards = {
   shape: number[];
   parts: number[];
   step: number[];
-  held: number[] | number[][];
-  kinds: number[];
   place: string;
   dims: string[];
   dtype: string;
@@ -334,6 +346,8 @@ export type Shards = {
   partial: string[];
   edges: number[][];
   slices: number;
+  held: number[] | number[][];
+  kinds: number[];
   copies: number;
   blocks: Blocks;
 };
@@ -341,6 +355,75 @@ export type Shards = {
 export type Zoomed = {
   picture: Picture;
   shards: Holdings | null;
+};
+
+export type Transfer = [number, number, number, number];
+
+export type Piece = [number, number, number];
+
+/** What is sent at one time: all that goes to or from the devices that are drawn, and the bytes of each piece. */
+export type Hop = {
+  text: string;
+  bytes: number;
+  adds: boolean;
+  keeps: boolean;
+  transfers: [number, number, number, number][];
+};
+
+/** A group by its first device, and where that stands on the other mesh axes. */
+export type GroupName = {
+  device: number;
+  name: string;
+};
+
+/** What is played: the pieces, in cells line by line, those that each device has at first, and the hops. */
+export type Play = {
+  slices: Slices | null;
+  numbered: boolean;
+  lines: string[];
+  columns: number;
+  pieces: [number, number, number][];
+  start: number[][];
+  hops: Hop[];
+};
+
+/** How the tensor is cut before a collective, and afterwards. */
+export type Ends = {
+  before: string;
+  after: string;
+};
+
+/** A collective hop by hop; `size` counts the devices of a group, `more` those of them that are not drawn. */
+export type Hops = {
+  slices: Slices | null;
+  numbered: boolean;
+  lines: string[];
+  columns: number;
+  pieces: [number, number, number][];
+  start: number[][];
+  hops: Hop[];
+  before: string;
+  after: string;
+  id: string;
+  kind: string;
+  key: string;
+  value: string;
+  size: number;
+  groups: GroupName[];
+  group_count: number;
+  devices: number[];
+  more: number;
+  sums: boolean;
+  formula: string;
+  wire: number;
+  times: number;
+  seconds: number | null;
+  note: string;
+};
+
+/** The plan has no such collective. */
+export type NoHops = {
+  id: null;
 };
 
 export type MatrixCell = [number, number, number, string[]];
@@ -399,10 +482,12 @@ export type Picture = {
 
 export type Edge = [number, number, number];
 
+/** Who sends to whom; `place` is that of the tensor that is sent, "" where that has none. */
 export type Sends = {
   key: string;
   edges: [number, number, number][];
   text: string;
+  place: string;
 };
 
 export type RectShape = {
@@ -1270,6 +1355,7 @@ export type ReadData = {
   program: ProgramData;
   matrix: Matrix;
   remedies: Remedies;
+  hops: Hops | NoHops;
   alive: AliveAt | NoneAlive | Pending;
   moments: Moments | Pending;
   roofline: Roofline | NoRoofline | Pending;

@@ -32,7 +32,9 @@ class HeldView(TypedDict):
     kinds: list[int]
 
 
-class HoldingsView(CutView, HeldView):
+class SlicesView(CutView):
+    """A tensor in slices: each is one part along each axis, and has a number, row-major over the parts."""
+
     place: str
     dims: list[str]
     dtype: str
@@ -40,6 +42,9 @@ class HoldingsView(CutView, HeldView):
     partial: list[str]
     edges: list[list[int]]
     slices: int
+
+
+class HoldingsView(SlicesView, HeldView):
     copies: int
 
 

@@ -25,6 +25,7 @@ from ....engine.collectives.kinds import KINDS
 from ....engine.collectives.routes import Route, pairs
 from ....engine.plans.collectives import Collective
 from ...state.explorer_state import ExplorerState
+from .sites import groups_of
 
 MOST_DEVICES = 64
 RING, EACH, PAIRS = "ring", "each", "pairs"
@@ -101,7 +102,7 @@ def sent_by_way(collectives: tuple[Collective, ...]) -> dict[Way, float]:
     sent: dict[Way, float] = defaultdict(float)
     for c in collectives:
         how = KINDS[c.kind].way or RING
-        sent[Way(tuple(c.axes), how, c.route)] += c.wire_bytes * c.times
+        sent[Way(tuple(c.axes), how, c.asked.route)] += c.wire_bytes * c.times
     return dict(sent)
 
 
@@ -110,7 +111,7 @@ def matrices(mesh: Any, sent: Mapping[Way, float]) -> dict[str, np.ndarray]:
     by_key: dict[str, np.ndarray] = {}
     for way, count in sent.items():
         matrix = by_key.setdefault(way.key, np.zeros((mesh.size, mesh.size)))
-        groups = _groups(mesh, way.axes)
+        groups = groups_of(mesh, way.axes)
         if way.how == RING:
             matrix[groups, np.roll(groups, -1, axis=1)] += count
         elif way.how == EACH:
@@ -122,20 +123,11 @@ def matrices(mesh: Any, sent: Mapping[Way, float]) -> dict[str, np.ndarray]:
     return by_key
 
 
-def _groups(mesh: Any, axes: tuple[str, ...]) -> np.ndarray:
-    """Returns the devices of each group over mesh axes, in the order of the group: [groups, devices]."""
-    names = list(mesh.devices.axes)
-    devices = np.arange(mesh.size).reshape(tuple(mesh.devices.axes.values()))
-    others = [name for name in names if name not in axes]
-    order = [names.index(name) for name in (*others, *axes)]
-    return devices.transpose(order).reshape(-1, math.prod(mesh.axes[axis] for axis in axes))
-
-
 def _targets(mesh: Any, route: Route | None) -> np.ndarray:
     """Returns to which device each sends in a permute: itself, where it keeps its block or has none behind it."""
     assert route is not None, "a collective-permute has a route"
     axes, listed = pairs(route, mesh.axes)
-    groups = _groups(mesh, axes)
+    groups = groups_of(mesh, axes)
     targets = np.arange(mesh.size)
     for source, target in listed:
         targets[groups[:, source]] = groups[:, target]

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....cost.machines.units import bytes_text
 from ...state.explorer_state import ExplorerState
-from ...state.selection import identities
+from ...state.selection import collective_of, place_moved
 from .matrix import EACH, MOST_DEVICES, RING, matrices, sent_by_way
 
 _HOW = {
@@ -29,9 +29,12 @@ EdgeView = tuple[int, int, float]
 
 
 class SendsView(TypedDict):
+    """Who sends to whom; `place` is that of the tensor that is sent, "" where that has none."""
+
     key: str
     edges: list[EdgeView]
     text: str
+    place: str
 
 
 def sends_view(explorer: ExplorerState, collective: str) -> SendsView:
@@ -42,13 +45,13 @@ def sends_view(explorer: ExplorerState, collective: str) -> SendsView:
         collective: its name in the view.
 
     Returns:
-        The mesh axes as one `key`, `edges` (sender, receiver, bytes in a step) and a `text`; neither
-        where the plan has no such collective.
+        The mesh axes as one `key`, `edges` (sender, receiver, bytes in a step), a `text` and the `place` of what is
+        sent; nothing where the plan has no such collective.
     """
     plan = explorer.plan
-    found = next((c for c, name in zip(plan.collectives, identities(plan), strict=True) if name == collective), None)
+    found = collective_of(plan, collective)
     if found is None:
-        return {"key": "", "edges": [], "text": ""}
+        return {"key": "", "edges": [], "text": "", "place": ""}
     sent = sent_by_way((found,))
     ((way, count),) = sent.items()
     size = int(np.prod([plan.mesh.axes[axis] for axis in way.axes], dtype=int))
@@ -65,4 +68,5 @@ def sends_view(explorer: ExplorerState, collective: str) -> SendsView:
         "key": way.key,
         "edges": edges,
         "text": f"{found.kind} over {'+'.join(found.axes)} of {found.value}: each device{where} {how}.",
+        "place": place_moved(found, plan.program) or "",
     }

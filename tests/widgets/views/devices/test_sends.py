@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 import pytest
 
 import meshlab as ml
-from meshlab.engine.plans.collectives import wire_bytes_by_axis
+from meshlab.engine.plans.collectives import Collective, wire_bytes_by_axis
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
@@ -17,6 +18,8 @@ from meshlab.widgets.views.devices.sends import sends_view
 from tests.widgets import small
 
 MODELS = {model.name: model for model in zoo.models()}
+# Weights that are gathered over data, where the batch is.
+STORED = {"batch": "data", "hidden": "model", "params/*": {"rows": "data"}}
 
 
 @pytest.mark.parametrize("name", ["transformer_adamw", "moe_switch", "unet3d_sgd"])
@@ -40,6 +43,10 @@ def test_edges_add_up_to_the_wire_bytes_of_their_axes(name: str) -> None:
                 assert count == pytest.approx(wanted[key] * mesh.size, rel=1e-9)
 
 
+def named(explorer: Explorer) -> Iterator[tuple[Collective, str]]:
+    return zip(explorer.plan.collectives, identities(explorer.plan), strict=True)
+
+
 def test_a_ring_goes_around(explorer: Explorer) -> None:
     explorer.load("hidden:model")
     (collective,) = [
@@ -56,7 +63,41 @@ def test_a_ring_goes_around(explorer: Explorer) -> None:
 
 
 def test_a_collective_that_there_is_not_has_no_edges(explorer: Explorer) -> None:
-    assert sends_view(explorer, "none") == {"key": "", "edges": [], "text": ""}
+    assert sends_view(explorer, "none") == {"key": "", "edges": [], "text": "", "place": ""}
+
+
+def test_it_says_which_tensor_is_sent() -> None:
+    """So that arrows stand on the slices of that tensor alone."""
+    explorer = explore(
+        small.program(), small.mesh(), {"batch": "data", "hidden": "model", "params/*": {"rows": "data"}}
+    )
+    places = {c.value: sends_view(explorer, name)["place"] for c, name in named(explorer)}
+    assert places == {
+        "params/w1": "params/w1",
+        "logits": "",
+        "gradient of params/w1": "grads/params/w1",
+        "gradient of params/w2": "grads/params/w2",
+        "out/0": "out/0",
+    }
+
+
+def test_a_collective_that_is_selected_shows_the_tensor_that_it_moves() -> None:
+    explorer = explore(
+        small.program(), small.mesh(), {"batch": "data", "hidden": "model", "params/*": {"rows": "data"}}
+    )
+    names = {c.value: name for c, name in named(explorer)}
+    explorer.select("labels")
+    changed: list[str] = []
+    explorer.subscribe(changed.append)
+    explorer.select(collective=names["params/w1"])
+    assert (explorer.selected, changed) == ("params/w1", ["tensor"])
+    # One without a place leaves the tensor as it is; so does one with which a tensor is named, and releasing it.
+    explorer.select(collective=names["logits"])
+    assert explorer.selected == "params/w1"
+    explorer.select("images", collective=names["gradient of params/w1"])
+    assert explorer.selected == "images"
+    explorer.select(collective=None)
+    assert explorer.selected == "images"
 
 
 def test_of_very_many_devices_it_is_said_in_words() -> None:
