@@ -159,11 +159,19 @@ def test_numbers_of_a_run_under_another_layout_say_so(open_board, explorer: Expl
     expect(board.root.locator(".mlb-tensor .mlb-heat")).to_have_count(2)
     caption = board.root.locator(".mlb-tensor figcaption")
     expect(caption).to_contain_text("After step 3 of run 1, under batch:data hidden:model.")
+    # The devices that ran held other slices than these (B28): nothing frames the numbers, and it is said.
+    caption_says = "In run 1 it has hidden split over model: other slices than these, which do not frame its numbers."
+    expect(caption).to_contain_text(caption_says)
+    tensor = board.root.locator(".mlb-tensor")
+    expect(tensor.locator(".mlb-slice, .mlb-letter, .mlb-site-frame")).to_have_count(0)
+    expect(caption).not_to_contain_text("each slice is held by")
+    board.blank.shot("heat-unframed", full=True)
     # Beside it the layout of the run, each in its own slices.
     explorer.beside("batch:data hidden:model")
     board.blank.poll()
-    for side, count in (("mine", 2), ("other", 4)):
+    for side, count, framed in (("mine", 2, 0), ("other", 4, 4)):
         expect(board.root.locator(f'[data-beside="{side}"] .mlb-heat')).to_have_count(count)
+        expect(board.root.locator(f'[data-beside="{side}"] .mlb-tensor .mlb-slice')).to_have_count(framed)
     board.blank.shot("heat-beside", full=True)
 
 

@@ -175,7 +175,7 @@ REDUCE_SCATTER = Kind(
 )
 ALL_TO_ALL = Kind(
     "all-to-all",
-    "Devices swap slices: a tensor that was sharded along one dim is sharded along another.",
+    "Each device of a group has a slice along one dim; afterwards each has one along another dim.",
     way=EACH,
     shard=True,
     cuts=True,
@@ -187,7 +187,7 @@ ALL_TO_ALL = Kind(
 )
 COLLECTIVE_PERMUTE = Kind(
     "collective-permute",
-    "Each device sends its slice to one other device.",
+    "Each device has a slice; afterwards it has the slice of one other device.",
     way=PAIRS,
     shard=True,
     sent=lambda _n: 1.0,

@@ -7,7 +7,7 @@ import { holdersOf } from "./block_labels.ts";
 import type { Board } from "./board.ts";
 import { devicesRows } from "./differences.ts";
 import { h, s } from "./dom.ts";
-import { drawEdges, drawSends } from "./edges.ts";
+import { areOfAnother, drawEdges, drawSends } from "./edges.ts";
 import { bytes, exact, plural } from "./format.ts";
 import { heatOf } from "./heat.ts";
 import { identity } from "./identity.ts";
@@ -48,7 +48,7 @@ export function drawDevices(board: Board): (HTMLElement | null)[] {
   return [
     drawSummary(view, view.shards),
     drawScope(board, picture),
-    drawSends(board),
+    drawSends(board, view.shards.place),
     h(
       "div",
       {
@@ -102,7 +102,7 @@ function drawMesh(board: Board, picture: Picture, shards: Holdings, small: boole
   const names = view.mesh.axes.map((axis) => `${axis.name} ${exact(axis.size)}`).join(", ");
   return h(
     "figure",
-    { class: "mlb-mesh" },
+    { class: "mlb-mesh", "data-arrows-of-another": areOfAnother(board, shards.place) },
     s(
       "svg",
       {

@@ -10,9 +10,10 @@ import type { Edge, Picture, Sends } from "./types.ts";
 // More arrows than these cannot be told apart: those of one group are drawn then.
 const MOST = 24;
 
-/** @returns what is known of the collective that is selected; null where none is */
-function sendsOf({ reads, selection }: Board): Sends | null {
-  if (selection.collective === null) return null;
+/** @returns what is known of the collective that is selected; null where none is, or in a layout beside the board's */
+function sendsOf(board: Board): Sends | null {
+  const { reads, selection } = board;
+  if (selection.collective === null || "isOther" in board) return null;
   const { data } = reads.of("sends", { collective: selection.collective });
   return data?.text ? data : null;
 }
@@ -32,7 +33,7 @@ export function shownOf(edges: Edge[], device: number): Edge[] {
 }
 
 /**
- * A curve from one square to another, beside the one that goes back.
+ * A curve from one square to another, beside the one that goes back; what goes past others goes around their letters.
  * @param from the middle of a square
  */
 export function curve(from: { x: number; y: number }, to: { x: number; y: number }, side: number): string {
@@ -40,7 +41,7 @@ export function curve(from: { x: number; y: number }, to: { x: number; y: number
   const long = Math.hypot(dx, dy) || 1;
   const [ux, uy] = [dx / long, dy / long];
   const gap = Math.min(side * 0.42, long * 0.3);
-  const bend = Math.min(14, long * 0.18);
+  const bend = long > 2 * side ? 1.5 * side : Math.min(14, long * 0.18);
   const x = (along: number, across: number) => from.x + ux * along - uy * across;
   const y = (along: number, across: number) => from.y + uy * along + ux * across;
   const point = (along: number, across: number) => `${x(along, across).toFixed(1)} ${y(along, across).toFixed(1)}`;
@@ -75,10 +76,23 @@ export function drawEdges(board: Board, { cells }: Picture): SVGElement | null {
   );
 }
 
-/** @returns what the arrows are, in words */
-export function drawSends(board: Board): HTMLElement | null {
+/** Whether arrows are drawn of another tensor than the one whose slices the squares are: these then have no letters. */
+export function areOfAnother(board: Board, place: string): boolean {
   const sends = sendsOf(board);
-  const part = sends && sends.edges.length > MOST;
+  return sends !== null && sends.edges.length > 0 && sends.place !== place;
+}
+
+/** @returns what the arrows are, in words, and the way to the tensor that is sent */
+export function drawSends(board: Board, place: string): HTMLElement | null {
+  const sends = sendsOf(board);
+  if (!sends) return null;
+  const part = sends.edges.length > MOST;
   const more = part && board.selection.device === null ? " Drawn is one group; click a device for its own." : "";
-  return sends && h("p", { class: "mlb-scope mlb-sends" }, `→ ${sends.text}${more}`);
+  if (!areOfAnother(board, place)) return h("p", { class: "mlb-scope mlb-sends" }, `→ ${sends.text}${more}`);
+  const go = () => board.send("select", { place: sends.place });
+  const button = h("button", { type: "button", class: "mlb-button", onclick: go }, `Show ${sends.place}`);
+  const other = sends.place
+    ? [` It moves another tensor than ${place}, whose letters are left out. `, button]
+    : [` What it moves is not stored anywhere: the letters of ${place} are left out.`];
+  return h("p", { class: "mlb-scope mlb-sends" }, `→ ${sends.text}${more}`, other);
 }

@@ -13,8 +13,8 @@ import { type Box, drawLetter, drawSlice, indices, type Look } from "./slices.ts
 import type { Heat, HeatCells, Job, Shards } from "./types.ts";
 
 type DrawBlock = (number: number, box: Box, look: Look) => SVGElement[];
-/** `before` stands ahead of the tensor, `block` draws one of its blocks and its letter, in place of those of the slice, and `notes` stand below. */
-export type Drawn = { before: HTMLElement | null; block: DrawBlock | null; notes: HTMLElement[] };
+/** `before` stands ahead of the tensor, `block` draws one of its blocks and its letter, in place of those of the slice, and `notes` stand below; `unframed` says that the slices are not those that the run had. */
+export type Drawn = { before: HTMLElement | null; block: DrawBlock | null; notes: HTMLElement[]; unframed?: boolean };
 
 // Pixels: the widest frame of a slice around its cells, and the side of its letter.
 const [FRAME, LETTER] = [4, 11];
@@ -63,7 +63,7 @@ function drawToggle({ stage }: Board, run: number, when: string, on: boolean): H
   return h("button", { type: "button", ...look, onclick: turn }, `▦ numbers of run ${run}`);
 }
 
-function drawHeat(shards: Shards, heat: Heat): Pick<Drawn, "block" | "notes"> {
+function drawHeat(shards: Shards, heat: Heat): Pick<Drawn, "block" | "notes" | "unframed"> {
   const { cells } = heat;
   const hatch = `mlb-odd-${nextNumber("heats")}`;
   /** By block and cell, how many NaN and how many infinite ones. */
@@ -72,15 +72,17 @@ function drawHeat(shards: Shards, heat: Heat): Pick<Drawn, "block" | "notes"> {
     if (!odd.has(block)) odd.set(block, new Map());
     odd.get(block)?.set(cell, [nan, infinite]);
   }
+  const unframed = heat.unframed !== "";
   return {
     block: (number, box, look) => [
       ...(number === 0 && odd.size ? [drawHatch(hatch)] : []),
       // The slice itself, of which the cells leave a frame.
-      ...drawSlice(shards, shards.blocks.slices[number], box, look, 1),
-      drawCells(shards, cells, number, insetOf(box), odd.get(number) ?? new Map(), hatch),
-      ...drawCorner(shards, number, box, look),
+      ...(unframed ? [] : drawSlice(shards, shards.blocks.slices[number], box, look, 1)),
+      drawCells(shards, cells, number, unframed ? box : insetOf(box), odd.get(number) ?? new Map(), hatch),
+      ...(unframed ? [] : drawCorner(shards, number, box, look)),
     ],
     notes: drawNotes(heat, hatch),
+    unframed,
   };
 }
 
@@ -203,6 +205,7 @@ function drawNotes(heat: Heat, hatch: string): HTMLElement[] {
     const left = cells.statistic.startsWith("mean") ? ", in no mean" : "";
     notes.push(h("div", { class: "mlb-odd-note" }, swatch, ` ${oddText(cells.nan, cells.infinite)}${left}`));
   }
+  if (heat.unframed) notes.push(h("div", { class: "mlb-unframed" }, prose(heat.unframed)));
   if (heat.sampled) notes.push(h("div", {}, heat.sampled));
   notes.push(h("div", { class: heat.read.startsWith("✕") ? "mlb-error" : "mlb-read" }, heat.read));
   return notes;

@@ -35,6 +35,7 @@ export function drawTensor(
     blocks.each > 1 && `each block is ${exact(blocks.each)} slices`,
     copies > 1 &&
       shards.slices > 1 &&
+      !heat.unframed &&
       `each slice is held by ${exact(copies)} devices${holders.size && !heat.block ? ": the small numbers" : ""}`,
   ].filter(Boolean);
   return h(
@@ -60,7 +61,7 @@ function drawBlocks(shards: Shards, small: boolean, heat: Heat, holders: Map<num
     const box = { x: left + blocks.x[i], y: top + blocks.y[i], w: blocks.w[i], h: blocks.h[i] };
     return s(
       "g",
-      { class: "mlb-site", "data-slice": blocks.each > 1 ? null : slice },
+      { class: "mlb-site", "data-slice": blocks.each > 1 || heat.unframed ? null : slice },
       s(
         "title",
         {},
@@ -71,7 +72,8 @@ function drawBlocks(shards: Shards, small: boolean, heat: Heat, holders: Map<num
         ...drawSlice(shards, slice, box, look, 1),
         ...(blocks.each === 1 ? drawHolders(shards, slice, box, holders.get(slice) ?? [], look) : []),
       ],
-      s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: roundness(box.w), class: "mlb-site-frame" }),
+      !heat.unframed &&
+        s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: roundness(box.w), class: "mlb-site-frame" }),
     );
   });
   return s(

@@ -297,6 +297,7 @@ export type Heat = {
   differences: [number, number, number | null][];
   read: string;
   sampled: string;
+  unframed: string;
 };
 
 /** The slice of each cell; where cells are several devices up to four of them, and in `kinds` how many there are. */
@@ -379,7 +380,7 @@ export type GroupName = {
 /** What is played: the pieces, in cells line by line, those that each device has at first, and the hops. */
 export type Play = {
   slices: Slices | null;
-  numbered: boolean;
+  parts: "slices" | "numbers" | "devices";
   lines: string[];
   columns: number;
   pieces: [number, number, number][];
@@ -393,10 +394,10 @@ export type Ends = {
   after: string;
 };
 
-/** A collective hop by hop; `size` counts the devices of a group, `more` those of them that are not drawn. */
+/** A collective hop by hop in one `group`, named by its first device; of its `size` devices `more` are not drawn. */
 export type Hops = {
   slices: Slices | null;
-  numbered: boolean;
+  parts: "slices" | "numbers" | "devices";
   lines: string[];
   columns: number;
   pieces: [number, number, number][];
@@ -409,6 +410,7 @@ export type Hops = {
   key: string;
   value: string;
   size: number;
+  group: number;
   groups: GroupName[];
   group_count: number;
   devices: number[];

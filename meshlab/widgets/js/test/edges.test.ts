@@ -22,6 +22,14 @@ test("of many those of one group are drawn", () => {
   assert.ok(shown.every(([from, to]) => from >= 16 && from < 24 && to >= 16 && to < 24));
 });
 
+test("an arrow past other squares goes around their letters", () => {
+  const [, , , bend] = (curve({ x: 0, y: 0 }, { x: 90, y: 0 }, 30).match(/-?[\d.]+/g) ?? []).map(Number);
+  // Where it is a third of the way along, over the middle of the next square, it is beyond its edge.
+  assert.ok(2 * (1 / 3) * (2 / 3) * bend + 3 * (1 / 9 + 4 / 9) > 15);
+  const near = (curve({ x: 0, y: 0 }, { x: 45, y: 0 }, 30).match(/-?[\d.]+/g) ?? []).map(Number);
+  assert.ok(near[3] < 15);
+});
+
 test("an arrow begins and ends beside the middles of its squares, and the one back on the other side", () => {
   const numbers = (d: string) => (d.match(/-?[\d.]+/g) ?? []).map(Number);
   const there = numbers(curve({ x: 0, y: 0 }, { x: 100, y: 0 }, 20));

@@ -5,17 +5,19 @@
 
 There are numbers of what goes into a step and comes out of it: parameters and optimizer state as the last step left
 them, its batch, its outputs. What is made inside the step (a tag) is not kept, and nothing is drawn in its place. They
-are read from each device by itself (`device_shards`) and drawn in the slices of the layout on the board, whichever the
-run had: a layout changes where numbers are, and none of them.
+are read from each device by itself (`device_shards`), whichever layout the run had: a layout changes where numbers are,
+and none of them. Where its devices held the slices of the layout on the board these frame the numbers; where they held
+others, nothing does.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import jax
+import numpy as np
 
 from ...state.explorer_state import ExplorerState
 from ...state.run_values import Numbers
@@ -23,7 +25,7 @@ from ...state.runs import Run
 from ...state.sameness import tolerance_of
 from .cells import Grid, HeatCellsView, cells_view, grid_of, stats_of
 from .device_shards import Read, read_shards
-from .holdings import holdings_view
+from .holdings import cut_text, holdings_view, slices_of
 from .tensor_blocks import blocks_view
 
 # So many numbers are read at most, of all devices together; of more every n-th.
@@ -56,6 +58,7 @@ class HeatView(NumbersView):
     differences: list[tuple[int, int, float | None]]
     read: str
     sampled: str
+    unframed: str
 
 
 def numbers_view(explorer: ExplorerState, place: str, run: int) -> NumbersView:
@@ -84,14 +87,16 @@ def heat_view(explorer: ExplorerState, place: str, run: int, beside: bool = Fals
 
     Returns:
         What `numbers_view` says; the cells (`cells_view`), the slices that they are cut by (`parts`), what was read of
-        which devices, whether they hold what the plan says, and whether replicas agree.
+        which devices, whether they hold what the plan says, and whether replicas agree; and why these slices do not
+        frame the numbers (`unframed`), "" where they do.
     """
     ran, numbers, view = _found(explorer, place, run)
     other = explorer.other
     if ran is None or numbers is None or ran.values is None or (beside and other is None):
         return {**view, "cells": None}
     document = other.under(explorer.document) if beside and other is not None else explorer.document
-    holdings = holdings_view(explorer.plan_at(document), place)
+    shown = explorer.plan_at(document)
+    holdings = holdings_view(shown, place)
     grid, plan = grid_of(holdings, blocks_view(holdings)), ran.values.plan
     strides = strides_of(grid, plan.mesh.size * math.prod(stop - start for start, stop in plan.shard(place, 0)))
     read = read_shards(plan, place, numbers.array, strides)
@@ -108,7 +113,20 @@ def heat_view(explorer: ExplorerState, place: str, run: int, beside: bool = Fals
         "differences": [(each.device, each.other, _finite(each.most)) for each in read.differences],
         "read": read_text(read, tolerance_of(plan.program), sampled),
         "sampled": f"Of so many numbers one in {math.prod(strides):,} is read, evenly along each axis." * sampled,
+        "unframed": "" if _held_alike(shown, plan, place) else _unframed(ran.number, plan, place),
     }
+
+
+def _held_alike(shown: Any, ran: Any, place: str) -> bool:
+    """Whether each device that ran held the slice that the plan that is shown gives it."""
+    cuts = [(cut["parts"], cut["step"]) for cut in (holdings_view(shown, place), holdings_view(ran, place))]
+    return cuts[0] == cuts[1] and np.array_equal(slices_of(shown, place), slices_of(ran, place))
+
+
+def _unframed(number: int, ran: Any, place: str) -> str:
+    dims = [name or "1" for name in ran.program.place(place).dims]
+    how = cut_text(dims, ran.device_spec(place))
+    return f"In run {number} it {how}: other slices than these, which do not frame its numbers."
 
 
 def _found(explorer: ExplorerState, place: str, number: int) -> tuple[Run | None, Numbers | None, NumbersView]:

@@ -11,10 +11,12 @@ Nothing depends on the data, and all is arrays over devices: 65,536 take millise
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, TypedDict
 
 import numpy as np
 
+from ....engine.specs.spec import Spec
 from ...state.explorer_state import ExplorerState
 from .arrangement import Arrangement, Window, arrange
 from .picture import PictureView, devices_picture
@@ -125,6 +127,15 @@ def slices_of(plan: Any, place: str) -> np.ndarray:
         for axis in axes:
             number = number * sizes[axis] + indices[axis]
     return number
+
+
+def cut_text(dims: Sequence[str], spec: Spec) -> str:
+    """Says how a tensor is cut in a spec, to go on after its name: "is whole on each device"."""
+    cuts = [f"`{dim}` split over `{'+'.join(axes)}`" for dim, axes in zip(dims, spec.splits, strict=True) if axes]
+    cut = " and ".join(cuts)
+    if spec.partial:
+        return f"is a partial sum over `{'+'.join(spec.partial)}`" + f", with {cut}" * bool(cuts)
+    return f"has {cut}" if cuts else "is whole on each device"
 
 
 def held_in(sites: Sites, arranged: Arrangement, slices: np.ndarray) -> HeldView:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from ....cost.machines.hardware import HardwareError
 from ....cost.machines.units import bytes_text
@@ -22,10 +22,10 @@ from ....engine.collectives.hops import NOBODY, Course, Transfer, states
 from ....engine.collectives.kinds import KINDS, PAIRS, Kind
 from ....engine.collectives.routes import pairs
 from ....engine.plans.collectives import Collective
-from ....engine.specs.spec import Axes, Spec
+from ....engine.specs.spec import Axes
 from ...state.explorer_state import ExplorerState
 from ...state.selection import collective_of
-from .holdings import SlicesView
+from .holdings import SlicesView, cut_text
 from .pieces import cut_of, slice_numbers, slices_view
 from .sites import groups_of
 
@@ -37,6 +37,8 @@ MOST_DRAWN, FIRST, MOST_DEVICES, MOST_GROUPS = 16, 8, 256, 64
 TransferView = tuple[int, int, int, int]
 # The slice, and the cell of a device in which it stands before it is sent, and afterwards.
 PieceView = tuple[int, int, int]
+# Pieces are slices of a tensor, or equal parts of what each device has: so many of its numbers, or all of one device.
+Parts = Literal["slices", "numbers", "devices"]
 
 
 class HopView(TypedDict):
@@ -60,7 +62,7 @@ class PlayView(TypedDict):
     """What is played: the pieces, in cells line by line, those that each device has at first, and the hops."""
 
     slices: SlicesView | None
-    numbered: bool
+    parts: Parts
     lines: list[str]
     columns: int
     pieces: list[PieceView]
@@ -76,13 +78,14 @@ class EndsView(TypedDict):
 
 
 class HopsView(PlayView, EndsView):
-    """A collective hop by hop; `size` counts the devices of a group, `more` those of them that are not drawn."""
+    """A collective hop by hop in one `group`, named by its first device; of its `size` devices `more` are not drawn."""
 
     id: str
     kind: str
     key: str
     value: str
     size: int
+    group: int
     groups: list[GroupNameView]
     group_count: int
     devices: list[int]
@@ -120,7 +123,8 @@ def hops_view(explorer: ExplorerState, collective: str, device: int = 0) -> Hops
     axes, sent_to = _route(found, kind, plan.mesh.axes)
     groups = groups_of(plan.mesh, axes)
     members = groups[(groups == device).any(axis=1).argmax()].tolist()
-    size = len(members)
+    size, firsts = len(members), groups[:, 0].tolist()
+    listed = firsts[:MOST_GROUPS] if members[0] in firsts[:MOST_GROUPS] else [*firsts[: MOST_GROUPS - 1], members[0]]
     course = kind.course(size, sent_to) if size <= MOST_DEVICES else None
     drawn = 0 if course is None else size if size <= MOST_DRAWN else FIRST
     sent = f"{kind.formula} × {bytes_text(found.payload_bytes)} = {bytes_text(found.wire_bytes)}"
@@ -130,7 +134,8 @@ def hops_view(explorer: ExplorerState, collective: str, device: int = 0) -> Hops
         "key": "+".join(found.axes),
         "value": found.value,
         "size": size,
-        "groups": [_group_view(plan.mesh, axes, int(first)) for first in groups[:MOST_GROUPS, 0]],
+        "group": members[0],
+        "groups": [_group_view(plan.mesh, axes, first) for first in listed],
         "group_count": len(groups),
         "devices": members[:drawn],
         "more": size - drawn,
@@ -147,7 +152,7 @@ def hops_view(explorer: ExplorerState, collective: str, device: int = 0) -> Hops
 
 NOT_PLAYED: PlayView = {
     "slices": None,
-    "numbered": False,
+    "parts": "slices",
     "lines": [],
     "columns": 0,
     "pieces": [],
@@ -171,17 +176,10 @@ def _group_view(mesh: Any, axes: Axes, first: int) -> GroupNameView:
 def _ends_view(found: Collective, kind: Kind) -> EndsView:
     """Says how the tensor is cut; of what an operation sends inside it, what its kind does."""
     if found.moved is None:
-        return {"before": kind.meaning, "after": kind.meaning}
-    before, after = (f"{found.value} {_how(found.dims, end)}." for end in (found.moved.start, found.moved.result))
+        before, _, after = kind.meaning.rstrip(".").partition("; afterwards ")
+        return {"before": f"{before}.", "after": f"{after or before}."}
+    before, after = (f"{found.value} {cut_text(found.dims, end)}." for end in (found.moved.start, found.moved.result))
     return {"before": before, "after": after}
-
-
-def _how(dims: Sequence[str], spec: Spec) -> str:
-    cuts = [f"`{dim}` split over `{'+'.join(axes)}`" for dim, axes in zip(dims, spec.splits, strict=True) if axes]
-    cut = " and ".join(cuts)
-    if spec.partial:
-        return f"is a partial sum over `{'+'.join(spec.partial)}`" + f", with {cut}" * bool(cuts)
-    return f"has {cut}" if cuts else "is whole on each device"
 
 
 def _play_view(mesh: Any, found: Collective, course: Course, members: Sequence[int], drawn: int) -> PlayView:
@@ -215,7 +213,7 @@ def _play_view(mesh: Any, found: Collective, course: Course, members: Sequence[i
     slices = slice_numbers(mesh, cut, members, ends)
     return {
         "slices": slices_view(mesh, found, cut),
-        "numbered": cut.numbered,
+        "parts": "slices" if not cut.equal else "numbers" if course.cut > 1 else "devices",
         "lines": ["to send", "received"] if several else [],
         "columns": size,
         "pieces": [(slices[piece], *_cells(piece, *ends[piece], size, several)) for piece in known],

@@ -1,4 +1,4 @@
-"""What the pieces of a collective are of the tensor that it moves: slices of it, numbered as `holdings` numbers them.
+"""What the pieces of a collective are of the tensor that it moves: slices of it, equal as `holdings` numbers them.
 
     all-gather of params/w1     the slices of w1 as it is stored: each device has one at first
     reduce-scatter              those of the result: each device has one at last
@@ -31,7 +31,7 @@ class Cut(NamedTuple):
         step: that of a piece.
         start: the mesh axes that cut it before.
         result: those that cut it afterwards.
-        numbered: whether the pieces are no slices of a layout, but equal parts of what a device has.
+        equal: whether the pieces are no slices of a layout, but equal parts of what a device has.
     """
 
     dims: tuple[str, ...]
@@ -39,7 +39,7 @@ class Cut(NamedTuple):
     step: tuple[int, ...]
     start: tuple[Axes, ...]
     result: tuple[Axes, ...]
-    numbered: bool = False
+    equal: bool = False
 
 
 def cut_of(found: Collective, course: Course, size: int) -> Cut:
@@ -79,7 +79,7 @@ def slice_numbers(
         members: the devices of the group.
         ends: of each piece the member that has it before, and the one that has it afterwards.
     """
-    if cut.numbered:
+    if cut.equal:
         return {piece: piece for piece in ends}
     indices, sizes, numbers = indices_of(mesh), mesh.axes, {}
     for piece, (owner, taker) in ends.items():

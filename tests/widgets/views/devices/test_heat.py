@@ -108,12 +108,35 @@ def test_a_run_under_another_layout_has_the_same_numbers_and_says_so(explorer: E
     assert_cells(explorer, "params/w2", np.asarray(run.result["params"]["w2"].array), view)
     assert (view["stale"], view["parts"]) == (True, [2, 1])
     assert view["when"] == "after step 5 of run 1, under batch:data hidden:model"
+    # Its devices held other slices than those on the board (B28).
+    assert view["unframed"] == (
+        "In run 1 it has `hidden` split over `model`: other slices than these, which do not frame its numbers."
+    )
     # Beside it the first layout again, in its own slices.
     explorer.beside("batch:data hidden:model")
-    assert read(explorer, "params/w2", beside=True)["parts"] == [4, 1]
+    beside = read(explorer, "params/w2", beside=True)
+    assert (beside["parts"], beside["unframed"]) == ([4, 1], "")
     explorer.beside("")
     explorer.undo()
     assert read(explorer, "params/w2")["stale"] is False
+
+
+def test_slices_frame_the_numbers_of_any_layout_under_which_the_devices_held_them(explorer: Explorer) -> None:
+    explorer.load("batch:data hidden:model")
+    explorer.run().wait(60)
+    framed = {
+        "hidden:model": True,  # another layout, in which the weights are cut alike
+        "batch:model hidden:data": False,
+        "batch:data": False,
+        "batch:data rows:model": False,  # as many slices of another dim
+    }
+    for layout, frames in framed.items():
+        explorer.load(layout)
+        view = read(explorer, "params/w1")
+        assert (view["stale"], not view["unframed"]) == (True, frames)
+    explorer.load("batch:data hidden:model")
+    explorer.resize_axis("data", 1)
+    assert read(explorer, "params/w1")["unframed"].startswith("In run 1 it has `hidden` split over `model`")
 
 
 def test_there_are_no_numbers_without_a_run_nor_while_one_goes_on(program, mesh) -> None:
