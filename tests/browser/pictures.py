@@ -33,7 +33,7 @@ FOLDER = ARTIFACTS / "pictures"
 DOCS = Path(__file__).parents[2] / "docs" / "images"
 # What JupyterLab leaves a cell at 1280 x 720, 1440 x 900 and 1920 x 1080, at zoom 200 %, and in a narrow cell.
 SIZES = ((1112, 640), (1272, 820), (1752, 1000), (556, 320), (600, 900))
-TABS = VIEWS[:-1]
+TABS = VIEWS[:-2]
 ALONE = (556, 1112)
 
 

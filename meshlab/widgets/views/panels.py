@@ -64,4 +64,6 @@ PANELS: Mapping[str, Panel] = {
         module="comparison",
     ),
     "run": Panel("Run", module="training"),
+    # Without a tab, for a cell of its own: Traffic has it too.
+    "collective": Panel("One collective", ("board", "selection"), {"hops": hops_view}, module="hops"),
 }

@@ -7,6 +7,7 @@ import type { Board } from "./board.ts";
 import type { Order } from "./chosen.ts";
 import { h, prose } from "./dom.ts";
 import { bytes, exact, plural } from "./format.ts";
+import { drawHops } from "./hops.ts";
 import { axisLabel, markClass } from "./marks.ts";
 import { drawRemedies } from "./remedies.ts";
 import type { Collective, View } from "./types.ts";
@@ -131,6 +132,7 @@ function drawDetails(board: Board, row: Collective): (HTMLElement | null | false
     h("p", {}, prose(because)),
     h("p", { class: "mlb-none" }, `Payload ${bytes(payload)} of ${dtype}; each device sends ${bytes(wire)}${often}.`),
     drawRemedies(board, row, "traffic"),
+    drawHops(board, row.id),
     source !== "" &&
       h("p", { class: "mlb-source" }, h("code", {}, source), code && h("code", { class: "mlb-code" }, code)),
   ];

@@ -4,6 +4,7 @@
  */
 import { panel as compare } from "./comparison.ts";
 import { panel as devices } from "./devices.ts";
+import { panel as collective } from "./hops.ts";
 import { panel as memory } from "./memory.ts";
 import { panel as program } from "./program.ts";
 import type { Panel } from "./stage.ts";
@@ -53,5 +54,11 @@ export const PANELS: Panel[] = [
     title: "Run",
     reads: [],
     ...run,
+  },
+  {
+    name: "collective",
+    title: "One collective",
+    reads: ["board", "selection", "hops"],
+    ...collective,
   },
 ];

@@ -3,7 +3,7 @@ import { s } from "./dom.ts";
 import { exact } from "./format.ts";
 import { identity, PATTERNS, rangesOf } from "./identity.ts";
 import { nextNumber } from "./numbers.ts";
-import type { Holdings, Picture, Shards } from "./types.ts";
+import type { Holdings, Picture, Shards, Slices } from "./types.ts";
 
 /** `small` says that a lighter colour stands for the pattern. */
 export type Box = { x: number; y: number; w: number; h: number };
@@ -64,13 +64,13 @@ export function indices([start, stop]: [number, number]): string {
 }
 
 /** @returns its index ranges in words */
-export function rangesText(shards: Holdings, slice: number): string {
+export function rangesText(shards: Slices, slice: number): string {
   const ranges = rangesOf(shards, slice).map(({ dim, range }) => `${dim} ${indices(range)}`);
   return `${ranges.join(", ") || "all of it"}${shards.partial.length ? `, a partial sum over ${shards.partial.join(", ")}` : ""}`;
 }
 
 /** @returns the share of a device's shard that is data; what is left is padding */
-function filledOf(shards: Holdings, slice: number): number {
+function filledOf(shards: Slices, slice: number): number {
   return rangesOf(shards, slice).reduce((part, { range, full }) => (part * (range[1] - range[0])) / full, 1);
 }
 
@@ -87,7 +87,7 @@ export function roundness(width: number): number {
  * @param filled the share of the box that is data
  */
 export function drawSlice(
-  shards: Holdings,
+  shards: Slices,
   slice: number,
   { x, y, w, h }: Box,
   { url, small }: Look,

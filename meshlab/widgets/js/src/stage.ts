@@ -28,6 +28,8 @@ export type Drawing = {
   busy?: (board: Board) => boolean;
   marked?: (board: Board) => void;
   table?: (board: Board) => string[][];
+  /** Whether it has no tab, and stands in a cell of its own alone. */
+  alone?: boolean;
 };
 export type Panel = Drawing & { name: string; title: string; reads: string[] };
 
@@ -53,7 +55,7 @@ export class Stage {
     this.latest = this.shown;
     const number = nextNumber("stages");
     const id = (name: string) => `mlb-${number}-${name}`;
-    for (const { name, title } of PANELS) {
+    for (const { name, title, alone } of PANELS) {
       const tab = h(
         "button",
         {
@@ -71,11 +73,12 @@ export class Stage {
         class: `mlb-body mlb-${name}`,
         role: "tabpanel",
         id: id(name),
-        "aria-labelledby": id(`tab-${name}`),
+        "aria-labelledby": alone ? null : id(`tab-${name}`),
+        "aria-label": alone ? title : null,
         tabindex: "0",
         "data-panel": name,
       });
-      this.tabs.set(name, tab);
+      if (!alone) this.tabs.set(name, tab);
       this.bodies.set(name, body);
     }
     const tabs = h("div", { class: "mlb-tabs", role: "tablist", "aria-label": "views" }, [...this.tabs.values()]);
@@ -104,8 +107,8 @@ export class Stage {
     for (const [each, tab] of this.tabs) {
       tab.setAttribute("aria-selected", String(each === name));
       tab.setAttribute("tabindex", each === name ? "0" : "-1");
-      this.body(each).hidden = each !== name;
     }
+    for (const [each, body] of this.bodies) body.hidden = each !== name;
     if (!this.board.ready) return;
     if (this.stale.has(name)) this.board.reads.forget(PANELS.find((panel) => panel.name === name)?.reads ?? []);
     this.draw();
@@ -128,7 +131,7 @@ export class Stage {
   turn(event: KeyboardEvent) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const names = PANELS.map((panel) => panel.name);
+    const names = [...this.tabs.keys()];
     const next = names[(names.indexOf(this.shown) + step + names.length) % names.length];
     this.show(next);
     this.tabs.get(next)?.focus();

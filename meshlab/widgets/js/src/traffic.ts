@@ -3,6 +3,7 @@ import { drawCollectives } from "./collectives.ts";
 import { drawCommunication, drawLines } from "./communication.ts";
 import { trafficRows } from "./differences.ts";
 import { h } from "./dom.ts";
+import { markHops } from "./hops.ts";
 import { drawMatrix } from "./matrix.ts";
 import type { Drawing } from "./stage.ts";
 
@@ -15,4 +16,5 @@ export const panel: Drawing = {
   ],
   foot: drawMatrix,
   rows: trafficRows,
+  marked: markHops,
 };
