@@ -22,6 +22,7 @@ engine.legality engine.planning engine.plans engine.running engine.verifying
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost
 api whatif training layouts
 auto.request auto.additive auto.best_first auto.reasons auto
+puzzles
 widgets.background widgets.state widgets.views.charts widgets.views.devices widgets.views widgets.render
 widgets.notebook widgets
 meshlab

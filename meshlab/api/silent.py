@@ -12,36 +12,43 @@ from ..cost.machines.units import bytes_text
 from ..engine.errors import LayoutError, MeshError, closest, listed, numbered, shown
 from ..engine.plans.collectives import Collective
 from ..engine.plans.plan_data import Plan
+from ..engine.specs.mesh import Mesh
 
 
 def assert_silent(plan: Plan, axes: Iterable[str]) -> None:
     """Refuses a plan that sends anything over some mesh axes; see `Plan.assert_silent`."""
     axes = tuple(axes)
-    _check(plan, axes)
-    loud = [c for c in plan.collectives if not set(c.axes).isdisjoint(axes)]
-    if loud:
+    problem = axes_problem(plan.mesh, axes)
+    if problem or not axes:
+        raise MeshError(problem or 'Name the mesh axes that must stay silent: plan.assert_silent("model").')
+    if loud := sent_over(plan, axes):
         total = bytes_text(sum(c.wire_bytes * c.times for c in loud))
         over = " and ".join(f"`{axis}`" for axis in axes if any(axis in c.axes for c in loud))
         raise LayoutError(
             f"The layout {shown(str(plan.layout))} sends {total} over {over} in a step, which must stay silent:\n"
-            f"{numbered([_line(c) for c in sorted(loud, key=lambda c: -c.wire_bytes * c.times)])}"
+            f"{numbered([line_of(c) for c in loud])}"
         )
 
 
-def _check(plan: Plan, axes: tuple[str, ...]):
-    """Refuses what is no axis of devices of the plan's mesh."""
-    there = plan.mesh.devices.axes
-    unknown = [axis for axis in axes if axis not in there]
-    if unknown:
-        raise MeshError(
-            f"The mesh {plan.mesh} has no axis of devices {listed(map(str, unknown))}."
-            f"{closest(str(unknown[0]), there)} It has {listed(there)}."
-        )
-    if not axes:
-        raise MeshError('Name the mesh axes that must stay silent: plan.assert_silent("model").')
+def sent_over(plan: Plan, axes: Iterable[str]) -> list[Collective]:
+    """Returns the collectives of a plan over any of some mesh axes, those that send most first."""
+    loud = [c for c in plan.collectives if not set(c.axes).isdisjoint(axes)]
+    return sorted(loud, key=lambda c: -c.wire_bytes * c.times)
 
 
-def _line(collective: Collective) -> str:
+def axes_problem(mesh: Mesh, axes: Iterable[str]) -> str:
+    """Says which of some names are no axes of devices of a mesh; "" where all are."""
+    there = mesh.devices.axes
+    unknown = [str(axis) for axis in axes if axis not in there]
+    if not unknown:
+        return ""
+    return (
+        f"The mesh {mesh} has no axis of devices {listed(unknown)}.{closest(unknown[0], there)} It has {listed(there)}."
+    )
+
+
+def line_of(collective: Collective) -> str:
+    """Says of a collective what it sends, where, and why."""
     often = f" × {collective.times:,}" if collective.times > 1 else ""
     where = f" at {collective.source}" if collective.source else ""
     sent = bytes_text(collective.wire_bytes * collective.times)

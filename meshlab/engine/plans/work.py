@@ -30,7 +30,7 @@ from ..specs.mesh import Mesh
 from ..specs.spec import Grid, Spec, local_shape
 
 # Less than this part of a device's work is not looked into.
-_LITTLE = 0.01
+LITTLE = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Work:
     @property
     def is_divided(self) -> bool:
         """Whether the devices divide all work, but for little."""
-        return self.share * self.devices <= 1 + _LITTLE
+        return self.share * self.devices <= 1 + LITTLE
 
     def __str__(self):
         head = f"{_percent(self.share)} of the {self.unit}"
@@ -83,7 +83,7 @@ def whole_from(
 
     The steps are the plan's, those of repetitions each by itself; `made` is its work.
     """
-    return None if made.is_divided else _Lost(program, rules, mesh, grid).first(steps, _LITTLE * made.amount)
+    return None if made.is_divided else _Lost(program, rules, mesh, grid).first(steps, LITTLE * made.amount)
 
 
 def sentence(made: Work) -> str:
