@@ -2,6 +2,7 @@
 
 ml.explore(program, ml.mesh(data=2, model=2))
 ml.explore("llama3-8b", ml.mesh("v5p:4x4x2", data=8, model=4), batch=32)
+ml.explore(program, ml.mesh(data=2, model=2), goal=ml.goal(sends="≤ 8 kB"))
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 from typing import Any
 
 from ..engine.argument_checks import whole_number
+from ..puzzles.goals import Goal, check_goal
 from ..training.feeding import Training
 from ..widgets.explorer import Explorer
 from ..widgets.state.document import check_opened, saved
@@ -23,6 +25,7 @@ def explore(  # noqa: PLR0917  in the order that is promised
     run: Training | None = None,
     height: int = 600,
     document: str | os.PathLike[str] | None = None,
+    goal: Goal | None = None,
     **sizes: int,
 ) -> Explorer:
     """Opens the Explorer: drag a dim onto a mesh axis, and see the costs and their causes.
@@ -35,13 +38,14 @@ def explore(  # noqa: PLR0917  in the order that is promised
         height: of the workbench in a notebook, in CSS pixels, at least 400.
         document: a file that `explorer.save` wrote: where there is one, its layout, mesh and machine are opened in
             place of `layout` and `mesh`.
+        goal: what the layout has to meet, from `ml.goal`; the board says what of it is met.
         **sizes: of dims, by name: `batch=32`.
 
     Returns:
         The Explorer; at the end of a cell it shows itself.
 
     Raises:
-        MeshlabError: no model has that name.
+        MeshlabError: no model has that name; or the goal is none, or asks for what the program or the mesh has not got.
         DimError: there is no dim of that name, or it cannot have that size.
         LayoutError: the layout does not fit.
         ExplorerError: `run` does not fit the program, `height` is too small, or `document` is no document of a program
@@ -51,6 +55,7 @@ def explore(  # noqa: PLR0917  in the order that is promised
         >>> ml.explore(program, ml.mesh(data=2, model=2), "batch:data")
     """
     tall = whole_number("explore()", "height", height, least=400)
+    check_goal(goal)
     text = None if document is None else saved(document)
     if isinstance(program, str):
         program = named_model(program).trace(**sizes)
@@ -62,4 +67,6 @@ def explore(  # noqa: PLR0917  in the order that is promised
         machines = [mesh.on.hardware] if mesh.on is not None else []
         explorer = Explorer.from_json(text, program, run, machines)
     explorer.height = tall
+    if goal is not None:
+        explorer.set_goal(goal)
     return explorer

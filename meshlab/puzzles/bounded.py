@@ -130,7 +130,7 @@ class Fits(Condition):
 
     @property
     def text(self) -> str:
-        return "fits its memory" if self.machine is None else f"fits the memory of a {self.machine.title}"
+        return "fits its memory" if self.machine is None else f"fits the memory of one {self.machine.title}"
 
     def problems(self, program: Any, mesh: Mesh) -> Iterator[str]:
         if self.machine is None:

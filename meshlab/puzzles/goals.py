@@ -25,6 +25,7 @@ from ..cost.machines.meshes import check_plan
 from ..engine.errors import MeshlabError, numbered, shown
 from ..engine.specs.mesh import Mesh
 from ..engine.tables import html_rows, text_rows
+from .bounded import Fits
 from .conditions import Condition, Costs, Judged
 from .reading import READERS, read
 
@@ -42,6 +43,11 @@ class Goal:
 
     conditions: tuple[Condition, ...]
     quiet: bool = False
+
+    @property
+    def machine(self) -> Hardware | None:
+        """The machine that it names, for whose compiler the peak is predicted; None for the mesh's own."""
+        return next((each.machine for each in self.conditions if isinstance(each, Fits)), None)
 
     def problems(self, program: Any, mesh: Mesh) -> list[str]:
         """Returns what the goal asks for and a program or mesh has not got: dims, places, axes, a machine."""
@@ -133,6 +139,12 @@ class Verdict:
         return html_rows(self._rows(), (self.heading, "now", "because"))
 
 
+def check_goal(given: Any) -> None:
+    """Refuses what is neither a goal nor None."""
+    if given is not None and not isinstance(given, Goal):
+        raise MeshlabError(f'goal={shown(given)} must be a goal: ml.goal(sends="≤ 8 kB"), say.')
+
+
 def goal(
     *,
     fits: bool | str | Hardware | None = None,
@@ -179,7 +191,7 @@ def goal(
     Example:
         >>> ml.goal(fits="v5e", sends="8 kB", keeps={"batch": None})
         Goal: each device
-          fits the memory of a Google TPU v5e
+          fits the memory of one Google TPU v5e
           repeats no work
           sends at most 8 kB
           keeps `batch` whole

@@ -26,6 +26,7 @@ from typing import Any, Self
 
 from ..cost.machines.hardware import Hardware
 from ..engine.argument_checks import flag
+from ..puzzles.goals import Goal, Verdict, check_goal
 from ..training.feeding import Training
 from .background.reasons import MET, WAY
 from .render.plotly_charts import figure
@@ -34,6 +35,7 @@ from .state.document import ExplorerError, check_machines, document_of, save
 from .state.gestures import Gestures
 from .state.machines import machine_on, mesh_on
 from .views.board import board_view
+from .views.goal import verdict_of
 
 
 class Explorer(Gestures):
@@ -82,9 +84,37 @@ class Explorer(Gestures):
         wait = flag("view()", "wait", wait, ExplorerError)
         if wait and self.document.machine:
             self.costs.of(self.document)
+        if wait:
+            verdict_of(self, wait=True)
         for document in self.tried.documents(self.document) if wait else ():
             self.totals.of(document)
         return board_view(self)
+
+    @property
+    def goal(self) -> Verdict | None:
+        """How far the present layout meets the goal, condition by condition; None where the board has no goal.
+
+        It waits for costs, where the goal has a condition on them.
+        """
+        return verdict_of(self, wait=True)
+
+    def set_goal(self, goal: Goal | None) -> None:
+        """Sets what the layout has to meet, in place of the goal before; None takes it away.
+
+        Args:
+            goal: the goal, from `ml.goal`.
+
+        Raises:
+            MeshlabError: it is no goal, or asks for dims, places, axes or a machine that the board has not got; all are
+                listed.
+        """
+        check_goal(goal)
+        with self.lock:
+            if goal is not None:
+                goal.refuse(self.program, self.mesh)
+            self.wanted = goal
+            self.peaks.forget()
+            self.changes.tell("goal")
 
     def figure(self, name: str = "communication") -> Any:
         """Returns one of the board's charts as a `plotly.graph_objects.Figure`.

@@ -58,7 +58,7 @@ class SavedPicture:
         )
 
     def _follow(self, what: str) -> None:
-        if what in ("document", "tensor", "costs", "comparison"):
+        if what in ("document", "tensor", "costs", "comparison", "goal"):
             self._background.follow(self, self._renew)
 
     def _renew(self) -> None:

@@ -20,6 +20,8 @@ from .snapshot_devices import devices_html
 from .snapshot_machine import machine_html, peak_memory_html
 
 MOST_ROWS = 12
+# By how far a condition of the goal is met.
+_MARKS = {"met": "✓", "missed": "✗", "pending": "…"}
 # Notebooks have styles of their own for tables.
 _CELL = f"padding:3px 6px;border-radius:5px;font:inherit;color:{INK};text-align:left;background:#fff"
 
@@ -39,7 +41,7 @@ class Snapshot:
         """The snapshot as a piece of HTML."""
         view = self.view
         sent = (_communication(view), _collectives(view))
-        parts = (_head(view), _zones(view), machine_html(view), devices_html(view), *sent, _memory(view))
+        parts = (_head(view), _goal(view), _zones(view), machine_html(view), devices_html(view), *sent, _memory(view))
         style = (
             f"font:14px/1.45 system-ui,sans-serif;color:{INK};background:#fff;border:1px solid {EDGE};padding:14px 16px"
         )
@@ -68,6 +70,19 @@ def _head(view: dict) -> str:
         f"Each computes <b>{share_text(view['work'])}</b> of the FLOPs{lost}, sends <b>{sent}</b> per step in "
         f"{view['collectives']['count']:,} collectives, and holds <b>{stored}</b> of the arguments.</div>"
     )
+
+
+def _goal(view: dict) -> str:
+    """Lists the conditions of the goal with their marks; empty where the board has none."""
+    goal = view["goal"]
+    if goal is None:
+        return ""
+    lines = "".join(
+        f"<div>{_MARKS[each['state']]} {prose(each['text'])}"
+        f' <span style="color:{SOFT}">{prose(each["value"])}</span></div>'
+        for each in goal["conditions"]
+    )
+    return heading(goal["heading"].capitalize()) + lines
 
 
 def _zones(view: dict) -> str:

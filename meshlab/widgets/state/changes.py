@@ -23,6 +23,7 @@ Word = Literal[
     "tensor",
     "costs",
     "totals",
+    "goal",
     "tracing",
     "advice",
     "search",

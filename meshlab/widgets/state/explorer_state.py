@@ -22,6 +22,8 @@ from ...cost.step_time.time import Time
 from ...engine.argument_checks import function
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
+from ...puzzles.conditions import peak_of, platform_of
+from ...puzzles.goals import Goal
 from ...training.feeding import Training, check_training
 from ..background.one_by_one import Background
 from ..background.reasons import Reasons
@@ -50,6 +52,8 @@ class ExplorerState:
         documents: the present document, the history, and the plans.
         costs: predicted costs of documents on their machines.
         totals: of the layouts that were tried.
+        wanted: the goal: what the layout has to meet; None for nothing.
+        peaks: predicted for the machine that the goal names, where the board's is of another platform.
         tried: the layouts that were tried, and the baseline among them.
         other: the layout that is shown beside the present one; None where there is none.
         selection: what is selected, in all views.
@@ -81,6 +85,17 @@ class ExplorerState:
             drop=documents.plans.forget,
         )
         self.totals = KnownTotals(documents.plan_at, self.costs, background, lambda: changes.tell("totals"))
+        self.wanted: Goal | None = None
+        self.peaks = Costing(
+            documents.plan_at,
+            self._peak_wanted,
+            lambda: changes.tell("goal"),
+            operations=documents.programs.operations,
+            patience=PATIENCE,
+            background=background,
+            held=self._on_board,
+            drop=lambda document: None,
+        )
         self.tried = Tried.opened(documents.opened)
         self.other: TriedLayout | None = None
         self.selection = Selection(next(iter(places_of(program)), None))
@@ -239,6 +254,11 @@ class ExplorerState:
         others = [self.tried.baseline, self.other]
         shown = [self.document, *self.history.past[-1:], *(each.under(self.document) for each in others if each)]
         return {document.unpinned for document in shown}
+
+    def _peak_wanted(self, plan: Any, document: Document) -> int:
+        machine = None if self.wanted is None else self.wanted.machine
+        platform = platform_of(plan.mesh) if machine is None else machine.platform
+        return peak_of(plan, platform, document.options.attention)
 
     def _search_space(self) -> tuple[Any, Mesh, Any, Any]:
         return self.program, self.mesh, dict(self.document.pins), self.document.options

@@ -22,6 +22,7 @@ from .beside import OtherDevicesView, beside_part, devices_beside
 from .comparison import comparison_part
 from .devices.holdings import ShardsView, tensor_view
 from .devices.picture import PictureView, devices_picture
+from .goal import goal_part
 from .machine import MachineView, machine_view
 from .plan import (
     PlacesView,
@@ -226,6 +227,7 @@ PARTS: Mapping[str, Part] = {
     "advice": Part(advice_part, ("document", "advice")),
     "beside": Part(beside_part, ("document", "beside", "comparison", "costs")),
     "comparison": Part(comparison_part, ("document", "comparison", "costs", "totals")),
+    "goal": Part(goal_part, ("document", "costs", "goal")),
     "search": Part(search_part, ("document", "comparison", "search")),
     "job": Part(job_view, ("run",), drawn=False),
     "terms": Part(terms_part, (), drawn=False),

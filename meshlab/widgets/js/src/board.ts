@@ -10,6 +10,7 @@ import { nothingChosen } from "./chosen.ts";
 import { h, redraw } from "./dom.ts";
 import { followTracing } from "./edit.ts";
 import { drawSave } from "./export.ts";
+import { paintGoal } from "./goal.ts";
 import { type Hand, nextLegal, verdict, zoneName } from "./hand.ts";
 import { drawHeader, drawTotals } from "./header.ts";
 import { Hint } from "./hint.ts";
@@ -79,6 +80,8 @@ export class Board {
   listeners: [string, () => void][];
   /** What the status line was last said of. */
   said: string;
+  /** Whether the goal was met when that was. */
+  met = false;
 
   constructor(model: Model, root: HTMLElement) {
     this.model = model;
@@ -91,7 +94,7 @@ export class Board {
     this.reads = new Reads(this);
     this.charts = new Charts(this);
     this.stage = new Stage(this);
-    const { banner, header, totals, layout } = this.panels;
+    const { banner, header, totals, goal, layout } = this.panels;
     const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
     root.style.setProperty("--asked", `${model.get("height") ?? 600}px`);
     this.showPicture = hidePicture(String(model.get("saved") ?? ""));
@@ -100,7 +103,7 @@ export class Board {
     const view = only === "timeline" ? this.panels.timeline : only ? this.stage.alone(only) : null;
     const saved = only && only !== "timeline" ? this.stage.body(only) : view;
     const parts = view && saved ? [banner, view, drawSave(this, only, saved)] : null;
-    const whole = [banner, header, totals, main, this.panels.timeline];
+    const whole = [banner, header, totals, goal, main, this.panels.timeline];
     root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
     this.popover = new Popover(this);
     this.hint = new Hint(root);
@@ -116,6 +119,7 @@ export class Board {
     this.panels.zones.addEventListener("pointerleave", () => this.drawBoard(false));
     this.draw([...PARTS]);
     this.said = this.asked;
+    this.met = this.view.goal?.met ?? false;
     this.ready = true;
     this.showJob();
     this.restore();
@@ -200,7 +204,8 @@ export class Board {
     this.hint.check();
     this.root.setAttribute("data-rev", String(this.revision));
     // A change by a script or in another view is said as well: the line never tells of another layout than the board.
-    const other = this.ready && this.said !== this.asked;
+    const reached = !this.met && view.goal?.met;
+    const other = this.ready && (this.said !== this.asked || reached);
     if ((other || (this.awaited && !view.pending)) && !this.hand) this.sayTotals();
     if (this.readOnly) freeze(this);
     this.charts.fetchAhead();
@@ -244,6 +249,7 @@ export class Board {
     const price = hand?.target ? this.prices.of(view, hand, hand.target) : undefined;
     redraw(this.panels.totals, drawTotals(view, price));
     explain(this.panels.totals);
+    paintGoal(this, price);
     if (!hand?.target || !price) return;
     if (price.refused) this.sayVerdict(hand, hand.target);
     else this.say(priceText(view, hand, hand.target, price));
@@ -289,6 +295,7 @@ export class Board {
   sayTotals() {
     this.said = this.asked;
     this.awaited = this.view.pending;
+    this.met = this.view.goal?.met ?? false;
     this.say(totalsText(this.view), "done");
   }
 

@@ -11,6 +11,7 @@ export function makePanels() {
   const banner = h("div", { class: "mlb-banner", role: "alert", hidden: true });
   const header = h("div", { class: "mlb-header" });
   const totals = h("div", { class: "mlb-totals" });
+  const goal = h("div", { class: "mlb-goal", role: "group", "aria-label": "goal", hidden: true });
   const zones = h("div", { class: "mlb-zones" });
   const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
   const help = h("p", { class: "mlb-help", id: `mlb-help-${nextNumber("frames")}`, hidden: true }, HELP);
@@ -26,5 +27,5 @@ export function makePanels() {
     lanes,
     detail,
   );
-  return { banner, header, totals, zones, status, help, layout, tracing, advice, timeline, lanes, detail };
+  return { banner, header, totals, goal, zones, status, help, layout, tracing, advice, timeline, lanes, detail };
 }

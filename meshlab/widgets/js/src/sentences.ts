@@ -1,5 +1,6 @@
 /** The sentences of the status line: what is on the board, what was picked up, and what a drop would cost. */
 import { bytes, exact, seconds, signedBytes, signedSeconds } from "./format.ts";
+import { goalText } from "./goal.ts";
 import { chipOf, type Hand, verdict, zoneName, zonesOf } from "./hand.ts";
 import { predicted } from "./model.ts";
 import type { Price, Search, View } from "./types.ts";
@@ -9,16 +10,13 @@ export const HOW =
   "Drag a dim onto a mesh axis: each zone says what that would change. Without a mouse: Space picks a dim up, arrow " +
   "keys choose, Enter drops.";
 
-/** The layout and its totals. */
-export function totalsText({
-  communication,
-  change,
-  layout,
-  machine,
-  time: step,
-  peak_memory: peak,
-  pending,
-}: View): string {
+/** The layout and its totals, behind the goal where it is met, and before it where it is not. */
+export function totalsText(view: View): string {
+  const goal = goalText(view);
+  return (view.goal?.met ? [goal, layoutText(view)] : [layoutText(view), goal]).filter(Boolean).join(" ");
+}
+
+function layoutText({ communication, change, layout, machine, time: step, peak_memory: peak, pending }: View): string {
   const by = change ? ` (${signedBytes(change.bytes)})` : "";
   const sent = `Layout ${layout.text || "empty"}: each device sends ${bytes(communication.total)} per step${by}.`;
   if (pending) return `${sent} Costs are being worked out …`;

@@ -563,6 +563,29 @@ export type Forms = {
   forms: Form[];
 };
 
+/** One condition; `price` is the price of a drop that may be `most` at the most, where that tells. */
+export type Condition = {
+  text: string;
+  state: "met" | "missed" | "pending";
+  value: string;
+  because: string;
+  price: "bytes" | "seconds" | "peak" | "work" | null;
+  most: number;
+};
+
+/** A goal, and how far the layout on the board meets it; a quiet one hides what would give the answer away. */
+export type Goal = {
+  conditions: Condition[];
+  met: boolean;
+  pending: boolean;
+  heading: string;
+  quiet: boolean;
+};
+
+export type GoalPart = {
+  goal: Goal | null;
+};
+
 /** A machine to choose, with the slice that is taken where it is chosen. */
 export type Offer = {
   name: string;
@@ -1332,6 +1355,7 @@ export const PARTS = [
   "advice",
   "beside",
   "comparison",
+  "goal",
   "search",
 ] as const;
 
@@ -1346,6 +1370,7 @@ export type View = LayoutPart &
   AdvicePart &
   BesidePart &
   ComparisonPart &
+  GoalPart &
   SearchPart;
 
 /** What a panel asks for, by its name. */

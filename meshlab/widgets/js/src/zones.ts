@@ -233,7 +233,7 @@ export function paintZones(board: Board) {
   const known = hand ? prices.all(view, hand) : new Map();
   const { time, work, communication, slow } = view;
   const estimate = slow ? null : (predicted(time)?.estimate ?? null);
-  const star = hand && best(known, { seconds: estimate, work, bytes: communication.total });
+  const star = hand && !view.goal?.quiet && best(known, { seconds: estimate, work, bytes: communication.total });
   for (const zone of zonesOf(view)) {
     const element = panel.querySelector(`.mlb-zone[data-zone="${CSS.escape(zone)}"]`);
     if (!element) continue;
