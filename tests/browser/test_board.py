@@ -51,6 +51,27 @@ def test_a_drag_replans(open_board, explorer: Explorer) -> None:
     assert board.collectives == []
 
 
+def test_the_view_is_put_together_once_for_each_change(open_board, explorer: Explorer) -> None:
+    """A board that is dragged over reads it at every step of the pointer; the document, when it is another."""
+    board = open_board()
+    board.blank.view.evaluate(
+        """() => {
+            window.reads = [];
+            const { get } = window.model, { parse } = JSON;
+            window.model.get = (name) => { if (name === "board") window.reads.push(name); return get(name); };
+            JSON.parse = (text, ...rest) => {
+                if (text.includes('"schema"')) window.reads.push("document");
+                return parse(text, ...rest);
+            };
+        }"""
+    )
+    with board.next_revision():
+        board.drag("hidden", "model")
+    reads = board.blank.view.evaluate("window.reads")
+    assert reads.count("document") == 1
+    assert 0 < reads.count("board") <= 4  # the selection is sent, then the plan
+
+
 def test_a_refusal_is_painted_before_the_drop(open_board, explorer: Explorer) -> None:
     board = open_board()
     board.press("classes")

@@ -204,7 +204,7 @@ def test_lists_are_saved_item_by_item_under_their_names(open_board, saved: Save,
     assert sorted(row[:2] for row in listed) == sorted(axes)
     assert rows[rows.index(["by mesh axis"]) + 1][:2] == ["data", "420 B"]
     assert rows[rows.index(["by kind"]) + 1][:2] == ["all-reduce × 4", "660 B"]
-    assert rows[rows.index(["by source line"]) + 1][0].startswith("small.py:26 logits = ml.dot(")
+    assert rows[rows.index(["by source line"]) + 1][0].startswith("small.py:27 logits = ml.dot(")
 
 
 def test_of_the_program_every_row_is_saved_that_the_filter_leaves(open_board, saved: Save, explorer: Explorer) -> None:

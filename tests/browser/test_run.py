@@ -27,7 +27,7 @@ def explorer() -> Explorer:
         shown.load(layout)
         shown.view()
         if layout != "batch:data":
-            shown._plans.put(shown.document, without_all_reduce(shown.plan, 1))
+            shown.documents.plans.put(shown.document, without_all_reduce(shown.plan, 1))
         shown.run().wait(60)
     return shown
 

@@ -22,9 +22,9 @@ class Gate:
     """Holds whatever is worked out of documents until it is opened; nobody who draws waits for it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, costing: Costing):
-        self.reached, self.open, self._work = threading.Event(), threading.Event(), costing._work
-        monkeypatch.setattr(costing, "_work", self.work)
-        monkeypatch.setattr(costing, "_patience", 0.0)
+        self.reached, self.open, self._work = threading.Event(), threading.Event(), costing.work
+        monkeypatch.setattr(costing, "work", self.work)
+        monkeypatch.setattr(costing, "patience", 0.0)
 
     def work(self, plan, document):
         self.reached.set()

@@ -78,10 +78,10 @@ class Costing(Generic[T]):
 
     Args:
         plan_at: gives the plan of a document.
-        work: computes it from a plan and its document.
+        work: computes it from a plan and its document; also an attribute.
         tell: called when the background has computed one.
         operations: how many the program has: a guess of the seconds that the first takes, and how many are kept.
-        patience: seconds that a drawing waits for it.
+        patience: seconds that a drawing waits for it; also an attribute.
         background: computes what takes longer.
         held: gives the documents on the board, whose costs are kept in any case.
         drop: called with a document whose costs are not kept any longer.
@@ -99,11 +99,11 @@ class Costing(Generic[T]):
         held: Callable[[], Collection[Document]],
         drop: Callable[[Document], Any],
     ):
-        self._plan_at, self._work, self._tell = plan_at, work, tell
+        self._plan_at, self.work, self._tell = plan_at, work, tell
         self._held, self._drop = held, drop
         self._known: dict[Document, T] = {}  # what was asked for last comes last
         self._kept = min(max(OPERATIONS // max(1, operations), LEAST), MOST)
-        self._took, self._patience, self._background = operations * EACH, patience, background
+        self._took, self.patience, self._background = operations * EACH, patience, background
         self._forgotten = 0  # how often
         self._lock = threading.Lock()
         self._one_at_a_time = threading.Lock()
@@ -128,7 +128,7 @@ class Costing(Generic[T]):
                 if document in self._known:
                     continue
                 begin = clock.thread_time()
-                cost = self._work(plan, document)
+                cost = self.work(plan, document)
                 dropped = self._keep(document, cost, since, clock.thread_time() - begin)
             for each in dropped:  # behind the lock, for the same reason
                 self._drop(each)
@@ -164,7 +164,7 @@ class Costing(Generic[T]):
             aside: whether it is another one than that on the board, which comes first.
         """
         document = document.unpinned
-        if document in self._known or self._took < self._patience:
+        if document in self._known or self._took < self.patience:
             return self.of(document)
         self._background.follow((self, aside), lambda: (self.of(document), self._tell()), idle=aside)
         return None

@@ -160,7 +160,7 @@ def test_cancel_auto_cancels_whichever_goes_on(searched: Explorer, monkeypatch: 
 
 def test_the_choice_holds_while_the_board_is_of_its_program_mesh_machine_and_run(searched: Explorer) -> None:
     choice, document = searched.choice, searched.document
-    assert searched.fastest is choice
+    assert searched.searches.fastest is choice
     assert searched.load("batch:a+b")
     assert searched.choice is choice
     changes = {
@@ -171,9 +171,9 @@ def test_the_choice_holds_while_the_board_is_of_its_program_mesh_machine_and_run
     }
     for what, change in changes.items():
         assert change(), what
-        assert (searched.outdated, searched.choice) == (what, None)
+        assert (searched.searches.outdated, searched.choice) == (what, None)
         assert searched.undo()
-        assert (searched.outdated, searched.choice) == ("", choice)
+        assert (searched.searches.outdated, searched.choice) == ("", choice)
     assert searched.document.mesh == document.mesh
     assert searched.apply(Auto("memory"))
     assert searched.choice is None

@@ -254,7 +254,7 @@ def test_what_is_known_of_a_card_is_not_computed_again(explorer: Explorer, monke
     explorer.load("batch:data")
     before = cards(explorer)
     monkeypatch.setattr(explorer.totals, "of", None)
-    monkeypatch.setattr(explorer.totals, "_costing", None)
+    monkeypatch.setattr(explorer.costs, "known", None)
     assert board_view(explorer)["comparison"]["cards"] == list(before.values())
 
 
