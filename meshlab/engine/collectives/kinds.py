@@ -187,7 +187,7 @@ ALL_TO_ALL = Kind(
 )
 COLLECTIVE_PERMUTE = Kind(
     "collective-permute",
-    "Each device has a slice; afterwards it has the slice of one other device.",
+    "Each device has a slice; afterwards another device has that slice.",
     way=PAIRS,
     shard=True,
     sent=lambda _n: 1.0,

@@ -196,8 +196,9 @@ export class Board {
     this.root.toggleAttribute("data-pending", view.pending);
     this.paint();
     if (parts.includes("costs")) redraw(panels.lanes, drawTimeline(this));
-    this.stage.changed(parts);
+    // Panels draw what is selected.
     if (parts.includes("selection")) this.heardSelection();
+    this.stage.changed(parts);
     if (parts.includes("search")) followSearch(this);
     this.marked();
     this.remedies.repaint();

@@ -17,7 +17,7 @@ const [NAMES, ARROWS, LINE, GAP, TOP] = [64, 86, 26, 8, 18];
 // Where there is less room than this, arrows have less of it.
 const [NARROW, FEW] = [380, 60];
 // The width of a cell from which on it has room for its letter, for its sum as well, and for that in words.
-const [LETTERED, SUMMED, WORDED] = [10, 34, 76];
+const [LETTERED, SUMMED, WORDED] = [10, 48, 76];
 // The width of a cell from which on it has marks of its sum, and that of a mark that is seen by itself.
 const [MARKED, MARK] = [5, 5];
 
@@ -137,7 +137,7 @@ function drawPiece(
 
 /** The letter of a piece, and as far as there is room how much of a sum it is. */
 function drawWords(hops: Hops, slice: number, addends: number, box: Box, { fill, ink }: { fill: string; ink: string }) {
-  if (box.w < LETTERED || (hops.pieces.length === 1 && !hops.sums)) return null;
+  if (box.w < LETTERED) return null;
   const name = hops.parts === "numbers" ? exact(slice + 1) : letter(slice);
   const sum = box.w >= WORDED ? `Σ ${exact(addends)} of ${exact(hops.size)}` : `${exact(addends)}/${exact(hops.size)}`;
   const both = hops.sums && box.w >= SUMMED;
@@ -151,7 +151,7 @@ function drawWords(hops: Hops, slice: number, addends: number, box: Box, { fill,
   const size = Math.min(13, (1.04 * box.w) / name.length);
   const x = box.x + box.w / 2;
   if (!both) return s("text", { ...look, x, "font-size": size.toFixed(1) }, name);
-  const half = box.w >= WORDED ? 30 : 13;
+  const half = box.w >= WORDED ? 30 : 15;
   return [
     s("text", { ...look, x: x - half, "font-size": size.toFixed(1) }, name),
     s("text", { ...look, x: x + 9, "font-size": 11 }, sum),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+import pathlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
+import meshlab.widgets
 from meshlab.engine.collectives.kinds import KINDS
 from meshlab.engine.plans.collectives import Collective
 from meshlab.engine.specs.mesh import Mesh
@@ -25,6 +28,7 @@ from meshlab.widgets.views.devices.holdings import holdings_view, slices_of
 from meshlab.widgets.views.devices.hops import FIRST, MOST_DEVICES, hops_view
 from tests.widgets import small
 
+PLAYED = pathlib.Path(meshlab.widgets.__file__).parent / "js" / "test" / "hops.json"
 MODELS = {model.name: model for model in zoo.models()}
 
 
@@ -212,3 +216,17 @@ def test_on_no_machine_there_are_no_seconds(explorer: Explorer) -> None:
 
 def test_a_collective_that_there_is_not_has_no_hops(explorer: Explorer) -> None:
     assert hops_view(explorer, "none") == {"id": None}
+
+
+@pytest.mark.parametrize("kind", ["all-gather", "all-reduce", "all-to-all"])
+def test_the_page_plays_them_as_they_are_played_here(kind: str) -> None:
+    """The page's own test plays the same table: what Python sends, and what each device has after each hop."""
+    heads, seq = ml.dims(heads=8, seq=8)
+    layout = {"heads": "x", "out": {"heads": None, "seq": "x"}}
+    exchanged = explore(ml.trace(ml.tanh, ml.f32[heads, seq]), ml.mesh(x=4), layout)
+    explorer = {"all-gather": gathered(ml.mesh(data=4, model=2)), "all-to-all": exchanged}.get(kind, small.on_v5e())
+    _, view = of_kind(explorer, kind)
+    table = json.loads(PLAYED.read_text())[kind]
+    assert json.loads(json.dumps({name: view[name] for name in table["sent"]})) == table["sent"]
+    states = [[[device, sorted(held.items())] for device, held in state.items()] for state in played(view)]
+    assert json.loads(json.dumps(states)) == table["states"]
