@@ -104,8 +104,8 @@ GESTURES: dict[str, tuple[Gesture, str]] = {
     "resize an axis": (edit(axis, "resize_axis", size="2"), r"The mesh is on v5e:2x2 now\."),
     "rename a dim": (edit(lambda board: board.chip("rows"), "rename_dim", name="lines"), r"rows is called lines now\."),
     "resize a dim": (edit(lambda board: board.chip("batch"), "resize_dim", size="16"), r"traced again"),
-    "pad": (press('[data-key="pad"]'), LAYOUT),
-    "add": (press('[data-key="adding"]'), r"From now on an axis is added"),
+    "pad": (press('.mlb-switch:has-text("pad") input'), LAYOUT),
+    "add": (press('.mlb-switch:has-text("add to") input'), r"From now on an axis is added"),
     "pin": (key("hidden", "p"), r"hidden is pinned to model\."),
     "machine": (lambda board: board.root.get_by_label("machine").select_option(index=3), LAYOUT),
     "select a tensor": (
@@ -119,7 +119,7 @@ GESTURES: dict[str, tuple[Gesture, str]] = {
     "baseline": (baseline, r"All layouts are compared with .+\."),
     "run": (press('[data-op="run"]', "run"), r"The run begins\.|The run has ended"),
     "cancel": (cancelled, r"The run stops after its present step\.|The run was cancelled\."),
-    "auto": (press('[data-key="auto:traffic"]', "compare"), r"The search (begins|for the least traffic has ended)"),
+    "auto": (press('[data-auto="traffic"]', "compare"), r"The search (begins|for the least traffic has ended)"),
 }
 
 

@@ -228,7 +228,7 @@ def test_a_recalled_figure_is_not_said_to_come_from_its_source(open_board, explo
     )
     verdict = board.show("memory").locator(".mlb-verdict p")
     expect(verdict.locator(".mlb-badge")).to_have_text(["estimated", "recalled"])
-    verdict.locator(".mlb-badge").last.focus()
+    verdict.locator(".mlb-badge").last.hover()
     expect(board.root.get_by_role("tooltip")).to_contain_text(f"recalled, not looked up in its source: {source}")
     assert f"bytes: recalled, not looked up in its source: {source}" in (verdict.get_attribute("title") or "")
     part = board.show("time").locator("[data-part='model'] .mlb-bar-value")

@@ -24,7 +24,7 @@ Batch, Embed, Hidden, Layers = ml.dims(batch=8, embed=16, hidden=32, layers=1200
 # What is wider than its place and hidden there, and no title says it whole. Drawings scale, and a choice is read whole
 # when it is opened.
 CUT = """() => [...document.querySelectorAll(".mlb *")]
-    .filter(each => !each.closest("svg, select, .mlb-body [data-scroll]"))
+    .filter(each => !each.closest("svg, select, .mlb-alive, .mlb-tree"))
     .filter(each => getComputedStyle(each).overflowX !== "visible" && !each.closest("[title]:not([title=''])"))
     .filter(each => each.clientWidth && each.scrollWidth > each.clientWidth + 1)
     .map(each => `${each.className}: ${each.textContent.slice(0, 60)}`)"""

@@ -24,12 +24,18 @@ def hint(board: BlankBoard) -> Locator:
     return board.root.get_by_role("tooltip")
 
 
+def by_keyboard(board: BlankBoard, word: Locator) -> None:
+    """Brings the keyboard to a word; after a key the browser takes the focus for the keyboard's, and not the mouse's."""
+    board.keyboard.press("Tab")
+    word.focus()
+
+
 @pytest.mark.parametrize("by", ["mouse", "keyboard", "touch"])
 def test_a_term_says_what_it_is(open_board, by: str) -> None:
     board = open_board(touch=by == "touch")
     word = term(board.show("traffic"), "all-reduce")
     word.scroll_into_view_if_needed()
-    {"mouse": word.hover, "keyboard": word.focus, "touch": word.tap}[by]()
+    {"mouse": word.hover, "keyboard": lambda: by_keyboard(board, word), "touch": word.tap}[by]()
     expect(hint(board)).to_contain_text("Each device of a group has a partial sum; afterwards each has the whole sum.")
     name = hint(board).get_attribute("id")
     expect(word).to_have_attribute("aria-describedby", name or "")
@@ -70,7 +76,7 @@ def test_a_figure_has_one_badge_with_its_source(open_board, explorer: Explorer) 
     board = open_board()
     badges = board.show("time").locator(".mlb-badge")
     expect(badges.first).to_have_text("estimated")
-    badges.first.focus()
+    by_keyboard(board, badges.first)
     expect(hint(board)).to_contain_text("Predicted from the figures of Google TPU v5e; nothing was run.")
     figures = {part["key"]: part["figures"] for part in explorer.view()["time"]["parts"]}
     for key, sources in figures.items():
@@ -86,7 +92,7 @@ def test_a_hint_is_accessible(open_board, theme: str) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")
     board = open_board(theme=theme)
-    term(board.show("time"), "exposed").focus()
+    by_keyboard(board, term(board.show("time"), "exposed"))
     expect(hint(board)).to_be_visible()
     board.blank.view.add_script_tag(path=str(AXE))
     assert violations(board.blank.view) == []

@@ -47,7 +47,6 @@ export function drawAdvice(board: Board): HTMLElement[] {
           {
             type: "button",
             class: "mlb-button",
-            "data-key": "advice",
             "data-op": "advice",
             onclick: () => board.send(advice.op, advice.args),
           },
@@ -61,7 +60,7 @@ export function drawAdvice(board: Board): HTMLElement[] {
       {
         type: "button",
         class: "mlb-button mlb-preset",
-        "data-key": `preset:${preset.name}`,
+        key: preset.name,
         "data-preset": preset.name,
         "aria-disabled": String(preset.refused !== ""),
         "aria-pressed": String(preset.here),
@@ -84,8 +83,11 @@ function drawAuto(board: Board): HTMLElement {
     if (!isSearching(board.view)) board.send("auto", { objective: name });
   };
   const hint = `Searches for the ${label}: ${condition}. Compare shows how far it is.`;
-  const more = { "data-key": "auto", ...hintOf(board.view, hint) };
-  return h("button", { type: "button", class: "mlb-button mlb-auto", onclick: find, ...more }, "Auto");
+  return h(
+    "button",
+    { type: "button", class: "mlb-button mlb-auto", onclick: find, ...hintOf(board.view, hint) },
+    "Auto",
+  );
 }
 
 const TITLES = {

@@ -21,12 +21,6 @@ export function drawBeside(board: Board, panel: Panel): (Node | null | false)[] 
   const other = otherBoard(board);
   const rows = panel.rows?.(board.view, other.view) ?? [];
   const columns = [section("mine", panel.draw?.(board) ?? []), section("other", panel.draw?.(other) ?? [])];
-  const [, right] = columns;
-  // The focus and what is scrolled are known by these names (`redraw`), and each stands for one element.
-  for (const name of ["data-key", "data-scroll"])
-    for (const each of right.querySelectorAll(`[${name}]`))
-      each.setAttribute(name, `beside:${each.getAttribute(name)}`);
-  openTogether(columns);
   return [
     drawHeads(board),
     ...(panel.tools?.(board) ?? []),
@@ -41,15 +35,6 @@ function section(which: "mine" | "other", children: (Node | null | false)[]): HT
   return h("section", { "data-beside": which, "aria-label": label }, children);
 }
 
-/** What is unfolded on one side is unfolded on the other. */
-function openTogether(columns: HTMLElement[]) {
-  const all = columns.flatMap((column) => [...(column.querySelectorAll("details") as NodeListOf<HTMLDetailsElement>)]);
-  for (const one of all)
-    one.addEventListener("toggle", () => {
-      for (const each of all) if (each.dataset.disclosure === one.dataset.disclosure) each.open = one.open;
-    });
-}
-
 /** The names of both, the other one to choose, and what closes it. */
 function drawHeads(board: Board): HTMLElement {
   const { layout, beside, comparison } = board.view;
@@ -59,7 +44,6 @@ function drawHeads(board: Board): HTMLElement {
     {
       type: "button",
       class: "mlb-button",
-      "data-key": "close-beside",
       title: "show the layout on the board alone",
       onclick: () => showBeside(board, {}, ""),
     },
@@ -124,23 +108,22 @@ export function drawChoice(board: Board): HTMLElement {
     });
   const chosen = beside !== null && [...tried, ...ready].some((option) => option.hasAttribute("selected"));
   const none = h("option", { value: "", selected: !chosen }, chosen ? "none" : (beside?.name ?? "choose a layout …"));
-  const select = h(
+  const choose = ({ currentTarget: { value, selectedOptions } }: { currentTarget: HTMLSelectElement }) => {
+    const [kind, key] = value.split(":");
+    const card = comparison.cards.find((each) => kind === "card" && each.key === key);
+    const name = selectedOptions[0].text;
+    if (card) showBeside(board, { document: documentOf(board.view, card) }, name);
+    else showBeside(board, kind ? { preset: key } : {}, name);
+  };
+  return h(
     "select",
-    { class: "mlb-select", "data-key": "beside", "aria-label": "layout beside the one on the board" },
+    { class: "mlb-select", "aria-label": "layout beside the one on the board", onchange: choose },
     [
       none,
       tried.length > 0 && h("optgroup", { label: "tried" }, tried),
       ready.length > 0 && h("optgroup", { label: "presets" }, ready),
     ].filter((each) => each !== false),
   );
-  select.addEventListener("change", () => {
-    const [kind, key] = select.value.split(":");
-    const card = comparison.cards.find((each) => kind === "card" && each.key === key);
-    const name = select.selectedOptions[0].text;
-    if (card) showBeside(board, { document: documentOf(board.view, card) }, name);
-    else showBeside(board, kind ? { preset: key } : {}, name);
-  });
-  return select;
 }
 
 /** The document that has a card's layout, as JSON. */

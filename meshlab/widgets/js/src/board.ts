@@ -30,7 +30,7 @@ import { doneText, grabbedText, HOW, priceText, totalsText } from "./sentences.t
 import { freeze, isUnderWay, rememberStop, showSilence } from "./silence.ts";
 import { Stage } from "./stage.ts";
 import { speak } from "./status.ts";
-import { explain } from "./terms.ts";
+import { explained } from "./terms.ts";
 import { drawDetail, drawTimeline } from "./timeline.ts";
 import { findDims } from "./tray.ts";
 import { PARTS, type Selection, type View } from "./types.ts";
@@ -43,7 +43,8 @@ export class Board {
   readOnly = false;
   adding = false;
   ready = false;
-  arriving = ""; // the key of a chip that was dropped by keyboard and is not drawn there yet
+  /** Where a chip was dropped that is not drawn there yet. */
+  arriving: { dim: string; zone: string; by: Hand["by"] } | null = null;
   chosen = nothingChosen();
   costs: Pick<View, "time" | "peak_memory" | "timeline"> = { time: null, peak_memory: null, timeline: null };
   selection: Selection;
@@ -201,7 +202,7 @@ export class Board {
     this.stage.changed(parts);
     if (parts.includes("search")) followSearch(this);
     this.marked();
-    this.remedies.repaint();
+    this.remedies.redraw();
     this.hint.check();
     this.root.setAttribute("data-rev", String(this.revision));
     // A change by a script or in another view is said as well: the line never tells of another layout than the board.
@@ -233,7 +234,7 @@ export class Board {
   drawBoard(changed: boolean) {
     const { panels, view } = this;
     const same = this.arranged.ranked === view.ranked;
-    if (!changed && (same || this.hand || panels.zones.matches(":hover, :focus-within"))) return;
+    if (!changed && (same || this.hand || panels.zones.matches(":hover, :has(:focus-visible)"))) return;
     this.arranged = { ranked: view.ranked };
     redraw(panels.zones, drawZones(this));
     findDims(this);
@@ -248,8 +249,7 @@ export class Board {
     paintZones(this);
     const { hand, view } = this;
     const price = hand?.target ? this.prices.of(view, hand, hand.target) : undefined;
-    redraw(this.panels.totals, drawTotals(view, price));
-    explain(this.panels.totals);
+    redraw(this.panels.totals, explained(drawTotals(view, price)));
     paintGoal(this, price);
     if (!hand?.target || !price) return;
     if (price.refused) this.sayVerdict(hand, hand.target);
@@ -312,10 +312,10 @@ export class Board {
 
   /** Marks what is selected in all that is drawn. */
   marked() {
-    redraw(this.panels.detail, drawDetail(this));
-    explain(this.panels.detail);
+    redraw(this.panels.detail, explained(drawDetail(this)));
     paintSelection(this);
     this.stage.marked();
+    this.remedies.watch();
   }
 
   // The hand

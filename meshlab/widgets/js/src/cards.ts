@@ -102,7 +102,7 @@ export function drawCards(board: Board): HTMLElement {
   const rows = [...cards].reverse().map((card) =>
     h(
       "tr",
-      { "data-card": card.key, class: card.now ? "mlb-card-now" : "" },
+      { key: card.key, "data-card": card.key, class: card.now ? "mlb-card-now" : "" },
       h("td", {}, drawBaseline(board, card)),
       h("th", { scope: "row" }, h("div", { class: "mlb-card-name" }, drawName(board, card), drawOther(board, card))),
       columns.map((column) => drawCell(board, card, column, best.get(column) ?? null)),
@@ -127,19 +127,18 @@ export function drawCards(board: Board): HTMLElement {
 }
 
 function drawBaseline(board: Board, card: Card): HTMLElement {
-  const choice = h("input", {
+  const choose = async () => {
+    const answer = await board.send("baseline", { document: documentOf(board.view, card) });
+    if (answer?.kind === "ack") board.say(`All layouts are compared with ${card.name}.`, "done");
+  };
+  return h("input", {
     type: "radio",
     name: `${board.stage.body("compare").id}-baseline`,
     checked: card.baseline,
     "aria-label": `compare with ${card.name}`,
     title: "compare all with this one",
-    "data-key": `baseline:${card.key}`,
+    onchange: choose,
   });
-  choice.addEventListener("change", async () => {
-    const answer = await board.send("baseline", { document: documentOf(board.view, card) });
-    if (answer?.kind === "ack") board.say(`All layouts are compared with ${card.name}.`, "done");
-  });
-  return choice;
 }
 
 function drawName(board: Board, card: Card): HTMLElement {
@@ -151,7 +150,6 @@ function drawName(board: Board, card: Card): HTMLElement {
       class: "mlb-card",
       title: card.now ? `${layout}: it is on the board` : `${layout}: put it on the board`,
       "aria-current": card.now ? "true" : null,
-      "data-key": `card:${card.key}`,
       "data-load": card.key,
       onclick: () => card.now || board.send(card.load.op, card.load.args),
     },
@@ -174,7 +172,6 @@ function drawOther(board: Board, card: Card): HTMLElement | false {
       title: open ? "show the layout on the board alone" : "show it beside the layout on the board",
       "aria-label": `show ${card.name} beside the layout on the board`,
       "aria-pressed": String(open),
-      "data-key": `beside:${card.key}`,
       "data-beside": card.key,
       onclick: () => showBeside(board, open ? {} : { document: documentOf(view, card) }, card.name),
     },

@@ -85,9 +85,6 @@ export class Charts {
     Object.assign(shown, { chart, pick });
     shown.plot.setAttribute("aria-label", chart.label);
     shown.plot.style.height = `${chart.layout.height}px`;
-    // Where two layouts stand side by side, names of elements are written anew.
-    for (const each of shown.element.querySelectorAll("button"))
-      each.setAttribute("data-key", `chart:${key}:${each.textContent}`);
     this.follow(shown);
     return shown.element;
   }
@@ -117,7 +114,13 @@ export class Charts {
     const plot = h("div", { class: "mlb-plot", role: "img" }) as HTMLElement as Plot;
     const word = h("p", { class: "mlb-plot-word mlb-none" });
     const tools = h("div", { class: "mlb-plot-tools" });
-    const element = h("div", { class: "mlb-chart", "data-chart-of": key, "data-fresh": "false" }, word, plot, tools);
+    const element = h(
+      "div",
+      { lasting: true, class: "mlb-chart", "data-chart-of": key, "data-fresh": "false" },
+      word,
+      plot,
+      tools,
+    );
     const start = { pick: null, painted: "", drawn: null, zoomed: false, turn: 0 };
     const shown = { key, element, plot, word, chart, ...start } as Shown;
     const button = (text: string, name: string, onclick: () => void) =>

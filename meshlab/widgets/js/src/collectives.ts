@@ -5,11 +5,14 @@
 
 import type { Board } from "./board.ts";
 import type { Order } from "./chosen.ts";
-import { h, prose } from "./dom.ts";
+import { type Child, h, prose, redraw } from "./dom.ts";
 import { bytes, exact, plural } from "./format.ts";
 import { drawHops } from "./hops.ts";
 import { axisLabel, markClass } from "./marks.ts";
+import { drawnWith } from "./reconcile.ts";
 import { drawRemedies } from "./remedies.ts";
+import { spot } from "./spots.ts";
+import { explained, termsOf } from "./terms.ts";
 import type { Collective, View } from "./types.ts";
 
 export type Column = {
@@ -56,49 +59,44 @@ export function matches({ kind, key, value, dims, dtype, source, code, because }
     .every((word) => text.includes(word));
 }
 
-/** What a row says when it is open, by its place. */
-const DETAILS: WeakMap<Element, () => (Node | null | false)[]> = new WeakMap();
-
 /** Opens the row of the collective that is selected, and closes the others. */
 export function openSelected(root: Element, selected: string | null) {
   for (const more of root.querySelectorAll(".mlb-collective-more")) {
-    const open = selected !== null && more.getAttribute("data-of") === selected && !more.hasAttribute("data-filtered");
-    const place = more.firstElementChild;
-    const head = more.previousElementSibling;
-    head?.querySelector(".mlb-fold")?.setAttribute("aria-expanded", String(open));
-    if (place && open && !place.hasChildNodes())
-      place.append(...(DETAILS.get(more)?.() ?? []).filter((each) => each !== null && each !== false));
-    if (place && !open) place.replaceChildren();
+    const open = more.getAttribute("data-of") === selected && !more.hasAttribute("data-filtered");
+    const [place, head] = [more.firstElementChild as Element, more.previousElementSibling as Element];
+    const details = drawnWith(more).details as () => Child[];
+    const around = more.closest(".mlb-body") ?? root;
+    if (open !== place.hasChildNodes()) redraw(place, open ? explained([details()], termsOf(around, place)) : []);
     more.toggleAttribute("hidden", !open);
-    if (open) head?.removeAttribute("hidden");
+    head.toggleAttribute("hidden", Boolean(drawnWith(head).hidden) && !open);
+    head.querySelector(".mlb-fold")?.setAttribute("aria-expanded", String(open));
   }
 }
 
-/** @returns its row, and the one below that opens */
-function drawOne(board: Board, row: Collective): HTMLElement[] {
+/**
+ * @param fits whether the filter leaves it
+ * @param shown whether it is among the first
+ * @returns its row, and the one below that opens
+ */
+function drawOne(board: Board, row: Collective, fits: boolean, shown: boolean): HTMLElement[] {
   const { view } = board;
   const { kind, key, total, wire, times, payload, value, dims, because, id } = row;
   const often = times > 1 ? ` × ${exact(times)}` : "";
   const what = `${kind} over ${key} of ${value}`;
-  const fold = h("button", {
-    type: "button",
-    class: "mlb-fold",
-    "aria-expanded": "false",
-    "aria-label": `why: ${what}`,
-    "data-key": `fold:${id}`,
-  });
+  const fold = { type: "button", class: "mlb-fold", "aria-expanded": "false", "aria-label": `why: ${what}` };
   const number = (text: string, title: string) => h("td", { class: "mlb-number", title }, text);
   const head = h(
     "tr",
     {
+      key: id,
       class: `mlb-collective ${markClass(view, key)}`,
       "data-kind": kind,
       "data-axes": key,
       "data-collective": id,
-      "data-key": `collective:${id}`,
       tabindex: 0,
+      hidden: !shown,
     },
-    h("td", { class: "mlb-collective-kind" }, fold, h("b", {}, kind)),
+    h("td", { class: "mlb-collective-kind" }, h("button", fold), h("b", {}, kind)),
     h("td", {}, axisLabel(view, key)),
     h(
       "td",
@@ -116,12 +114,12 @@ function drawOne(board: Board, row: Collective): HTMLElement[] {
     number(`× ${exact(times)}`, `${plural(times, "execution")} in a step`),
     number(bytes(total), `wire ${exact(wire)} bytes${often}`),
   );
+  const details = () => drawDetails(board, row);
   const more = h(
     "tr",
-    { class: "mlb-collective-more", "data-of": id, hidden: true },
-    h("td", { colspan: COLUMNS.length }),
+    { key: `why ${id}`, class: "mlb-collective-more", "data-of": id, "data-filtered": !fits, hidden: true, details },
+    h("td", { colspan: COLUMNS.length }, fits && id === board.selection.collective ? details() : []),
   );
-  DETAILS.set(more, () => drawDetails(board, row));
   return [head, more];
 }
 
@@ -131,7 +129,7 @@ function drawDetails(board: Board, row: Collective): (HTMLElement | null | false
   return [
     h("p", {}, prose(because)),
     h("p", { class: "mlb-none" }, `Payload ${bytes(payload)} of ${dtype}; each device sends ${bytes(wire)}${often}.`),
-    drawRemedies(board, row, "traffic"),
+    drawRemedies(board, row),
     drawHops(board, row.id),
     source !== "" &&
       h("p", { class: "mlb-source" }, h("code", {}, source), code && h("code", { class: "mlb-code" }, code)),
@@ -154,90 +152,75 @@ export function counted(view: View, shown: number): string {
   return `${plural(written, "collective")}${often}.${some}`;
 }
 
-function drawHead(board: Board, sort: () => void): HTMLElement {
+function drawHead({ chosen, stage }: Board): HTMLElement {
+  const { by, down } = chosen.order;
   const heads = COLUMNS.map(({ name, label, of, number }) => {
-    const turn = () => {
-      const same = board.chosen.order.by === name;
-      board.chosen.order = { ...board.chosen.order, by: name, down: same ? !board.chosen.order.down : Boolean(number) };
-      sort();
+    const sort = () => {
+      chosen.order = { ...chosen.order, by: name, down: by === name ? !down : Boolean(number) };
+      stage.answered("collectives");
     };
-    const button = h(
-      "button",
-      { type: "button", class: "mlb-sort", "data-key": `sort:${name}`, title: TITLES[name], onclick: turn },
-      label,
-    );
     return h(
       "th",
-      { scope: "col", "data-column": name, class: number ? "mlb-number" : "" },
-      button,
+      {
+        scope: "col",
+        "data-column": name,
+        class: number ? "mlb-number" : "",
+        "aria-sort": by === name && (down ? "descending" : "ascending"),
+      },
+      h("button", { type: "button", class: "mlb-sort", title: TITLES[name], onclick: sort }, label),
       of && h("small", {}, of),
     );
   });
   return h("thead", {}, h("tr", {}, heads));
 }
 
-export function drawCollectives(board: Board): (HTMLElement | null)[] {
+export function drawCollectives(board: Board): HTMLElement[] {
   const { view } = board;
+  if (view.collectives.rows.length === 0) return [h("p", { class: "mlb-none" }, idle(view))];
+  return [spot("collectives", () => drawTable(board))];
+}
+
+function drawTable(board: Board): (HTMLElement | null)[] {
+  const { view, chosen, stage } = board;
   const { rows, left_out: left } = view.collectives;
-  if (rows.length === 0) return [h("p", { class: "mlb-none" }, idle(view))];
-  const drawn = new Map(rows.map((row) => [row, drawOne(board, row)]));
-  const body = h("tbody");
-  const count = h("p", { class: "mlb-none mlb-counted", "aria-live": "polite" });
-  const arrange = () => {
-    const { order } = board.chosen;
-    const ordered = sorted(rows, order);
-    body.append(...ordered.flatMap((row) => drawn.get(row) ?? []));
-    for (const head of table.querySelectorAll("th"))
-      if (head.getAttribute("data-column") !== order.by) head.removeAttribute("aria-sort");
-      else head.setAttribute("aria-sort", order.down ? "descending" : "ascending");
-    let shown = 0;
-    for (const row of ordered) {
-      const [head, more] = drawn.get(row) as HTMLElement[];
-      const fits = matches(row, order.filter);
-      shown += Number(fits);
-      head.hidden = !fits || (!order.all && shown > MOST);
-      more.toggleAttribute("data-filtered", !fits);
-    }
-    all.hidden = order.all || shown <= MOST;
-    all.textContent = `Show all ${exact(shown)}`;
-    openSelected(table, board.selection.collective);
-    count.textContent = counted(view, shown);
+  const { order } = chosen;
+  const change = (changes: Partial<Order>) => {
+    chosen.order = { ...chosen.order, ...changes };
+    stage.answered("collectives");
   };
-  const table = h(
-    "table",
-    { class: "mlb-table mlb-collectives", "aria-label": "collectives" },
-    drawHead(board, arrange),
-    body,
-  );
-  const all = h("button", {
-    type: "button",
-    class: "mlb-button mlb-all",
-    "data-key": "all-collectives",
-    onclick: () => {
-      board.chosen.order = { ...board.chosen.order, all: true };
-      arrange();
-      drawn
-        .get(sorted(rows, board.chosen.order).filter((row) => matches(row, board.chosen.order.filter))[MOST])?.[0]
-        .focus({ preventScroll: true });
-    },
-  });
+  const found = new Set(rows.filter((row) => matches(row, order.filter)));
+  const ordered = sorted(rows, order);
+  const first = new Set(ordered.filter((row) => found.has(row)).slice(0, order.all ? undefined : MOST));
   const search = h("input", {
     type: "search",
     class: "mlb-find",
     placeholder: "filter: kind, axis, name, line …",
     "aria-label": "filter the collectives",
-    "data-key": "filter",
-    value: board.chosen.order.filter,
+    value: order.filter,
+    oninput: ({ currentTarget: { value } }) => change({ filter: value.trim() }),
   });
-  search.addEventListener("input", () => {
-    board.chosen.order = { ...board.chosen.order, filter: search.value.trim() };
-    arrange();
-  });
-  arrange();
+  const count = h("p", { class: "mlb-none mlb-counted", "aria-live": "polite" }, counted(view, found.size));
+  const table = h(
+    "table",
+    { class: "mlb-table mlb-collectives", "aria-label": "collectives" },
+    drawHead(board),
+    h(
+      "tbody",
+      {},
+      ordered.flatMap((row) => drawOne(board, row, found.has(row), first.has(row))),
+    ),
+  );
+  const showAll = ({ currentTarget }: { currentTarget: HTMLElement }) => {
+    const drawn = currentTarget.parentElement as HTMLElement;
+    change({ all: true });
+    const [next] = [...drawn.querySelectorAll<HTMLElement>(".mlb-collective:not([hidden])")].slice(MOST);
+    next.focus({ preventScroll: true });
+  };
+  const all = { type: "button", class: "mlb-button mlb-all", hidden: first.size === found.size, onclick: showAll };
   return [
     h("div", { class: "mlb-table-tools" }, rows.length > 1 ? search : null, count),
     h("div", { class: "mlb-table-box" }, table),
-    all,
+    h("button", all, `Show all ${exact(found.size)}`),
     left ? h("p", { class: "mlb-none" }, `and ${exact(left)} smaller ones`) : null,
   ];
 }

@@ -44,7 +44,8 @@ function drawReasons(board: Board, shown: Reason): HTMLElement {
       board.chosen.reason = name;
       board.stage.again("compare");
     };
-    return button(`reason:${name}`, title, choose, {
+    return button(title, choose, {
+      key: name,
       class: "mlb-button mlb-reason",
       "data-reason": name,
       "aria-pressed": String(name === shown),

@@ -80,12 +80,12 @@ export function drawCopy(board: Board): { element: HTMLElement; fill: () => Prom
 }
 
 function choice({ name }: Form, show: () => void): HTMLElement {
-  const input = h("input", { type: "radio", name: "form", value: name, checked: name === latest });
-  input.addEventListener("change", () => {
+  const choose = () => {
     latest = name;
     show();
-  });
-  return h("label", {}, input, h("span", {}, name));
+  };
+  const radio = { type: "radio", name: "form", value: name, checked: name === latest, onchange: choose };
+  return h("label", {}, h("input", radio), h("span", {}, name));
 }
 
 function drawLost({ name, lost }: Form): (HTMLElement | null)[] {

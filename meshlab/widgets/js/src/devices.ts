@@ -33,9 +33,9 @@ export function drawTensors(board: Board): HTMLElement[] {
       `${row.place}   ${dims || "scalar"}`,
     );
   });
-  const picker = h("select", { class: "mlb-select", "data-key": "tensor", "aria-label": "tensor" }, options);
-  picker.addEventListener("change", () => board.send("select", { place: picker.value }));
-  return [picker];
+  const choose = ({ currentTarget }: { currentTarget: HTMLSelectElement }) =>
+    board.send("select", { place: currentTarget.value });
+  return [h("select", { class: "mlb-select mlb-tensors", "aria-label": "tensor", onchange: choose }, options)];
 }
 
 export function drawDevices(board: Board): (HTMLElement | null)[] {
@@ -144,10 +144,10 @@ function drawCell(board: Board, picture: Picture, shards: Holdings, cell: number
   return s(
     "g",
     {
+      key: device,
       class: "mlb-site",
       role: "button",
       tabindex: cell === 0 ? "0" : "-1",
-      "data-key": `device:${device}`,
       "data-device": device,
       "data-slice": slice,
     },
@@ -189,10 +189,10 @@ function drawBlock(board: Board, picture: Picture, shards: Holdings, cell: numbe
   return s(
     "g",
     {
+      key: `${covers}`,
       class: "mlb-site mlb-block",
       role: "button",
       tabindex: cell === 0 ? "0" : "-1",
-      "data-key": `block:${cell}`,
       "data-block": cell,
       onclick: go,
       onkeydown: (event: KeyboardEvent) => event.key === "Enter" && go(),

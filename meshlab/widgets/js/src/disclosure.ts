@@ -1,24 +1,27 @@
-/** Details that open on demand, and stay open when their panel is redrawn. */
+/** Details that open on demand, and are open again where their panel is drawn again. */
 
 import type { Board } from "./board.ts";
-import { h, prose } from "./dom.ts";
+import { type Child, h, prose } from "./dom.ts";
 import type { Accuracy } from "./types.ts";
 
-export function disclosure(
-  board: Board,
+/** Details by a name: what is unfolded of a layout is unfolded of the one that stands beside it. */
+export function fold(
+  { root, opened }: Board,
   key: string,
-  summary: string,
-  children: (Node | string | null)[],
+  look: string,
+  summary: HTMLElement,
+  ...children: (Child | Child[])[]
 ): HTMLElement {
-  const head = h("summary", { "data-key": `more:${key}` }, summary);
-  const details = h(
-    "details",
-    { class: "mlb-disclosure", "data-disclosure": key, open: board.opened.has(key) },
-    head,
-    children,
-  );
-  details.addEventListener("toggle", () => board.opened[details.open ? "add" : "delete"](key));
-  return details;
+  const follow = ({ currentTarget: { open } }: { currentTarget: HTMLDetailsElement }) => {
+    opened[open ? "add" : "delete"](key);
+    for (const each of root.querySelectorAll("details")) if (each.dataset.disclosure === key) each.open = open;
+  };
+  const more = { key, class: look, "data-disclosure": key, open: opened.has(key), ontoggle: follow };
+  return h("details", more, summary, ...children);
+}
+
+export function disclosure(board: Board, key: string, summary: string, children: Child[]): HTMLElement {
+  return fold(board, key, "mlb-disclosure", h("summary", {}, summary), children);
 }
 
 /** The error of a figure, where it was measured. */

@@ -23,7 +23,7 @@ export async function drop(board: Board) {
   const { op, args } = dropIntent(view, hand, zone);
   const goal = axesAfter(view, hand, zone).includes(partsOf(zone).axis) ? zone : TRAY;
   const answer = await board.send(op, args);
-  if (answer?.kind !== "ack" || hand.by !== "keyboard") return;
-  board.arriving = `chip:${hand.dim}:${goal}`;
+  if (answer?.kind !== "ack") return;
+  board.arriving = { dim: hand.dim, zone: goal, by: hand.by };
   focusArrived(board);
 }

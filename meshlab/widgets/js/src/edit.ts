@@ -19,23 +19,22 @@ export function drawAxisHead(board: Board, axis: Axis): HTMLElement {
   const meaning = axis.meaning ? `. ${axis.meaning}` : "";
   const why = `${meaning}${idle ? `${meaning ? "" : "."} Nothing is sharded over it: ${nothing}` : ""}`;
   const edits = axis.inTime ? "rename or resize" : "rename, resize, split or merge";
-  const head = h(
+  return h(
     "button",
     {
       type: "button",
+      key: axis.name,
       class: `mlb-axis ${markClass(board.view, axis.name)}${axis.inTime ? " mlb-in-time" : ""}`,
       "data-axis-row": axis.name,
-      "data-key": `axis:${axis.name}`,
       "aria-haspopup": "dialog",
       "aria-label": `${axis.name} ${size}${idle}: change this mesh axis`,
       title: `${axis.name} ${size}: ${edits}${why}`,
+      onclick: ({ currentTarget }) => openAxis(board, axis, currentTarget),
     },
     swatch(board.view, axis.name),
     h("b", { class: "mlb-zone-name" }, axis.name),
     h("span", { class: "mlb-zone-size" }, `${size}${idle}`),
   );
-  head.addEventListener("click", () => openAxis(board, axis, head));
-  return head;
 }
 
 /** @returns whether no rule has this mesh axis */
@@ -44,7 +43,7 @@ export function isIdle({ columns }: Pick<View, "columns">, axis: string): boolea
   return !rules.some((each) => Object.values(each).some((axes) => axes.includes(axis)));
 }
 
-function openAxis(board: Board, { name, size, inTime }: Axis, head: Element) {
+function openAxis(board: Board, { name, size, inTime }: Axis, head: HTMLElement) {
   const { popover, view } = board;
   // What runs in time is neither split nor merged.
   const axes = view.mesh.axes.flatMap((each) => (inTime || each.inTime ? [] : [each.name]));
@@ -107,14 +106,19 @@ export function free(name: string, taken: string[]): string {
 }
 
 /** Opens what can be changed of a dim. */
-export function openDim(board: Board, chip: Element) {
+export function openDim(board: Board, chip: HTMLElement) {
   const dim = chip.getAttribute("data-dim") ?? "";
   const zone = chip.getAttribute("data-zone") ?? "";
   const { popover, view } = board;
   const size = chipOf(view, dim).size;
   const pin = pinIntent(view, dim, zone);
-  const button = pin && h("button", { type: "button", class: "mlb-button", "data-op": pin.op }, pin.label);
-  button?.addEventListener("click", () => pin && popover.send(pin.op, pin.args));
+  const button =
+    pin &&
+    h(
+      "button",
+      { type: "button", class: "mlb-button", "data-op": pin.op, onclick: () => popover.send(pin.op, pin.args) },
+      pin.label,
+    );
   popover.open(chip, `Dim ${dim}`, [
     popover.line("resize_dim", "Resize", [field("size", "size", size)], (values) => ({
       dim,
@@ -166,30 +170,24 @@ export function drawMadeUp(board: Board): HTMLElement | null {
   const { popover, view } = board;
   const names = Object.entries(view.made_up);
   if (names.length === 0) return null;
-  const button = h(
+  const lines = () =>
+    names.map(([dim, size]) =>
+      popover.line("rename_dim", "Name it", [field("name", `${dim} ${exact(size)}`, suggested(dim))], (values) => ({
+        dim,
+        ...values,
+      })),
+    );
+  return h(
     "button",
     {
       type: "button",
       class: "mlb-button mlb-made-up",
-      "data-key": "made-up",
       "aria-haspopup": "dialog",
       title: "Axes that the program named by itself. Named by you, they can be sharded.",
+      onclick: ({ currentTarget }) => popover.open(currentTarget, "Dims whose names were made up", lines()),
     },
     `${plural(names.length, "unnamed dim")} …`,
   );
-  button.addEventListener("click", () =>
-    popover.open(
-      button,
-      "Dims whose names were made up",
-      names.map(([dim, size]) =>
-        popover.line("rename_dim", "Name it", [field("name", `${dim} ${exact(size)}`, suggested(dim))], (values) => ({
-          dim,
-          ...values,
-        })),
-      ),
-    ),
-  );
-  return button;
 }
 
 /** @returns a name that a dim with a made-up one could have */
@@ -212,10 +210,9 @@ function drawTracing(board: Board, tracing: Tracing | null): (Node | string)[] {
   if (tracing?.phase !== "tracing") return [];
   const cancel = h(
     "button",
-    { type: "button", class: "mlb-button", "data-key": "cancel-tracing", "data-op": "cancel_tracing" },
+    { type: "button", class: "mlb-button", "data-op": "cancel_tracing", onclick: () => board.send("undo") },
     "Cancel",
   );
-  cancel.addEventListener("click", () => board.send("undo"));
   return [h("span", {}, `Tracing again with ${tracing.sizes} …`), cancel];
 }
 

@@ -1,7 +1,7 @@
 /** The step over time, enlarged: the workbench's own lanes with what is exposed, to be zoomed by buttons, keys and wheel. */
 
 import type { Board } from "./board.ts";
-import { h } from "./dom.ts";
+import { h, redraw } from "./dom.ts";
 import { drawTicks } from "./ticks.ts";
 import { drawTimeline } from "./timeline.ts";
 
@@ -15,49 +15,43 @@ export function zoomed(zoom: number, by: number): number {
 
 export function drawEnlarged(board: Board): (Node | null | false)[] {
   if (!board.view.timeline || "isOther" in board) return [];
-  const lanes = h("div", { class: "mlb-lanes mlb-lanes-big" }, drawTimeline(board, true));
-  const label = "the step over time, enlarged: + and − zoom";
-  const box = h("div", { class: "mlb-lanes-box", role: "group", tabindex: "0", "aria-label": label }, lanes);
+  const { chosen, root } = board;
   const { seconds } = board.view.timeline;
-  const show = () => {
-    lanes.style.setProperty("--zoom", `${board.chosen.zoom}`);
-    lanes.querySelector(".mlb-scale")?.replaceChildren(...drawTicks(seconds, board.chosen.zoom));
+  const zoom = (by: number, at: (box: Element) => number) => {
+    const box = root.querySelector(".mlb-lanes-box") as HTMLElement;
+    const lanes = box.firstElementChild as HTMLElement;
+    const before = chosen.zoom;
+    chosen.zoom = zoomed(before, by);
+    const middle = box.scrollLeft + at(box);
+    lanes.style.setProperty("--zoom", `${chosen.zoom}`);
+    redraw(lanes.querySelector(".mlb-scale") as Element, drawTicks(seconds, chosen.zoom));
+    box.scrollLeft = (middle * chosen.zoom) / before - at(box);
   };
-  const zoom = (by: number, at: number) => {
-    const before = board.chosen.zoom;
-    board.chosen.zoom = zoomed(before, by);
-    const middle = box.scrollLeft + at;
-    show();
-    box.scrollLeft = (middle * board.chosen.zoom) / before - at;
-  };
-  const half = () => box.clientWidth / 2;
-  box.addEventListener(
-    "wheel",
-    (event) => {
-      if (!event.ctrlKey) return;
-      event.preventDefault();
-      zoom(event.deltaY < 0 ? 2 : 0.5, event.clientX - box.getBoundingClientRect().left);
-    },
-    { passive: false },
-  );
-  box.addEventListener("keydown", (event) => {
-    if (!(event.key in KEYS) || event.ctrlKey || event.metaKey) return;
-    zoom(KEYS[event.key], half());
+  const half = (box: Element) => box.clientWidth / 2;
+  const onwheel = (event: WheelEvent) => {
+    if (!event.ctrlKey) return;
     event.preventDefault();
-  });
+    zoom(event.deltaY < 0 ? 2 : 0.5, (box) => event.clientX - box.getBoundingClientRect().left);
+  };
+  const onkeydown = (event: KeyboardEvent) => {
+    if (!(event.key in KEYS) || event.ctrlKey || event.metaKey) return;
+    zoom(KEYS[event.key], half);
+    event.preventDefault();
+  };
+  const label = "the step over time, enlarged: + and − zoom";
+  const lanes = { class: "mlb-lanes mlb-lanes-big", style: `--zoom: ${chosen.zoom}` };
+  const keys = { role: "group", tabindex: "0", "aria-label": label, onwheel, onkeydown };
   const button = (text: string, name: string, by: number) =>
     h(
       "button",
       {
         type: "button",
         class: "mlb-button",
-        "data-key": `zoom:${name}`,
         "aria-label": name,
-        onclick: () => zoom(by, half()),
+        onclick: () => zoom(by, half),
       },
       text,
     );
-  show();
   // Alone, a view has nothing around it that says what is selected.
   const alone = board.root.querySelector(".mlb-frame") === null;
   return [
@@ -69,7 +63,7 @@ export function drawEnlarged(board: Board): (Node | null | false)[] {
       button("+", "zoom in", 2),
       button("whole", "the whole step", 0),
     ),
-    box,
+    h("div", { class: "mlb-lanes-box", ...keys }, h("div", lanes, drawTimeline(board, chosen.zoom))),
     alone && board.panels.detail,
   ];
 }

@@ -19,20 +19,18 @@ const MOST_PIXELS = 16_384;
 
 /** The button of the header. */
 export function drawExport(board: Board): HTMLElement {
-  const button = h(
+  return h(
     "button",
     {
       type: "button",
       class: "mlb-button",
-      "data-key": "export",
       "data-op": "export",
       "aria-haspopup": "dialog",
       title: "copy the layout as Python, JSON, PartitionSpecs …; save pictures and tables",
+      onclick: ({ currentTarget }) => openExport(board, currentTarget),
     },
     "Export ▾",
   );
-  button.addEventListener("click", () => openExport(board, button));
-  return button;
 }
 
 function openExport(board: Board, button: HTMLElement) {
@@ -85,7 +83,6 @@ function saveButtons(board: Board, drawn: Drawn): HTMLElement[] {
         type: "button",
         class: "mlb-button",
         "data-save": kind.toLowerCase(),
-        "data-key": `save:${drawn.name}:${kind}`,
         "aria-label": `${kind} of ${drawn.title}`,
         onclick: async () => board.say(await save(drawn, board), "done"),
       },

@@ -19,7 +19,6 @@ export function drawHeader(board: Board): HTMLElement[] {
       {
         type: "button",
         class: "mlb-button",
-        "data-key": op,
         "data-op": op,
         disabled: off,
         title: keys,
@@ -29,15 +28,15 @@ export function drawHeader(board: Board): HTMLElement[] {
       sign,
       h("span", { class: "mlb-button-word" }, word),
     );
-  const adding = h("input", { type: "checkbox", checked: board.adding, "data-key": "adding" });
-  adding.addEventListener("change", () => {
-    board.adding = adding.checked;
-    const how = adding.checked ? "is added to those that shard the dim already" : "takes the place of those that do";
+  const check = (checked: boolean, choose: (checked: boolean) => unknown): HTMLElement =>
+    h("input", { type: "checkbox", checked, onchange: ({ currentTarget }) => choose(currentTarget.checked) });
+  const adding = check(board.adding, (add) => {
+    board.adding = add;
+    const how = add ? "is added to those that shard the dim already" : "takes the place of those that do";
     board.say(`From now on an axis ${how}.`);
   });
-  const padding = h("input", { type: "checkbox", checked: view.pad, "data-key": "pad" });
-  padding.addEventListener("change", async () => {
-    const answer = await board.send("pad", { pad: padding.checked });
+  const padding = check(view.pad, async (pad) => {
+    const answer = await board.send("pad", { pad });
     if (answer?.kind !== "ack") board.drawChoices();
   });
   const mesh = view.mesh.axes.map((axis) => `${axis.name} × ${exact(axis.size)}`).join(", ");
@@ -90,10 +89,11 @@ function total(figure: {
   const arrow = sign > 0 ? "▲ " : sign < 0 ? "▼ " : "";
   const last = against && change ? ` The last change: ${change}.` : "";
   // What a label says in few words is said in full by its hint.
-  const term = { type: "button", class: "mlb-term", "data-key": `total:${key}`, "data-hint": figure.hint };
+  const term = { type: "button", class: "mlb-term", "data-hint": figure.hint };
   return h(
     "div",
     {
+      key,
       class: `mlb-total ${figure.over ? "mlb-over" : ""}`,
       title: figure.hint ? null : `${title}${last}`,
       "data-total": key,

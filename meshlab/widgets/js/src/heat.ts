@@ -59,7 +59,7 @@ function drawToggle({ stage }: Board, run: number, when: string, on: boolean): H
     stage.numbers = !on;
     stage.again("devices");
   };
-  const look = { class: "mlb-button mlb-numbers", "aria-pressed": String(on), "data-key": "numbers", title: when };
+  const look = { class: "mlb-button mlb-numbers", "aria-pressed": String(on), title: when };
   return h("button", { type: "button", ...look, onclick: turn }, `▦ numbers of run ${run}`);
 }
 

@@ -1,6 +1,6 @@
 /**
- * A sentence beside what it explains: whatever has `data-hint` shows it while the pointer is over it, while it has the
- * focus, and when it is tapped. Escape hides it.
+ * A sentence beside what it explains: whatever has `data-hint` shows it while the pointer is over it, while the keyboard
+ * is on it, and when it is tapped. Escape hides it.
  */
 import { h, prose } from "./dom.ts";
 import { nextNumber } from "./numbers.ts";
@@ -10,26 +10,21 @@ const GAP = 4;
 export class Hint {
   element: HTMLElementTagNameMap["div"];
   of: HTMLElement | null = null;
+  said = "";
 
   constructor(root: HTMLElement) {
     const id = `mlb-hint-${nextNumber("hints")}`;
     this.element = h("div", { class: "mlb-hint", role: "tooltip", popover: "manual", id });
     root.append(this.element);
     for (const event of ["pointerover", "focusin", "click"]) root.addEventListener(event, (each) => this.follow(each));
-    for (const event of ["pointerout", "focusout"]) root.addEventListener(event, (each) => this.leave(each));
+    for (const event of ["pointerleave", "focusout"]) root.addEventListener(event, () => this.check());
   }
 
   follow(event: Event) {
     const target = (event.target as Element).closest("[data-hint]") as HTMLElement | null;
-    if (target) this.show(target);
+    if (target && (event.type !== "focusin" || target.matches(":focus-visible"))) this.show(target);
     else if (event.type === "click") this.hide();
-  }
-
-  leave(event: Event) {
-    const to = (event as PointerEvent | FocusEvent).relatedTarget;
-    const stays = to instanceof Node && this.of?.contains(to);
-    const focused = event.type === "pointerout" && this.of?.matches(":focus-visible");
-    if (!stays && !focused && this.of?.contains(event.target as Node)) this.hide();
+    else this.check();
   }
 
   show(target: HTMLElement) {
@@ -37,7 +32,8 @@ export class Hint {
     this.hide();
     this.of = target;
     target.setAttribute("aria-describedby", this.element.id);
-    this.element.replaceChildren(...prose(target.dataset.hint ?? ""));
+    this.said = target.dataset.hint ?? "";
+    this.element.replaceChildren(...prose(this.said));
     this.element.showPopover();
     const [from, box] = [target.getBoundingClientRect(), this.element.getBoundingClientRect()];
     const below = from.bottom + GAP;
@@ -55,21 +51,16 @@ export class Hint {
     return true;
   }
 
-  /** Hides it where what it explains was drawn again. */
+  /** Hides it where neither the pointer nor the keyboard is on what it explains; that may say something else by now. */
   check() {
-    if (this.of && !this.of.isConnected) this.hide();
+    const { of } = this;
+    if (of?.dataset.hint === this.said && of.matches(":hover, :focus-visible")) return;
+    this.hide();
+    if (of?.matches("[data-hint]:is(:hover, :focus-visible)")) this.show(of);
   }
 }
 
 /** The badge of a figure's source: one word, and the source itself in its hint. */
-export function badge(
-  kind: "measured" | "estimated" | "data sheet" | "recalled",
-  source: string,
-  key: string,
-): HTMLElement {
-  return h(
-    "button",
-    { type: "button", class: "mlb-badge", "data-kind": kind, "data-hint": source, "data-key": key },
-    kind,
-  );
+export function badge(kind: "measured" | "estimated" | "data sheet" | "recalled", source: string): HTMLElement {
+  return h("button", { type: "button", class: "mlb-badge", "data-kind": kind, "data-hint": source }, kind);
 }

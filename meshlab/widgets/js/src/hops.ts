@@ -61,7 +61,7 @@ function drawPlayer(board: Board, hops: Hops): HTMLElement {
       "aria-label": `${hops.kind} over ${hops.key} of ${hops.value}, hop by hop`,
       "data-collective-hops": hops.id,
       "data-group-of": board.selection.device ?? 0,
-      onkeydown: (event: KeyboardEvent) => onKey(board, event),
+      onkeydown: (event) => onKey(board, event),
     },
     h("div", { class: "mlb-hops-head" }, h("span", { class: "mlb-tag" }, "Hop by hop:"), drawGroups(board, hops)),
     played && drawControls(board, hops),
@@ -77,14 +77,13 @@ function drawGroups(board: Board, hops: Hops): (Node | string)[] {
   const drawn =
     devices.length && more ? `: the first ${exact(devices.length)}, and ${exact(more)} more that do the same` : "";
   if (count === 1) return [`${exact(size)} devices${drawn}`];
+  const choose = ({ currentTarget: { value } }: { currentTarget: HTMLSelectElement }) =>
+    select(board, { device: Number(value) });
   const picker = h(
     "select",
-    { class: "mlb-select mlb-hops-group", "aria-label": "group of devices", "data-key": "hops:group" },
+    { class: "mlb-select mlb-hops-group", "aria-label": "group of devices", onchange: choose },
     groups.map(({ device, name }) => h("option", { value: device, selected: device === group }, name)),
   );
-  picker.addEventListener("change", (event) => {
-    select(board, { device: Number((event.currentTarget as HTMLSelectElement).value) });
-  });
   return [picker, `one of ${exact(count)} groups of ${exact(size)} devices${drawn}`];
 }
 
@@ -111,7 +110,7 @@ function drawControls(board: Board, hops: Hops): HTMLElement {
     value: positionOf(board, hops),
     "aria-label": "hop",
     "aria-valuetext": nameOf(hops, positionOf(board, hops)),
-    oninput: (event: Event) => go(board, Number((event.currentTarget as HTMLInputElement).value)),
+    oninput: ({ currentTarget: { value } }) => go(board, Number(value)),
   });
   return h(
     "div",
@@ -287,9 +286,11 @@ function chosenOf({ view, selection }: Board): Collective | undefined {
 function drawCollectivePicker(board: Board): HTMLElement[] {
   const chosen = chosenOf(board);
   if (!chosen) return [];
+  const choose = ({ currentTarget: { value } }: { currentTarget: HTMLSelectElement }) =>
+    select(board, { collective: value, moment: null });
   const picker = h(
     "select",
-    { class: "mlb-select", "aria-label": "collective", "data-key": "hops:collective" },
+    { class: "mlb-select", "aria-label": "collective", onchange: choose },
     board.view.collectives.rows.map((row) =>
       h(
         "option",
@@ -298,9 +299,6 @@ function drawCollectivePicker(board: Board): HTMLElement[] {
       ),
     ),
   );
-  picker.addEventListener("change", (event) => {
-    select(board, { collective: (event.currentTarget as HTMLSelectElement).value, moment: null });
-  });
   return [picker];
 }
 

@@ -28,18 +28,16 @@ export function drawPicker(board: Board): (HTMLElement | null)[] {
 /** A select that sends what is chosen; where that is not done it goes back to what it was. */
 export function choice(
   board: Board,
-  key: string,
   label: string,
   options: (HTMLOptionElement | HTMLOptGroupElement)[],
   intent: (value: string) => Intent,
 ): HTMLSelectElement {
-  const select = h("select", { class: "mlb-select", "data-key": key, "aria-label": label }, options);
-  select.addEventListener("change", async () => {
-    const { op, args } = intent(select.value);
+  const choose = async ({ currentTarget: { value } }: { currentTarget: HTMLSelectElement }) => {
+    const { op, args } = intent(value);
     const answer = await board.send(op, args);
     if (answer?.kind !== "ack") board.drawChoices();
-  });
-  return select;
+  };
+  return h("select", { class: "mlb-select", "aria-label": label, onchange: choose }, options);
 }
 
 function drawMachines(board: Board): HTMLElement {
@@ -57,7 +55,7 @@ function drawMachines(board: Board): HTMLElement {
     ),
   );
   const none = h("option", { value: "", selected: !machine.on }, "no machine");
-  const select = choice(board, "machine", "machine", [none, ...groups], (value) => ({
+  const select = choice(board, "machine", [none, ...groups], (value) => ({
     op: "on",
     args: { machine: value },
   }));
@@ -70,7 +68,7 @@ function drawSlices(board: Board): HTMLElement | null {
   if (slices.length < 2) return machine.slice ? h("span", { class: "mlb-slice-text" }, machine.slice) : null;
   const options = slices.map(({ on, slice }) => h("option", { value: on, selected: slice === machine.slice }, slice));
   const name = machine.kind ?? "slice";
-  const select = choice(board, "slice", name, options, (value) => ({ op: "on", args: { machine: value } }));
+  const select = choice(board, name, options, (value) => ({ op: "on", args: { machine: value } }));
   return h("label", { class: "mlb-field" }, select);
 }
 
@@ -88,13 +86,13 @@ function drawAxis(board: Board, axis: PlacedAxis): HTMLElement {
   const options = axis.choices.map((each, i) => h("option", { value: i, selected: each.chosen }, each.label));
   const select =
     options.length > 1 &&
-    choice(board, `lies:${axis.name}`, `placement of ${axis.name}`, options, (value) => ({
+    choice(board, `placement of ${axis.name}`, options, (value) => ({
       op: "lay",
       args: { along: axis.choices[Number(value)].along },
     }));
   return h(
     "li",
-    { class: "mlb-placement", "data-placement": axis.name },
+    { key: axis.name, class: "mlb-placement", "data-placement": axis.name },
     h("span", { class: "mlb-axis-label" }, swatch(view, axis.name), h("b", {}, axis.name), ` × ${exact(axis.size)}`),
     h("span", { class: "mlb-placement-text" }, prose(axis.placement)),
     select,
@@ -120,11 +118,11 @@ function linked(text: string): (Node | string)[] {
 }
 
 /** The badge of what rests on figures: where they are from, each with its source in the hint. */
-export function mark(figures: { recalled: boolean; source: string; text: string }[], key: string): HTMLElement | null {
+export function mark(figures: { recalled: boolean; source: string; text: string }[]): HTMLElement | null {
   if (figures.length === 0) return null;
   const measured = figures.every((figure) => figure.source.startsWith("measured"));
   const kind = figures.some((figure) => figure.recalled) ? "recalled" : measured ? "measured" : "data sheet";
-  return badge(kind, figures.map((figure) => `${figure.text}: ${sourceOf(figure)}`).join(". "), `badge:${key}`);
+  return badge(kind, figures.map((figure) => `${figure.text}: ${sourceOf(figure)}`).join(". "));
 }
 
 /** The source of a figure as text, and whether the figure was looked up there. */

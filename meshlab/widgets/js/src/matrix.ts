@@ -8,7 +8,7 @@ import type { Board } from "./board.ts";
 import { h, s } from "./dom.ts";
 import { bytes, exact } from "./format.ts";
 import { axisLabel, markClass } from "./marks.ts";
-import { listenToCells } from "./matrix_keys.ts";
+import { cellKeys } from "./matrix_keys.ts";
 import { spot } from "./spots.ts";
 import type { Matrix, MatrixBlock, MatrixCell, View } from "./types.ts";
 
@@ -72,6 +72,7 @@ function drawCells(board: Board, matrix: Matrix): (Node | null)[] {
       height,
       role: "application",
       tabindex: 0,
+      ...cellKeys(board, cells),
       "aria-label": `bytes that each of ${n} devices (rows) sends to each other one (columns); a row adds up to ${bytes(total)}. Arrow keys go from cell to cell, Enter selects the device that sends.`,
     },
     s("rect", { class: "mlb-cells", x: left, y: top, width: n * wide, height: n * high }),
@@ -87,7 +88,6 @@ function drawCells(board: Board, matrix: Matrix): (Node | null)[] {
     ),
     cells.map((cell) => drawCell(view, cell, { left, top, wide, high }, levels, n <= WRITTEN)),
   );
-  listenToCells(board, drawing, cells);
   const note = kept ? ` On the diagonal: ${bytes(kept)}, counted, though they stay on their device.` : "";
   return [
     h("div", { class: "mlb-matrix-box" }, drawing, drawLegend(view, matrix, levels)),

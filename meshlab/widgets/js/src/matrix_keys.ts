@@ -4,7 +4,7 @@
  */
 
 import type { Board } from "./board.ts";
-
+import type { Properties } from "./dom.ts";
 import { chooseDevice } from "./selection.ts";
 import type { MatrixCell } from "./types.ts";
 
@@ -29,27 +29,31 @@ export function cellAt(cells: MatrixCell[], at: number, key: string): number | n
 }
 
 /**
- * Lets a drawn matrix be gone through by keys.
+ * What lets a matrix be gone through by keys.
  * @param cells in the order in which they are drawn
  */
-export function listenToCells(board: Board, drawing: SVGElement, cells: MatrixCell[]) {
-  const drawn = [...drawing.querySelectorAll(".mlb-cell")];
-  let at = 0;
-  const go = (to: number) => {
-    drawn[at].removeAttribute("data-cursor");
-    at = to;
-    drawn[at].setAttribute("data-cursor", "");
-    board.say(`${drawn[at].querySelector("title")?.textContent}.`);
+export function cellKeys(board: Board, cells: MatrixCell[]): Properties<SVGElement> {
+  const go = (matrix: Element, to: number | null) => {
+    board.chosen.cell = to ?? board.chosen.cell;
+    for (const [i, cell] of matrix.querySelectorAll(".mlb-cell").entries()) {
+      cell.toggleAttribute("data-cursor", i === to);
+      if (i === to) board.say(`${cell.querySelector("title")?.textContent}.`);
+    }
   };
-  drawing.addEventListener("focus", () => go(at));
-  drawing.addEventListener("blur", () => drawn[at].removeAttribute("data-cursor"));
-  drawing.addEventListener("keydown", (event) => {
-    const { key } = event as KeyboardEvent;
-    const to = cellAt(cells, at, key);
-    if (to !== null) go(to);
-    else if (key === "Enter") chooseDevice(board, cells[at][0]);
+  const onkeydown = (event: KeyboardEvent & { currentTarget: Element }) => {
+    const { key, currentTarget } = event;
+    const to = cellAt(cells, board.chosen.cell, key);
+    if (to !== null) go(currentTarget, to);
+    else if (key === "Enter") chooseDevice(board, cells[board.chosen.cell][0]);
     else return;
     event.preventDefault();
     event.stopPropagation();
-  });
+  };
+  // Of another layout there may be fewer.
+  board.chosen.cell = Math.min(board.chosen.cell, cells.length - 1);
+  return {
+    onfocus: ({ currentTarget }) => go(currentTarget, board.chosen.cell),
+    onblur: ({ currentTarget }) => go(currentTarget, null),
+    onkeydown,
+  };
 }

@@ -74,9 +74,9 @@ function drawVerdict(view: View, peak: PeakMemory): HTMLElement {
       { title: limitOf(peak) },
       peak.fits ? "✓ " : "✕ ",
       prose(`${peak.text} `),
-      badge("estimated", predicted, "badge:peak"),
+      badge("estimated", predicted),
       " ",
-      mark([{ ...peak, text: "capacity of a device" }], "memory"),
+      mark([{ ...peak, text: "capacity of a device" }]),
     ),
   );
 }
@@ -128,7 +128,7 @@ function drawValue(each: Alive): HTMLElement {
 }
 
 function listed(rows: (HTMLElement | null | false)[], label: string): HTMLElement {
-  const scrolls = { "data-scroll": "alive", tabindex: "0", role: "list", "aria-label": label };
+  const scrolls = { tabindex: "0", role: "list", "aria-label": label };
   return h("ul", { class: "mlb-figures mlb-alive", ...scrolls }, rows);
 }
 

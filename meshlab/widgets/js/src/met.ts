@@ -46,7 +46,7 @@ export function drawCross(board: Board, met: Met, x: number, y: number, best: bo
   const kind = `${best ? "mlb-met-front" : ""} ${met.fits ? "" : "mlb-met-over"} ${looked ? "mlb-met-looked" : ""}`;
   return s(
     "g",
-    { class: `mlb-met ${kind}`, "data-met": met.layout, onclick: () => look(board, met) },
+    { key: met.layout, class: `mlb-met ${kind}`, "data-met": met.layout, onclick: () => look(board, met) },
     s("title", {}, `${met.layout || "no layout"}: ${takesText(met)}${best ? BEST : ""}`),
     s("circle", { cx: x, cy: y, r: 6 }),
     s("path", { d }),
@@ -62,26 +62,25 @@ const [BEST, NOTHING] = [", on the Pareto front", "none is looked at"];
 export function drawMetSlider(board: Board, layouts: Met[], best: Set<Met>): HTMLElement {
   const at = lookedAt(board, layouts);
   const met = layouts[at];
-  const slider = h("div", {
-    class: "mlb-met-slider",
-    role: "slider",
-    tabindex: "0",
-    "data-key": "met",
-    "aria-label": "layouts that the search has evaluated, the fastest first; Enter puts one on the board",
-    "aria-valuemin": 0,
-    "aria-valuemax": layouts.length,
-    "aria-valuenow": at + 1,
-    "aria-valuetext": met ? `${met.layout || "no layout"}: ${takesText(met)}${best.has(met) ? BEST : ""}` : NOTHING,
-  });
-  slider.addEventListener("keydown", (event) => {
+  const turn = (event: KeyboardEvent) => {
     if (event.key === "Enter" && met?.load) board.send(met.load.op, met.load.args);
     else if (event.key in SLIDER_KEYS) {
       look(board, layouts[Math.max(0, Math.min(layouts.length - 1, at + SLIDER_KEYS[event.key]))]);
     } else return;
     event.preventDefault();
     event.stopPropagation();
+  };
+  return h("div", {
+    class: "mlb-met-slider",
+    role: "slider",
+    tabindex: "0",
+    "aria-label": "layouts that the search has evaluated, the fastest first; Enter puts one on the board",
+    "aria-valuemin": 0,
+    "aria-valuemax": layouts.length,
+    "aria-valuenow": at + 1,
+    "aria-valuetext": met ? `${met.layout || "no layout"}: ${takesText(met)}${best.has(met) ? BEST : ""}` : NOTHING,
+    onkeydown: turn,
   });
-  return slider;
 }
 
 /** What is looked at, and how it is put on the board. */
@@ -94,7 +93,7 @@ export function drawLooked(board: Board, layouts: Met[]): HTMLElement {
     { class: "mlb-looked" },
     h("b", {}, takesText(met)),
     h("code", { title: name }, name),
-    takeButton(board, "met:take", "Use it", met, `put ${name} on the board`),
+    takeButton(board, "Use it", met, `put ${name} on the board`),
   );
 }
 

@@ -84,22 +84,22 @@ function drawSlider(
   choose: (position: number) => void,
 ): HTMLElement {
   const [name, held, phase] = curve.customdata[position];
+  const turn = (event: KeyboardEvent) => {
+    if (!(event.key in SLIDER_KEYS)) return;
+    choose(position + SLIDER_KEYS[event.key]);
+    event.preventDefault();
+    event.stopPropagation();
+  };
   const slider = h("div", {
     class: "mlb-moment-slider",
     role: "slider",
     tabindex: "0",
-    "data-key": "moments",
     "aria-label": "moment of the step",
     "aria-valuemin": 0,
     "aria-valuemax": steps - 1,
     "aria-valuenow": curve.x[position],
     "aria-valuetext": `step ${exact(curve.x[position])}, ${name}: ${held}${phase ? `, ${phase}` : ""}`,
-  });
-  slider.addEventListener("keydown", (event) => {
-    if (!(event.key in SLIDER_KEYS)) return;
-    choose(position + SLIDER_KEYS[event.key]);
-    event.preventDefault();
-    event.stopPropagation();
+    onkeydown: turn,
   });
   return h("div", { class: "mlb-moment-chart" }, slider, drawing);
 }

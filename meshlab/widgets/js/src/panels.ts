@@ -20,7 +20,7 @@ export function makePanels() {
   const inLayout = [zones, tracing, advice, status, help];
   const layout = h("div", { class: "mlb-layout", role: "group", "aria-label": "layout" }, inLayout);
   const lanes = h("div", { class: "mlb-lanes" });
-  const detail = h("div", { class: "mlb-detail" });
+  const detail = h("div", { lasting: true, class: "mlb-detail" });
   const timeline = h(
     "div",
     { class: "mlb-step-time", role: "group", "aria-label": "one step over time" },

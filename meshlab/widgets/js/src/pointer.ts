@@ -65,7 +65,6 @@ export class PointerDrag {
   begin(start: NonNullable<PointerDrag["pressed"]>) {
     this.board.root.setPointerCapture(start.id);
     this.ghost = start.chip.cloneNode(true) as HTMLElement;
-    this.ghost.removeAttribute("data-key");
     this.ghost.setAttribute("aria-hidden", "true");
     this.ghost.setAttribute("tabindex", "-1");
     this.ghost.classList.add("mlb-ghost");

@@ -11,7 +11,7 @@ const GAP = 4;
 
 export class Popover {
   board: Board;
-  opener = "";
+  opener: HTMLElement | null = null;
   refusal = h("p", { class: "mlb-error", role: "alert" });
   element = h("div", { class: "mlb-popover", popover: "auto", role: "dialog" });
 
@@ -23,12 +23,12 @@ export class Popover {
     board.root.append(this.element);
   }
 
-  /** Opens it below an element, which has a `data-key`. */
-  open(opener: Element, title: string, children: (Node | null)[]) {
+  /** Opens it below an element. */
+  open(opener: HTMLElement, title: string, children: (Node | null)[]) {
     const { element, board } = this;
     if (board.readOnly) return;
     board.letGo();
-    this.opener = opener.getAttribute("data-key") ?? "";
+    this.opener = opener;
     this.refusal.replaceChildren();
     element.setAttribute("aria-label", title);
     element.replaceChildren(h("h3", {}, title));
@@ -40,9 +40,8 @@ export class Popover {
 
   /** Puts it below its opener, or above, wherever it has room. */
   place() {
-    const { element, board } = this;
-    const opener = board.root.querySelector(`[data-key="${CSS.escape(this.opener)}"]`);
-    if (!opener) return;
+    const { element, opener } = this;
+    if (!opener?.isConnected) return;
     const [from, box] = [opener.getBoundingClientRect(), element.getBoundingClientRect()];
     const below = from.bottom + GAP;
     const top = below + box.height > window.innerHeight ? from.top - GAP - box.height : below;
@@ -57,12 +56,12 @@ export class Popover {
     else if (answer) this.refusal.replaceChildren(...prose(refusalOf(answer)));
   }
 
-  /** Gives the keyboard back to what opened it, which may have been drawn again meanwhile. */
+  /** Gives the keyboard back to what opened it; where that is gone, to the board. */
   giveBack() {
     const { root } = this.board;
     const focused = (root.getRootNode() as Document | ShadowRoot).activeElement;
     if (focused && focused !== document.body && !this.element.contains(focused)) return;
-    (root.querySelector(`[data-key="${CSS.escape(this.opener)}"]`) as HTMLElement | null)?.focus();
+    (this.opener?.isConnected ? this.opener : root).focus();
   }
 
   /**

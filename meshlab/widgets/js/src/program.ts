@@ -14,7 +14,7 @@ import { tableOf } from "./program_table.ts";
 import { type Filter, firstBeyond, nextHit, Tree } from "./program_tree.ts";
 import { choose } from "./selection.ts";
 import type { Drawing } from "./stage.ts";
-import { explain } from "./terms.ts";
+import { explained } from "./terms.ts";
 
 // Rows beyond the edges that are drawn as well, and the height of a tree that was not yet laid out, in pixels.
 const MARGIN = 120;
@@ -145,12 +145,11 @@ export class Program {
       const row = { index, ...state, id: this.id(index), top, ...at };
       return drawRow(this.board, tree, row);
     });
-    this.frame.space.replaceChildren(...drawn);
+    redraw(this.frame.space, drawn);
     const there = drawn.some((row) => row.id === this.id(this.active));
     if (there) list.setAttribute("aria-activedescendant", this.id(this.active));
     else list.removeAttribute("aria-activedescendant");
-    redraw(this.frame.detail, this.active < 0 ? this.none() : drawDetails(this.board, tree, this.active));
-    explain(this.frame.detail);
+    redraw(this.frame.detail, explained(this.active < 0 ? [this.none()] : drawDetails(this.board, tree, this.active)));
   }
 
   none(): string {
@@ -208,7 +207,7 @@ export class Program {
     } else this.paint();
   }
 
-  onClick(event: MouseEvent) {
+  onClick(event: MouseEvent): void {
     const row = (event.target as Element).closest("[data-row]");
     if (!row) return;
     const index = Number(row.getAttribute("data-row"));

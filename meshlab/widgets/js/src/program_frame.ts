@@ -12,7 +12,6 @@ export function makeFrame(program: Program) {
     class: "mlb-program-find",
     placeholder: "find dim, value, operation, line",
     "aria-label": "find in the program",
-    "data-key": "program:find",
     oninput: () => program.find(),
     onkeydown: (event: KeyboardEvent) => program.onFind(event),
   });
@@ -24,7 +23,6 @@ export function makeFrame(program: Program) {
         type: "button",
         class: "mlb-button mlb-turn",
         "aria-label": label,
-        "data-key": `program:${label}`,
         onclick: () => program.goOn(step),
       },
       text,
@@ -34,23 +32,21 @@ export function makeFrame(program: Program) {
     {
       class: "mlb-select",
       "aria-label": "steps to show",
-      "data-key": "program:filter",
-      onchange: () => program.choose(picker.value as Filter),
+      onchange: ({ currentTarget: { value } }) => program.choose(value as Filter),
     },
     Object.entries(FILTERS).map(([value, text]) => h("option", { value }, text)),
   );
   const turns = [turn(-1, "↑", "previous hit"), turn(1, "↓", "next hit")];
-  const tools = h("div", { class: "mlb-program-tools" }, input, found, turns, picker);
+  const tools = h("div", { lasting: true, class: "mlb-program-tools" }, input, found, turns, picker);
   const space = h("div", { class: "mlb-program-space", role: "presentation" });
   const list = h(
     "div",
     {
+      lasting: true,
       class: "mlb-tree",
       role: "tree",
       "aria-label": "steps of the program",
       tabindex: "0",
-      "data-key": "program:tree",
-      "data-scroll": "program",
       onscroll: () => program.paint(),
       onkeydown: (event: KeyboardEvent) => program.onKey(event),
       onclick: (event: MouseEvent) => program.onClick(event),
@@ -58,6 +54,7 @@ export function makeFrame(program: Program) {
     space,
   );
   const detail = h("div", {
+    lasting: true,
     class: "mlb-program-detail",
     role: "group",
     "aria-label": "the active step",

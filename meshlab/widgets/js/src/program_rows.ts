@@ -132,6 +132,7 @@ export function drawRow(board: Board, tree: Tree, row: Row): HTMLElement {
   return h(
     "div",
     {
+      key: row.index,
       class: `mlb-row mlb-row-${kind} ${collective ? markClass(view, collective.key) : ""}`,
       role: "treeitem",
       id: row.id,

@@ -43,7 +43,7 @@ function drawRows(board: Board, rows: Regret[]): HTMLElement {
     h(
       "tbody",
       {},
-      rows.map((row, i) => drawRow(board, row, i, end)),
+      rows.map((row) => drawRow(board, row, end)),
     ),
   );
 }
@@ -55,7 +55,7 @@ export function rangeText({ share, least }: Pick<Regret, "share" | "least">): st
   return share - (least ?? 0) < 0.0005 ? `+${percent(share)}` : `${from} to +${percent(share)}`;
 }
 
-function drawRow(board: Board, regret: Regret, i: number, end: number): HTMLElement {
+function drawRow(board: Board, regret: Regret, end: number): HTMLElement {
   const { change, share, load, layout, exact } = regret;
   const least = regret.least ?? 0;
   const [from, to] = [(100 * Math.min(least, end)) / end, (100 * (share ?? end)) / end];
@@ -68,15 +68,10 @@ function drawRow(board: Board, regret: Regret, i: number, end: number): HTMLElem
   const name = change.replaceAll("`", "");
   return h(
     "tr",
-    { "data-regret": name, title: layout },
+    { key: name, "data-regret": name, title: layout },
     h("th", { scope: "row" }, prose(change), exact && h("small", {}, "searched for")),
     h("td", { title: regret.seconds === null ? null : seconds(regret.seconds) }, bar, said),
-    h(
-      "td",
-      {},
-      load &&
-        takeButton(board, `regret:${i}`, "Try it", { layout, load }, `put the best layout with ${name} on the board`),
-    ),
+    h("td", {}, load && takeButton(board, "Try it", { layout, load }, `put the best layout with ${name} on the board`)),
   );
 }
 
@@ -89,7 +84,7 @@ function drawExact(board: Board, { rows, phase, searched, error }: Regrets): HTM
       { class: "mlb-progress mlb-exact" },
       h("progress", { max: rows.length, value: searched, "aria-label": "Searching for each decision …" }),
       h("span", {}, of),
-      button("cancel_auto", "◼ Cancel", () => cancelSearch(board), { "data-op": "cancel_auto", title: "Escape" }),
+      button("◼ Cancel", () => cancelSearch(board), { "data-op": "cancel_auto", title: "Escape" }),
     );
   const done = searched === rows.length;
   const ended = phase === "cancelled" ? `Cancelled: ${of}.` : phase === "failed" ? `✕ ${error}` : "";
@@ -99,6 +94,6 @@ function drawExact(board: Board, { rows, phase, searched, error }: Regrets): HTM
     { class: "mlb-foot mlb-exact" },
     ended || what,
     " ",
-    !done && button("exact", "Search for each", () => board.send("exact_regrets"), { "data-op": "exact_regrets" }),
+    !done && button("Search for each", () => board.send("exact_regrets"), { "data-op": "exact_regrets" }),
   );
 }

@@ -10,6 +10,7 @@ import { h, prose } from "./dom.ts";
 import { bytes, signedBytes, signedPoints, signedSeconds } from "./format.ts";
 import { predicted } from "./model.ts";
 import type { Priced } from "./prices.ts";
+import { drawnWith } from "./reconcile.ts";
 import { drawSpots, spot } from "./spots.ts";
 import type { Collective, Intent, Price, Remedy, View } from "./types.ts";
 
@@ -47,47 +48,45 @@ export function verdictOf(
   return less === "same" ? by(communication.total, price.bytes) : less;
 }
 
-/**
- * The remedies of a collective, once they have been tried; those of a layout that stands beside the board's are not.
- * @param where the panel: keys differ from panel to panel
- */
-export function drawRemedies(board: Board, collective: Collective, where: string): HTMLElement | null {
+/** The remedies of a collective, once they have been tried; those of a layout that stands beside the board's are not. */
+export function drawRemedies(board: Board, collective: Collective): HTMLElement | null {
   if (!collective.proposed || board.readOnly || "isOther" in board) return null;
-  return spot("remedies", () => drawTried(board, collective.id, where));
+  return spot("remedies", () => drawTried(board, collective.id));
 }
 
-function drawTried(board: Board, id: string, where: string): (Node | null)[] {
+function drawTried(board: Board, id: string): (Node | null)[] {
   const { data, fresh } = board.hand ? UNASKED : board.reads.of("remedies", { collective: id });
   if (!fresh) return [h("p", { class: "mlb-none" }, "Trying what would remove it …")];
   const rows: Remedy[] = data?.rows ?? [];
   if (rows.length === 0) return [];
-  const parts = rows.flatMap((remedy, i) => [
-    i > 0 ? " or " : " ",
-    ...drawOne(board, remedy, `remedy:${where}:${id}:${i}`),
-  ]);
+  const parts = rows.flatMap((remedy, i) => [i > 0 ? " or " : " ", ...drawOne(board, remedy)]);
   return [h("div", { class: "mlb-remedy" }, h("span", { class: "mlb-tag" }, "To remove it:"), parts)];
 }
 
 const UNASKED = { data: null, fresh: false };
 
-function drawOne(board: Board, remedy: Remedy, key: string): (Node | string)[] {
-  const { text, effect, op, args } = remedy;
+function drawOne(board: Board, { text, effect, op, args }: Remedy): (Node | string)[] {
   const then = effect ? `: ${effect}` : "";
   if (!op || !args) return [h("span", {}, prose(`${text}${then}`))];
-  const price = h("span", { class: "mlb-remedy-price" });
+  const price = board.prices.ofIntent({ op, args });
   const button = h(
     "button",
-    { type: "button", class: "mlb-button mlb-remedy-button", "data-key": key, onclick: () => board.send(op, args) },
+    {
+      type: "button",
+      key: text,
+      class: "mlb-button mlb-remedy-button",
+      "data-priced": String(price !== undefined),
+      intent: () => ({ op, args }),
+      onclick: () => board.send(op, args),
+    },
     h("span", {}, prose(text)),
-    price,
+    h("span", { class: "mlb-remedy-price" }, price ? drawPrice(price, board.view) : null),
   );
-  board.remedies.watch(button, { op, args });
   return then ? [button, h("span", {}, prose(then))] : [button];
 }
 
 export class Remedies {
   board: Board;
-  intents = new Map<Element, Intent>();
   inSight = new Set<Element>();
   asking = false;
   observer: IntersectionObserver;
@@ -100,42 +99,21 @@ export class Remedies {
     });
   }
 
-  /** Has a button priced as soon as it is in sight. */
-  watch(button: Element, intent: Intent) {
-    this.intents.set(button, intent);
-    this.observer.observe(button);
-    this.paint(button);
-  }
-
-  /** Forgets the buttons that were drawn again, and paints the others. */
-  repaint() {
-    for (const button of [...this.intents.keys()]) {
-      if (button.isConnected) this.paint(button);
-      else this.forget(button);
-    }
+  /** Has the buttons that are drawn priced as soon as they are in sight. */
+  watch() {
+    for (const button of this.board.root.querySelectorAll("[data-priced]")) this.observer.observe(button);
     this.ask();
   }
 
-  forget(button: Element) {
-    this.intents.delete(button);
-    this.inSight.delete(button);
-    this.observer.unobserve(button);
-  }
-
-  paint(button: Element) {
-    const { prices, view } = this.board;
-    const intent = this.intents.get(button) as Intent;
-    const price = prices.ofIntent(intent);
-    const place = button.lastElementChild as HTMLElement;
-    place.replaceChildren(...(price ? drawPrice(price, view) : []));
-    button.setAttribute("data-priced", String(Boolean(price)));
+  /** Draws what is known by now. */
+  redraw() {
+    drawSpots(this.board.root, "remedies");
+    this.watch();
   }
 
   /** Asks for what was not asked for while a chip was held. */
   resume() {
-    if (this.board.hand) return;
-    drawSpots(this.board.root, "remedies");
-    this.ask();
+    if (!this.board.hand) this.redraw();
   }
 
   /** Asks for the prices of what is in sight and has none. */
@@ -143,25 +121,21 @@ export class Remedies {
     const { board } = this;
     if (this.asking) return;
     this.asking = true;
-    for (let button = this.next(); button && !board.readOnly && !board.hand; button = this.next()) {
-      const intent = this.intents.get(button) as Intent;
+    for (let intent = this.next(); intent && !board.readOnly && !board.hand; intent = this.next()) {
       const { revision } = board;
       const answered = await board.prices.askIntent(intent, revision, board.view.machine.on !== "");
       if (!answered && revision === board.revision) break;
-      for (const each of this.intents.keys()) this.paint(each);
+      drawSpots(board.root, "remedies");
     }
     this.asking = false;
   }
 
-  /** @returns the first button in sight without a price; of a slow program none is asked for */
-  next(): Element | undefined {
+  /** @returns what the first button in sight without a price does; of a slow program none is asked for */
+  next(): Intent | undefined {
     const { prices, view } = this.board;
     if (view.slow) return undefined;
-    const open = (button: Element) => {
-      const intent = this.intents.get(button);
-      return button.isConnected && intent !== undefined && !prices.ofIntent(intent);
-    };
-    return [...this.inSight].find(open);
+    const buttons = [...this.inSight].filter((button) => button.isConnected);
+    return buttons.map((button) => (drawnWith(button).intent as () => Intent)()).find((each) => !prices.ofIntent(each));
   }
 
   close() {

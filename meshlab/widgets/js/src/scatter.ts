@@ -141,7 +141,12 @@ function drawDot(board: Board, { card }: Dot, x: number, y: number): SVGElement 
   const diamond = `M${x} ${y - size - 1.5}l${size + 1.5} ${size + 1.5}l${-size - 1.5} ${size + 1.5}l${-size - 1.5} ${-size - 1.5}Z`;
   return s(
     "g",
-    { class: `mlb-dot ${kind}`, "data-dot": card.key, onclick: () => board.send(card.load.op, card.load.args) },
+    {
+      key: card.key,
+      class: `mlb-dot ${kind}`,
+      "data-dot": card.key,
+      onclick: () => board.send(card.load.op, card.load.args),
+    },
     s("title", {}, `${card.name}: ${card.layout || "no layout"}`),
     card.baseline ? s("path", { d: diamond }) : s("circle", { cx: x, cy: y, r: size }),
   );

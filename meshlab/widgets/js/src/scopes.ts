@@ -25,22 +25,20 @@ export function drawScopes(board: Board): HTMLElement | null {
   const { scopes } = board.view;
   if (scopes.length === 0) return null;
   const choices = scopes.map((at) => h("option", { value: at }, at));
-  const list = h(
+  const add = ({ currentTarget: { value } }: { currentTarget: HTMLSelectElement }) => {
+    board.opened.add(`scope:${value}`);
+    board.draw(["board"]);
+    board.say(`${value} has a column: rules there say how what is in that scope is computed.`);
+  };
+  return h(
     "select",
     {
       class: "mlb-scopes",
-      "data-key": "scopes",
+      onchange: add,
       "aria-label": "add a column: how what is in a scope is computed",
       title: "Add a column for a scope (jax.named_scope): how what is in it is computed",
     },
     h("option", { value: "" }, "+ scope"),
     choices,
   );
-  list.addEventListener("change", () => {
-    const { value } = list as HTMLSelectElement;
-    board.opened.add(`scope:${value}`);
-    board.draw(["board"]);
-    board.say(`${value} has a column: rules there say how what is in that scope is computed.`);
-  });
-  return list;
 }

@@ -5,7 +5,7 @@
 
 import type { Board } from "./board.ts";
 import { disclosure } from "./disclosure.ts";
-import { h, prose } from "./dom.ts";
+import { h, type Properties, prose } from "./dom.ts";
 import { exact } from "./format.ts";
 import { searchText } from "./sentences.ts";
 import { spot } from "./spots.ts";
@@ -41,11 +41,11 @@ function drawGoal(
   label: string,
   text: string,
   about: string,
-  more: Record<string, unknown> = {},
+  more: Properties = {},
 ): HTMLElement {
   const find = () => board.send("auto", { objective: name });
   const said = { "data-auto": name, "aria-label": `Find the ${label}`, ...hintOf(board.view, about) };
-  return button(`auto:${name}`, text, find, { ...said, ...more });
+  return button(text, find, { key: name, ...said, ...more });
 }
 
 /** What a button says of itself: while something is searched for not in a hint, since Escape hides hints first. */
@@ -55,35 +55,23 @@ export function hintOf(view: Pick<View, "search">, about: string): Record<string
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
-export function button(
-  key: string,
-  label: string,
-  onclick: () => unknown,
-  more: Record<string, unknown> = {},
-): HTMLElement {
-  return h("button", { type: "button", class: "mlb-button", "data-key": key, onclick, ...more }, label);
+export function button(label: string, onclick: () => unknown, more: Properties = {}): HTMLElement {
+  return h("button", { type: "button", class: "mlb-button", onclick, ...more }, label);
 }
 
 /**
  * A button that puts a layout on the board.
  * @param spoken what it does, for who does not see where it stands
  */
-export function takeButton(
-  board: Board,
-  key: string,
-  label: string,
-  { layout, load }: Taken,
-  spoken: string,
-): HTMLElement {
+export function takeButton(board: Board, label: string, { layout, load }: Taken, spoken: string): HTMLElement {
   const take = () => load && board.send(load.op, load.args);
-  const said = { title: layout || "no layout", "aria-label": `${label}: ${spoken}`, "data-take": key };
-  return button(key, label, take, said);
+  const said = { title: layout || "no layout", "aria-label": `${label}: ${spoken}`, "data-take": "" };
+  return button(label, take, said);
 }
 
 function drawSearch(board: Board, search: Search): HTMLElement {
   const { phase, outdated, proof, objective, ties = [] } = search;
   const pinned = search.pinned ? h("span", { class: "mlb-pinned" }, prose(` with ${search.pinned} pinned`)) : null;
-  // Progress draws the bar again, several times a second, and no button: a click on one that is replaced is lost.
   return h(
     "section",
     { class: "mlb-sought", "aria-label": "the latest search", "data-phase": phase, "data-outdated": outdated || null },
@@ -122,17 +110,16 @@ function headOf({ phase, label, error, bracket }: Search): (Node | string)[] {
 function drawButtons(board: Board, search: Search): HTMLElement {
   const { phase, same, outdated, objective, label, condition } = search;
   const searching = phase === "searching";
-  const cancel = button("cancel_auto", "◼ Cancel", () => cancelSearch(board), {
+  const cancel = button("◼ Cancel", () => cancelSearch(board), {
     "data-op": "cancel_auto",
     title: "Escape",
   });
-  const take = button("auto:take", "Use it", () => takeBest(board), {
+  const take = button("Use it", () => takeBest(board), {
     "data-take": "best",
     "aria-label": `Use it: put ${searching ? "the best layout so far" : "this layout"} on the board`,
   });
   const taken = same ? h("span", { class: "mlb-card-tag" }, "✓ on the board") : null;
   const can = searching || (search.load && !outdated);
-  // It stays while it searches, so that the focus does, where Escape cancels.
   const again = drawGoal(board, objective, label, "↻", `Search again. ${sentence(condition)}`);
   return h("div", { class: "mlb-sought-buttons" }, taken ?? (can && take), searching && cancel, again);
 }
@@ -184,12 +171,12 @@ export function provedOf({ value, bound }: Pick<Bracket, "value" | "bound">): nu
 
 /** @param count how many there are */
 function drawTies(board: Board, ties: Taken[], count: number): HTMLElement {
-  const rows = ties.map((tie, i) =>
+  const rows = ties.map((tie) =>
     h(
       "li",
-      {},
+      { key: tie.layout },
       h("code", {}, tie.layout || "no layout"),
-      takeButton(board, `tie:${i}`, "Use it", tie, `put ${tie.layout || "no layout"} on the board`),
+      takeButton(board, "Use it", tie, `put ${tie.layout || "no layout"} on the board`),
     ),
   );
   const note =

@@ -115,7 +115,7 @@ export function paintSelection(board: Board) {
 /** Marks the tensors that have the dim, in the list to choose from. */
 function paintTensors({ root, selection, view }: Board) {
   const dims = new Map(view.places.rows.map((row) => [row.place, row.dims]));
-  for (const option of root.querySelectorAll("[data-key=tensor] option")) {
+  for (const option of root.querySelectorAll(".mlb-tensors option")) {
     const has = selection.dim !== null && dims.get(option.getAttribute("value") ?? "")?.includes(selection.dim);
     const text = (option.textContent ?? "").replace(/^● /, "");
     const wanted = has ? `● ${text}` : text;

@@ -11,7 +11,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   // Landmarks that stand on one page have names of their own.
   const number = nextNumber("boards");
   const name = number > 1 ? `meshlab Explorer ${number}` : "meshlab Explorer";
-  const root = h("div", { class: "mlb", role: "region", "aria-label": name });
+  const root = h("div", { class: "mlb", role: "region", "aria-label": name, tabindex: -1 });
   el.append(root);
   const unfollow = followTheme(root);
   learn(model.get("terms") ?? ({} as Record<string, string>));

@@ -3,10 +3,10 @@
  * them stays. A step's lanes are laid out for as long as it takes to draw the roofline below them.
  */
 import { h, redraw } from "./dom.ts";
+import { drawnWith } from "./reconcile.ts";
+import { explained, termsOf } from "./terms.ts";
 
 type Draw = () => (Node | null | false)[];
-
-const DRAWS: WeakMap<Element, Draw> = new WeakMap();
 
 /**
  * A part of a panel.
@@ -14,9 +14,7 @@ const DRAWS: WeakMap<Element, Draw> = new WeakMap();
  * @param draw what stands in it
  */
 export function spot(what: string, draw: Draw): HTMLElement {
-  const element = h("div", { class: "mlb-spot", "data-read": what }, draw());
-  DRAWS.set(element, draw);
-  return element;
+  return h("div", { key: what, class: "mlb-spot", "data-read": what, draw }, draw());
 }
 
 /**
@@ -26,6 +24,9 @@ export function spot(what: string, draw: Draw): HTMLElement {
  */
 export function drawSpots(panel: Element, what: string): boolean {
   const spots = [...panel.querySelectorAll(`[data-read="${what}"]`)];
-  for (const each of spots) redraw(each, ...(DRAWS.get(each)?.() ?? []));
+  for (const each of spots) {
+    const around = each.closest(".mlb-body, .mlb-detail") ?? panel;
+    redraw(each, explained([(drawnWith(each).draw as Draw)()], termsOf(around, each)));
+  }
   return spots.length > 0;
 }

@@ -14,7 +14,7 @@ import { PANELS } from "./panel_list.ts";
 import { paintSelection } from "./selection.ts";
 import { freeze } from "./silence.ts";
 import { drawSpots } from "./spots.ts";
-import { explain } from "./terms.ts";
+import { explained } from "./terms.ts";
 import { Training } from "./training.ts";
 import type { View } from "./types.ts";
 
@@ -151,7 +151,7 @@ export class Stage {
   /** Takes note of an answer: where a part of what is shown follows it, that alone is drawn again. */
   answered(what: string) {
     const { detail } = this.board.panels;
-    if (drawSpots(detail, what)) explain(detail);
+    if (drawSpots(detail, what)) this.board.remedies.watch();
     this.follow([what]);
   }
 
@@ -161,7 +161,7 @@ export class Stage {
     const drawn = !this.stale.has(this.shown) && spots.filter((what) => drawSpots(body, what)).length > 0;
     for (const { name, reads } of PANELS)
       if (!(drawn && name === this.shown) && spots.some((what) => reads.includes(what))) this.stale.add(name);
-    if (drawn) this.finish(body);
+    if (drawn) this.finish();
     else this.draw();
     this.tellBusy();
   }
@@ -183,19 +183,18 @@ export class Stage {
     const panel = PANELS.find((each) => each.name === this.shown);
     if (!panel?.draw || !this.stale.delete(panel.name)) return;
     const { board } = this;
-    const alone = (draw: Draw | undefined) => draw?.(board) ?? [];
     const pair = panel.rows && board.view.beside;
-    const parts = pair ? drawBeside(board, panel) : [panel.tools, panel.draw, panel.foot].flatMap(alone);
-    redraw(this.body(panel.name), ...parts);
-    this.finish(this.body(panel.name));
+    const alone = () => [panel.tools, panel.draw, panel.foot].map((draw) => draw?.(board) ?? []);
+    redraw(this.body(panel.name), explained(pair ? [drawBeside(board, panel)] : alone()));
+    this.finish();
   }
 
-  /** Gives what was drawn its terms and marks. */
-  finish(body: HTMLElement) {
+  /** Gives what was drawn its marks. */
+  finish() {
     const { board } = this;
-    explain(body);
     paintSelection(board);
     this.marked();
+    board.remedies.watch();
     if (board.readOnly) freeze(board);
   }
 }

@@ -1,8 +1,8 @@
 /**
- * The terms of art of the page, a sentence each: the one glossary. `explain` makes the first of each term in a panel a
+ * The terms of art of the page, a sentence each: the one glossary. `explained` makes the first of each term in a panel a
  * button with its sentence; panels write plain text. What each collective does Python says (`collectives/kinds.py`).
  */
-import { h } from "./dom.ts";
+import { type Child, h } from "./dom.ts";
 
 export const TERMS: Record<string, string> = {
   collective: "An operation in which a group of devices exchange data, such as an all-reduce.",
@@ -82,26 +82,34 @@ export function firstTerm(
   return null;
 }
 
-/** Makes the first of each term in a panel a button with its sentence. */
-export function explain(panel: Element) {
-  const known = new Set([...panel.querySelectorAll("[data-term]")].map((each) => each.getAttribute("data-term") ?? ""));
+/** The terms that a panel explains, but for those in one of its parts. */
+export function termsOf(panel: Element, part: Element): Set<string> {
+  const buttons = [...panel.querySelectorAll("[data-term]")].filter((each) => !part.contains(each));
+  return new Set(buttons.map((each) => each.getAttribute("data-term") ?? ""));
+}
+
+/**
+ * What a panel is to show, with the first of each term as a button with its sentence.
+ * @param children as `h` takes them
+ * @param known terms that are explained already
+ */
+export function explained(children: (Child | Child[])[], known: Set<string> = new Set()): Node[] {
+  const all = h("div", {}, ...children);
   const texts = [];
-  const walker = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT);
+  const walker = document.createTreeWalker(all, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) texts.push(walker.currentNode as Text);
   for (const text of texts) {
     if (text.parentElement?.closest(NO_PROSE)) continue;
     for (let rest = text; rest; ) {
       const match = firstTerm(rest.data, known);
       if (!match) break;
-      known.add(match.term);
+      const { term } = match;
+      known.add(term);
       const word = rest.splitText(match.start);
       rest = word.splitText(match.end - match.start);
-      const button = h("button", { type: "button", class: "mlb-term" });
-      button.dataset.term = match.term;
-      button.dataset.key = `term:${match.term}`;
-      button.dataset.hint = TERMS[match.term];
-      word.replaceWith(button);
-      button.append(word);
+      const look = { type: "button", class: "mlb-term", "data-term": term, "data-hint": TERMS[term] };
+      word.replaceWith(h("button", { key: `term ${term}`, ...look }, word.data));
     }
   }
+  return [...all.childNodes];
 }

@@ -91,15 +91,8 @@ function drawPart(view: View, part: TimePart, most: number): HTMLElement {
   const width = `${most ? (100 * part.seconds) / most : 0}%`;
   const bar = h("div", { class: "mlb-bar", "aria-hidden": "true" }, portion(partClass(view, part), width, ""));
   const name = part.sends ? axisLabel(view, part.key) : part.label;
-  const label = h(
-    "span",
-    {},
-    part.sends && "communication over ",
-    name,
-    " ",
-    part.seconds > 0 && mark(part.figures, part.key),
-  );
-  return labelled(label, bar, part.text, sources.join("\n"), { "data-part": part.key });
+  const label = h("span", {}, part.sends && "communication over ", name, " ", part.seconds > 0 && mark(part.figures));
+  return labelled(label, bar, part.text, sources.join("\n"), { key: part.key, "data-part": part.key });
 }
 
 /** The assumptions, to choose. */
@@ -109,12 +102,15 @@ export function drawOptions(board: Board): HTMLElement[] {
   const { attention, prefetch, attentions, run } = time.options;
   const said = (each: string) => (each === "default" && attention === each ? `default: ${run}` : each);
   const options = attentions.map((each) => h("option", { value: each, selected: each === attention }, said(each)));
-  const select = choice(board, "attention", "attention", options, (value) => ({
+  const select = choice(board, "attention", options, (value) => ({
     op: "assume",
     args: { attention: value },
   }));
-  const ahead = h("input", { type: "checkbox", checked: prefetch, "data-key": "prefetch" });
-  ahead.addEventListener("change", () => board.send("assume", { prefetch: ahead.checked }));
+  const ahead = h("input", {
+    type: "checkbox",
+    checked: prefetch,
+    onchange: ({ currentTarget: { checked } }) => board.send("assume", { prefetch: checked }),
+  });
   const title = "a loop gathers sharded weights one iteration ahead, and reduces gradients one iteration later";
   const tools = h(
     "div",
@@ -133,11 +129,7 @@ export function drawOptions(board: Board): HTMLElement[] {
 /** That the step is predicted, and from which figures that nobody looked up. */
 function drawEstimated({ view }: Board, { recalled }: Time): HTMLElement {
   const rest = recalled.length ? ` Of them recalled, not looked up in their sources: ${recalled.join("; ")}.` : "";
-  return badge(
-    "estimated",
-    `Predicted from the figures of ${view.machine.title}; nothing was run.${rest}`,
-    "badge:step",
-  );
+  return badge("estimated", `Predicted from the figures of ${view.machine.title}; nothing was run.${rest}`);
 }
 
 export const panel: Drawing = {

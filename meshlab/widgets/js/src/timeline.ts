@@ -27,15 +27,16 @@ export function titleOf(segment: Segment, key: string): string {
   return `${what}${dims}, ${seconds(segment.seconds)}`;
 }
 
-/** @param enlarged whether there is room for the lane of what is exposed, and for the sum of each lane */
-export function drawTimeline(board: Board, enlarged: boolean = false): (HTMLElement | null | false)[] {
+/** @param zoom how many times as wide; then there is room for the lane of what is exposed, and for the sum of each lane */
+export function drawTimeline(board: Board, zoom: number = 0): (HTMLElement | null | false)[] {
   const { view } = board;
+  const enlarged = zoom > 0;
   const { timeline, peak_memory: peak } = view;
   if (!timeline) return [];
   const lanes = timeline.lanes.map((lane) => drawLane(board, timeline, lane, enlarged));
   return [
     h("span", { class: "mlb-lane-name" }),
-    h("div", { class: "mlb-scale", "aria-hidden": "true" }, drawTicks(timeline.seconds)),
+    h("div", { class: "mlb-scale", "aria-hidden": "true" }, drawTicks(timeline.seconds, zoom || 1)),
     h("span", { class: "mlb-lane-name" }, "one step ", h("b", { class: "mlb-lane-end" }, seconds(timeline.seconds))),
     drawPhases(timeline),
     ...lanes.flat(),
@@ -71,13 +72,13 @@ function drawLane(board: Board, timeline: Timeline, lane: Timeline["lanes"][numb
     const title = `${titleOf(segment, lane.key)}${segment.source && `, ${segment.source}`}`;
     return h("button", {
       type: "button",
+      key: id,
       class: `mlb-segment ${lane.key ? markClass(view, lane.key) : "mlb-kernel"}`,
       style: `left:${left.toFixed(3)}%;width:${Math.max(0.12, x(segment.end, timeline) - left).toFixed(3)}%`,
       title,
       "aria-label": title,
       "aria-pressed": "false",
       "data-collective": collective,
-      "data-key": `segment:${id}`,
       "data-segment": id,
       tabindex: i === 0 ? "0" : "-1",
       onclick: () => selectMoment(board, id, collective),
@@ -86,8 +87,12 @@ function drawLane(board: Board, timeline: Timeline, lane: Timeline["lanes"][numb
   const busy = secondsOf(lane.segments);
   const label = `${lane.key || "compute"}: busy for ${seconds(busy)} of ${seconds(timeline.seconds)}`;
   return [
-    h("span", { class: "mlb-lane-name", title: label }, name, enlarged && drawSum(busy)),
-    h("div", { class: "mlb-lane", role: "group", "aria-label": label, "data-lane": lane.key || "compute" }, segments),
+    h("span", { key: `${lane.key}:name`, class: "mlb-lane-name", title: label }, name, enlarged && drawSum(busy)),
+    h(
+      "div",
+      { key: lane.key, class: "mlb-lane", role: "group", "aria-label": label, "data-lane": lane.key || "compute" },
+      segments,
+    ),
   ];
 }
 
@@ -193,6 +198,6 @@ export function drawDetail(board: Board): (Node | string | null | false)[] {
     ...(row ? prose(`${row.because} `) : []),
     source ? h("code", {}, source) : null,
     row ? " " : null,
-    row ? drawRemedies(board, row, "detail") : null,
+    row ? drawRemedies(board, row) : null,
   ];
 }

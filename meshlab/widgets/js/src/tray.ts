@@ -5,9 +5,13 @@
  */
 
 import type { Board } from "./board.ts";
+import { fold } from "./disclosure.ts";
 import { h, prose } from "./dom.ts";
 import { plural } from "./format.ts";
 import type { Chip, View } from "./types.ts";
+
+/** Draws a chip; one with a star has the best zone. */
+type DrawChip = (chip: Chip, star?: boolean) => HTMLElement;
 
 // Of more dims than these one searches.
 const MANY = 12;
@@ -32,51 +36,45 @@ export function whyUnfit({ refusals }: Pick<View, "refusals">, dim: string): str
 }
 
 /** @returns what stands in the tray */
-export function drawTray(board: Board, free: Chip[], drawChip: (chip: Chip) => HTMLElement): (Node | null)[] {
+export function drawTray(board: Board, free: Chip[], drawChip: DrawChip): (Node | null)[] {
   const { fit, unfit, best } = arranged(board.arranged, free);
-  const chips = h("div", { class: "mlb-chips" }, fit.map(drawChip));
-  const star = chips.querySelector(`[data-dim="${CSS.escape(best ?? "")}"]`);
+  const search = board.view.chips.length > MANY ? drawSearch(board) : null;
   // The line below the tray may advise another change, such as a preset: then nothing else is said to be the best.
-  if (best !== null && star && board.view.advice?.args.dim === best) {
-    star.setAttribute("data-star", "");
-    star.setAttribute("aria-label", `${star.getAttribute("aria-label")}, has the best zone`);
-    star.prepend(h("span", { class: "mlb-star", "aria-hidden": "true" }, "★"), " ");
-  }
-  if (board.view.chips.length > MANY) chips.prepend(drawSearch(board));
-  return [chips, unfit.length ? drawUnfit(board, unfit, drawChip) : null];
+  const advised = board.view.advice?.args.dim;
+  const chips = fit.map((chip) => drawChip(chip, chip.name === best && chip.name === advised));
+  return [h("div", { class: "mlb-chips" }, search, chips), unfit.length ? drawUnfit(board, unfit, drawChip) : null];
 }
 
-function drawUnfit(board: Board, unfit: Chip[], drawChip: (chip: Chip) => HTMLElement): HTMLElement {
+function drawUnfit(board: Board, unfit: Chip[], drawChip: DrawChip): HTMLElement {
   const rows = unfit.map((chip) =>
-    h("li", { class: "mlb-unfit-dim" }, drawChip(chip), " ", h("span", {}, prose(whyUnfit(board.view, chip.name)))),
+    h(
+      "li",
+      { key: chip.name, class: "mlb-unfit-dim" },
+      drawChip(chip),
+      " ",
+      h("span", {}, prose(whyUnfit(board.view, chip.name))),
+    ),
   );
-  const fold = h(
-    "details",
-    { class: "mlb-unfit", open: board.opened.has("unfit") },
-    h("summary", { "data-key": "unfit" }, `${plural(unfit.length, "dim")} that no zone takes`),
-    h("ul", { "aria-label": "dims that no zone takes" }, rows),
-  );
-  fold.addEventListener("toggle", () => board.opened[fold.open ? "add" : "delete"]("unfit"));
-  return fold;
+  const summary = h("summary", {}, `${plural(unfit.length, "dim")} that no zone takes`);
+  return fold(board, "unfit", "mlb-unfit", summary, h("ul", { "aria-label": "dims that no zone takes" }, rows));
 }
 
 function drawSearch(board: Board): HTMLElement {
-  const input = h("input", {
+  const find = ({ currentTarget: { value } }: { currentTarget: HTMLInputElement }) => {
+    board.searched = value;
+    const shown = findDims(board);
+    const have = shown === 1 ? "1 dim has" : `${shown} dims have`;
+    const where = shown === 1 ? "in its name" : "in their names";
+    board.say(value ? `${have} “${value}” ${where}.` : "");
+  };
+  return h("input", {
     type: "search",
     class: "mlb-search",
     value: board.searched,
     placeholder: "find a dim",
     "aria-label": "find a dim",
-    "data-key": "search",
+    oninput: find,
   });
-  input.addEventListener("input", () => {
-    board.searched = input.value;
-    const shown = findDims(board);
-    const have = shown === 1 ? "1 dim has" : `${shown} dims have`;
-    const where = shown === 1 ? "in its name" : "in their names";
-    board.say(input.value ? `${have} “${input.value}” ${where}.` : "");
-  });
-  return input;
 }
 
 /**

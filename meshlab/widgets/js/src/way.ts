@@ -58,16 +58,10 @@ function drawStep(board: Board, step: WayStep, i: number, last: boolean, most: n
     h("span", { class: "mlb-way-solid", style: `width:${solid.toFixed(2)}%` }),
     part > 0 && h("span", { class: `mlb-way-change mlb-way-${sign}`, style: `width:${part.toFixed(2)}%` }),
   );
-  const take = takeButton(
-    board,
-    `way:${i}`,
-    last ? "Use Auto's" : "Up to here",
-    step,
-    `change your layout up to here: ${change}`,
-  );
+  const take = takeButton(board, last ? "Use Auto's" : "Up to here", step, `change your layout up to here: ${change}`);
   return h(
     "tr",
-    { "data-step": i, title: layout || "no layout" },
+    { key: layout, "data-step": i, title: layout || "no layout" },
     h("th", { scope: "row" }, h("span", { class: "mlb-way-name" }, change), bar),
     h(
       "td",

@@ -5,6 +5,7 @@
  */
 
 import type { Board } from "./board.ts";
+import { fold } from "./disclosure.ts";
 import { h } from "./dom.ts";
 import { drawAxisHead, drawMadeUp, drawPin, pinText } from "./edit.ts";
 import { exact, plural, signedBytes, signedPoints, signedSeconds } from "./format.ts";
@@ -18,8 +19,16 @@ import type { Axis, Chip, Column, Refusal, View } from "./types.ts";
 /**
  * @param column null in the tray
  * @param help id of the element that explains the keys
+ * @param star whether no other chip has a better zone
  */
-function drawChip(view: View, chip: Chip, axis: string, column: Column | null, help: string): HTMLElement {
+function drawChip(
+  view: View,
+  chip: Chip,
+  axis: string,
+  column: Column | null,
+  help: string,
+  star: boolean = false,
+): HTMLElement {
   const zone = column ? zoneOf(axis, column.at) : TRAY;
   const axes = column?.rules[chip.name] ?? [];
   const place = column ? `sharded over ${axes.join(", then ")}` : "without a compute rule";
@@ -34,17 +43,25 @@ function drawChip(view: View, chip: Chip, axis: string, column: Column | null, h
     "button",
     {
       type: "button",
+      key: chip.name,
       class: `mlb-chip ${column ? markClass(view, axis) : ""}`,
       "data-dim": chip.name,
       "data-zone": zone,
-      "data-key": `chip:${chip.name}:${zone}`,
+      "data-star": star,
       title: `${chip.name} ${size}`,
-      "aria-label": [seen, column?.at && size, `${place}${where}`, !column?.at && pinText(view, chip.name)]
+      "aria-label": [
+        seen,
+        column?.at && size,
+        `${place}${where}`,
+        !column?.at && pinText(view, chip.name),
+        star && "has the best zone",
+      ]
         .filter(Boolean)
         .join(", "),
       "aria-describedby": help,
       "aria-pressed": "false",
     },
+    star && [h("span", { class: "mlb-star", "aria-hidden": "true" }, "★"), " "],
     h("span", { class: "mlb-chip-name" }, chip.name),
     " ",
     h("span", { class: "mlb-chip-size" }, short),
@@ -61,7 +78,7 @@ function parts(view: View, axes: string[]): number {
 function drawZone(zone: string, label: string, style: string, content: (Node | null)[]): HTMLElement {
   return h(
     "div",
-    { class: `mlb-zone ${style}`, "data-zone": zone, role: "group", "aria-label": label },
+    { key: zone, class: `mlb-zone ${style}`, "data-zone": zone, role: "group", "aria-label": label },
     content,
     h("div", { class: "mlb-zone-note", "aria-hidden": "true" }),
     h("button", { type: "button", class: "mlb-here", "data-drop": zone, hidden: true }),
@@ -89,7 +106,7 @@ export function drawZones(board: Board): (HTMLElement | null)[] {
     TRAY,
     "dims without a compute rule",
     "mlb-tray",
-    drawTray(board, free, (chip) => drawChip(view, chip, "", null, id)),
+    drawTray(board, free, (chip, star) => drawChip(view, chip, "", null, id, star)),
   );
   const widths = columns.map((column) => `minmax(0, ${widthOf(column)}fr)`).join(" ");
   return [
@@ -113,12 +130,14 @@ function drawHead(board: Board, column: Column): HTMLElement {
     Object.entries(rules).map(([dim, axes]) => ({ at, dim, axes: axes.join("+") || "unsharded" })),
   );
   const name = h("span", { class: "mlb-column-name", title: titleOf(column) }, column.label);
-  if (rules.length === 0) return h("div", { class: "mlb-column", "data-column": column.at }, name);
+  const look = { key: column.at, class: "mlb-column", "data-column": column.at };
+  if (rules.length === 0) return h("div", look, name);
   const buttons = rules.map(({ at, dim, axes }) =>
     h(
       "button",
       {
         type: "button",
+        key: `${at}: ${dim}`,
         class: "mlb-button",
         "aria-label": `${at}: ${dim} → ${axes} × (remove this rule)`,
         onclick: () => board.send("remove", { dim, at }),
@@ -127,18 +146,10 @@ function drawHead(board: Board, column: Column): HTMLElement {
       " ×",
     ),
   );
-  const more = h(
-    "details",
-    { class: "mlb-within", open: board.opened.has(`within:${column.at}`) },
-    h(
-      "summary",
-      { "data-key": `within:${column.at}`, "aria-label": `${plural(rules.length, "more rule")} for ${column.label}` },
-      `+${rules.length}`,
-    ),
-    h("div", { class: "mlb-within-rules" }, buttons),
-  );
-  more.addEventListener("toggle", () => board.opened[more.open ? "add" : "delete"](`within:${column.at}`));
-  return h("div", { class: "mlb-column", "data-column": column.at }, name, more);
+  const words = `${plural(rules.length, "more rule")} for ${column.label}`;
+  const summary = h("summary", { "aria-label": words }, `+${rules.length}`);
+  const more = h("div", { class: "mlb-within-rules" }, buttons);
+  return h("div", look, name, fold(board, `within:${column.at}`, "mlb-within", summary, more));
 }
 
 function drawCell(view: View, column: Column, axis: Axis, help: string): HTMLElement {
@@ -196,6 +207,7 @@ function drawStored(board: Board): HTMLElement | null {
       "button",
       {
         type: "button",
+        key: `${at}: ${dim}`,
         class: "mlb-button",
         "aria-label": `${at}: ${dim} unsharded × (remove this rule)`,
         onclick: () => board.send("remove", { dim, at }),
@@ -255,17 +267,20 @@ export function paintZones(board: Board) {
 }
 
 /**
- * Focuses the chip that the keyboard has dropped, once it is drawn: the answer may come before the board. Whoever has
- * gone on with something else meanwhile stays there.
+ * Focuses the chip that was dropped, once it is drawn: the answer may come before the board. Whoever has gone on with
+ * something else meanwhile stays there.
  */
 export function focusArrived(board: Board) {
   const { zones } = board.panels;
-  const chip = board.arriving && zones.querySelector(`[data-key="${CSS.escape(board.arriving)}"]`);
+  if (!board.arriving) return;
+  const { dim, zone, by } = board.arriving;
+  const place = `[data-dim="${CSS.escape(dim)}"][data-zone="${CSS.escape(zone)}"]`;
+  const chip = zones.querySelector(`.mlb-chip${place}`) as HTMLElement | null;
   if (!chip) return;
-  board.arriving = "";
+  board.arriving = null;
   const focused = (zones.getRootNode() as Document | ShadowRoot).activeElement;
-  if (focused && focused !== document.body && !zones.contains(focused)) return;
-  (chip as HTMLElement).focus();
+  if (!focused || focused.contains(zones) || focused.getAttribute("data-dim") === dim)
+    chip.focus({ preventScroll: true, focusVisible: by === "keyboard" } as FocusOptions);
 }
 
 function paintNote(note: HTMLElement, view: View, said: Verdict | null, price: Priced | undefined, star: boolean) {
@@ -294,6 +309,7 @@ export function drawElsewhere(board: Board, hand: Hand, zone: string, refusal?: 
       "button",
       {
         type: "button",
+        key: `${zone} ${at}`,
         class: "mlb-button mlb-remedy-button",
         onclick: () => board.send("place", { dim: hand.dim, axes: [axis], at }),
       },
