@@ -224,6 +224,8 @@ function paintHops(board: Board) {
   const hops = shownOf(board);
   if (!root || !hops) return;
   const [at, playing] = [positionOf(board, hops), board.chosen.hop.timer > 0];
+  // Pieces that stay do not go on with the flight of another hop.
+  for (const flight of root.getAnimations({ subtree: true })) flight.cancel();
   const shown = root.querySelector(".mlb-hops-shown");
   if (shown) redraw(shown, ...drawShown(board, hops));
   const range = root.querySelector(".mlb-hop-range") as HTMLInputElement | null;

@@ -101,7 +101,7 @@ export class Remedies {
 
   /** Has the buttons that are drawn priced as soon as they are in sight. */
   watch() {
-    for (const button of this.board.root.querySelectorAll("[data-priced]")) this.observer.observe(button);
+    for (const button of this.board.root.querySelectorAll(".mlb-remedy-button[data-priced]")) this.observer.observe(button);
     this.ask();
   }
 
