@@ -90,7 +90,8 @@ def change_document(state: ExplorerState, intent: Intent) -> Answer:
     tried = state.tried.with_document(asked.present, change.name(intent), asked.present)
     renamed = tried != state.tried
     documents.history, state.tried = asked, tried
-    state.selection = change.follow(state.selection.kept(state.plan), intent, state.plan)
+    if changed:  # a chip that is where it was takes no selection along, which no page would be told of
+        state.selection = change.follow(state.selection.kept(state.plan), intent, state.plan)
     if changed or renamed:
         state.changes.tell("document" if changed else "comparison")
     return change.note(before, asked.present, intent)

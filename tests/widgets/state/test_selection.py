@@ -43,6 +43,17 @@ def test_what_is_not_named_stays_selected(explorer: Explorer) -> None:
     assert explorer.revision == 1
 
 
+def test_a_chip_that_is_where_it_was_takes_no_selection_along(explorer: Explorer) -> None:
+    """Nothing has changed then, so that no page is told: its selection would be another one than Python's."""
+    explorer.place("classes", "data")
+    explorer.select("params/w1")
+    told: list[str] = []
+    explorer.subscribe(told.append)
+    assert explorer.place("classes", "data")
+    assert explorer.selected == "params/w1"
+    assert told == []
+
+
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
