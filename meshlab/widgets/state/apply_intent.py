@@ -21,7 +21,7 @@ from ...cost.machines.meshes import slice_of
 from ...engine.errors import DimError, LayoutError, MeshError, TraceError, closest, listed, shown, some
 from ...engine.plans.remedies import Remedy
 from ...engine.programs.axis_conflicts import conflicts_by_scope
-from ...engine.specs.layout import Layout
+from ...engine.specs.layout import Layout, on_mesh
 from ...engine.specs.scopes import matches
 from . import edits
 from .document import Document, ExplorerError, History, Machine, document_of
@@ -226,7 +226,8 @@ def load(documents: Documents, intent: Load) -> Document:
 
 def preset(documents: Documents, intent: TakePreset) -> Document:
     document = documents.present
-    layout = layout_taken(documents.presets, document.layout, intent.name, intent.combine)
+    layout = on_mesh(document.layout, documents.mesh)  # text alone does not say which of its axes are in time
+    layout = layout_taken(documents.presets, layout, intent.name, intent.combine)
     return dataclasses.replace(document, layout=layout)
 
 

@@ -55,15 +55,20 @@ class Plans:
         document = document.unpinned
         with self._lock:
             if document not in self._known:
-                placed = document.machine, document.mesh
-                if placed not in self._meshes:
-                    self._meshes[placed] = mesh_on(*placed, self._machines)
-                program, mesh = self._programs.at(document), self._meshes[placed]
+                program, mesh = self._programs.at(document), self.mesh(document)
                 plan = make_plan(program, mesh, document.layout, document.pad or None)
                 # A remedy is tried by the plan that its price is of.
                 under = functools.partial(self._under, document)
                 self.put(document, dataclasses.replace(plan, under=under))
             return self._known[document]
+
+    def mesh(self, document: Document) -> Mesh:
+        """Returns the mesh of a document, on its machine; nothing is planned."""
+        with self._lock:
+            placed = document.machine, document.mesh
+            if placed not in self._meshes:
+                self._meshes[placed] = mesh_on(*placed, self._machines)
+            return self._meshes[placed]
 
     def _under(self, document: Document, layout: Layout) -> Any:
         return self.of(dataclasses.replace(document, layout=layout))
@@ -132,6 +137,11 @@ class Documents:
             return self.programs.at(self.present)
 
     @property
+    def mesh(self) -> Mesh:
+        """The mesh of the document on the board, on its machine."""
+        return self.plans.mesh(self.present)
+
+    @property
     def plan(self) -> Any:
         """The plan of the document on the board."""
         with self._lock:
@@ -182,7 +192,7 @@ class Documents:
     def legal(self, layout: Layout) -> Refused | None:
         """Returns why a layout is refused, or None where it is legal, without planning it."""
         try:
-            resolve(self.program, self.plan.mesh, layout, self.present.pad or None)
+            resolve(self.program, self.mesh, layout, self.present.pad or None)
         except LayoutError as error:
             return refused(error)
         return None

@@ -266,6 +266,9 @@ def refused(error: LayoutError) -> Refused:
     """Returns the answer to a layout that is refused, with all its problems."""
     if not error.problems:
         return Refused(str(error))
+    if isinstance(error.problems[0], str):  # of two layouts that cannot be combined
+        conflicts = "; ".join(error.problems)
+        return Refused(f"The two layouts conflict: {conflicts}.", "Take one of them in place of the other.", "conflict")
     reasons = " ".join(dict.fromkeys(problem.text for problem in error.problems))
     fixes = " ".join(dict.fromkeys(problem.fix for problem in error.problems if problem.fix))
     return Refused(reasons, fixes, error.problems[0].code)

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import meshlab as ml
+from meshlab.api.stages import Program
 from meshlab.engine.errors import LayoutError
 from meshlab.engine.specs.layout import Layout
 from meshlab.opening.open_explorer import explore
@@ -212,3 +213,20 @@ def test_a_mesh_is_wanted(program):
         ExplorerError, match=r"explore\(\) was given 'data=2' for its mesh; write ml.explore\(program, ml"
     ):
         explore(program, "data=2")
+
+
+def test_a_preset_that_conflicts_with_the_layout_is_refused(explorer: Explorer) -> None:
+    """Python's error about two layouts has its problems as texts, and none of them a fix."""
+    explorer.load("hidden:data")
+    answer = explorer.preset("tensor_parallel", combine=True)
+    assert repr(answer) == (
+        "Refused: The two layouts conflict: `hidden` is on `data` in one and on `model` in the other. Fix: Take one of"
+        " them in place of the other."
+    )
+
+
+def test_a_preset_joins_axes_in_time_whatever_spelling_the_layout_came_in(program: Program) -> None:
+    """A layout from text does not know by itself which of its axes are in time; the mesh does."""
+    explorer = explore(program, ml.mesh(data=2, micro=ml.serial(2)), "batch:micro")
+    assert explorer.preset("data_parallel", combine=True)
+    assert str(explorer.layout) == "batch:data+micro"

@@ -69,6 +69,16 @@ def test_the_baseline_is_chosen_and_undo_does_not_touch_it(explorer: Explorer) -
     assert explorer.tried.baseline.name == "start"
 
 
+def test_a_baseline_that_is_the_baseline_already_changes_nothing(explorer: Explorer) -> None:
+    """Its document has its dims in another order where it comes as JSON."""
+    told: list[str] = []
+    explorer.subscribe(told.append)
+    intent = read_intent("baseline", {"document": explorer.to_json()})
+    assert not isinstance(intent, Refused)
+    assert explorer.apply(intent)
+    assert (told, explorer.revision) == ([], 0)
+
+
 def test_a_baseline_that_is_none_is_refused(explorer: Explorer) -> None:
     answer = explorer.baseline("batch:data rows:data")
     assert isinstance(answer, Refused)
