@@ -24,7 +24,7 @@ api whatif training layouts
 auto.request auto.additive auto.best_first auto.reasons auto
 puzzles
 widgets.background widgets.state widgets.views.charts widgets.views.devices widgets.views widgets.render
-widgets.notebook widgets
+widgets.notebook widgets.frozen widgets
 meshlab
 models.parts models.basic models.language models.vision models.imported models
 opening workbooks verify commands cli

@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a text to a file, which is replaced; an `OSError` leaves it as it was, and nothing beside it."""
+    """Writes a text to a file, which is replaced; an error, or Ctrl-C, leaves it as it was, and nothing beside it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_text(text, encoding="utf-8")
         draft.replace(path)
-    except OSError:
+    except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise

@@ -14,7 +14,7 @@ from ..engine.argument_checks import whole_number
 from ..puzzles.goals import Goal, check_goal
 from ..training.feeding import Training
 from ..widgets.explorer import Explorer
-from ..widgets.state.document import check_opened, saved
+from ..widgets.state.document import Source, check_opened, saved
 from .named_models import named_model
 
 
@@ -57,8 +57,9 @@ def explore(  # noqa: PLR0917  in the order that is promised
     tall = whole_number("explore()", "height", height, least=400)
     check_goal(goal)
     text = None if document is None else saved(document)
-    if isinstance(program, str):
-        program = named_model(program).trace(**sizes)
+    name = program if isinstance(program, str) else None
+    if name is not None:
+        program = named_model(name).trace(**sizes)
     elif sizes:
         check_opened(program, mesh)
         program = program.resize(**sizes)
@@ -67,6 +68,8 @@ def explore(  # noqa: PLR0917  in the order that is promised
         machines = [mesh.on.hardware] if mesh.on is not None else []
         explorer = Explorer.from_json(text, program, run, machines)
     explorer.height = tall
+    if name is not None:
+        explorer.source = Source(name, f'"{name}"', tuple(sizes.items()))
     if goal is not None:
         explorer.set_goal(goal)
     return explorer

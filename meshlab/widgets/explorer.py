@@ -21,11 +21,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from ..cost.machines.hardware import Hardware
 from ..engine.argument_checks import flag
+from ..engine.tensors.dims import Dim
 from ..puzzles.goals import Goal, Verdict, check_goal
 from ..training.feeding import Training
 from .background.reasons import MET, WAY
@@ -36,6 +37,9 @@ from .state.gestures import Gestures
 from .state.machines import machine_on, mesh_on
 from .views.board import board_view
 from .views.goal import verdict_of
+
+if TYPE_CHECKING:
+    from .frozen.share import Shared
 
 
 class Explorer(Gestures):
@@ -173,6 +177,38 @@ class Explorer(Gestures):
             ExplorerError: the path is no path, or cannot be written.
         """
         save(self.document, path)
+
+    def share(
+        self,
+        path: str | os.PathLike[str],
+        columns: Iterable[str] = (),
+        limit: int = 2000,
+        dims: Iterable[Dim | str] | None = None,
+    ) -> Shared:
+        """Writes the board into one HTML file, in which a reader drags chips without Python.
+
+        Recorded are the layout on the board, the presets, those that were tried, what Auto has found, and what drops
+        lead to, one after the other; of the rest the file says that it is not recorded.
+
+        Args:
+            path: the file, which is replaced whole.
+            columns: the columns in which chips are dropped, beside compute: `"params/*"`.
+            limit: how many layouts at most. Where drops lead to more, those that one drop leads to are recorded.
+            dims: of which chips are dropped; all of them by default.
+
+        Returns:
+            Which layouts the file has, and how long it is.
+
+        Raises:
+            ExplorerError: there is no such column or dim, or the file cannot be written.
+
+        Example:
+            >>> explorer.share("board.html", dims=["batch", "hidden"])
+            Shared: board.html, 183 kB. 23 layouts are recorded: all that drops lead to of batch and hidden, …
+        """
+        from .frozen.share import share  # noqa: PLC0415  it reads the page's code
+
+        return share(self, path, columns, limit, dims)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         data, metadata = self.session._repr_mimebundle_() or ({}, {})

@@ -247,7 +247,7 @@ def read_document(text: str) -> Document:
 
 def save(document: Document, path: Any) -> None:
     """Writes a document to a file, which is replaced whole."""
-    target = _path("save()", path)
+    target = path_of("save()", path)
     try:
         write_whole(target, document.to_json())
     except OSError as error:
@@ -256,17 +256,38 @@ def save(document: Document, path: Any) -> None:
 
 def saved(path: Any) -> str | None:
     """Returns the text of a document that was saved; None where there is no such file yet."""
-    source = _path("explore()", path)
+    source = path_of("explore()", path)
     try:
         return source.read_text(encoding="utf-8") if source.exists() else None
     except (OSError, UnicodeDecodeError) as error:
         raise ExplorerError(f"explore() cannot read the document {shown(str(source))}: {error}.") from None
 
 
-def _path(what: str, path: Any) -> pathlib.Path:
+def path_of(what: str, path: Any) -> pathlib.Path:
+    """Returns what a method was given for a file as a path."""
     if not isinstance(path, str | os.PathLike) or not str(path):
         raise ExplorerError(f'{what} was given {shown(path)} for its file; write a path: "layout.json".')
     return pathlib.Path(path)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where a program is from, as a notebook writes it: `ml.explore("llama3-8b", mesh, batch=32)`.
+
+    Attributes:
+        name: what it is called: its function, a model, `step.py:program`.
+        text: what `ml.explore` is given for it.
+        sizes: of its dims, that `ml.explore` is given too.
+    """
+
+    name: str
+    text: str = "program"
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, program: Any) -> Source:
+        """Returns the source of a program of which only its function is known."""
+        return cls(getattr(program.fn, "__name__", "program"))
 
 
 @dataclasses.dataclass(frozen=True)

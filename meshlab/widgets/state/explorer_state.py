@@ -30,7 +30,7 @@ from ..background.reasons import Reasons
 from .advice import Adviser
 from .changes import Changes
 from .costing import PATIENCE, Costing, costs_of
-from .document import Document, ExplorerError, History, check_machines, check_opened
+from .document import Document, ExplorerError, History, Source, check_machines, check_opened
 from .documents import Documents
 from .intents import Accepted, Intent, Outcome, Refused
 from .prices import previewed
@@ -64,6 +64,7 @@ class ExplorerState:
         reasons: why that is the fastest.
         adviser: works out which change helps most.
         height: of the workbench in a notebook, in CSS pixels.
+        source: where the program is from.
     """
 
     def __init__(self, program: Any, mesh: Any, layout: Any = None, run: Training | None = None):
@@ -106,6 +107,7 @@ class ExplorerState:
         self.reasons = Reasons(lambda: self.searches.fastest, Background(), lambda: changes.tell("search"))
         self.adviser = Adviser(documents, self.lock, lambda: changes.tell("advice"))
         self.height = 600
+        self.source = Source.of(program)
 
     # What is on the board
 

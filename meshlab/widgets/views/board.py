@@ -15,6 +15,7 @@ from ...engine.gc_pause import no_collection
 from ..state.changes import Word
 from ..state.columns import Column, columns_of, rules_at, scope_columns
 from ..state.explorer_state import ExplorerState
+from ..state.handlers import OPERATIONS
 from ..state.intents import Accepted, Refused
 from ..state.totals import executed
 from .advice import advice_part
@@ -35,10 +36,14 @@ from .plan import (
     plan_view,
     refusals_view,
 )
+from .reads import READS
 from .runs import job_view
 from .search import search_part
 from .selection import SelectionPartView, selection_view
-from .step_time import CostChangeView, CostsView, costs_view, estimate_change
+from .step_time import CostChangeView, costs_view, estimate_change
+
+# What a page can ask for beside operations and what there is to read: advice, and plotly.js.
+ADVISE, LIBRARY = "advise", "library"
 
 
 class ColumnRulesView(TypedDict):
@@ -65,6 +70,20 @@ class HistoryView(TypedDict):
     redo: int
 
 
+class ChangeView(CostChangeView):
+    """The change of the totals since the plan before."""
+
+    work: float
+    bytes: int
+    arguments: int
+    collectives: int
+
+
+class HistoryPartView(TypedDict):
+    history: HistoryView
+    change: ChangeView | None
+
+
 class PresetView(TypedDict):
     """A preset, why it is refused, and whether its layout is on the board."""
 
@@ -81,13 +100,11 @@ class LayoutPartView(PlanView):
     pad: bool
     pins: dict[str, str | None]
     made_up: dict[str, int]
-    history: HistoryView
     trains: bool
     machine: MachineView
     presets: list[PresetView]
     slow: bool
     document: str
-    opened: str
 
 
 class DevicesPartView(TypedDict):
@@ -104,17 +121,11 @@ class PlacesPartView(TypedDict):
     places: PlacesView
 
 
-class ChangeView(CostChangeView):
-    """The change of the totals since the plan before."""
+class SessionPartView(TypedDict):
+    """The document that the Explorer was opened with, and what can be asked for."""
 
-    work: float
-    bytes: int
-    arguments: int
-    collectives: int
-
-
-class CostsPartView(CostsView):
-    change: ChangeView | None
+    opened: str
+    can: list[str]
 
 
 class TracingView(TypedDict):
@@ -131,7 +142,6 @@ class TracingPartView(TypedDict):
 
 def layout_part(explorer: ExplorerState) -> LayoutPartView:
     """Describes what follows from the document alone, and is known at once."""
-    history = explorer.history
     return {
         **plan_view(explorer.plan),
         "columns": columns_view(explorer),
@@ -140,7 +150,6 @@ def layout_part(explorer: ExplorerState) -> LayoutPartView:
         "pad": explorer.document.pad,
         "pins": dict(explorer.document.pins),
         "made_up": explorer.program.made_up,
-        "history": {"undo": len(history.past), "redo": len(history.future)},
         "trains": explorer.runs.training is not None,
         "machine": machine_view(explorer),
         "presets": [
@@ -154,7 +163,6 @@ def layout_part(explorer: ExplorerState) -> LayoutPartView:
         ],
         "slow": explorer.documents.slow,
         "document": explorer.document.to_json(),
-        "opened": explorer.documents.opened.to_json(),
     }
 
 
@@ -179,9 +187,28 @@ def selection_part(explorer: ExplorerState) -> SelectionPartView:
     return {"selection": selection_view(explorer.selection, explorer.plan, explorer.selected)}
 
 
-def costs_part(explorer: ExplorerState) -> CostsPartView:
-    """Describes predicted costs, and the change of all totals since the plan before."""
-    return {**costs_view(explorer), "change": change_view(explorer)}
+def history_part(explorer: ExplorerState) -> HistoryPartView:
+    """Describes how often one can undo and redo, and what the last change has changed."""
+    history = explorer.history
+    return {
+        "history": {"undo": len(history.past), "redo": len(history.future)},
+        "change": change_view(explorer),
+    }
+
+
+def change_view(explorer: ExplorerState) -> ChangeView | None:
+    """Describes the change of the totals since the plan before, or None where there is none."""
+    before = explorer.documents.plan_before
+    if before is None:
+        return None
+    plan = explorer.plan
+    return {
+        "work": plan.work.share - before.work.share,
+        "bytes": round(plan.wire_bytes) - round(before.wire_bytes),
+        "arguments": int(plan.stored.argument_bytes) - int(before.stored.argument_bytes),
+        "collectives": executed(plan) - executed(before),
+        **estimate_change(explorer),
+    }
 
 
 def tracing_part(explorer: ExplorerState) -> TracingPartView:
@@ -198,6 +225,11 @@ def tracing_part(explorer: ExplorerState) -> TracingPartView:
 def terms_part(explorer: ExplorerState) -> Mapping[str, str]:
     """Describes what each collective does, for the page's glossary."""
     return {kind.name: kind.meaning for kind in KINDS.values()}
+
+
+def session_part(explorer: ExplorerState) -> SessionPartView:
+    """Describes where the board began, and what a page can ask for: of what it cannot it shows no control."""
+    return {"opened": explorer.documents.opened.to_json(), "can": [*OPERATIONS, *READS, ADVISE, LIBRARY]}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,7 +254,8 @@ PARTS: Mapping[str, Part] = {
     "picture": Part(picture_part, ("document",)),
     "devices": Part(devices_part, ("document", "tensor", "beside")),
     "selection": Part(selection_part, ("document", "tensor", "selection")),
-    "costs": Part(costs_part, ("document", "costs")),
+    "costs": Part(costs_view, ("document", "costs")),
+    "history": Part(history_part, ("document", "costs")),
     "tracing": Part(tracing_part, ("document", "tracing")),
     "advice": Part(advice_part, ("document", "advice")),
     "beside": Part(beside_part, ("document", "beside", "comparison", "costs")),
@@ -231,6 +264,7 @@ PARTS: Mapping[str, Part] = {
     "search": Part(search_part, ("document", "comparison", "search")),
     "job": Part(job_view, ("run",), drawn=False),
     "terms": Part(terms_part, (), drawn=False),
+    "session": Part(session_part, (), drawn=False),
 }
 
 
@@ -305,18 +339,3 @@ def refused_view(refusal: Refused | None) -> RefusalView | None:
     if refusal is None:
         return None
     return {"code": refusal.code, "text": refusal.reason, "fix": refusal.fix, "source": ""}
-
-
-def change_view(explorer: ExplorerState) -> ChangeView | None:
-    """Describes the change of the totals since the plan before, or None where there is none."""
-    before = explorer.documents.plan_before
-    if before is None:
-        return None
-    plan = explorer.plan
-    return {
-        "work": plan.work.share - before.work.share,
-        "bytes": int(plan.wire_bytes - before.wire_bytes),
-        "arguments": int(plan.stored.argument_bytes - before.stored.argument_bytes),
-        "collectives": executed(plan) - executed(before),
-        **estimate_change(explorer),
-    }

@@ -102,12 +102,7 @@ def python_text(document: Document, own_machine: bool = False) -> str:
         document: the document.
         own_machine: whether its machine is the user's own, which is left out.
     """
-    lines = ["import meshlab as ml", "", f"mesh = {_mesh_text(document, own_machine)}"]
-    lines += [
-        f"layout = {literal(document.layout.to_dict(), len('layout = '))}",
-        "",
-        "# With the program of ml.trace(…):",
-    ]
+    lines = [*mesh_and_layout(document, own_machine), "", "# With the program of ml.trace(…):"]
     if document.resized:
         lines.append(f"# program = program.resize({keywords(document.resized)})")
     if document.renamed:
@@ -118,6 +113,16 @@ def python_text(document: Document, own_machine: bool = False) -> str:
     if document.pins:
         lines.append(f"# choice = ml.auto.layout(program, mesh, pin={literal(dict(document.pins), -WIDE)})")
     return "\n".join(lines) + "\n"
+
+
+def mesh_and_layout(document: Document, own_machine: bool = False) -> list[str]:
+    """Returns the lines of Python that make the mesh and the layout of a document."""
+    return [
+        "import meshlab as ml",
+        "",
+        f"mesh = {_mesh_text(document, own_machine)}",
+        f"layout = {literal(document.layout.to_dict(), len('layout = '))}",
+    ]
 
 
 def _mesh_text(document: Document, bare: bool) -> str:

@@ -175,9 +175,10 @@ def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeyp
     explorer.subscribe(changes.put)
     explorer.place("hidden", "model")
     assert changes.get(timeout=60) == "document"
-    revision, state = explorer.revision, shared_state(explorer)["costs"]
+    revision, shared = explorer.revision, shared_state(explorer)
+    state = shared["costs"]
     assert (state["pending"], state["time"], state["peak_memory"]) == (True, None, None)
-    assert state["change"]["seconds"] is None
+    assert shared["history"]["change"]["seconds"] is None
     gate.open.set()
     assert changes.get(timeout=60) == "costs"
     assert explorer.revision == revision

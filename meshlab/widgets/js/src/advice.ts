@@ -72,11 +72,12 @@ export function drawAdvice(board: Board): HTMLElement[] {
     ),
   );
   const group = h("div", { class: "mlb-presets", role: "group", "aria-label": "presets" }, presets, drawScopes(board));
-  return [drawAuto(board), line, group];
+  return [drawAuto(board), line, group].filter((each) => each !== null);
 }
 
 /** Searches for the first of Auto's objectives; Compare shows how far it is. */
-function drawAuto(board: Board): HTMLElement {
+function drawAuto(board: Board): HTMLElement | null {
+  if (!board.can("auto")) return null;
   const [{ name, label, condition }] = board.view.comparison.objectives;
   const find = () => {
     board.stage.show("compare");

@@ -50,7 +50,7 @@ export class Asking {
   advice() {
     const { board } = this;
     clearTimeout(this.advising);
-    if (board.view.slow || board.view.goal?.quiet) return;
+    if (board.view.slow || board.view.goal?.quiet || !board.can("advise")) return;
     this.advising = window.setTimeout(() => {
       if (board.hand) this.advice();
       else if (!board.readOnly) board.channel.send("advise", {});

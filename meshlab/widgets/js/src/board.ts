@@ -11,12 +11,12 @@ import { h, redraw } from "./dom.ts";
 import { followTracing } from "./edit.ts";
 import { drawSave } from "./export.ts";
 import { paintGoal } from "./goal.ts";
-import { type Hand, nextLegal, verdict, zoneName } from "./hand.ts";
+import { type Hand, nextLegal, UNRECORDED, verdict, zoneName } from "./hand.ts";
 import { drawHeader, drawTotals } from "./header.ts";
 import { Hint } from "./hint.ts";
 import { listenToKeys } from "./keyboard.ts";
 import { type Heard, type Model, refusalOf } from "./model.ts";
-import { makePanels } from "./panels.ts";
+import { EDITS, makePanels } from "./panels.ts";
 import { PointerDrag } from "./pointer.ts";
 import { Popover } from "./popover.ts";
 import { Prices } from "./prices.ts";
@@ -110,6 +110,7 @@ export class Board {
     this.hint = new Hint(root);
     this.drag = new PointerDrag(this);
     listenToKeys(this);
+    if (this.can("resize_dim")) this.panels.help.append(EDITS);
     this.listeners = [
       ...PARTS.map((part) => [`change:${part}`, () => this.later(part)] as [string, () => void]),
       ["change:rev", () => this.later("rev")],
@@ -159,10 +160,20 @@ export class Board {
 
   /** Goes back to what was on the board when this browser saw it last, where the cell has just run again. */
   async restore() {
-    const last = this.revision === 0 ? remembered(this.view) : null;
+    const last = this.can("restore") && this.revision === 0 ? remembered(this.view.document, this.openedWith) : null;
     if (last === null) return;
     const answer = await this.channel.intent("restore", { document: last });
     if (answer?.kind === "ack") this.say("The layout from before is back. Undo goes to the one in the cell.", "done");
+  }
+
+  /** The document that the Explorer was opened with. */
+  get openedWith(): string {
+    return this.model.get("session").opened;
+  }
+
+  /** @returns whether an operation can be asked for, or something read: of a board without Python only what was recorded */
+  can(what: string): boolean {
+    return this.model.get("session").can.includes(what);
   }
 
   get revision(): number {
@@ -184,7 +195,7 @@ export class Board {
     if (parts.join() === "search") return this.drawProgress();
     if (parts.includes("board")) {
       if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
-      if (this.ready && this.revision > 0) remember(view);
+      if (this.ready && this.revision > 0 && this.can("restore")) remember(view.document, this.openedWith);
       this.prices.forget(this.revision);
       redraw(panels.header, drawHeader(this));
       if (this.hand) this.asking.zones(this.hand);
@@ -276,7 +287,7 @@ export class Board {
     const answer = await this.channel.intent(op, args);
     rememberStop(this, op, answer);
     if (answer) this.root.setAttribute("data-ack", answer.id);
-    if (answer?.kind === "nack") this.say(refusalOf(answer), "refused");
+    if (answer?.kind === "nack") this.say(refusalOf(answer), answer.code === UNRECORDED ? "plain" : "refused");
     else if (answer?.kind === "ack" && answer.note) this.say(answer.note, "done");
     else if (answer && this.asked !== before) this.sayTotals();
     else if (answer && doneText(op, args)) this.say(doneText(op, args), "done");
@@ -346,7 +357,9 @@ export class Board {
   sayVerdict(hand: Hand, zone: string) {
     const { view } = this;
     const said = verdict(view, hand, zone, this.prices.of(view, hand, zone));
-    if (said.state === "refused") this.say(`${said.note} ${said.refusal?.fix ?? ""}`, "refused");
+    const refused = `${said.note} ${said.refusal?.fix ?? ""}`;
+    if (said.state === "refused") this.say(refused, "refused");
+    if (said.state === "unrecorded") this.say(refused);
     if (said.state === "legal") this.say(`${zoneName(view, zone)}: ${hand.dim} ${said.note}.`);
   }
 

@@ -10,6 +10,12 @@ import { refusalOf } from "./model.ts";
 import { type Plot, type Plotly, plotlyOf, whenIdle } from "./plotly.ts";
 import type { Chart } from "./types.ts";
 
+/** What stands in the place of a chart where plotly.js is no part of what is shown. */
+export function drawNoChart(name: string): HTMLElement {
+  const why = "is a chart of plotly.js, whose 1.5 MB this file leaves out: it is drawn in a live notebook.";
+  return h("p", { class: "mlb-none" }, `${name} ${why}`);
+}
+
 type Pick = (point: number) => void;
 type Shown = {
   key: string;
@@ -138,6 +144,7 @@ export class Charts {
   /** Fetches Plotly while the page is idle, once the board has been drawn. */
   fetchAhead() {
     const { view, model, readOnly } = this.board;
+    if (!this.board.can("library")) return;
     if (this.ahead || view.pending || readOnly || !CHARTED.includes(String(model.get("panel") ?? ""))) return;
     this.ahead = true;
     whenIdle(() => this.load(), LATEST);

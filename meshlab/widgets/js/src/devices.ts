@@ -86,7 +86,8 @@ function drawScope(board: Board, picture: Picture): HTMLElement | null {
     { class: "mlb-scope" },
     board.window && h("button", { type: "button", class: "mlb-button", onclick: back }, "⤢ all devices"),
     board.window && ` ${plural(picture.shown, "device")} of ${exact(picture.devices)}`,
-    picture.each > 1 && ` Each square is ${exact(picture.each)} devices: click one to see them.`,
+    picture.each > 1 &&
+      ` Each square is ${exact(picture.each)} devices${board.can("zoomed") ? ": click one to see them" : ""}.`,
   );
 }
 
@@ -186,17 +187,15 @@ function drawBlock(board: Board, picture: Picture, shards: Holdings, cell: numbe
   const text = `${plural(count, "device")} (${where}) with ${plural(shards.kinds[cell], "slice")}`;
   const wide = box.w / held.length;
   const go = () => zoom(board, covers);
+  const opens = board.can("zoomed") && {
+    role: "button",
+    tabindex: cell === 0 ? "0" : "-1",
+    onclick: go,
+    onkeydown: (event: KeyboardEvent) => event.key === "Enter" && go(),
+  };
   return s(
     "g",
-    {
-      key: `${covers}`,
-      class: "mlb-site mlb-block",
-      role: "button",
-      tabindex: cell === 0 ? "0" : "-1",
-      "data-block": cell,
-      onclick: go,
-      onkeydown: (event: KeyboardEvent) => event.key === "Enter" && go(),
-    },
+    { class: "mlb-site mlb-block", role: "img", key: `${covers}`, "data-block": cell, ...opens },
     s("title", {}, text),
     held.flatMap((slice, i) => drawSlice(shards, slice, { ...box, x: box.x + i * wide, w: wide }, look)),
     s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 2, class: "mlb-site-frame" }),

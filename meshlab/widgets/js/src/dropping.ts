@@ -15,6 +15,10 @@ export async function drop(board: Board) {
     board.say(`${hand.dim} is where it was.`);
     return;
   }
+  if (said?.state === "unrecorded") {
+    board.say(`${said.note} ${said.refusal?.fix ?? ""}`);
+    return;
+  }
   if (said?.state === "refused") {
     const text = `Refused: ${said.note} ${said.refusal?.fix ?? ""}`;
     board.say(text, "refused", drawElsewhere(board, hand, zone, said.refusal));

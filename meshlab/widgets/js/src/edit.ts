@@ -19,21 +19,28 @@ export function drawAxisHead(board: Board, axis: Axis): HTMLElement {
   const meaning = axis.meaning ? `. ${axis.meaning}` : "";
   const why = `${meaning}${idle ? `${meaning ? "" : "."} Nothing is sharded over it: ${nothing}` : ""}`;
   const edits = axis.inTime ? "rename or resize" : "rename, resize, split or merge";
+  const said = [
+    swatch(board.view, axis.name),
+    h("b", { class: "mlb-zone-name" }, axis.name),
+    h("span", { class: "mlb-zone-size" }, `${size}${idle}`),
+  ];
+  const look = {
+    key: axis.name,
+    class: `mlb-axis ${markClass(board.view, axis.name)}${axis.inTime ? " mlb-in-time" : ""}`,
+    "data-axis-row": axis.name,
+  };
+  if (!board.can("resize_axis")) return h("div", { ...look, title: `${axis.name} ${size}${why}` }, said);
   return h(
     "button",
     {
       type: "button",
-      key: axis.name,
-      class: `mlb-axis ${markClass(board.view, axis.name)}${axis.inTime ? " mlb-in-time" : ""}`,
-      "data-axis-row": axis.name,
+      ...look,
       "aria-haspopup": "dialog",
       "aria-label": `${axis.name} ${size}${idle}: change this mesh axis`,
       title: `${axis.name} ${size}: ${edits}${why}`,
       onclick: ({ currentTarget }) => openAxis(board, axis, currentTarget),
     },
-    swatch(board.view, axis.name),
-    h("b", { class: "mlb-zone-name" }, axis.name),
-    h("span", { class: "mlb-zone-size" }, `${size}${idle}`),
+    said,
   );
 }
 
@@ -105,8 +112,9 @@ export function free(name: string, taken: string[]): string {
   return wanted;
 }
 
-/** Opens what can be changed of a dim. */
+/** Opens what can be changed of a dim, if anything can. */
 export function openDim(board: Board, chip: HTMLElement) {
+  if (!board.can("resize_dim")) return;
   const dim = chip.getAttribute("data-dim") ?? "";
   const zone = chip.getAttribute("data-zone") ?? "";
   const { popover, view } = board;
@@ -144,6 +152,7 @@ export function pinIntent(
 
 /** Pins the dim of a chip, or unpins it. */
 export function togglePin(board: Board, dim: string, zone: string) {
+  if (!board.can("pin")) return;
   const pin = pinIntent(board.view, dim, zone);
   if (!pin) {
     board.say("Only compute rules are pinned: a search chooses no rules at places.", "refused");
@@ -169,7 +178,7 @@ export function drawPin(view: View, dim: string): Element | null {
 export function drawMadeUp(board: Board): HTMLElement | null {
   const { popover, view } = board;
   const names = Object.entries(view.made_up);
-  if (names.length === 0) return null;
+  if (names.length === 0 || !board.can("rename_dim")) return null;
   const lines = () =>
     names.map(([dim, size]) =>
       popover.line("rename_dim", "Name it", [field("name", `${dim} ${exact(size)}`, suggested(dim))], (values) => ({

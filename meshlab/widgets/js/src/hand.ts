@@ -15,13 +15,15 @@ export type Hand = {
   target: string | null;
   add: boolean;
 };
-export type Verdict = { state: "here" | "legal" | "refused"; note: string; refusal?: Refusal };
+export type Verdict = { state: "here" | "legal" | "refused" | "unrecorded"; note: string; refusal?: Refusal };
 
 import { exact } from "./format.ts";
 import type { Priced } from "./prices.ts";
 import type { Chip, Column, Intent, Refusal, View } from "./types.ts";
 
 export const TRAY = "";
+/** The code of a refusal by a board without Python, of a layout that was not recorded: nothing is known of it. */
+export const UNRECORDED = "unrecorded";
 
 /** @returns the zone of an axis in the column of a place; "" for the compute rules */
 export function zoneOf(axis: string, at: string): string {
@@ -96,7 +98,10 @@ export function verdict(view: View, hand: Hand, zone: string, price?: Priced): V
   if (!moves && after.join() === axesIn(view, hand.dim, at).join()) return { state: "here", note: "it is here" };
   if (after.length === 0) return { state: "legal", note: at ? "stored as it is computed" : `all ${exact(chip.size)}` };
   const refusal = price?.refused ?? (zone === TRAY || at || moves ? null : known(view, hand, zone, after));
-  if (refusal) return { state: "refused", note: refusal.text, refusal };
+  if (refusal) {
+    const state = refusal.code === UNRECORDED ? "unrecorded" : "refused";
+    return { state, note: refusal.text, refusal };
+  }
   const sizes = Object.fromEntries(view.mesh.axes.map((axis) => [axis.name, axis.size]));
   const local = after.reduce((size, axis) => size / sizes[axis], chip.size);
   return { state: "legal", note: `${exact(Math.ceil(local))} of ${exact(chip.size)} on each device` };

@@ -61,7 +61,8 @@ export function drawHeader(board: Board): HTMLElement[] {
         adding,
         "add to its axes",
       ),
-      h("label", { class: "mlb-switch", title: "Pad dims that their axes do not divide" }, padding, "pad"),
+      board.can("pad") &&
+        h("label", { class: "mlb-switch", title: "Pad dims that their axes do not divide" }, padding, "pad"),
       button("undo", "↶", "Undo", "Undo: Ctrl+Z", undo === 0),
       button("redo", "↷", "Redo", "Redo: Ctrl+Shift+Z", redo === 0),
       button("reset", "⟲", "Reset", "Reset: back to the layout that the Explorer was opened with", false),

@@ -8,20 +8,26 @@ import { badge } from "./hint.ts";
 import { swatch } from "./marks.ts";
 import type { Intent, PlacedAxis } from "./types.ts";
 
-export const NO_MACHINE =
-  "Choose a machine: a step's time is then predicted, and its peak memory is compared with a device's capacity.";
+/** What is said where no machine is chosen. */
+export function noMachine(board: Board): string {
+  const then = "a step's time is then predicted, and its peak memory is compared with a device's capacity.";
+  return board.can("on") ? `Choose a machine: ${then}` : "No machine was chosen: no time is predicted.";
+}
+
 // Before the source of such a figure, which does not say it as far as anyone has looked.
 const NOT_THERE = "recalled, not looked up in its source:";
 
 export function drawPlacement(board: Board): (HTMLElement | null)[] {
   const { view } = board;
   const { machine } = view;
-  if (!machine.on) return [h("p", { class: "mlb-none" }, NO_MACHINE)];
+  if (!machine.on) return [h("p", { class: "mlb-none" }, noMachine(board))];
   return [drawAxes(board), drawFigures(board)];
 }
 
 /** The machine and its slice, to choose from. */
 export function drawPicker(board: Board): (HTMLElement | null)[] {
+  const { title, slice } = board.view.machine;
+  if (!board.can("on")) return [title ? h("span", { class: "mlb-slice-text" }, `${title} ${slice}`) : null];
   return [drawMachines(board), drawSlices(board)];
 }
 
@@ -86,6 +92,7 @@ function drawAxis(board: Board, axis: PlacedAxis): HTMLElement {
   const options = axis.choices.map((each, i) => h("option", { value: i, selected: each.chosen }, each.label));
   const select =
     options.length > 1 &&
+    board.can("lay") &&
     choice(board, `placement of ${axis.name}`, options, (value) => ({
       op: "lay",
       args: { along: axis.choices[Number(value)].along },

@@ -2,6 +2,7 @@
 
 import { barRow, solid } from "./bars.ts";
 import type { Board } from "./board.ts";
+import { drawNoChart } from "./charts.ts";
 import { memoryRows } from "./differences.ts";
 import { disclosure, drawAccuracy } from "./disclosure.ts";
 import { h, prose } from "./dom.ts";
@@ -22,7 +23,7 @@ export function drawMemory(board: Board): (HTMLElement | null)[] {
     drawVerdict(board.view, peak),
     drawParts(peak),
     peak.note ? h("p", { class: "mlb-foot" }, prose(peak.note)) : null,
-    spot("moments", () => [drawMoments(board, peak)]),
+    spot("moments", () => [board.can("library") ? drawMoments(board, peak) : drawNoChart("The memory over the step")]),
     canAsk(board)
       ? spot("alive", () => [drawAliveAt(board, peak)])
       : disclosure(board, "alive", "Live values at the peak", [drawAlive(peak)]),

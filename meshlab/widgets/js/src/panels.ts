@@ -4,7 +4,9 @@ import { nextNumber } from "./numbers.ts";
 
 const HELP =
   "Space or Enter picks the dim up, arrow keys choose a zone that takes it, Enter drops, Escape cancels, " +
-  "Delete takes it off its axis, F2 opens its size and name, P pins it.";
+  "Delete takes it off its axis.";
+/** What is added to it where dims can be edited. */
+export const EDITS = " F2 opens its size and name, P pins it.";
 
 /** Makes the parts of the frame around the stage. */
 export function makePanels() {

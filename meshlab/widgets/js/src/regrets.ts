@@ -94,6 +94,8 @@ function drawExact(board: Board, { rows, phase, searched, error }: Regrets): HTM
     { class: "mlb-foot mlb-exact" },
     ended || what,
     " ",
-    !done && button("Search for each", () => board.send("exact_regrets"), { "data-op": "exact_regrets" }),
+    !done &&
+      board.can("exact_regrets") &&
+      button("Search for each", () => board.send("exact_regrets"), { "data-op": "exact_regrets" }),
   );
 }

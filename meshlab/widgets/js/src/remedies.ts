@@ -8,6 +8,7 @@
 import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
 import { bytes, signedBytes, signedPoints, signedSeconds } from "./format.ts";
+import { UNRECORDED } from "./hand.ts";
 import { predicted } from "./model.ts";
 import type { Priced } from "./prices.ts";
 import { drawnWith } from "./reconcile.ts";
@@ -101,7 +102,8 @@ export class Remedies {
 
   /** Has the buttons that are drawn priced as soon as they are in sight. */
   watch() {
-    for (const button of this.board.root.querySelectorAll(".mlb-remedy-button[data-priced]")) this.observer.observe(button);
+    for (const button of this.board.root.querySelectorAll(".mlb-remedy-button[data-priced]"))
+      this.observer.observe(button);
     this.ask();
   }
 
@@ -149,6 +151,7 @@ const VERDICTS = { better: "▼ better:", worse: "▲ worse:", same: "no gain:" 
  * What a remedy would change, ahead of it whether that is for the better. What falls where all gets worse is no gain.
  */
 function drawPrice(price: Priced, view: View): HTMLElement[] {
+  if (price.refused?.code === UNRECORDED) return [h("span", { class: "mlb-same" }, price.refused.text)];
   if (price.refused) return [h("span", { class: "mlb-more" }, `✕ ${price.refused.text}`)];
   const verdict = verdictOf(price, view);
   const style = (line: string) => {

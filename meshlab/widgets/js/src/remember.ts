@@ -9,7 +9,7 @@ function keyOf(opened: string): string {
 }
 
 /** Remembers the present document. */
-export function remember({ document, opened }: { document: string; opened: string }) {
+export function remember(document: string, opened: string) {
   try {
     if (document === opened) localStorage.removeItem(keyOf(opened));
     else localStorage.setItem(keyOf(opened), document);
@@ -19,7 +19,7 @@ export function remember({ document, opened }: { document: string; opened: strin
 }
 
 /** @returns the document that was on the board when it was last seen; null where it is there already */
-export function remembered({ document, opened }: { document: string; opened: string }): string | null {
+export function remembered(document: string, opened: string): string | null {
   try {
     const last = localStorage.getItem(keyOf(opened));
     return last === document ? null : last;

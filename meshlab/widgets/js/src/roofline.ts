@@ -4,6 +4,7 @@
  */
 
 import type { Board } from "./board.ts";
+import { drawNoChart } from "./charts.ts";
 import { disclosure } from "./disclosure.ts";
 import { h } from "./dom.ts";
 import { exact, flops, seconds, threeDigits } from "./format.ts";
@@ -36,7 +37,7 @@ function drawKernels(board: Board, data: Roofline): (Node | null)[] {
   const text = "Area is time. Filled: compute-bound. Hollow: memory- or launch-bound. Drag to zoom.";
   return [
     h("p", { class: "mlb-roofline-said" }, data.said),
-    data.chart && board.charts.of("roofline", data.chart),
+    board.can("library") ? data.chart && board.charts.of("roofline", data.chart) : drawNoChart("The roofline"),
     data.chart && h("p", { class: "mlb-foot" }, text),
     disclosure(board, "kernels", "Kernels by time", [drawTable(data.dots ?? [], data)]),
   ];

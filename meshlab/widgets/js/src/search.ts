@@ -14,9 +14,9 @@ import type { Bracket, Search, Taken, View } from "./types.ts";
 /** What can be searched for, before anything was; then the latest search, with what else there is. */
 export function drawSearches(board: Board): (HTMLElement | null)[] {
   const { search, pinned } = board.view;
-  const keeps = pinned && (!search || search.repinned);
+  const keeps = pinned && board.can("auto") && (!search || search.repinned);
   return [
-    search ? null : drawGoals(board),
+    search || !board.can("auto") ? null : drawGoals(board),
     keeps ? h("p", { class: "mlb-pinned" }, prose(`The next search keeps what is pinned: ${pinned}.`)) : null,
     search && drawSearch(board, search),
   ];
@@ -90,7 +90,7 @@ function drawSearch(board: Board, search: Search): HTMLElement {
       { class: "mlb-sought-more" },
       ties.length && !outdated ? drawTies(board, ties, search.tied ?? 0) : null,
       proof ? disclosure(board, "proof", "The proof", [h("p", { class: "mlb-proof" }, prose(proof))]) : null,
-      disclosure(board, "goals", "Other searches", [drawGoals(board, objective)]),
+      board.can("auto") ? disclosure(board, "goals", "Other searches", [drawGoals(board, objective)]) : null,
     ),
   );
 }
@@ -120,7 +120,7 @@ function drawButtons(board: Board, search: Search): HTMLElement {
   });
   const taken = same ? h("span", { class: "mlb-card-tag" }, "✓ on the board") : null;
   const can = searching || (search.load && !outdated);
-  const again = drawGoal(board, objective, label, "↻", `Search again. ${sentence(condition)}`);
+  const again = board.can("auto") && drawGoal(board, objective, label, "↻", `Search again. ${sentence(condition)}`);
   return h("div", { class: "mlb-sought-buttons" }, taken ?? (can && take), searching && cancel, again);
 }
 

@@ -28,6 +28,8 @@ export type Drawing = {
   busy?: (board: Board) => boolean;
   marked?: (board: Board) => void;
   table?: (board: Board) => string[][];
+  /** What it asks for, without which it is not shown. */
+  needs?: string;
   /** Whether it has no tab, and stands in a cell of its own alone. */
   alone?: boolean;
 };
@@ -55,7 +57,7 @@ export class Stage {
     this.latest = this.shown;
     const number = nextNumber("stages");
     const id = (name: string) => `mlb-${number}-${name}`;
-    for (const { name, title, alone } of PANELS) {
+    for (const { name, title, alone, needs } of PANELS) {
       const tab = h(
         "button",
         {
@@ -64,6 +66,7 @@ export class Stage {
           role: "tab",
           id: id(`tab-${name}`),
           "data-tab": name,
+          hidden: needs !== undefined && !board.can(needs),
           "aria-controls": id(name),
           onclick: () => this.show(name),
         },
@@ -131,7 +134,7 @@ export class Stage {
   turn(event: KeyboardEvent) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const names = [...this.tabs.keys()];
+    const names = [...this.tabs].filter(([, tab]) => !tab.hidden).map(([name]) => name);
     const next = names[(names.indexOf(this.shown) + step + names.length) % names.length];
     this.show(next);
     this.tabs.get(next)?.focus();

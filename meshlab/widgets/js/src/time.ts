@@ -7,7 +7,7 @@ import { drawAccuracy } from "./disclosure.ts";
 import { h, prose } from "./dom.ts";
 import { drawEnlarged } from "./enlarged.ts";
 import { badge } from "./hint.ts";
-import { choice, mark, NO_MACHINE, sourceOf } from "./machine.ts";
+import { choice, mark, noMachine, sourceOf } from "./machine.ts";
 import { axisLabel, markClass } from "./marks.ts";
 import { isPending } from "./model.ts";
 import { drawRoofline } from "./roofline.ts";
@@ -17,7 +17,7 @@ import type { Time, TimePart, View } from "./types.ts";
 export function drawTime(board: Board): (Node | null | false)[] {
   const { time, pending } = board.view;
   if (time && "missing" in time) return [h("p", { class: "mlb-error" }, "✕ ", prose(time.missing))];
-  if (!time) return [h("p", { class: "mlb-none" }, pending ? "The step is being worked out …" : NO_MACHINE)];
+  if (!time) return [h("p", { class: "mlb-none" }, pending ? "The step is being worked out …" : noMachine(board))];
   const { texts, limit } = time;
   const sends = time.parts.some((part) => part.sends);
   const most = Math.max(...time.parts.map((part) => part.seconds));
@@ -98,7 +98,7 @@ function drawPart(view: View, part: TimePart, most: number): HTMLElement {
 /** The assumptions, to choose. */
 export function drawOptions(board: Board): HTMLElement[] {
   const { time } = board.view;
-  if (!time) return [];
+  if (!time || !board.can("assume")) return [];
   const { attention, prefetch, attentions, run } = time.options;
   const said = (each: string) => (each === "default" && attention === each ? `default: ${run}` : each);
   const options = attentions.map((each) => h("option", { value: each, selected: each === attention }, said(each)));

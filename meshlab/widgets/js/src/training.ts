@@ -173,4 +173,4 @@ function drawRow(run: RunRow, latest: boolean): HTMLElement {
 }
 
 /** What it shows is kept by `Training`, since fields are typed in there. */
-export const panel: Drawing = {};
+export const panel: Drawing = { needs: "run" };

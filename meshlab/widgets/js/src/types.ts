@@ -87,6 +87,21 @@ export type History = {
   redo: number;
 };
 
+/** The change of the totals since the plan before. */
+export type Change = {
+  seconds: number | null;
+  peak: number | null;
+  work: number;
+  bytes: number;
+  arguments: number;
+  collectives: number;
+};
+
+export type HistoryPart = {
+  history: History;
+  change: Change | null;
+};
+
 /** A preset, why it is refused, and whether its layout is on the board. */
 export type Preset = {
   name: string;
@@ -111,13 +126,11 @@ export type LayoutPart = {
   pad: boolean;
   pins: Record<string, string | null>;
   made_up: Record<string, number>;
-  history: History;
   trains: boolean;
   machine: Machine;
   presets: Preset[];
   slow: boolean;
   document: string;
-  opened: string;
 };
 
 export type DevicesPart = {
@@ -134,22 +147,10 @@ export type PlacesPart = {
   places: Places;
 };
 
-/** The change of the totals since the plan before. */
-export type Change = {
-  seconds: number | null;
-  peak: number | null;
-  work: number;
-  bytes: number;
-  arguments: number;
-  collectives: number;
-};
-
-export type CostsPart = {
-  time: Time | NoTime | null;
-  peak_memory: PeakMemory | null;
-  pending: boolean;
-  timeline: Timeline | null;
-  change: Change | null;
+/** The document that the Explorer was opened with, and what can be asked for. */
+export type SessionPart = {
+  opened: string;
+  can: string[];
 };
 
 /** The latest tracing of the program at other sizes. */
@@ -1351,6 +1352,7 @@ export const PARTS = [
   "devices",
   "selection",
   "costs",
+  "history",
   "tracing",
   "advice",
   "beside",
@@ -1365,7 +1367,8 @@ export type View = LayoutPart &
   PicturePart &
   DevicesPart &
   SelectionPart &
-  CostsPart &
+  Costs &
+  HistoryPart &
   TracingPart &
   AdvicePart &
   BesidePart &

@@ -220,6 +220,8 @@ function drawStored(board: Board): HTMLElement | null {
 }
 
 const MISFIT = "⚠ does not fit";
+// What stands on a zone that does not take the chip.
+const SIGNS: Record<string, string[]> = { refused: ["✕"], unrecorded: ["not recorded"] };
 
 /** What a drop would change, in few characters. */
 export function changes(price: Priced | undefined, view: View): string[] {
@@ -284,15 +286,16 @@ export function focusArrived(board: Board) {
 }
 
 function paintNote(note: HTMLElement, view: View, said: Verdict | null, price: Priced | undefined, star: boolean) {
-  const lines = said?.state === "refused" ? ["✕"] : said?.state === "legal" ? changes(price, view) : [];
-  const mark = star ? "★ " : said?.state === "legal" && lines.length === 0 ? "✓" : "";
+  const state = said?.state ?? "";
+  const lines = SIGNS[state] ?? (state === "legal" ? changes(price, view) : []);
+  const mark = star ? "★ " : state === "legal" && lines.length === 0 ? "✓" : "";
   const text = lines.length || mark ? [`${mark}${lines[0] ?? ""}`, ...lines.slice(1)] : [];
   // A narrow zone has room for the sign alone.
   const words = (line: string) =>
     line === MISFIT ? ["⚠", h("span", { class: "mlb-misfit-words" }, " does not fit")] : [line];
   const style = (line: string) => (line === MISFIT ? "mlb-more mlb-misfit" : signOf(line));
   note.replaceChildren(...text.map((line) => h("span", { class: style(line) }, ...words(line))));
-  note.title = said?.state === "refused" ? said.note : "";
+  note.title = said && state in SIGNS ? said.note : "";
 }
 
 /** @returns the class of a change for the better or the worse */

@@ -1,0 +1,121 @@
+"""The file of a board without Python: what it is, the board, and compressed what draws and what answers it.
+
+    page(explorer, recorder.table(65), "65 layouts are recorded: …")        "<!doctype html>…"
+
+The page's code is that of a notebook (`static/session.js`), unchanged; `static/replay.js` stands for its model.
+Browsers unpack gzip themselves. What users have named is written as text alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from ...cost.machines.meshes import slice_of
+from ...cost.workload.options import USUAL
+from ...version import __version__
+from ..views.forms import keywords, mesh_and_layout
+
+STATIC = pathlib.Path(__file__).parents[1] / "static"
+HTML = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ margin: 8px 12px; font: 14px/1.45 system-ui, sans-serif; background: Canvas; color: CanvasText; }}
+header {{ display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 16px; margin: 0 0 6px; }}
+header h1 {{ margin: 0; font-size: 15px; }}
+header p {{ flex-basis: 100%; margin: 0; }}
+header details[open] {{ flex-basis: 100%; }}
+header summary {{ cursor: pointer; text-decoration: underline; }}
+header pre {{ overflow: auto; margin: 4px 0; padding: 8px; border: 1px solid; border-radius: 4px; }}
+</style>
+<header>
+<h1>{title}</h1>
+<details><summary>Open it in a live notebook</summary><pre tabindex="0" aria-label="code">{code}</pre></details>
+<p>A meshlab {version} board without Python. {said}</p>
+</header>
+<main><div id="board"><noscript>The board needs JavaScript.</noscript></div></main>
+<script type="application/gzip" id="table">{table}</script>
+<script type="application/gzip" id="style">{style}</script>
+<script type="application/gzip" id="session">{session}</script>
+<script type="application/gzip" id="replay">{replay}</script>
+<script type="module">
+const board = document.getElementById("board");
+try {{
+  const unpacked = async (id) => {{
+    const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  }};
+  const load = (code) => import(URL.createObjectURL(new Blob([code], {{ type: "text/javascript" }})));
+  const [table, style, session, replay] = await Promise.all(["table", "style", "session", "replay"].map(unpacked));
+  document.head.appendChild(document.createElement("style")).textContent = style;
+  const [{{ default: widget }}, {{ Replay }}] = await Promise.all([session, replay].map(load));
+  board.replaceChildren();
+  window.replay = new Replay(table);
+  widget.render({{ model: window.replay, el: board }});
+}} catch (error) {{
+  board.textContent = `This browser cannot open the board: ${{error}}. A browser of 2023 or later does.`;
+}}
+</script>
+</html>
+"""
+
+
+def page(explorer: Any, table: Sequence[str], said: str) -> str:
+    """Returns the text of the file.
+
+    Args:
+        explorer: whose board it is.
+        table: what was recorded, a value a line.
+        said: which layouts these are, in words.
+    """
+    return HTML.format(
+        title=html.escape(f"{explorer.source.name}: {explorer.mesh}"),
+        version=__version__,
+        said=html.escape(said),
+        code=html.escape(live_code(explorer)),
+        table=_packed("\n".join(table)),
+        style=_packed_file("session.css"),
+        session=_packed_file("session.js"),
+        replay=_packed_file("replay.js"),
+    )
+
+
+def live_code(explorer: Any) -> str:
+    """Returns the Python that opens the board in a notebook; what no text can bring along it names."""
+    document, source = explorer.document, explorer.source
+    own = document.machine is not None and slice_of(document.machine.on)[0] in explorer.documents.machines
+    lines = mesh_and_layout(document, own)
+    if own:
+        lines.insert(2, f"# Give ml.mesh your own machine, {explorer.mesh.on.hardware}, ahead of the axes:")
+    if source.text == "program":
+        lines += ["", f"# With the program of {source.name}:"]
+    given = "".join(f", {each}" for each in (keywords(source.sizes),) if each)
+    changed = document.pad or document.pins or document.resized or document.renamed or document.options != USUAL
+    if not changed:
+        return "\n".join([*lines, f"ml.explore({source.text}, mesh, layout{given})"])
+    return "\n".join(
+        [
+            *lines[:3],
+            *lines[4:],
+            f"explorer = ml.explore({source.text}, mesh{given})",
+            f"explorer.restore({document.to_json()!r})",
+            "explorer",
+        ]
+    )
+
+
+def _packed(text: str) -> str:
+    """Compresses a text, the same way each time."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _packed_file(name: str) -> str:
+    return _packed((STATIC / name).read_text(encoding="utf-8"))
