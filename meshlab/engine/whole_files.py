@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Writes a text to a file, which is replaced; an error, or Ctrl-C, leaves it as it was, and nothing beside it."""
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Writes text or bytes to a file, which is replaced; an error, or Ctrl-C, leaves it as it was, and nothing beside it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)
         draft.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -29,12 +29,15 @@ from ..engine.argument_checks import flag
 from ..engine.tensors.dims import Dim
 from ..puzzles.goals import Goal, Verdict, check_goal
 from ..training.feeding import Training
-from .background.reasons import MET, WAY
 from .render.plotly_charts import figure
+from .render.print.figures import print_figure
 from .render.snapshot import Snapshot
 from .state.document import ExplorerError, check_machines, document_of, save
 from .state.gestures import Gestures
 from .state.machines import machine_on, mesh_on
+from .tables.needed import REASONS
+from .tables.table import Table
+from .tables.tables import table_of
 from .views.board import board_view
 from .views.goal import verdict_of
 
@@ -120,23 +123,49 @@ class Explorer(Gestures):
             self.peaks.forget()
             self.changes.tell("goal")
 
-    def figure(self, name: str = "communication") -> Any:
-        """Returns one of the board's charts as a `plotly.graph_objects.Figure`.
+    def figure(self, name: str = "communication", width_mm: float | None = None, caption: bool = True) -> Any:
+        """Returns one of the board's figures: for print where it is given a width, else a chart of Plotly's.
 
         Args:
             name: "communication", "lines", "memory", "moments", "time", "roofline", "comparison", "waterfall" (from the
-                layout on the board to Auto's) or "loss".
+                layout on the board to Auto's) or "loss"; for print also "board", "layout", "devices" and "timeline".
+            width_mm: the width in millimetres; 85 is a column of most papers.
+            caption: whether the figure has its title and caption in it; else they are its `caption` alone.
+
+        Returns:
+            A `PrintFigure`, which is saved as SVG, PDF or PNG; without a width a `plotly.graph_objects.Figure`.
 
         Raises:
-            ExplorerError: no chart has that name, or it has nothing to draw yet.
+            ExplorerError: no figure has that name, or it has nothing to draw yet.
         """
-        view = self.view()
-        if name == "comparison":  # worked out before the board is locked
-            self.reasons.of(MET)
-        if name == "waterfall":
-            self.reasons.of(WAY, self.layout)
+        view = self._worked_out(name)
         with self.lock:
+            if width_mm is not None:
+                return print_figure(name, self, view, width_mm, caption)
             return figure(name, self, view)
+
+    def table(self, name: str) -> Table:
+        """Returns the numbers of a figure as rows: raw, with their units in the names of the columns.
+
+        Args:
+            name: that of a figure, "board" aside; or "collectives", "regrets" or "runs".
+
+        Returns:
+            A list of mappings, which writes itself as CSV and as JSON.
+
+        Raises:
+            ExplorerError: no table has that name, or it has no rows yet.
+        """
+        view = self._worked_out(name)
+        with self.lock:
+            return table_of(name, self, view)
+
+    def _worked_out(self, name: str) -> dict:
+        """Returns the view, with what a figure or table needs besides worked out before the board is locked."""
+        view = self.view()
+        for reason, *about in REASONS.get(name, ()):
+            self.reasons.of(reason, *(getattr(self, each) for each in about))
+        return view
 
     def snapshot(self) -> Snapshot:
         """Returns the board as plain HTML without scripts, which a saved notebook keeps."""

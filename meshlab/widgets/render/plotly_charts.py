@@ -14,9 +14,9 @@ from typing import Any
 
 from ...cost.machines.units import bytes_text, seconds_text
 from ...engine.errors import closest, listed
-from ..background.reasons import MET, WAY, Met, Way
 from ..state.document import ExplorerError
 from ..state.explorer_state import ExplorerState
+from ..tables.needed import NO_CURVE, NO_RUN, met, peaked, timed, tried, way
 from ..views.charts.look import ChartView
 from ..views.machine_figures import RECALLED
 from ..views.peak_memory import moments_view
@@ -24,6 +24,8 @@ from ..views.roofline import roofline_view
 from ..views.runs import job_view
 from .palette import NEUTRAL, PATTERN, SOFT, SOLID, coloured, mark
 
+# What is drawn for print alone (`render/print`).
+PRINTED = ("board", "devices", "layout", "numbers", "program", "timeline")
 _Drawer = Callable[[ExplorerState, dict], Any]
 _DRAWERS: dict[str, _Drawer] = {}
 # Its costs are not those that the figure waited for.
@@ -49,6 +51,8 @@ def figure(name: str, explorer: ExplorerState, view: dict) -> Any:
     Returns:
         A `plotly.graph_objects.Figure`.
     """
+    if name in PRINTED:
+        raise ExplorerError(f'`{name}` is a figure for print: explorer.figure("{name}", width_mm=85).')
     if name not in _DRAWERS:
         raise ExplorerError(f"There is no chart {name!r}; there are {listed(_DRAWERS)}.{closest(name, _DRAWERS)}")
     drawn = _DRAWERS[name](explorer, view)
@@ -124,7 +128,7 @@ def _bytes(parts: list[dict], title: str, shapes: list[str] | None = None) -> An
 def _time(explorer: ExplorerState, view: dict) -> Any:
     import plotly.graph_objects as go  # noqa: PLC0415
 
-    time = _timed(view)
+    time = timed(view)
     drawn = go.Figure()
     for part in time["parts"]:
         number = mark(view, part["key"])
@@ -156,11 +160,9 @@ def _comparison(explorer: ExplorerState, view: dict) -> Any:
     """
     import plotly.graph_objects as go  # noqa: PLC0415
 
-    cards = [card for card in view["comparison"]["cards"] if card["totals"]]
-    if len(cards) < 2:
-        raise ExplorerError("There is no layout to compare with yet; change this one, or call explorer.auto() first.")
-    timed = all(card["totals"]["seconds"] is not None for card in cards)
-    across, up = ("seconds", "peak") if timed else ("bytes", "arguments")
+    cards = tried(view)
+    is_timed = all(card["totals"]["seconds"] is not None for card in cards)
+    across, up = ("seconds", "peak") if is_timed else ("bytes", "arguments")
     drawn = go.Figure()
     for card in cards:
         totals, name = card["totals"], f"{card['name']}: {card['layout'] or 'no layout'}"
@@ -168,12 +170,12 @@ def _comparison(explorer: ExplorerState, view: dict) -> Any:
         drawn.add_scatter(
             x=[totals[across]], y=[totals[up]], name=name, text=[card["name"]], mode="markers+text", marker=look
         )
-    met: Met | None = explorer.reasons.of(MET) if timed else None
-    if met is not None:
-        x, y = [each.seconds for each in met.layouts], [each.peak_bytes for each in met.layouts]
-        look, names = {"symbol": "x-thin-open", "size": 7, "color": SOFT}, [str(each.layout) for each in met.layouts]
+    found = met(explorer) if is_timed else None
+    if found is not None:
+        x, y = [each.seconds for each in found.layouts], [each.peak_bytes for each in found.layouts]
+        look, names = {"symbol": "x-thin-open", "size": 7, "color": SOFT}, [str(each.layout) for each in found.layouts]
         drawn.add_scatter(x=x, y=y, hovertext=names, name="evaluated by Auto's search", mode="markers", marker=look)
-    if timed:
+    if is_timed:
         limit = view["comparison"]["limit"]
         drawn.add_hline(limit, line_dash="dash", annotation_text=f"device memory, {bytes_text(limit)}")
     titles = {"seconds": "predicted seconds of a step", "peak": "predicted peak memory, in bytes"}
@@ -187,12 +189,7 @@ def _waterfall(explorer: ExplorerState, view: dict) -> Any:
     """Draws the way from the layout on the board to Auto's: what the step takes, and what each change adds to it."""
     import plotly.graph_objects as go  # noqa: PLC0415
 
-    way: Way | None = explorer.reasons.of(WAY, explorer.layout)
-    if way is None:
-        raise ExplorerError('Auto has not found the fastest layout for the board as it is; call explorer.auto("time").')
-    if way.refused:
-        raise ExplorerError(f"The search cannot plan the layout on the board: {way.refused}")
-    steps = way.steps
+    steps = way(explorer).steps
     changes = [after.seconds - before.seconds for before, after in itertools.pairwise(steps)]
     bars = go.Waterfall(
         x=[*(step.change for step in steps), "Auto's"],
@@ -204,15 +201,6 @@ def _waterfall(explorer: ExplorerState, view: dict) -> Any:
         totals={"marker": {"color": NEUTRAL}},
     )
     return go.Figure(bars).update_layout(title="From yours to Auto's", yaxis_title="predicted seconds of a step")
-
-
-def _timed(view: dict) -> dict:
-    """Returns the predicted time; without one it says why there is none."""
-    time = view["time"]
-    if not time or "missing" in time:
-        reason = time["missing"] if time else 'No machine is chosen, so there are no times; call explorer.on("v5e").'
-        raise ExplorerError(reason)
-    return time
 
 
 def _charted(chart: ChartView | None, title: str, missing: str) -> Any:
@@ -227,18 +215,16 @@ def _charted(chart: ChartView | None, title: str, missing: str) -> Any:
 
 @_drawer("moments")
 def _moments(explorer: ExplorerState, view: dict) -> Any:
-    if not view["peak_memory"]:
-        raise ExplorerError('No machine is chosen, so no peak is predicted; call explorer.on("v5e").')
-    title = f"Memory of each device over the step<br><sub>{view['peak_memory']['text']}</sub>"
+    title = f"Memory of each device over the step<br><sub>{peaked(view)['text']}</sub>"
     moments = moments_view(explorer)
     if "chart" not in moments:
         raise ExplorerError(_CHANGED)
-    return _charted(moments["chart"], title, "The program has one step alone, so there is no curve.")
+    return _charted(moments["chart"], title, NO_CURVE)
 
 
 @_drawer("roofline")
 def _roofline(explorer: ExplorerState, view: dict) -> Any:
-    _timed(view)
+    timed(view)
     described = roofline_view(explorer)
     if "chart" not in described:
         raise ExplorerError(_CHANGED)
@@ -248,5 +234,4 @@ def _roofline(explorer: ExplorerState, view: dict) -> Any:
 
 @_drawer("loss")
 def _loss(explorer: ExplorerState, view: dict) -> Any:
-    missing = "There is no run with a loss yet; call explorer.run() first."
-    return _charted(job_view(explorer)["chart"], "Loss", missing)
+    return _charted(job_view(explorer)["chart"], "Loss", NO_RUN)

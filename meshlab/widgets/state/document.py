@@ -247,9 +247,14 @@ def read_document(text: str) -> Document:
 
 def save(document: Document, path: Any) -> None:
     """Writes a document to a file, which is replaced whole."""
+    write(path, document.to_json())
+
+
+def write(path: Any, content: str | bytes) -> None:
+    """Writes what an Explorer saves to a file, which is replaced whole."""
     target = path_of("save()", path)
     try:
-        write_whole(target, document.to_json())
+        write_whole(target, content)
     except OSError as error:
         raise ExplorerError(f"save() cannot write {shown(str(target))}: {error.strerror}.") from None
 

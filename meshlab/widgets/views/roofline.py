@@ -87,15 +87,13 @@ def roofline_view(explorer: ExplorerState) -> RooflineView | NoRooflineView | Pe
 
 def roofline_of(time: Time) -> RooflineView:
     """Describes the kernels of a step against its machine: peak and bandwidth as large kernels reach them."""
-    groups = sorted(_groups(time), key=lambda group: -group.seconds)
-    shown, rest = groups[:MOST_DOTS], groups[MOST_DOTS:]
-    scenario = time.scenario
-    dtypes = sorted({group.dtype for group in groups if group.dtype})
-    dots = [_dot(group, time) for group in shown]
+    scenario, every = time.scenario, dots_of(time)
+    dots, rest = every[:MOST_DOTS], every[MOST_DOTS:]
+    dtypes = sorted({dot["dtype"] for dot in every if dot["dtype"]})
     roofs: list[RoofView] = [{"dtype": dtype, "peak": float(scenario.flops_per_second(dtype))} for dtype in dtypes]
     bandwidth = float(scenario.bytes_per_second)
     chart = kernels_chart(dots, roofs, bandwidth)
-    left = sum(group.seconds for group in rest)
+    left = sum(dot["seconds"] for dot in rest)
     undrawn = left + sum(dot["seconds"] for dot in dots if chart is None or dot["intensity"] is None)
     return {
         "dots": dots,
@@ -108,6 +106,11 @@ def roofline_of(time: Time) -> RooflineView:
         "bandwidth": bandwidth,
         "compute": float(time.compute),
     }
+
+
+def dots_of(time: Time) -> list[DotView]:
+    """Describes all groups of kernels, the longest first."""
+    return [_dot(group, time) for group in sorted(_groups(time), key=lambda group: -group.seconds)]
 
 
 def _said(undrawn: float, compute: float, is_drawn: bool, is_cut: bool) -> str:

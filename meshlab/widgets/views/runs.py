@@ -74,7 +74,7 @@ def job_view(explorer: ExplorerState) -> JobView:
     if reference is not None and all(run.number != reference.number for run in latest):
         latest = [*latest[:-1], reference]
     runs = [run_view(run, reference, explorer) for run in latest]
-    losses = [Losses(run.number, str(run.document.layout), list(run.losses), run is reference) for run in explorer.runs]
+    losses = losses_of(explorer)
     marks = {run.number: mark for mark, run in enumerate(drawn_runs(losses))}
     return {
         "current": runs[0] if runs else None,
@@ -82,6 +82,12 @@ def job_view(explorer: ExplorerState) -> JobView:
         "note": _note(reference, explorer),
         "chart": losses_chart(losses),
     }
+
+
+def losses_of(explorer: ExplorerState) -> list[Losses]:
+    """Returns the losses of every run."""
+    reference = reference_of(explorer.runs)
+    return [Losses(run.number, str(run.document.layout), list(run.losses), run is reference) for run in explorer.runs]
 
 
 def _note(reference: Run | None, explorer: ExplorerState) -> str:

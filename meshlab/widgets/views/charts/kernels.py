@@ -105,12 +105,13 @@ def names(dots: Sequence[DotView], across: Sequence[float], up: Sequence[float])
         x, y = place(dot)
         free = all(abs(x - a) > APART[0] or abs(y - b) > APART[1] for a, b in taken)
         fits = len(taken) < NAMED and free
-        given.append(_name(dot) if fits else "")
+        given.append(name_of(dot) if fits else "")
         taken += [(x, y)] * fits
     return given
 
 
-def _name(dot: DotView) -> str:
+def name_of(dot: DotView) -> str:
+    """Returns the line of a group of kernels, or its operation, and whether it runs backward."""
     backward = ", backward" * dot["name"].endswith(", backward")
     return f"{dot['source'] or dot['name']}{backward * bool(dot['source'])}"
 

@@ -1,0 +1,68 @@
+"""What figures and tables need of a board, or the error that says what is missing and what brings it.
+
+timed(view)["estimate"]         or: No machine is chosen, so there are no times; call explorer.on("v5e").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..background.reasons import MET, REGRETS, WAY, Met, Way
+from ..state.costing import Costs
+from ..state.document import ExplorerError
+from ..state.explorer_state import ExplorerState
+
+# What of a search is worked out for a figure or table, and of which attributes of the Explorer.
+REASONS = {"comparison": ((MET,),), "waterfall": ((WAY, "layout"),), "regrets": ((REGRETS,),)}
+NOT_FASTEST = 'Auto has not found the fastest layout for the board as it is; call explorer.auto("time").'
+NO_RUN = "There is no run with a loss yet; call explorer.run() first."
+NOTHING_TRIED = "There is no layout to compare with yet; change this one, or call explorer.auto() first."
+NO_NUMBERS = "There are no numbers yet: they are those of a run; call explorer.run() first."
+NO_CURVE = "The program has one step alone, so there is no curve."
+
+
+def timed(view: dict[str, Any]) -> dict[str, Any]:
+    """Returns the predicted time."""
+    time = view["time"]
+    if not time or "missing" in time:
+        reason = time["missing"] if time else 'No machine is chosen, so there are no times; call explorer.on("v5e").'
+        raise ExplorerError(reason)
+    return time
+
+
+def peaked(view: dict[str, Any]) -> dict[str, Any]:
+    """Returns the predicted peak of memory."""
+    if not view["peak_memory"]:
+        raise ExplorerError('No machine is chosen, so no peak is predicted; call explorer.on("v5e").')
+    return view["peak_memory"]
+
+
+def costs_of(explorer: ExplorerState) -> Costs:
+    """Returns the costs of the layout on the board, which are known."""
+    costs = explorer.costing.soon(explorer.document) if explorer.document.machine else None
+    if costs is None:
+        raise ExplorerError("The board has changed while this was drawn; ask for it again.")
+    return costs
+
+
+def tried(view: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the layouts that were tried and whose totals are known, at least two."""
+    cards = [card for card in view["comparison"]["cards"] if card["totals"]]
+    if len(cards) < 2:
+        raise ExplorerError(NOTHING_TRIED)
+    return cards
+
+
+def met(explorer: ExplorerState) -> Met | None:
+    """Returns the layouts that Auto's search has met; None where it has not found the fastest one."""
+    return explorer.reasons.of(MET)
+
+
+def way(explorer: ExplorerState) -> Way:
+    """Returns the way from the layout on the board to Auto's."""
+    found: Way | None = explorer.reasons.of(WAY, explorer.layout)
+    if found is None:
+        raise ExplorerError(NOT_FASTEST)
+    if found.refused:
+        raise ExplorerError(f"The search cannot plan the layout on the board: {found.refused}")
+    return found

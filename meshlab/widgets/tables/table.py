@@ -1,0 +1,105 @@
+"""A table of raw numbers, with their units in the names of its columns.
+
+    table = explorer.table("communication")
+    table[0]                        {"mesh_axes": "data", "wire_bytes": 420, "payload_bytes": 280}
+    table.csv(), table.json()       for a spreadsheet, for a program; pandas.DataFrame(table) takes it as it is
+    table.save("sent.csv")
+
+A number is as exact as the plan has it. What is not known is None, in CSV nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...engine.errors import listed, shown
+from ...engine.tables import Cell, html_rows
+from ..state.document import ExplorerError, write
+
+KINDS = (".csv", ".json")
+# So many rows are shown in a cell.
+MOST_SHOWN = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Table(Sequence[Mapping[str, Any]]):
+    """The rows of a table.
+
+    Attributes:
+        name: which table it is.
+        about: of which mesh, machine and layout, and by which version, by name.
+        rows: for each row the values by column.
+    """
+
+    name: str
+    about: Mapping[str, str]
+    rows: tuple[Mapping[str, Any], ...] = dataclasses.field(repr=False)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(dict.fromkeys(column for row in self.rows for column in row))
+
+    def csv(self) -> str:
+        """Returns the table as comma-separated values, the names of the columns first; of no rows nothing."""
+        if not self.rows:
+            return ""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(self.columns)
+        writer.writerows([_cell(row.get(column)) for column in self.columns] for row in self.rows)
+        return text.getvalue()
+
+    def json(self) -> str:
+        """Returns the table as JSON: its rows, and what they are about."""
+        rows = [{column: _finite(value) for column, value in row.items()} for row in self.rows]
+        return json.dumps({"table": self.name, **self.about, "rows": rows}, indent=1)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the table as its name ends: .csv or .json.
+
+        Args:
+            path: the file, which is replaced whole.
+
+        Raises:
+            ExplorerError: the name ends otherwise, or the file cannot be written.
+        """
+        kind = next((each for each in KINDS if str(path).lower().endswith(each)), "")
+        if not kind:
+            raise ExplorerError(f"save() was given {shown(path)} for its file; the name must end in {listed(KINDS)}.")
+        write(path, self.csv() if kind == ".csv" else self.json())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.rows[at]
+
+    def _repr_html_(self) -> str:
+        if not self.rows:
+            return "<p>no rows</p>"
+        columns = self.columns
+        rows = ([_shown(row.get(column)) for column in columns] for row in self.rows[:MOST_SHOWN])
+        more = len(self.rows) - MOST_SHOWN
+        return html_rows(rows, columns) + (f"<p>and {more:,} more rows</p>" if more > 0 else "")
+
+
+def _cell(value: Any) -> Any:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else value
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _shown(value: Any) -> Cell:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    return f"{value:.6g}" if isinstance(value, float) else str(_cell(value))

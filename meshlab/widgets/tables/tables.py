@@ -1,0 +1,88 @@
+"""The tables of an Explorer, by name.
+
+    table_of("collectives", explorer, explorer.view()).save("collectives.csv")
+
+A table is one entry of `TABLES`: its name, which is that of a figure where there is one, and what yields its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ...engine.errors import closest, listed, shown
+from ...version import __version__
+from ..state.document import ExplorerError
+from ..state.explorer_state import ExplorerState
+from .costs import (
+    comparison_rows,
+    memory_rows,
+    moments_rows,
+    regrets_rows,
+    roofline_rows,
+    time_rows,
+    timeline_rows,
+    waterfall_rows,
+)
+from .plan import (
+    Row,
+    View,
+    collectives_rows,
+    communication_rows,
+    devices_rows,
+    layout_rows,
+    lines_rows,
+    program_rows,
+)
+from .runs import loss_rows, numbers_rows, runs_rows
+from .table import Table
+
+TABLES: Mapping[str, Callable[[ExplorerState, View], Iterable[Row]]] = {
+    "layout": layout_rows,
+    "devices": devices_rows,
+    "numbers": numbers_rows,
+    "program": program_rows,
+    "collectives": collectives_rows,
+    "communication": communication_rows,
+    "lines": lines_rows,
+    "memory": memory_rows,
+    "moments": moments_rows,
+    "time": time_rows,
+    "timeline": timeline_rows,
+    "roofline": roofline_rows,
+    "comparison": comparison_rows,
+    "waterfall": waterfall_rows,
+    "regrets": regrets_rows,
+    "loss": loss_rows,
+    "runs": runs_rows,
+}
+
+
+def table_of(name: str, explorer: ExplorerState, view: View) -> Table:
+    """Returns a table.
+
+    Args:
+        name: its name in `TABLES`.
+        explorer: the Explorer.
+        view: the board's data, from `board_view`.
+
+    Raises:
+        ExplorerError: no table has that name, or it has no rows yet.
+    """
+    if name not in TABLES:
+        raise ExplorerError(f"There is no table {shown(name)}; there are {listed(TABLES)}.{closest(name, TABLES)}")
+    return Table(name, about(view), tuple(TABLES[name](explorer, view)))
+
+
+def about(view: View) -> dict[str, str]:
+    """Says which mesh, machine and layout the board has, and by which version."""
+    mesh = " × ".join(f"{axis['name']} {axis['size']:,}" for axis in view["mesh"]["axes"]) or "no axes"
+    machine = view["machine"]
+    on = f"{machine['title']}, {machine['slice']}" if machine["on"] else ""
+    return {"mesh": mesh, "machine": on, "layout": layout_text(view), "meshlab": __version__}
+
+
+def layout_text(view: View) -> str:
+    """Returns the layout by its name, where it has one, and in full."""
+    named = [preset["label"] for preset in view["presets"] if preset["here"]]
+    text = view["layout"]["text"] or "no layout"
+    return f"{named[0]} ({text})" if named else text

@@ -1,0 +1,288 @@
+"""Figures for print: no texts meet, none is cut or smaller than 6 points, and what is said is the plan's."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import struct
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import meshlab as ml
+from meshlab.cost.machines.units import bytes_text, seconds_text
+from meshlab.opening.open_explorer import explore
+from meshlab.version import __version__
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.render.palette import SOLID
+from meshlab.widgets.render.print.comparison import compared, pareto
+from meshlab.widgets.render.print.figure import PrintFigure
+from meshlab.widgets.render.print.figures import FIGURES
+from meshlab.widgets.render.print.numbers import heat_colour
+from meshlab.widgets.state.document import ExplorerError
+from meshlab.widgets.views.program_steps import steps_view
+from tests.widgets import small
+from tests.widgets.printed import BOARDS, of_digits, of_llama, of_mixtral
+
+SVG = "{http://www.w3.org/2000/svg}"
+WIDTHS = (60, 85, 175)
+# What has nothing to draw where no search has ended and nothing was run, or no second layout was tried.
+WITHOUT = {"digits": (), "llama": ("numbers", "waterfall", "loss"), "mixtral": ("numbers", "waterfall", "loss")}
+DRAWN = [(board, name) for board in BOARDS for name in FIGURES if name not in WITHOUT[board]]
+DRAWN.remove(("mixtral", "comparison"))
+
+
+def texts(figure: PrintFigure) -> list[str]:
+    return [each.text for each in figure.written]
+
+
+def said(figure: PrintFigure) -> str:
+    return " ".join(texts(figure))
+
+
+def problems(figure: PrintFigure) -> list[Any]:
+    """Texts that meet, are off the page, or are too small."""
+    slack = 0.01
+    outside = [
+        each
+        for each in figure.written
+        if min(each.box.left, each.box.top) < -slack
+        or each.box.right > figure.width + slack
+        or each.box.bottom > figure.height + slack
+    ]
+    meet = [(a.text, b.text) for a, b in itertools.combinations(figure.written, 2) if a.box.meets(b.box)]
+    return [*outside, *meet, *(each for each in figure.written if each.size < 6)]
+
+
+@pytest.mark.parametrize(("board", "name"), DRAWN)
+def test_no_texts_meet_and_none_is_cut_or_small(board: str, name: str) -> None:
+    explorer = BOARDS[board]()
+    for width in WIDTHS:
+        figure = explorer.figure(name, width_mm=width)
+        assert figure.written
+        assert problems(figure) == [], width
+        root = ElementTree.fromstring(figure.svg)
+        assert (root.tag, root.attrib["width"]) == (f"{SVG}svg", f"{width}mm")
+        assert figure.width_mm == pytest.approx(width)
+        # What is written is what stands in the file, as text.
+        assert ["".join(each.itertext()) for each in root.iter(f"{SVG}text")] == texts(figure)
+        assert min(float(each.attrib["font-size"]) for each in root.iter(f"{SVG}text")) >= 6
+        assert not re.search(r"foreignObject|<script|var\(|onclick", figure.svg)
+
+
+def test_a_text_over_another_is_found() -> None:
+    """What is tested above can fail."""
+    explorer = of_digits()
+    figure = explorer.figure("time", width_mm=85)
+    twice = PrintFigure("time", "", figure.width, figure.height, "", (*figure.written, figure.written[0]))
+    assert problems(twice)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_the_caption_says_mesh_machine_layout_and_version(board: str) -> None:
+    explorer = BOARDS[board]()
+    figure = explorer.figure("communication", width_mm=85)
+    mesh = " × ".join(f"{name} {size}" for name, size in explorer.mesh.axes.items())
+    title = explorer.view()["machine"]["title"]
+    for words in (f"Mesh: {mesh} on {title}, {explorer.view()['machine']['slice']}.", f"meshlab {__version__}."):
+        assert words in figure.caption
+        assert words in figure.svg
+    assert str(explorer.layout) in figure.caption
+    assert " ".join(figure.caption.split()) in said(figure)
+    # A paper may set its captions itself.
+    alone = explorer.figure("communication", width_mm=85, caption=False)
+    assert "Mesh:" not in said(alone)
+    assert "Bytes that a device sends" not in said(alone)
+    assert alone.caption.startswith("Bytes that a device sends, by mesh axis. Mesh: ")
+    assert alone.height < figure.height
+
+
+def test_a_layout_is_called_by_its_name() -> None:
+    explorer = explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data")
+    assert "Layout: DP (batch:data)." in explorer.figure("communication", width_mm=85).caption
+
+
+def test_bars_say_what_the_plan_sends_and_holds() -> None:
+    for explorer in (of_llama(), of_mixtral()):
+        view, plan = explorer.view(), explorer.plan
+        sent = texts(explorer.figure("communication", width_mm=85))
+        for part in view["communication"]["by_axis"]:
+            assert part["key"].replace("+", " + ") in " ".join(sent)
+            assert bytes_text(part["bytes"]) in sent
+        total = sum(part["bytes"] for part in view["communication"]["by_axis"])
+        assert total == pytest.approx(plan.wire_bytes, abs=len(sent))
+        held = texts(explorer.figure("memory", width_mm=85))
+        memory = plan.memory.donated
+        assert {bytes_text(size) for size in memory.parts.values()} <= set(held)
+        assert bytes_text(memory.peak_bytes) in held
+        assert f"device memory {bytes_text(memory.limit_bytes)}" in held or memory.limit_bytes > 2.5 * memory.peak_bytes
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_the_timeline_has_every_lane_with_its_seconds(board: str) -> None:
+    explorer = BOARDS[board]()
+    figure, time = explorer.figure("timeline", width_mm=85), explorer.time
+    assert time is not None
+    lanes = {axes: seconds for axes, seconds in time.communication.items() if seconds}
+    assert len(lanes) >= {"digits": 2, "llama": 4, "mixtral": 4}[board]
+    for axes, seconds in lanes.items():
+        assert seconds_text(float(seconds)) in texts(figure), axes
+        assert axes.split("+")[-1] in said(figure)
+    assert seconds_text(float(time.compute)) in texts(figure)
+    assert {"forward", "backward", "update", "memory", "kernels"} <= set(texts(figure))
+    marks = [lane for lane in explorer.view()["timeline"]["lanes"]]
+    rects = ElementTree.fromstring(figure.svg).findall(f".//{SVG}rect")
+    assert len(rects) > sum(len(lane["segments"]) for lane in marks)
+
+
+def test_the_figures_of_recalled_figures_say_so() -> None:
+    explorer = of_digits()
+    assert "Rests on figures that are recalled, not verified: " in explorer.figure("time", width_mm=85).caption
+
+
+def test_marks_differ_by_pattern_as_well_as_by_colour() -> None:
+    svg = of_mixtral().figure("layout", width_mm=85).svg
+    fills = re.findall(r'width="8" height="8" fill="(?:url\(#mlb-print-)?#?(\w+)(?:-(\d))?', svg)
+    assert [f"#{colour}" for colour, _ in fills] == list(SOLID[:5])
+    assert [pattern for _, pattern in fills] == ["", "1", "2", "3", "4"]
+
+
+def test_the_layout_has_every_rule_and_every_dim() -> None:
+    explorer = of_llama()
+    words = said(explorer.figure("layout", width_mm=85))
+    for rule in ("batch 64 → 4 (1 of 2)", "ffn 14,336 → 3,584", "heads 8 → 2", "vocab 128,256 → 32,064", "params"):
+        assert rule in words
+    assert all(dim in words for dim in explorer.program.dims if not dim.startswith("~"))
+    free = explore(small.program(), small.mesh())
+    assert "Nothing is sharded" in said(free.figure("layout", width_mm=85))
+    free.load({"batch": "data", "params/*": {"cols": "data", "hidden": None}, "params/w2": {"hidden": "model"}})
+    assert "At params/*: hidden whole. At params/w2: hidden on model." in said(free.figure("layout", width_mm=85))
+
+
+def test_devices_have_the_letters_of_their_slices() -> None:
+    explorer = explore(small.program(), ml.mesh("v5e", data=2, model=4), "hidden:model")
+    explorer.select("params/w1")
+    letters = Counter(each for each in texts(explorer.figure("devices", width_mm=85)) if each in "ABCD")
+    # On two devices each, in the tensor, and in the list of slices.
+    assert letters == {"A": 4, "B": 4, "C": 4, "D": 4}
+    assert "hidden 4–7" in texts(explorer.figure("devices", width_mm=85))
+
+
+def test_the_program_has_every_collective() -> None:
+    for explorer in (of_digits(), of_mixtral()):
+        figure = explorer.figure("program", width_mm=175)
+        sent = steps_view(explorer.plan)["collectives"]
+        amounts = [bytes_text(each["wire"]) + (f" × {each['times']:,}" if each["times"] > 1 else "") for each in sent]
+        assert not Counter(amounts) - Counter(texts(figure))
+    assert "Left out: lines at which nothing is sent." in figure.caption
+
+
+def test_the_comparison_names_what_was_tried_and_lists_it() -> None:
+    explorer = of_digits()
+    figure = explorer.figure("comparison", width_mm=85)
+    cards = explorer.view()["comparison"]["cards"]
+    for card in cards:
+        assert Counter(texts(figure))[card["name"]] >= 2, card["name"]  # beside its dot, and in the list
+        assert seconds_text(card["totals"]["seconds"]) in said(figure)
+    layouts = compared(explorer, explorer.view(), True)
+    front = pareto(layouts)
+    for one in front:
+        assert not [
+            each for each in layouts if each.x <= one.x and each.y <= one.y and (each.x, each.y) != (one.x, one.y)
+        ]
+
+
+def test_a_waterfall_goes_from_the_board_to_auto() -> None:
+    explorer = of_digits()
+    assert explorer.choice is not None
+    steps = explorer.choice.waterfall(explorer.layout).steps
+    found = texts(explorer.figure("waterfall", width_mm=175))
+    assert {step.change.replace("`", "") for step in steps} <= {each.replace("`", "") for each in found}
+    assert {seconds_text(steps[0].seconds), seconds_text(steps[-1].seconds)} <= set(found)
+
+
+def test_numbers_have_the_colours_of_the_board() -> None:
+    source = (Path(ml.__file__).parent / "widgets" / "js" / "src" / "heat_scale.ts").read_text()
+    for arm, sign in (("ABOVE", 1), ("BELOW", -1)):
+        found = re.search(rf"const {arm} = \[(.*?)\]", source)
+        assert found
+        colours = re.findall("#[0-9a-f]{6}", found[1])
+        assert [heat_colour(sign * n / 5, 1.0, True) for n in range(6)] == colours
+    figure = of_digits().figure("numbers", width_mm=85)
+    assert "after step 6 of run 2" in figure.caption or "after step 6 of run 2" in said(figure)
+    assert "Each cell is " in figure.caption
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "reason"),
+    [
+        ("device", 85, r"There is no figure 'device'; there are .*timeline.*\. Did you mean `devices`"),
+        ("devices", 20, r"figure\(\) was given width_mm=20; it must be a number from 60 to 1000\."),
+        ("devices", "85", r"figure\(\) was given width_mm='85'"),
+        ("devices", True, r"figure\(\) was given width_mm=True"),
+        ("time", 85, "No machine is chosen, so there are no times"),
+        ("timeline", 85, "No machine is chosen, so there are no times"),
+        ("moments", 85, "No machine is chosen, so no peak is predicted"),
+        ("roofline", 85, "No machine is chosen, so there are no times"),
+        ("comparison", 85, "There is no layout to compare with yet"),
+        ("waterfall", 85, "Auto has not found the fastest layout"),
+        ("loss", 85, "There is no run with a loss yet"),
+        ("numbers", 85, "There are no numbers yet"),
+    ],
+)
+def test_what_cannot_be_drawn_says_why(explorer: Explorer, name: str, width: Any, reason: str) -> None:
+    with pytest.raises(ExplorerError, match=reason):
+        explorer.figure(name, width_mm=width)
+
+
+def test_figures_for_print_alone_say_so(explorer: Explorer) -> None:
+    with pytest.raises(
+        ExplorerError, match=r'`timeline` is a figure for print: explorer.figure\("timeline", width_mm=85\)'
+    ):
+        explorer.figure("timeline")
+
+
+def test_a_figure_is_saved_as_svg_pdf_and_png(tmp_path: Path) -> None:
+    figure = of_digits().figure("timeline", width_mm=85)
+    for kind in ("svg", "pdf", "png"):
+        figure.save(tmp_path / f"figure.{kind}")
+    assert (tmp_path / "figure.svg").read_text(encoding="utf-8") == figure.svg == figure._repr_svg_()
+    pdf = (tmp_path / "figure.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF")
+    sizes = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
+    assert sizes
+    assert float(sizes[1]) == pytest.approx(85 / 25.4 * 72, abs=0.1)
+    assert float(sizes[2]) == pytest.approx(figure.height_mm / 25.4 * 72, abs=0.1)
+    assert b"/BaseFont" in pdf  # its texts are texts
+    png = (tmp_path / "figure.png").read_bytes()
+    assert struct.unpack(">II", png[16:24])[0] == pytest.approx(85 / 25.4 * 300, abs=1)
+    figure.save(tmp_path / "small.PNG", dpi=72)
+    assert struct.unpack(">II", (tmp_path / "small.PNG").read_bytes()[16:24])[0] == pytest.approx(241, abs=1)
+    assert repr(figure) == f"PrintFigure(timeline, 85 × {figure.height_mm:.0f} mm)"
+
+
+def test_what_cannot_be_saved_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = of_digits().figure("layout", width_mm=85)
+    with pytest.raises(ExplorerError, match=r"the name must end in .*\.svg.*\.pdf.*\.png"):
+        figure.save(tmp_path / "figure.eps")
+    with pytest.raises(ExplorerError, match=r"figure.png\(\) was given dpi=0; it must be a number from 36 to 2400"):
+        figure.png(dpi=0)
+    with pytest.raises(ExplorerError, match=r"save\(\) cannot write .*figure.svg"):
+        figure.save(tmp_path / "no folder" / "figure.svg")
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(ExplorerError, match=r"the extra meshlab\[print\], which this Python does not have: .*pip"):
+        figure.save(tmp_path / "figure.pdf")
+    figure.save(tmp_path / "figure.svg")
+
+
+def test_neither_plotly_nor_the_converter_is_imported() -> None:
+    code = (
+        "import sys; from tests.widgets import small; small.on_v5e().figure('timeline', width_mm=85).svg;"
+        "sys.exit(any(name in sys.modules for name in ('plotly', 'vl_convert')))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[4])
