@@ -23,7 +23,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from meshlab.widgets import views
-from meshlab.widgets.notebook import protocol
+from meshlab.widgets.notebook import files, protocol
+from meshlab.widgets.state.intents import Refused
 from meshlab.widgets.views.board import PARTS
 from meshlab.widgets.views.panels import PANELS
 from meshlab.widgets.views.reads import READS
@@ -90,7 +91,7 @@ def modules() -> Iterator[Any]:
     yield from (
         importlib.import_module(each.name) for each in pkgutil.walk_packages(views.__path__, f"{views.__name__}.")
     )
-    yield protocol
+    yield from (files, protocol)
 
 
 def page_alias(name: str, python: Any) -> str:
@@ -115,7 +116,10 @@ def declared() -> dict[str, str]:
 
 
 def returned(function: Any) -> str:
-    return page_type(get_type_hints(function)["return"])
+    """Returns what comes as the answer of a function; a refusal comes as another answer."""
+    hint = get_type_hints(function)["return"]
+    parts = [part for part in get_args(hint) if part is not Refused] if get_origin(hint) is types.UnionType else [hint]
+    return " | ".join(dict.fromkeys(map(page_type, parts)))
 
 
 def page_list(before: str, texts: Iterable[str], after: str) -> str:
@@ -131,7 +135,7 @@ def types_text() -> str:
     """Returns `types.ts`."""
     drawn = {name: part for name, part in PARTS.items() if part.drawn}
     parts = " &\n  ".join(returned(part.describe) for part in drawn.values())
-    reads = "".join(f"  {name}: {returned(read)};\n" for name, read in READS.items())
+    reads = "".join(f"  {name}: {returned(read)};\n" for name, read in {**READS, **files.FILES}.items())
     ends = page_list("/** The parts of the board. */\nexport const PARTS = ", drawn, " as const;")
     ends += f"\n/** The whole board: its parts together. */\nexport type View = {parts};\n\n"
     ends += f"/** What a panel asks for, by its name. */\nexport type ReadData = {{\n{reads}}};\n"

@@ -1,13 +1,13 @@
-"""The way out: the layout on the clipboard, and every view as SVG, PNG and CSV, as it is on the page."""
+"""The way out: the layout on the clipboard; figures for print and their numbers as files, as Python makes them."""
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
 import json
 import re
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,53 +19,15 @@ from playwright.sync_api import Locator, expect
 import meshlab as ml
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.notebook.files import PANELS
 from meshlab.widgets.notebook.standalone import VIEWS
-from meshlab.widgets.views.program_steps import steps_view
 from tests.browser.blank import BlankBoard
 from tests.browser.test_accessible import AXE, violations
-from tests.browser.test_moments import chart_of
 from tests.widgets import small
 
-# Views with a chart that Plotly draws.
-CHARTS = {"memory": "moments", "time": "roofline", "run": "losses"}
 SVG = "{http://www.w3.org/2000/svg}"
-# Texts that are seen, word by word; of a choice what is chosen. Nothing of what a disclosure hides.
-WORDS = r"""panel => {
-    const walk = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT), words = [];
-    const range = document.createRange();
-    for (let node = walk.nextNode(); node; node = walk.nextNode()) {
-        if (node.parentElement.closest("title, option, style, .mlb-plot-tools")) continue;
-        range.selectNodeContents(node);
-        if (range.getClientRects().length && node.data.trim() && node.parentElement.checkVisibility())
-            words.push(...node.data.trim().split(/\s+/));
-    }
-    for (const select of panel.querySelectorAll("select"))
-        if (select.getClientRects().length) words.push(select.selectedOptions[0].text.trim().split(/\s+/)[0]);
-    return words;
-}"""
-# The share of pixels that differ by more than a little, of two pictures, each drawn whole and then a quarter as large
-# each way: text is drawn a little differently, but not elsewhere.
-DIFFERENT = """async ([one, other, width, height]) => {
-    const sized = (image, shrink) => {
-        const canvas = document.createElement("canvas");
-        [canvas.width, canvas.height] = [Math.ceil(width / shrink), Math.ceil(height / shrink)];
-        const context = canvas.getContext("2d");
-        context.imageSmoothingQuality = "high";
-        context.drawImage(image, 0, 0, canvas.width, canvas.height);
-        return canvas;
-    };
-    const pixels = await Promise.all([one, other].map(async source => {
-        const image = new Image();
-        image.src = source;
-        await image.decode();
-        const small = sized(sized(image, 1), 4);
-        return small.getContext("2d").getImageData(0, 0, small.width, small.height).data;
-    }));
-    let different = 0;
-    for (let i = 0; i < pixels[0].length; i += 4)
-        if ([0, 1, 2].some(j => Math.abs(pixels[0][i + j] - pixels[1][i + j]) > 40)) different += 1;
-    return different / (pixels[0].length / 4);
-}"""
+# What is on the page and in no figure.
+CONTROLS = ("Use it", "beside", "as derived", "choose a layout", "▾", "Search again", "whole chart")
 
 
 @pytest.fixture
@@ -100,132 +62,127 @@ def save_button(board: BlankBoard, name: str, kind: str) -> Locator:
     return board.root.locator(f'[data-export="{name}"] [data-save="{kind}"]')
 
 
-def texts_of(svg: ElementTree.Element) -> str:
-    return " ".join(" ".join(each.itertext()) for each in svg.iter(f"{SVG}text"))
-
-
-def uri(kind: str, content: bytes) -> str:
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
-
-
-def panel_of(board: BlankBoard, name: str) -> Locator:
-    return board.root.locator(".mlb-step-time") if name == "timeline" else board.panel(name)
-
-
-@pytest.mark.parametrize(
-    ("name", "theme"), [(name, ("light", "dark")[number % 2]) for number, name in enumerate(VIEWS)]
-)
-def test_a_saved_picture_is_what_is_on_the_page(open_board, saved: Save, explorer, name: str, theme: str) -> None:
-    board: BlankBoard = open_board(panel=name, theme=theme, width=900, height=1400)
-    panel = panel_of(board, name)
-    expect(panel).to_be_visible()
-    if name in CHARTS:
-        chart_of(board, CHARTS[name])
-    path = saved(board, save_button(board, name, "svg"))
-    root = ElementTree.fromstring(path.read_bytes())
-    assert root.tag == f"{SVG}svg"
-    assert not [each.tag for each in root.iter() if "foreignObject" in each.tag]
-    assert not re.search(r"var\(|rgba\(|color-mix|oklch", path.read_text())
-    said = texts_of(root)
-    words = panel.evaluate(WORDS)
-    assert len(words) > 3
-    assert [word for word in words if word not in said] == []
-    size = panel.evaluate("panel => [panel.offsetWidth, panel.offsetHeight]")
-    assert [float(root.attrib["width"]), float(root.attrib["height"])] == size
-    # Drawn by itself, from the file alone, it looks like the panel.
-    shot = panel.screenshot()
-    drawing = uri("svg+xml", path.read_bytes())
-    alone = board.blank.view.context.new_page()
-    try:
-        off = alone.evaluate(DIFFERENT, [uri("png", shot), drawing, *size])
-    finally:
-        alone.close()
-    assert off < 0.02, f"{off:.1%} of the pixels differ"
-    # As PNG it is twice as large.
-    png = saved(board, save_button(board, name, "png")).read_bytes()
-    assert struct.unpack(">II", png[16:24]) == (2 * size[0], 2 * size[1])
-
-
-def test_what_scrolls_is_saved_whole(open_board, saved: Save) -> None:
-    board: BlankBoard = open_board(width=1000, height=640)
-    panel = board.show("devices")
-    last = panel.locator("summary").last
-    expect(last).not_to_be_in_viewport()
-    panel.focus()
-    board.keyboard.press("End")
-    expect(last).to_be_in_viewport()
-    width, height = panel.evaluate("panel => [panel.scrollWidth, panel.scrollHeight]")
-    assert height > panel.evaluate("panel => panel.clientHeight")
+def open_files(board: BlankBoard) -> None:
     board.button("export").click()
-    root = ElementTree.fromstring(saved(board, save_button(board, "devices", "svg")).read_bytes())
-    assert (float(root.attrib["width"]), float(root.attrib["height"])) == (width, height)
-    lines = {
-        "".join(each.itertext()): float(each.attrib["y"]) for each in root.iter(f"{SVG}text") if "y" in each.attrib
-    }
-    assert 0 < lines["4 slices"] < lines[last.inner_text()] < height
-    expect(board.status).to_have_text(f"Saved meshlab-devices.svg, {width:,} × {height:,} px.")
+    expect(board.root.locator(".mlb-files [data-save]").first).to_be_visible()
 
 
-@pytest.mark.parametrize("name", ["layout", "timeline", "workbench"])
-def test_the_parts_of_the_workbench_are_saved_too(open_board, saved: Save, name: str) -> None:
+def texts_of(path: Path) -> list[str]:
+    return ["".join(each.itertext()) for each in ElementTree.fromstring(path.read_bytes()).iter(f"{SVG}text")]
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_saves_its_figures_and_their_numbers(open_board, saved: Save, explorer: Explorer, name: str) -> None:
+    explorer.auto("time")
+    board: BlankBoard = open_board(panel=name, width=700, height=900)
+    open_files(board)
+    offers = board.root.locator("[data-export]")
+    assert [each.get_attribute("data-export") for each in offers.all()] == list(PANELS[name])
+    for offered in PANELS[name]:
+        kinds = {
+            each.get_attribute("data-save")
+            for each in offers.locator(f"xpath=self::*[@data-export='{offered}']").locator("[data-save]").all()
+        }
+        if "svg" in kinds:
+            path = saved(board, save_button(board, offered, "svg"))
+            assert path.name == f"meshlab-{offered}.svg"
+            assert path.read_text() == explorer.figure(offered, width_mm=85).svg
+            assert not [text for text in texts_of(path) for word in CONTROLS if word in text]
+        path = saved(board, save_button(board, offered, "csv"))
+        assert path.read_bytes().decode("utf-8-sig") == explorer.table(offered).csv()
+        assert len(rows_of(path)) == len(explorer.table(offered)) or offered == "regrets"
+        data = json.loads(saved(board, save_button(board, offered, "json")).read_text())
+        assert data["rows"] == [dict(row) for row in explorer.table(offered)]
+    board.blank.shot(f"export-{name}")
+
+
+def test_the_workbench_saves_the_panel_that_is_shown_the_layout_the_step_and_all(
+    open_board, saved: Save, explorer: Explorer
+) -> None:
     board: BlankBoard = open_board()
-    board.button("export").click()
-    path = saved(board, save_button(board, name, "svg"))
-    root = ElementTree.fromstring(path.read_bytes())
-    assert path.name == f"meshlab-{name}.svg"
-    assert "model" in texts_of(root)
-    # The menu itself is no part of it.
-    assert "Copy the layout as" not in texts_of(root)
-    board.blank.view.set_content(f'<img src="{uri("svg+xml", path.read_bytes())}">')
-    board.blank.shot(f"export-{name}", full=True)
+    board.show("memory")
+    open_files(board)
+    offers = board.root.locator("[data-export]")
+    names = [each.get_attribute("data-export") for each in offers.all()]
+    assert names == ["memory", "moments", "layout", "timeline", "board"]
+    board.blank.shot("export-menu-files")
+    rows = rows_of(saved(board, save_button(board, "timeline", "csv")))
+    time = explorer.time
+    assert time is not None
+    kernels = sum(float(row["running_seconds"]) for row in rows if row["lane"] == "kernels")
+    assert kernels == pytest.approx(float(time.compute))
+    rows = rows_of(saved(board, save_button(board, "layout", "csv")))
+    assert {(row["dim"], row["mesh_axes"]) for row in rows} >= {("batch", "data"), ("hidden", "model"), ("rows", "")}
+    words = " ".join(texts_of(saved(board, save_button(board, "board", "svg"))))
+    for title in (
+        "Layout",
+        "One step over time on",
+        "Predicted peak memory",
+        "Who holds what",
+        "Mesh: data 2 × model 4",
+    ):
+        assert title in words
 
 
-def rows_of(path: Path) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"))))
+def test_every_device_is_a_row_with_what_it_holds(open_board, saved: Save, explorer: Explorer) -> None:
+    explorer.select("params/w1")
+    board: BlankBoard = open_board()
+    board.show("devices")
+    open_files(board)
+    rows = rows_of(saved(board, save_button(board, "devices", "csv")))
+    assert len(rows) == 8
+    for device, row in enumerate(rows):
+        *_, hidden = explorer.plan.shard("params/w1", device)
+        assert (int(row["hidden_begin"]), int(row["hidden_end"])) == tuple(hidden)
 
 
-def test_tables_are_saved_as_their_rows(open_board, saved: Save, explorer: Explorer) -> None:
-    explorer.run(2).wait(60)
-    board: BlankBoard = open_board(panel="run", width=900)
-    cells = (
-        "table => [...table.rows].map(row => [...row.cells].map(cell => cell.innerText.replace(/\\s+/g, ' ').trim()))"
-    )
-    seen = board.panel("run").locator("table").evaluate(cells)
-    assert len(seen) == 3
-    assert rows_of(saved(board, save_button(board, "run", "csv"))) == seen
+def test_figures_have_the_width_that_is_chosen(open_board, saved: Save) -> None:
+    board: BlankBoard = open_board()
+    open_files(board)
+    board.root.get_by_label("width of figures").select_option("175")
+    path = saved(board, save_button(board, "timeline", "svg"))
+    assert ElementTree.fromstring(path.read_bytes()).attrib["width"] == "175mm"
+    expect(board.status).to_have_text(re.compile(r"Saved meshlab-timeline\.svg, 175 × \d+ mm\."))
+    png = saved(board, save_button(board, "timeline", "png")).read_bytes()
+    assert struct.unpack(">II", png[16:24])[0] == round(175 / 25.4 * 300)
+    expect(board.status).to_contain_text("Saved meshlab-timeline.png, 2067 × ")
+    pdf = saved(board, save_button(board, "timeline", "pdf")).read_bytes()
+    assert pdf.startswith(b"%PDF")
+    assert b"/BaseFont" in pdf
+    board.keyboard.press("Escape")
+    open_files(board)
+    expect(board.root.get_by_label("width of figures")).to_have_value("175")
 
 
-def test_lists_are_saved_item_by_item_under_their_names(open_board, saved: Save, explorer: Explorer) -> None:
-    board: BlankBoard = open_board(panel="traffic", width=900)
-    rows = rows_of(saved(board, save_button(board, "traffic", "csv")))
-    begin = rows.index(["collectives"]) + 2
-    listed = rows[begin : begin + len(explorer.plan.collectives)]
-    axes = [[c.kind, "+".join(c.axes)] for c in explorer.plan.collectives]
-    assert sorted(row[:2] for row in listed) == sorted(axes)
-    assert rows[rows.index(["by mesh axis"]) + 1][:2] == ["data", "420 B"]
-    assert rows[rows.index(["by kind"]) + 1][:2] == ["all-reduce × 4", "660 B"]
-    assert rows[rows.index(["by source line"]) + 1][0].startswith("small.py:27 logits = ml.dot(")
+def test_what_cannot_be_saved_says_why_in_the_menu(open_board, explorer: Explorer, monkeypatch) -> None:
+    board: BlankBoard = open_board()
+    board.show("compare")
+    open_files(board)
+    save_button(board, "waterfall", "svg").click()
+    menu = board.root.locator(".mlb-popover [role=alert]")
+    expect(menu).to_contain_text("Auto has not found the fastest layout")
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    save_button(board, "layout", "pdf").click()
+    expect(menu).to_contain_text("PDF and PNG are made by vl-convert, the extra meshlab[print]")
 
 
 def test_of_the_program_every_row_is_saved_that_the_filter_leaves(open_board, saved: Save, explorer: Explorer) -> None:
     board: BlankBoard = open_board(panel="program", width=900, height=300)
     expect(board.root.get_by_role("tree")).to_be_visible()
-    head, *rows = rows_of(saved(board, save_button(board, "program", "csv")))
-    assert len(rows) == len(steps_view(explorer.plan)["nodes"]["parent"])
-    kind, axes, payload = (head.index(name) for name in ("kind", "mesh axes", "payload, bytes each time"))
-    sent = [(row[axes], int(row[payload])) for row in rows if row[kind] == "collective"]
-    assert sorted(sent) == sorted(("+".join(c.axes), c.payload_bytes) for c in explorer.plan.collectives)
+    open_files(board)
+    rows = rows_of(saved(board, save_button(board, "program", "csv")))
+    assert len(rows) == len(explorer.table("program"))
+    board.keyboard.press("Escape")
     board.root.get_by_label("steps to show").select_option("collectives")
+    open_files(board)
     fewer = rows_of(saved(board, save_button(board, "program", "csv")))
-    assert len(sent) < len(fewer) < len(rows)
-
-
-def test_a_view_without_tables_says_so(open_board) -> None:
-    board: BlankBoard = open_board()
-    board.show("devices")
-    board.button("export").click()
-    save_button(board, "timeline", "csv").click()
-    expect(board.status).to_have_text("There is no table and no list in this: One step over time.")
+    sent = [row for row in fewer if row["kind"] == "collective"]
+    assert len(sent) == len(explorer.plan.collectives) < len(fewer) < len(rows)
+    assert {row["kind"] for row in fewer} <= {"phase", "function", "line", "step", "collective"}
 
 
 def copied(board: BlankBoard) -> str:
@@ -257,7 +214,7 @@ def test_the_layout_is_copied_by_keyboard(open_board, explorer: Explorer, secure
     board.blank.shot(f"export-menu-{'secure' if secure else 'plain'}")
     board.keyboard.press("ArrowRight")
     board.keyboard.press("ArrowRight")
-    expect(menu.get_by_label("JSON")).to_be_checked()
+    expect(menu.get_by_label("JSON", exact=True)).to_be_checked()
     assert json.loads(menu.locator("textarea").input_value()) == explorer.layout.to_dict()
     board.keyboard.press("Enter")
     expect(board.status).to_have_text("Copied the layout as JSON: 1 line.")

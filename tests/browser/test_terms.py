@@ -25,7 +25,7 @@ def hint(board: BlankBoard) -> Locator:
 
 
 def by_keyboard(board: BlankBoard, word: Locator) -> None:
-    """Brings the keyboard to a word; after a key the browser takes the focus for the keyboard's, and not the mouse's."""
+    """Brings the keyboard to a word; after a key the browser shows where the focus is."""
     board.keyboard.press("Tab")
     word.focus()
 

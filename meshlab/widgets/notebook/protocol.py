@@ -8,10 +8,10 @@ Python is the only writer of shared state. It shares the parts of `views/board.P
 and for each gets the new state, if it changed, and then an answer with the same id: `ack`, or `nack` with a reason and
 a fix. A page that saw an older revision is answered for the present one. `prices` asks what several intents would
 cost, and as many are answered as are ready soon; `advise` asks for the change that helps most, which follows as a part
-of the view; `read` asks for what a panel shows and no drop sends (`views/reads.READS`); `library` for plotly.js, which
-comes as bytes (`library.py`). Every answer has Python's clock, `now`; an intent may say until when, by that clock, it
-is `good`: the page waits no longer, and has put the chip back, so what comes later is not carried out.
-Nothing raises here: a page would not see it.
+of the view; `read` asks for what a panel shows or saves and no drop sends (`views/reads.READS`, `files.py`); `library`
+for plotly.js, which comes as bytes (`library.py`). Every answer has Python's clock, `now`; an intent may say until
+when, by that clock, it is `good`: the page waits no longer, and has put the chip back, so what comes later is not
+carried out. Nothing raises here: a page would not see it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ..state.prices import prices_of
 from ..views.board import parts_view
 from ..views.prices import PriceView, RefusedPriceView, price_view
 from ..views.reads import read
+from .files import FILES
 
 VERSION = 2
 # Seconds after which no further price is worked out for one question: a drop stands behind it.
@@ -115,7 +116,7 @@ def answer(explorer: Gestures, message: Mapping[str, Any]) -> AnswerView:
         if message.get("kind") == "prices":
             return _prices(head, explorer, message.get("intents") or [], bool(message.get("peak")))
         if message.get("kind") == "read":
-            data = read(explorer, str(message.get("what")), message.get("args") or {})
+            data = read(explorer, str(message.get("what")), message.get("args") or {}, FILES)
             if isinstance(data, Refused):
                 return _nack(head, explorer, data)
             return {**head, "kind": "read", "rev": explorer.revision, "data": data}

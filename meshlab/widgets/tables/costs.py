@@ -139,7 +139,7 @@ def regrets_rows(explorer: ExplorerState, view: View) -> Iterator[Row]:
     decided: Decided | None = explorer.reasons.of(REGRETS)
     if decided is None:
         raise ExplorerError(NOT_FASTEST)
-    search = explorer.regret_search
+    search = explorer.regrets.of(explorer.searches.fastest)
     for each in search.regrets if search is not None and search.regrets else decided.regrets:
         found = math.isfinite(each.seconds)
         yield {

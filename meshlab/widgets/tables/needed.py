@@ -39,7 +39,7 @@ def peaked(view: dict[str, Any]) -> dict[str, Any]:
 
 def costs_of(explorer: ExplorerState) -> Costs:
     """Returns the costs of the layout on the board, which are known."""
-    costs = explorer.costing.soon(explorer.document) if explorer.document.machine else None
+    costs = explorer.costs.soon(explorer.document) if explorer.document.machine else None
     if costs is None:
         raise ExplorerError("The board has changed while this was drawn; ask for it again.")
     return costs

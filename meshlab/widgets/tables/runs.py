@@ -17,7 +17,7 @@ def runs_rows(explorer: ExplorerState, view: View) -> Iterator[Row]:
     if not explorer.runs:
         raise ExplorerError(NO_RUN)
     for run in explorer.runs:
-        costs = explorer.costing.known(run.document) if run.document.machine else None
+        costs = explorer.costs.known(run.document) if run.document.machine else None
         losses, warm = list(run.losses), list(run.seconds[1:])
         yield {
             "run": run.number,

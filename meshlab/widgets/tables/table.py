@@ -47,6 +47,10 @@ class Table(Sequence[Mapping[str, Any]]):
         """The names of the columns."""
         return list(dict.fromkeys(column for row in self.rows for column in row))
 
+    def only(self, numbers: Sequence[int]) -> Table:
+        """Returns some of the rows, by their numbers."""
+        return dataclasses.replace(self, rows=tuple(self.rows[n] for n in numbers if 0 <= n < len(self.rows)))
+
     def csv(self) -> str:
         """Returns the table as comma-separated values, the names of the columns first; of no rows nothing."""
         if not self.rows:

@@ -14,6 +14,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..state.intents import Refused
 from .devices.heat import heat_view, numbers_view
 from .devices.holdings import zoomed_view
 from .devices.hops import hops_view
@@ -25,7 +26,7 @@ from .reasons import met_view, regrets_view, way_view
 from .remedies import remedies_view
 from .roofline import roofline_view
 
-Read = Callable[..., Mapping[str, Any]]
+Read = Callable[..., Mapping[str, Any] | Refused]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,25 +25,29 @@ READS: Mapping[str, Read] = {name: read for panel in PANELS.values() for name, r
 }
 
 
-def read(explorer: ExplorerState, what: str, args: Mapping[str, Any]) -> Mapping[str, object] | Refused:
+def read(
+    explorer: ExplorerState, what: str, args: Mapping[str, Any], more: Mapping[str, Read] | None = None
+) -> Mapping[str, object] | Refused:
     """Describes what a panel asks for.
 
     Args:
         explorer: the Explorer.
         what: its name in `READS`.
         args: its arguments, by name.
+        more: what else can be read.
 
     Returns:
         JSON-like data; a refusal where there is no such thing, or it takes no such arguments.
     """
-    if what not in READS:
+    reads: Mapping[str, Read] = {**READS, **(more or {})}
+    if what not in reads:
         return Refused(
-            f"There is nothing to read that is called `{what}`.{closest(what, READS)} There are {listed(READS)}.",
+            f"There is nothing to read that is called `{what}`.{closest(what, reads)} There are {listed(reads)}.",
             "Restart the kernel and show the Explorer again.",
         )
     try:
-        inspect.signature(READS[what]).bind(explorer, **args)
+        inspect.signature(reads[what]).bind(explorer, **args)
     except TypeError as error:
         return Refused(f"`{what}` was asked for with {dict(args)!r}: {error}.", "Show the Explorer again.")
     with explorer.lock, no_collection():
-        return READS[what](explorer, **args)
+        return reads[what](explorer, **args)

@@ -102,8 +102,7 @@ export class Board {
     // A view by itself has nothing around it.
     const only = String(model.get("panel") ?? "");
     const view = only === "timeline" ? this.panels.timeline : only ? this.stage.alone(only) : null;
-    const saved = only && only !== "timeline" ? this.stage.body(only) : view;
-    const parts = view && saved ? [banner, view, drawSave(this, only, saved)] : null;
+    const parts = view ? [banner, view, drawSave(this, only)] : null;
     const whole = [banner, header, totals, goal, main, this.panels.timeline];
     root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
     this.popover = new Popover(this);

@@ -1,24 +1,50 @@
 /**
- * A way out of the notebook: the layout in other forms, to be copied (`copy.ts`), and what is drawn as SVG, PNG and CSV,
- * to be saved. Nothing of this changes the board.
+ * A way out of the notebook: the layout in other forms, to be copied (`copy.ts`), figures for print as SVG, PDF and PNG,
+ * and their numbers as CSV and JSON. Python makes all of them (meshlab/widgets/notebook/files.py): nothing is read off
+ * the page, and nothing of this changes the board.
  */
 
 import type { Board } from "./board.ts";
 import { drawCopy } from "./copy.ts";
-import { blocksOf, csvText } from "./csv.ts";
-import { h } from "./dom.ts";
-import { exact } from "./format.ts";
-import { PANELS } from "./panel_list.ts";
-import { pictureOf } from "./svg_page.ts";
+import { h, redraw } from "./dom.ts";
+import { type Heard, refusalOf } from "./model.ts";
+import { keptNodes } from "./program.ts";
+import type { FileOffer, Files, Pending, SavedFile } from "./types.ts";
 
-export type Drawn = { name: string; title: string; element: HTMLElement };
-
-// Pictures for slides have two pixels for each of CSS; browsers draw no canvas that is longer than this.
-const SCALE = 2;
-const MOST_PIXELS = 16_384;
+const WIDTHS: [number, string][] = [
+  [85, "one column, 85 mm"],
+  [175, "two columns, 175 mm"],
+  [250, "a slide, 250 mm"],
+];
+// The width that was chosen last, of every board on the page.
+let width = WIDTHS[0][0];
+const INCH = 25.4;
+const DPI = 300;
+// Milliseconds after which Python is asked again for what it still works out.
+const AGAIN = 500;
+const PENDING = "It is being worked out, and saved then …";
+const SILENT = "Python does not answer.";
 
 /** The button of the header. */
 export function drawExport(board: Board): HTMLElement {
+  const title = "copy the layout as Python, JSON, PartitionSpecs …; save figures for print, and their numbers";
+  return opener(board, "Export ▾", title, (button) => {
+    const copy = drawCopy(board);
+    const panel = board.stage.shown;
+    const files = drawFiles(board, [panel, "workbench"]);
+    board.popover.open(button, "Export", [copy.element, h("h4", {}, "Save as a file"), files]);
+    copy.fill();
+  });
+}
+
+/** What a view that stands alone has below it. */
+export function drawSave(board: Board, panel: string): HTMLElement {
+  const title = "save figures for print, and their numbers";
+  const open = (button: HTMLElement) => board.popover.open(button, "Save as a file", [drawFiles(board, [panel])]);
+  return h("div", { class: "mlb-save" }, opener(board, "Save ▾", title, open));
+}
+
+function opener(board: Board, label: string, title: string, open: (button: HTMLElement) => void): HTMLElement {
   return h(
     "button",
     {
@@ -26,108 +52,106 @@ export function drawExport(board: Board): HTMLElement {
       class: "mlb-button",
       "data-op": "export",
       "aria-haspopup": "dialog",
-      title: "copy the layout as Python, JSON, PartitionSpecs …; save pictures and tables",
-      onclick: ({ currentTarget }) => openExport(board, currentTarget),
+      title,
+      onclick: ({ currentTarget }) => board.readOnly || open(currentTarget),
     },
-    "Export ▾",
+    label,
   );
 }
 
-function openExport(board: Board, button: HTMLElement) {
-  const views = drawnOn(board).map((drawn) =>
-    h(
-      "div",
-      { class: "mlb-export-row", "data-export": drawn.name },
-      h("span", {}, drawn.title),
-      saveButtons(board, drawn),
-    ),
-  );
-  const copy = drawCopy(board);
-  board.popover.open(button, "Export", [copy.element, h("h4", {}, "Save as a file"), ...views]);
-  copy.fill();
-}
-
-/** @returns what can be saved of the workbench */
-function drawnOn(board: Board): Drawn[] {
-  const { stage, panels } = board;
-  const title = PANELS.find((panel) => panel.name === stage.shown)?.title ?? stage.shown;
-  const frame = board.root.querySelector(".mlb-frame") as HTMLElement;
-  return [
-    { name: stage.shown, title: `${title}, on the stage`, element: stage.body(stage.shown) },
-    { name: "layout", title: "The layout, as zones", element: panels.zones },
-    { name: "timeline", title: "One step over time", element: panels.timeline },
-    { name: "workbench", title: "The whole workbench", element: frame },
-  ].filter((drawn) => drawn.element?.getClientRects().length);
-}
-
-/** What is saved of a view that stands alone. */
-export function drawSave(board: Board, name: string, element: HTMLElement): HTMLElement {
-  return h(
-    "div",
-    { class: "mlb-export-row mlb-save", "data-export": name },
-    "Save as",
-    saveButtons(board, { name, title: name, element }),
-  );
-}
-
-function saveButtons(board: Board, drawn: Drawn): HTMLElement[] {
-  const kinds = [
-    ["SVG", saveSvg],
-    ["PNG", savePng],
-    ["CSV", saveCsv],
-  ] as const;
-  return kinds.map(([kind, save]) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "mlb-button",
-        "data-save": kind.toLowerCase(),
-        "aria-label": `${kind} of ${drawn.title}`,
-        onclick: async () => board.say(await save(drawn, board), "done"),
+/** What can be saved of some panels, which Python lists. */
+function drawFiles(board: Board, panels: string[]): HTMLElement {
+  const rows = h("div", {}, h("p", { class: "mlb-none" }, "…"));
+  const select = h(
+    "select",
+    {
+      "aria-label": "width of figures",
+      onchange: ({ currentTarget }) => {
+        width = Number(currentTarget.value);
       },
-      kind,
-    ),
+    },
+    WIDTHS.map(([mm, text]) => h("option", { value: mm, selected: mm === width }, text)),
   );
+  fillFiles(board, panels, rows);
+  const line = h("label", { class: "mlb-export-row" }, h("span", {}, "Figures for print"), select);
+  return h("div", { class: "mlb-files" }, line, rows);
 }
 
-/** @returns what was saved, in words */
-async function saveSvg({ name, title, element }: Drawn): Promise<string> {
-  const { svg, width, height } = pictureOf(element, title);
-  download(`meshlab-${name}.svg`, new Blob([svg], { type: "image/svg+xml" }));
-  return `Saved meshlab-${name}.svg, ${exact(width)} × ${exact(height)} px.`;
+async function fillFiles(board: Board, panels: string[], rows: HTMLElement) {
+  const answers = await Promise.all(
+    panels.map((panel) => board.channel.send("read", { what: "files", args: { panel } })),
+  );
+  const failed = answers.find((answer) => answer?.kind !== "read");
+  if (failed !== undefined) return redraw(rows, h("p", { class: "mlb-error" }, refusalOf(failed) || SILENT));
+  const offers = answers.flatMap((answer) => ((answer as { data: unknown }).data as Files).files);
+  const unique = offers.filter(({ name }, i) => offers.findIndex((other) => other.name === name) === i);
+  redraw(
+    rows,
+    unique.map((offer) => drawOffer(board, offer)),
+  );
+  board.popover.place();
 }
 
-async function savePng({ name, title, element }: Drawn): Promise<string> {
-  const { svg, width, height } = pictureOf(element, title);
-  const scale = Math.min(SCALE, MOST_PIXELS / Math.max(width, height));
-  const canvas = h("canvas", { width: Math.round(width * scale), height: Math.round(height * scale) });
-  const image = new Image();
+function drawOffer(board: Board, offer: FileOffer): HTMLElement {
+  const kinds = [...(offer.figure ? ["svg", "pdf", "png"] : []), ...(offer.table ? ["csv", "json"] : [])];
+  const buttons = kinds.map((kind) => {
+    const label = kind.toUpperCase();
+    const look = { type: "button", class: "mlb-button", "data-save": kind, "aria-label": `${label} of ${offer.title}` };
+    return h("button", { ...look, onclick: () => save(board, offer, kind) }, label);
+  });
+  return h("div", { class: "mlb-export-row", "data-export": offer.name }, h("span", {}, offer.title), buttons);
+}
+
+/** Saves a file, and says so; where there is none yet, why. */
+async function save(board: Board, { name }: FileOffer, kind: string) {
+  const { refusal } = board.popover;
+  refusal.replaceChildren();
+  // Of the program every row is saved that the filter leaves.
+  const only = name === "program" ? keptNodes(board) : null;
+  const args = { name, kind: kind === "png" ? "svg" : kind, width, ...(only ? { only } : {}) };
+  const answer = await madeOf(board, args);
+  const made = answer?.kind === "read" ? (answer.data as SavedFile) : null;
+  if (!made) {
+    const why = refusalOf(answer) || SILENT;
+    refusal.replaceChildren(why);
+    return board.say(why, "refused");
+  }
+  const [file, blob, said] = kind === "png" ? await asPng(name, made.text) : [made.file, blobOf(made), made.said];
+  download(file, blob);
+  board.say(`Saved ${file}, ${said}.`, "done");
+}
+
+/** What Python has made; where something has to be worked out first it is asked again. */
+async function madeOf(board: Board, args: Record<string, unknown>): Promise<Heard | null> {
+  for (;;) {
+    const answer = await board.channel.send("read", { what: "file", args });
+    if (answer?.kind !== "read" || !("pending" in (answer.data as SavedFile | Pending))) return answer;
+    board.say(PENDING);
+    await new Promise((done) => setTimeout(done, AGAIN));
+  }
+}
+
+function blobOf({ text, base64, type }: SavedFile): Blob {
+  const content = base64 ? Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)) : text;
+  return new Blob([content], { type });
+}
+
+/** A figure as the browser draws it, at 300 dots per inch. */
+async function asPng(name: string, svg: string): Promise<[string, Blob, string]> {
   const url = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+  const image = new Image();
   try {
     image.src = url;
     await image.decode();
-    const context = canvas.getContext("2d") as CanvasRenderingContext2D;
-    context.drawImage(image, 0, 0, canvas.width, canvas.height);
+    const wide = Math.round((width / INCH) * DPI);
+    const high = Math.round((wide * image.naturalHeight) / image.naturalWidth);
+    const canvas = h("canvas", { width: wide, height: high });
+    (canvas.getContext("2d") as CanvasRenderingContext2D).drawImage(image, 0, 0, wide, high);
+    const blob = await new Promise((done: (blob: Blob | null) => void) => canvas.toBlob(done, "image/png"));
+    return [`meshlab-${name}.png`, blob as Blob, `${wide} × ${high} px`];
   } finally {
     URL.revokeObjectURL(url);
   }
-  const blob = await new Promise((done: (blob: Blob | null) => void) => canvas.toBlob(done, "image/png"));
-  if (!blob)
-    return `The browser made no picture of ${exact(canvas.width)} × ${exact(canvas.height)} px; save it as SVG.`;
-  download(`meshlab-${name}.png`, blob);
-  return `Saved meshlab-${name}.png, ${exact(canvas.width)} × ${exact(canvas.height)} px.`;
-}
-
-async function saveCsv({ name, title, element }: Drawn, board: Board): Promise<string> {
-  // Of very many rows only those in sight are in the page.
-  const table = PANELS.find((panel) => panel.name === name)?.table?.(board);
-  const blocks = table?.length ? [{ name, rows: table }] : blocksOf(element);
-  if (!blocks.length) return `There is no table and no list in this: ${title}.`;
-  // Spreadsheets read UTF-8 as such where it begins with this mark.
-  download(`meshlab-${name}.csv`, new Blob(["\ufeff", csvText(blocks)], { type: "text/csv" }));
-  const rows = blocks.reduce((sum, block) => sum + block.rows.length, 0);
-  return `Saved meshlab-${name}.csv, ${exact(rows)} rows.`;
 }
 
 function download(name: string, blob: Blob) {

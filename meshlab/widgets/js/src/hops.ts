@@ -310,21 +310,9 @@ function drawCollective(board: Board): (Node | null)[] {
   return [h("p", { class: "mlb-because" }, prose(chosen.because)), drawHops(board, chosen.id)];
 }
 
-/** What is sent hop by hop, as rows of a table. */
-function hopsTable(board: Board): string[][] {
-  const chosen = chosenOf(board);
-  const hops = chosen && hopsOf(board, chosen.id).hops;
-  if (!hops) return [];
-  const rows = hops.hops.flatMap(({ transfers, bytes: count }, i) =>
-    transfers.map(([from, to, piece, addends]) => [i + 1, from, to, hops.pieces[piece][0], count, addends].map(String)),
-  );
-  return [["hop", "from", "to", "piece", "bytes", "addends"], ...rows];
-}
-
 export const panel: Drawing = {
   tools: drawCollectivePicker,
   draw: drawCollective,
   marked: paintHops,
-  table: hopsTable,
   alone: true,
 };

@@ -10,7 +10,6 @@ import { exact, plural } from "./format.ts";
 import { nextNumber } from "./numbers.ts";
 import { FILTERS, makeFrame } from "./program_frame.ts";
 import { drawDetails, drawRow, heightOf } from "./program_rows.ts";
-import { tableOf } from "./program_table.ts";
 import { type Filter, firstBeyond, nextHit, Tree } from "./program_tree.ts";
 import { choose } from "./selection.ts";
 import type { Drawing } from "./stage.ts";
@@ -38,12 +37,12 @@ export function markProgram(board: Board) {
 }
 
 /**
- * The rows that the filter leaves, for a file.
- * @returns none before they have come
+ * The numbers of the rows that the filter leaves, for a file.
+ * @returns null for all of them
  */
-export function programTable(board: Board): string[][] {
-  const { tree, kept } = programOf(board);
-  return tree ? tableOf(tree, kept) : [];
+export function keptNodes(board: Board): number[] | null {
+  const { kept } = programOf(board);
+  return kept && [...kept.keys()].filter((i) => kept[i]);
 }
 
 export class Program {
@@ -288,4 +287,4 @@ export class Program {
   }
 }
 
-export const panel: Drawing = { draw: drawProgram, marked: markProgram, table: programTable };
+export const panel: Drawing = { draw: drawProgram, marked: markProgram };

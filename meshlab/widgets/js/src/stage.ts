@@ -2,7 +2,7 @@
  * The stage: tabs with one panel each. A panel is its name, its title, the parts of the view that it shows and what it asks
  * for itself (`PANELS` of meshlab/widgets/views/panels.py), and how its module draws it. What is hidden is drawn when it is
  * shown. A panel with `rows` shows two layouts side by side where another one was chosen: `draw` is called for each, `tools`
- * above and `foot` below are for both. `marked` is called when something else is selected, `table` for a file of rows.
+ * above and `foot` below are for both. `marked` is called when something else is selected.
  */
 import { Below } from "./below.ts";
 import { drawBeside } from "./beside.ts";
@@ -27,7 +27,6 @@ export type Drawing = {
   rows?: (mine: View, other: View) => Row[];
   busy?: (board: Board) => boolean;
   marked?: (board: Board) => void;
-  table?: (board: Board) => string[][];
   /** What it asks for, without which it is not shown. */
   needs?: string;
   /** Whether it has no tab, and stands in a cell of its own alone. */

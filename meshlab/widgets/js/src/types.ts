@@ -1297,6 +1297,27 @@ export type Timeline = {
   memory: number[][];
 };
 
+/** What can be saved: as a figure, as a table, or as both. */
+export type FileOffer = {
+  name: string;
+  title: string;
+  figure: boolean;
+  table: boolean;
+};
+
+export type Files = {
+  files: FileOffer[];
+};
+
+/** A file: its name, its content, as base64 where it is no text, and what it is, in words. */
+export type SavedFile = {
+  file: string;
+  type: string;
+  text: string;
+  base64: boolean;
+  said: string;
+};
+
 /** Done; a note says what else was done. */
 export type Ack = {
   id: string;
@@ -1393,4 +1414,6 @@ export type ReadData = {
   way: Way | Pending;
   regrets: Regrets | Pending;
   forms: Forms;
+  files: Files;
+  file: SavedFile | Pending;
 };

@@ -1,8 +1,6 @@
 /** The program as a tree: what is seen where folds are open, what a search finds, and what a filter leaves. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { tableOf } from "../src/program_table.ts";
-
 import { firstBeyond, nextHit, Tree } from "../src/program_tree.ts";
 import type { ProgramData, Sent } from "../src/types.ts";
 
@@ -200,39 +198,4 @@ test("the rows in sight are found by where they end", () => {
     [0, 1, 2, 3, 3],
   );
   assert.equal(firstBeyond([], 5), 0);
-});
-
-test("the table for a file has every row that the filter leaves, folded or not", () => {
-  const tree = new Tree(
-    program([
-      { at: 0, kind: "function", label: "loss" },
-      { at: 1, kind: "line", label: "y = x @ w", source: "model.py:3" },
-      { at: 2, kind: "step", name: "dot_general", times: 4 },
-      {
-        at: 2,
-        kind: "collective",
-        name: "all-reduce",
-        sent: { kind: "all-reduce", payload: 64, wire: 96.4, times: 4 },
-      },
-      { at: 1, kind: "step", label: "z = y + 1", name: "add" },
-    ]),
-  );
-  const [head, ...rows] = tableOf(tree, null);
-  const at = (name: string) => head.indexOf(name);
-  assert.deepEqual(
-    rows.map((row) => [row[at("level")], row[at("kind")], row[at("name")], row[at("times")]]),
-    [
-      ["0", "function", "loss", "1"],
-      ["1", "line", "y = x @ w", "1"],
-      ["2", "step", "dot_general", "4"],
-      ["2", "collective", "all-reduce", "4"],
-      ["1", "step", "z = y + 1: add", "1"],
-    ],
-  );
-  assert.deepEqual(rows[3].slice(at("mesh axes"), at("because")), ["data", "64", "96"]);
-  const filtered = tableOf(tree, tree.filtered("collectives"));
-  assert.deepEqual(
-    filtered.slice(1).map((row) => row[at("kind")]),
-    ["function", "line", "collective"],
-  );
 });

@@ -1,0 +1,128 @@
+"""What a page saves as a file: figures for print as SVG and PDF, their numbers as CSV and JSON, all made in Python.
+
+    files_view(explorer, "memory")              what there is of a panel, by name
+    file_view(explorer, "moments", "csv")       {"file": "meshlab-moments.csv", "text": "operation,name,…", …}
+
+Nothing is read off the page: a figure has no controls in it and no text that was clipped, and a table has the numbers
+as the plan has them. A page that wants PNG draws the SVG. What has to be worked out first is `pending`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict
+
+from ...engine.errors import closest, listed, shown
+from ..render.print.figures import FIGURES, print_figure
+from ..state.document import ExplorerError
+from ..state.explorer_state import ExplorerState
+from ..state.intents import Refused
+from ..tables.needed import REASONS
+from ..tables.tables import TABLES, table_of
+from ..views.board import board_view
+from ..views.pending import PENDING, PendingView
+
+# The figures and tables of each panel of the page, and of the workbench: their names, and what they are called.
+PANELS: Mapping[str, Mapping[str, str]] = {
+    "devices": {"devices": "Who holds what", "numbers": "Numbers after the run"},
+    "program": {"program": "The program", "collectives": "Collectives"},
+    "traffic": {"communication": "Sent, by mesh axis", "lines": "Sent, by line", "collectives": "Collectives"},
+    "collective": {"collectives": "Collectives"},
+    "memory": {"memory": "Memory, by role", "moments": "Memory over the step"},
+    "time": {"time": "Time of a step", "roofline": "Roofline"},
+    "compare": {"comparison": "Layouts", "waterfall": "From yours to Auto's", "regrets": "Regrets"},
+    "run": {"loss": "Loss", "runs": "Runs"},
+    "timeline": {"timeline": "One step over time"},
+    "workbench": {"layout": "The layout", "timeline": "One step over time", "board": "All of it"},
+}
+TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "csv": "text/csv", "json": "application/json"}
+# Spreadsheets read UTF-8 as such where it begins with this mark.
+_MARK = "\ufeff"
+
+
+class FileOfferView(TypedDict):
+    """What can be saved: as a figure, as a table, or as both."""
+
+    name: str
+    title: str
+    figure: bool
+    table: bool
+
+
+class FilesView(TypedDict):
+    files: list[FileOfferView]
+
+
+class SavedFileView(TypedDict):
+    """A file: its name, its content, as base64 where it is no text, and what it is, in words."""
+
+    file: str
+    type: str
+    text: str
+    base64: bool
+    said: str
+
+
+def files_view(explorer: ExplorerState, panel: str) -> FilesView | Refused:
+    """Lists what can be saved of a panel."""
+    if panel not in PANELS:
+        return Refused(f"There is no panel {shown(panel)}.{closest(panel, PANELS)} There are {listed(PANELS)}.")
+    files: list[FileOfferView] = [
+        {"name": name, "title": title, "figure": name in FIGURES, "table": name in TABLES}
+        for name, title in PANELS[panel].items()
+    ]
+    return {"files": files}
+
+
+def file_view(
+    explorer: ExplorerState, name: str, kind: str, width: float = 85, only: Sequence[int] | None = None
+) -> SavedFileView | PendingView | Refused:
+    """Makes a file.
+
+    Args:
+        explorer: the Explorer.
+        name: of the figure or table.
+        kind: "svg", "pdf", "csv" or "json".
+        width: of a figure, in millimetres.
+        only: of a table, the rows that are saved; all where it is None.
+    """
+    if kind not in TYPES:
+        return Refused(f"There is no file of the kind {shown(kind)}; there are {listed(TYPES)}.")
+    view = board_view(explorer)
+    if view["pending"] or _is_pending(explorer, name):
+        return PENDING
+    file = f"meshlab-{name}.{kind}"
+    try:
+        if kind in ("csv", "json"):
+            text, said = _table(explorer, view, name, kind, only)
+            return {"file": file, "type": TYPES[kind], "text": text, "base64": False, "said": said}
+        figure = print_figure(name, explorer, view, width)
+        text = base64.b64encode(figure.pdf()).decode() if kind == "pdf" else figure.svg
+    except ExplorerError as error:
+        return Refused(str(error))
+    said = f"{figure.width_mm:.0f} × {figure.height_mm:.0f} mm"
+    return {"file": file, "type": TYPES[kind], "text": text, "base64": kind == "pdf", "said": said}
+
+
+def _table(
+    explorer: ExplorerState, view: dict[str, Any], name: str, kind: str, only: Sequence[int] | None
+) -> tuple[str, str]:
+    table = table_of(name, explorer, view)
+    table = table if only is None else table.only(only)
+    text = f"{_MARK}{table.csv()}" if kind == "csv" else table.json()
+    return text, f"{len(table):,} row{'s' * (len(table) != 1)}"
+
+
+def _is_pending(explorer: ExplorerState, name: str) -> bool:
+    """Whether the reasons of a search that are drawn are still to be worked out; then they follow."""
+    if explorer.searches.fastest is None:
+        return False
+    wanted = [
+        explorer.reasons.soon(what, *(getattr(explorer, each) for each in about))
+        for what, *about in REASONS.get(name, ())
+    ]
+    return any(each is None for each in wanted)
+
+
+FILES: Mapping[str, Callable[..., Mapping[str, object] | Refused]] = {"files": files_view, "file": file_view}
