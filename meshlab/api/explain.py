@@ -10,7 +10,6 @@ remedy   Take `hidden` off `model`: then every device adds up the whole sum itse
 from __future__ import annotations
 
 import dataclasses
-import html
 import itertools
 import json
 from collections.abc import Iterable, Iterator
@@ -23,11 +22,13 @@ from ..engine.plans import turns, work
 from ..engine.plans.collectives import Collective, wire_bytes_by_axis
 from ..engine.plans.remedies import Change, Remedy, sentence
 from ..engine.plans.unused_rules import without_effect
-from ..engine.tables import html_rows, text_rows
+from ..engine.tables import html_rows, prose, text_rows
 from .priced import Plan
 
 # So many different remedies are tried for one text: for each the program is planned, and its peak and time predicted.
 _TRIED = 5
+# JupyterLab sets HTML six pixels to the left of texts.
+_BESIDE_TEXT = "padding-left:6px"
 _NOTHING_SENT = "No device sends anything: the plan has no collectives."
 
 
@@ -54,8 +55,10 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        body = "".join(map(_html, self._texts())) or f"<p>{_NOTHING_SENT}</p>"
-        return body + "".join(f"<p>{html.escape(text)}</p>" for text in (*self._left(), self.work, *self.warnings))
+        with_remedies = advised(self.rows)
+        sent = [_html(row, id(row) in with_remedies) for row in self.rows] or [f"<p>{_NOTHING_SENT}</p>"]
+        rest = [f"<p>{prose(text)}</p>" for text in (*self._left(), self.work, *self.warnings)]
+        return f'<div style="{_BESIDE_TEXT}">{"".join([*sent, *rest])}</div>'
 
     def _texts(self) -> list[str]:
         with_remedies = advised(self.rows)
@@ -82,21 +85,28 @@ def advised(rows: Iterable[Collective]) -> frozenset[int]:
     return frozenset(chosen)
 
 
-def _html(text: str) -> str:
-    head, *lines = (html.escape(line.strip()) for line in text.splitlines())
-    return f"<p><b>{head}</b><br>{'<br>'.join(lines)}</p>"
+def _html(c: Collective, with_remedies: bool) -> str:
+    facts = "".join(f"<br><b>{word.capitalize()}:</b> {prose(text)}" for word, text in _facts(c, with_remedies))
+    return f"<p><b>{prose(_head(c))}</b>{facts}</p>"
 
 
 def _text(c: Collective, with_remedies: bool) -> str:
+    return "\n".join([_head(c), *(f"  {word:<7}  {text}" for word, text in _facts(c, with_remedies))])
+
+
+def _head(c: Collective) -> str:
     times = f" × {c.times}" if c.times > 1 else ""
-    head = (
+    return (
         f"{c.kind} over {' and '.join(c.axes)} · {c.value} [{' '.join(c.dims)}] · "
         f"{c.payload_bytes:,} B payload, {c.wire_bytes:,.0f} B sent{times} · {c.source or 'no source line'}"
     )
+
+
+def _facts(c: Collective, with_remedies: bool) -> list[tuple[str, str]]:
+    """Returns what is said of a collective, each fact behind its word."""
     remedies = c.remedies if with_remedies else ()
     told = [("or" if i else "remedy", remedy.sentence) for i, remedy in enumerate(remedies)]
-    facts = (("because", c.because), *told, ("chain", c.chain))
-    return "\n".join([head, *(f"  {word:<7}  {text}" for word, text in facts if text)])
+    return [(word, str(text)) for word, text in (("because", c.because), *told, ("chain", c.chain)) if text]
 
 
 def warnings(plan: Plan) -> tuple[str, ...]:
@@ -213,7 +223,7 @@ def table(plan: Plan) -> str:
 
 
 def html_table(plan: Plan) -> str:
-    return html_rows(rows(plan)) + "".join(f"<p>{html.escape(w)}</p>" for w in warnings(plan))
+    return html_rows(rows(plan)) + "".join(f"<p>{prose(w)}</p>" for w in warnings(plan))
 
 
 def to_json(plan: Plan) -> str:

@@ -42,6 +42,12 @@ def html_rows(rows: Iterable[Sequence[Cell]], heads: Sequence[str] = (), align: 
     return f"<table>{''.join([*head, *(line(row, 'td') for row in rows)])}</table>"
 
 
+def prose(text: object) -> str:
+    """Sets a text as HTML, with `names` in backquotes as code."""
+    parts = html.escape(str(text)).split("`")
+    return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
+
+
 def mark(good: bool) -> str:
     return "✓" if good else "✗"
 

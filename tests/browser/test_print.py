@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from meshlab.widgets.render.print.figures import FIGURES
-from tests.widgets.printed import BOARDS
+from tests.widgets.printed import BOARDS, of_digits
 from tests.widgets.render.print.test_print_figures import WITHOUT
 
 FONTS = ("", "DejaVu Sans", "Liberation Sans")
@@ -33,5 +33,35 @@ def test_no_text_is_wider_than_its_place(chromium: Browser, board: str) -> None:
                     box = written.box
                     room = max(box.right - box.left, box.bottom - box.top)
                     assert long <= room + 0.05, (name, font, written)
+    finally:
+        page.close()
+
+
+# Boxes of texts of a Plotly figure that overlap: its title is one text, whose lines are its parts.
+OVERLAPS = """() => {
+    const kinds = ".gtitle .line, .annotation-text, .legendtext, .xtick text, .ytick text";
+    const boxes = [...document.querySelectorAll(kinds)].map(each => [each.textContent, each.getBoundingClientRect()]);
+    const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
+    return {
+        count: boxes.length,
+        meet: boxes.flatMap(([one, a], i) =>
+            boxes.slice(i + 1).filter(([, b]) => meet(a, b)).map(([other]) => [one, other])),
+        cut: boxes.filter(([, a]) => a.left < 0 || a.right > innerWidth || a.top < 0).map(([text]) => text),
+    };
+}"""
+
+
+@pytest.mark.parametrize("name", ["moments", "roofline", "loss", "time", "memory"])
+def test_charts_in_a_narrow_dark_cell_are_read(chromium: Browser, name: str) -> None:
+    page = chromium.new_page(viewport={"width": 620, "height": 560})
+    try:
+        drawn = of_digits().figure(name).to_html(full_html=False, include_plotlyjs=True)
+        page.set_content(f'<body style="background:#111;margin:0">{drawn}')
+        page.locator(".plot-container .gtitle").wait_for()
+        page.wait_for_function("() => document.querySelectorAll('.ytick text').length > 0")
+        seen = page.evaluate(OVERLAPS)
+        assert seen["count"] > 3
+        assert (seen["meet"], seen["cut"]) == ([], [])
+        assert page.locator(".main-svg").first.evaluate("each => each.style.background") == "rgb(255, 255, 255)"
     finally:
         page.close()

@@ -6,6 +6,7 @@ On the mesh data=2 × model=4, `classes` (10) fits `data` and not `model`, and t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import numpy as np
@@ -66,3 +67,8 @@ def on_v5e() -> Explorer:
 
 def training(steps: int = 5) -> Training:
     return Training({"params": params()}, batches, steps)
+
+
+def titled(figure: Any) -> str:
+    """Returns the title of a Plotly figure with the sentence below it, in one line."""
+    return figure.layout.title.text.replace("</sub><br><sub>", " ")

@@ -13,12 +13,6 @@ def escaped(value: object) -> str:
     return html.escape(str(value))
 
 
-def prose(text: str) -> str:
-    """Sets `names` in backquotes as code."""
-    parts = escaped(text).split("`")
-    return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
-
-
 def heading(text: str) -> str:
     return f'<div style="margin:14px 0 4px;font-weight:600">{escaped(text)}</div>'
 

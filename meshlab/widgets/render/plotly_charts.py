@@ -9,6 +9,7 @@ They are drawn from the very data that the board draws, in the same colours; tho
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,8 @@ from ..views.roofline import roofline_view
 from ..views.runs import job_view
 from .palette import NEUTRAL, PATTERN, SOFT, SOLID, coloured, mark
 
+# Pixels of a title and of a line below it, and the letters that such a line has.
+_TITLE, _SUBTITLE, _WIDE = 52, 22, 72
 # What is drawn for print alone (`render/print`).
 PRINTED = ("board", "devices", "layout", "numbers", "program", "timeline")
 _Drawer = Callable[[ExplorerState, dict], Any]
@@ -56,9 +59,21 @@ def figure(name: str, explorer: ExplorerState, view: dict) -> Any:
     if name not in _DRAWERS:
         raise ExplorerError(f"There is no chart {name!r}; there are {listed(_DRAWERS)}.{closest(name, _DRAWERS)}")
     drawn = _DRAWERS[name](explorer, view)
-    top = 50 + 24 * (drawn.layout.title.text or "").count("<br>")
-    drawn.update_layout(template="plotly_white", font_size=14, margin={"l": 10, "r": 10, "t": top, "b": 10})
+    # What a chart has above its area stands below the title.
+    above = (drawn.layout.margin.t or 0) + _SUBTITLE * (drawn.layout.title.text or "").count("<br>")
+    drawn.update_layout(template="plotly_white", font_size=14, margin={"l": 10, "r": 10, "t": _TITLE + above, "b": 10})
+    # It is light wherever it is shown, and its names take nothing of its width.
+    place = {"yref": "paper", "y": 1, "yanchor": "bottom", "pad": {"b": above + 18}}
+    drawn.update_layout(paper_bgcolor="#ffffff", plot_bgcolor="#ffffff", title=place)
+    drawn.update_layout(xaxis_automargin=True, yaxis_automargin=True)
+    if drawn.layout.legend.orientation is None:
+        drawn.update_layout(legend={"orientation": "h", "x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top"})
     return drawn
+
+
+def _titled(title: str, said: str) -> str:
+    """Returns a title with a sentence below it, in lines that a narrow cell has room for."""
+    return "<br>".join([title, *(f"<sub>{line}</sub>" for line in textwrap.wrap(said, _WIDE))])
 
 
 def _stacked(view: dict, title: str, rows: list[tuple[str, list[dict]]]) -> Any:
@@ -105,9 +120,10 @@ def _memory(explorer: ExplorerState, view: dict) -> Any:
 def _peak(memory: dict) -> Any:
     """Draws the bytes at the peak by role, and their sum against the capacity of a device."""
     parts = [*memory["parts"], {"name": "all", "bytes": memory["bytes"]}]
-    title = f"Predicted peak memory of each device<br><sub>{memory['text']}</sub>"
+    title = _titled("Predicted peak memory of each device", memory["text"])
     drawn = _bytes(parts, title)
-    drawn.add_vline(memory["limit"], line_dash="dash", annotation_text=bytes_text(memory["limit"]))
+    limit = bytes_text(memory["limit"])
+    drawn.add_vline(memory["limit"], line_dash="dash", annotation_text=limit, annotation_position="top left")
     longest = 1.1 * max(memory["limit"], memory["bytes"])
     return drawn.update_xaxes(tickformat="~s", ticksuffix="B", range=[0, longest])
 
@@ -148,7 +164,7 @@ def _time(explorer: ExplorerState, view: dict) -> Any:
         error_x=reach,
         marker_color=SOFT,
     )
-    title = f"Predicted seconds of a step on {view['machine']['title']}<br><sub>{time['limit']['text']}</sub>"
+    title = _titled(f"Predicted seconds of a step on {view['machine']['title']}", time["limit"]["text"])
     return drawn.update_layout(title=title, xaxis_title="seconds", yaxis_autorange="reversed")
 
 
@@ -210,12 +226,13 @@ def _charted(chart: ChartView | None, title: str, missing: str) -> Any:
     if chart is None:
         raise ExplorerError(missing)
     drawn = go.Figure(coloured({"data": chart["data"], "layout": chart["layout"]}))
-    return drawn.update_layout(title=title, margin_autoexpand=True, height=None)
+    high = chart["layout"]["height"] + _TITLE + _SUBTITLE * title.count("<br>")
+    return drawn.update_layout(title=title, margin_autoexpand=True, height=high)
 
 
 @_drawer("moments")
 def _moments(explorer: ExplorerState, view: dict) -> Any:
-    title = f"Memory of each device over the step<br><sub>{peaked(view)['text']}</sub>"
+    title = _titled("Memory of each device over the step", peaked(view)["text"])
     moments = moments_view(explorer)
     if "chart" not in moments:
         raise ExplorerError(_CHANGED)
@@ -228,7 +245,7 @@ def _roofline(explorer: ExplorerState, view: dict) -> Any:
     described = roofline_view(explorer)
     if "chart" not in described:
         raise ExplorerError(_CHANGED)
-    title = f"Kernels of a step on {view['machine']['title']}<br><sub>{described['said']}</sub>"
+    title = _titled(f"Kernels of a step on {view['machine']['title']}", described["said"])
     return _charted(described["chart"], title, described["said"])
 
 

@@ -14,7 +14,8 @@ import math
 import pathlib
 
 from ...cost.machines.units import bytes_text, share_text
-from .html import bars, escaped, heading, prose
+from ...engine.tables import prose
+from .html import bars, escaped, heading
 from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, mark
 from .snapshot_devices import devices_html
 from .snapshot_machine import machine_html, peak_memory_html

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ...cost.machines.units import seconds_text
+from ...engine.tables import prose
 from ..views.machine_figures import RECALLED
-from .html import bars, heading, prose
+from .html import bars, heading
 from .palette import NEUTRAL, SOFT, SOLID, mark
 
 _BAD = ' style="color:#a4262c;font-weight:600"'

@@ -61,11 +61,14 @@ def test_several_dims_are_told_in_the_plural(readme):
 
 def test_an_explanation_is_readable_in_a_notebook(readme):
     page = explain(readme.plan(MESH, "hidden:model"))._repr_html_()
-    assert page.startswith("<p><b>all-reduce over model")
-    assert "because" in page
+    # As far to the right as JupyterLab's texts are.
+    assert page.startswith('<div style="padding-left:6px"><p><b>all-reduce over model')
+    assert "<br><b>Because:</b> <code>hidden</code> is summed while split over <code>model</code>.<br>" in page
+    assert "<br><b>Remedy:</b> Take <code>hidden</code> off <code>model</code>: then " in page
+    assert "`" not in page
     assert explain(readme.plan(MESH, None))._repr_html_() == (
-        "<p>No device sends anything: the plan has no collectives.</p>"
-        "<p>Each device does 100% of the FLOPs; an even split would be 25%.</p>"
+        '<div style="padding-left:6px"><p>No device sends anything: the plan has no collectives.</p>'
+        "<p>Each device does 100% of the FLOPs; an even split would be 25%.</p></div>"
     )
 
 

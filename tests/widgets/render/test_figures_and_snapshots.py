@@ -19,6 +19,7 @@ from meshlab.widgets.views.board import board_view
 from tests.engine.plans.test_work import LOST
 from tests.widgets import grown
 from tests.widgets.gates import Gate
+from tests.widgets.small import titled
 from tests.widgets.state.test_machines import own
 
 COLOURS = Path(palette.__file__).parents[1] / "js" / "src" / "colours.css"
@@ -63,7 +64,7 @@ def test_the_figures_of_a_machine(explorer: Explorer) -> None:
     assert memory.layout.shapes[0].x0 == 16e9
     parts = dict(zip(memory.data[0].y, memory.data[0].x, strict=True))
     assert parts.pop("all") == sum(parts.values()) == explorer.plan.memory.donated.peak_bytes
-    assert explorer.view()["peak_memory"]["text"] in memory.layout.title.text
+    assert explorer.view()["peak_memory"]["text"] in titled(memory)
 
 
 def test_a_figure_without_figures_says_why(explorer: Explorer) -> None:

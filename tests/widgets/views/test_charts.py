@@ -20,6 +20,7 @@ from meshlab.widgets.views.charts.moments import NARROW, StepsPhaseView, highest
 from meshlab.widgets.views.peak_memory import moments_view, phases_view
 from meshlab.widgets.views.roofline import roofline_view
 from meshlab.widgets.views.runs import job_view
+from tests.widgets.small import titled
 
 
 def run(number: int, losses: list[float], is_reference: bool = False) -> Losses:
@@ -45,7 +46,7 @@ def test_the_curve_is_the_memory_of_the_plan_and_names_its_phases(explorer: Expl
     assert {words[2] for words in curve["customdata"]} == set(named)
     drawn = explorer.figure("moments")
     assert list(drawn.data[0].y) == curve["y"]
-    assert explorer.view()["peak_memory"]["text"] in drawn.layout.title.text
+    assert explorer.view()["peak_memory"]["text"] in titled(drawn)
 
 
 def test_a_limit_that_is_near_is_a_line_with_its_name(explorer: Explorer) -> None:
@@ -95,7 +96,7 @@ def test_seconds_of_dots_and_of_what_is_not_drawn_add_up(explorer: Explorer) -> 
     for trace in dots:
         assert (trace["marker"]["color"] == "rgba(0,0,0,0)") == (trace["name"] != "compute-bound")
     assert len(explorer.figure("roofline").data) == len(view["chart"]["data"])
-    assert view["said"] in explorer.figure("roofline").layout.title.text
+    assert view["said"] in titled(explorer.figure("roofline"))
 
 
 def test_what_a_kernel_waits_for_is_its_shape_and_the_longest_are_named() -> None:
