@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import plotly.graph_objects as go
 import pytest
 from playwright.sync_api import Browser
 
+from meshlab.widgets.render.palette import coloured
 from meshlab.widgets.render.print.figures import FIGURES
+from meshlab.widgets.views.charts.losses import Losses, losses_chart
 from tests.widgets.printed import BOARDS, of_digits
 from tests.widgets.render.print.test_print_figures import WITHOUT
 
@@ -63,5 +66,26 @@ def test_charts_in_a_narrow_dark_cell_are_read(chromium: Browser, name: str) -> 
         assert seen["count"] > 3
         assert (seen["meet"], seen["cut"]) == ([], [])
         assert page.locator(".main-svg").first.evaluate("each => each.style.background") == "rgb(255, 255, 255)"
+    finally:
+        page.close()
+
+
+def test_a_logarithmic_loss_has_values_that_do_not_meet_and_its_symbol_in_the_legend(chromium: Browser) -> None:
+    page = chromium.new_page(viewport={"width": 620, "height": 400})
+    try:
+        for orders in (1.2, 2, 3, 7):
+            runs = [Losses(n, "", [10 ** (0.4 - orders * i / 59) for i in range(60)], n == 1) for n in (1, 2)]
+            chart = losses_chart(runs)
+            assert chart is not None
+            drawn = go.Figure(coloured({"data": chart["data"], "layout": chart["layout"]}))
+            page.set_content(drawn.to_html(full_html=False, include_plotlyjs=True))
+            page.locator(".legendpoints path").nth(1).wait_for()
+            seen = page.evaluate(OVERLAPS)
+            assert (seen["meet"], seen["cut"]) == ([], []), orders
+            assert page.locator(".ytick text").count() >= 3, orders
+            sizes = page.locator(".legendpoints path").evaluate_all(
+                "all => all.map(e => e.getBoundingClientRect().width)"
+            )
+            assert min(sizes) > 5, "the symbol of each run is seen in the legend"
     finally:
         page.close()

@@ -20,6 +20,8 @@ MOST_RUNS, MOST_LOSSES = 5, 120
 MARKED = 5
 # From this ratio of the largest to the smallest on, the axis is logarithmic.
 WIDE = 8
+# Powers of ten, below which 2 and 5 times each are written as well.
+FEW = 2.2
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "x")
 DASHES = ("solid", "7px,3px", "2px,3px", "9px,3px,2px,3px", "4px,4px")
 
@@ -64,14 +66,21 @@ def losses_chart(runs: Sequence[Losses]) -> ChartView | None:
     wide = min(seen) > 0 and max(seen) > WIDE * min(seen)
     layout = {
         "xaxis": axis("step →", tickformat=",d", nticks=8, minallowed=0),
-        "yaxis": axis("loss ↑", type="log" if wide else "linear", nticks=6, tickformat="~r"),
+        "yaxis": axis("loss ↑", tickformat="~r", **(_log(min(seen), max(seen)) if wide else {"nticks": 6})),
         "hovermode": "closest",
         "showlegend": True,
-        "legend": legend(),
+        # Of a line whose first step has no symbol the legend has it all the same.
+        "legend": legend() | {"itemsizing": "constant"},
         "margin": {"l": 10, "r": 16, "t": 34, "b": 10},
     }
     label = "; ".join(f"run {run.number}: from {_three(run.losses[0])} to {_three(run.losses[-1])}" for run in drawn)
     return chart(traces, layout, f"loss by step. {label}", 260, [run.number for run in drawn])
+
+
+def _log(least: float, most: float) -> dict[str, Any]:
+    """Describes a logarithmic axis: 1, 2 and 5 of each power of ten are written where these are few, else powers."""
+    decades = math.log10(most / least)
+    return {"type": "log", "dtick": "D2" if decades < FEW else math.ceil(decades / 6)}
 
 
 def _line(run: Losses, mark: int, count: int) -> dict[str, Any]:
