@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Writes text or bytes to a file, which is replaced; an error, or Ctrl-C, leaves it as it was, nothing beside it."""
+    """Writes text or bytes to a file, replacing it; an error, or Ctrl-C, leaves it as it was, nothing beside it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)

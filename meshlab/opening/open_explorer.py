@@ -57,9 +57,9 @@ def explore(  # noqa: PLR0917  in the order that is promised
     tall = whole_number("explore()", "height", height, least=400)
     check_goal(goal)
     text = None if document is None else saved(document)
-    name = program if isinstance(program, str) else None
-    if name is not None:
-        program = named_model(name).trace(**sizes)
+    name = ""
+    if isinstance(program, str):
+        name, program = program, named_model(program).trace(**sizes)
     elif sizes:
         check_opened(program, mesh)
         program = program.resize(**sizes)
@@ -68,7 +68,7 @@ def explore(  # noqa: PLR0917  in the order that is promised
         machines = [mesh.on.hardware] if mesh.on is not None else []
         explorer = Explorer.from_json(text, program, run, machines)
     explorer.height = tall
-    if name is not None:
+    if name:
         explorer.source = Source(name, f'"{name}"', tuple(sizes.items()))
     if goal is not None:
         explorer.set_goal(goal)

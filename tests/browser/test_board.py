@@ -297,7 +297,7 @@ def test_while_python_is_silent_the_board_is_read(open_board, explorer: Explorer
     page.clock.fast_forward(2000)
     expect(board.root.locator(".mlb-banner")).to_be_visible()
     sent = page.evaluate("sent.length")
-    for tab, control in (("compare", '[data-auto="traffic"]'), ("devices", '.mlb-tensors')):
+    for tab, control in (("compare", '[data-auto="traffic"]'), ("devices", ".mlb-tensors")):
         expect(board.show(tab).locator(control)).to_have_attribute("inert", "")
     assert page.evaluate("sent.length") == sent
     board.blank.silent = False

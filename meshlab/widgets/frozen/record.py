@@ -74,7 +74,7 @@ class Recorder:
             return
         self.numbers[document] = len(self._states)
         with no_collection():
-            reads = dict(answers(twin, document in self._scope.shown))
+            reads: dict[str, Any] = dict(answers(twin, document in self._scope.shown))
             self._states.append(self._pool.put(self._state() | {"reads": reads}, "state"))
             self._follow([row for data in reads.values() for row in data.get("rows", ()) if "op" in row])
         self._marks.append(len(self._pool))

@@ -122,7 +122,10 @@ def test_slices_are_found_on_the_largest_machines_at_once():
             lambda: ml.lay(ml.mesh("v5e:2x8", data=8, m=2), data=0),
             r"`data` of 8 does not fit along axis `0`",
         ),
-        (lambda: ml.lay(ml.mesh("v5e", data=8), data="0"), r"`data` must be placed along .* not '0'"),
+        (
+            lambda: ml.lay(ml.mesh("v5e", data=8), data="0"),  # type: ignore[arg-type]
+            r"`data` must be placed along .* not '0'",
+        ),
         (lambda: ml.lay(ml.mesh("v5e", data=8), data=()), r"`data` must be placed along .* not \(\)"),
         (lambda: ml.lay("v5e", data=0), r"ml.lay was given 'v5e', and needs a mesh: ml.mesh"),  # type: ignore[arg-type]
         (

@@ -153,7 +153,7 @@ def test_the_choices_of_an_axis_can_be_had(program) -> None:
         assert choices["model"]
         for name, others in choices.items():
             for where, changes in others:
-                lying = ml.lay(mesh, **{axis: each for axis, each in changes.items() if each is not None})
+                lying = ml.lay(mesh, **{axis: each for axis, each in changes.items() if each is not None})  # type: ignore[arg-type]
                 assert changes[name] == where
                 assert lying.on.requested[name] == where
 
