@@ -108,10 +108,14 @@ def both(program, mesh, layout):
 
 
 def totals(plan):
-    """Bytes and number of the collectives, by all that is told of them but for the name of the value."""
+    """Bytes and number of the collectives, by all that is told of them but for the value's name and place.
+
+    An outline names the first of its repetitions: the first layer's input is the argument `x`, the next one's is not.
+    """
     sums = Counter()
     for c in plan.collectives:
-        bare = dataclasses.replace(c, times=1, value="", because="", proposed=())
+        moved = c.moved and c.moved._replace(place=None)
+        bare = dataclasses.replace(c, times=1, value="", because="", proposed=(), moved=moved)
         sums[bare] += c.times
     return sums
 
