@@ -79,7 +79,7 @@ export function reconcile(parent: ParentNode, drawn: ParentNode, focused: Elemen
     const kept = before.get(id);
     if (!kept) parent.insertBefore(node, next);
     else if (kept === next) next = next.nextSibling;
-    else move(parent, kept, next);
+    else move(parent as Element, kept, next);
     if (kept) follow(kept, node, focused);
   }
 }
@@ -96,9 +96,17 @@ function identified(parent: ParentNode): Map<string | ChildNode, ChildNode> {
 }
 
 /** Moves a child; where the browser can, what it has is not lost on the way. */
-function move(parent: ParentNode, child: Node, before: Node | null) {
-  if ("moveBefore" in parent && child.isConnected && parent.isConnected) (parent as any).moveBefore(child, before);
+function move(parent: Element, child: Node, before: Node | null) {
+  if ("moveBefore" in parent && child.isConnected && isRendered(parent)) (parent as any).moveBefore(child, before);
   else parent.insertBefore(child, before);
+}
+
+/**
+ * Whether an element is laid out. In what JupyterLab skips, a cell out of sight, there is nothing to lose, and Chromium
+ * (156) never lays out again what `moveBefore` moved there.
+ */
+function isRendered(element: Element): boolean {
+  return element.checkVisibility({ contentVisibilityAuto: true });
 }
 
 /** Lets what stays become what was drawn in its place. */
