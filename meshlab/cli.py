@@ -1,7 +1,8 @@
-"""The command `meshlab`: plans, compares and lists models in a terminal, opens the notebooks, measures devices.
+"""The command `meshlab`: plans, compares and lists models, writes boards, opens the notebooks, measures devices.
 
     meshlab plan llama3-8b --mesh data=8,model=4 --on v5p:4x4x2 --layout "batch:data ffn:model"
     meshlab diff before.json after.json
+    meshlab report step.py --mesh data=2,model=2 --out board.html
     meshlab models
     meshlab lab
     meshlab calibrate
@@ -22,12 +23,12 @@ from typing import Any
 
 from meshlab.version import __version__
 
-from .commands import calibrate, diff, lab, models, plan
+from .commands import calibrate, diff, lab, models, plan, report
 from .commands.exits import BROKEN, STOPPED, WORSE, WRONG, fail
 from .engine.errors import MeshlabError, closest, listed
 
 # In the order of the help.
-COMMANDS = (plan, diff, models, lab, calibrate)
+COMMANDS = (plan, diff, report, models, lab, calibrate)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,16 +12,13 @@ from typing import Any
 
 from ..api.stages import Plan
 from ..auto.best_first.answers import NothingFits
-from ..auto.objective import OBJECTIVES, objective_of
 from ..auto.proof import Proof
 from ..engine.errors import LayoutError
-from ..layouts.by_name import together
 from .exits import DONE, STOPPED, WORSE, UsageError, fail
-from .programs import Sizes, find
-from .report import report
+from .plan_text import plan_text
+from .planned import add_planned, planned_of
 from .saved import check_destination, record, save
 from .searching import Stopped, searched
-from .words import layout_of, mesh_of, sizes_of
 
 _STATUS = (
     "The exit status is 0 where the plan fits (or no machine is named), 1 where it does not, no layout was found that"
@@ -38,20 +35,9 @@ def add(verbs: Any):
         epilog=_STATUS,
         allow_abbrev=False,
     )
-    parser.add_argument("program", metavar="PROGRAM", help="FILE.py, FILE.py:NAME, or a name of `meshlab models`")
-    parser.add_argument("--mesh", default="", help="the mesh axes: data=8,model=4 (default: one device)")
-    parser.add_argument("--on", metavar="MACHINE", help="the machine: v5p:4x4x2, h100:4x8 (default: none, and no time)")
-    layouts = parser.add_mutually_exclusive_group()
-    layouts.add_argument(
-        "--layout", help='"batch:data ffn:model", a preset ("fsdp"), or a JSON file (default: nothing)'
-    )
-    layouts.add_argument("--auto", metavar="OBJECTIVE", help=f"find the layout: {', '.join(OBJECTIVES)}")
-    parser.add_argument("--pad", action="store_true", help="pad dims whose sizes their mesh axes do not divide")
+    add_planned(parser)
     parser.add_argument("--memory", type=float, help="with --auto: the share of device memory to use, 0.9 say")
     parser.add_argument("--seconds", type=float, help="with --auto: take the best layout so far after so many seconds")
-    parser.add_argument("--batch", type=int, help="of a named model: its batch size")
-    parser.add_argument("--seq", type=int, help="of a named model: its sequence length")
-    parser.add_argument("--size", action="append", default=[], help="sizes of other dims: batch=64,seq=128")
     parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the plan, for `meshlab diff`")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the step as a Chrome trace, for Perfetto")
@@ -76,7 +62,7 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
         save(text, options.save)
     if options.trace is not None:
         plan.write_trace(options.trace)
-    print(text if options.json else report(known, plan, proof))
+    print(text if options.json else plan_text(known, plan, proof))
     if loud:
         return fail(loud, WORSE)
     return DONE if known["donated"].get("fits", True) else WORSE
@@ -111,13 +97,8 @@ def _check(options: argparse.Namespace):
 
 
 def _planned(options: argparse.Namespace) -> tuple[str, Plan, Proof | None]:
-    mesh = mesh_of(options.mesh, options.on)
-    layout = None if options.layout is None else layout_of(options.layout)
-    if options.auto is not None:
-        objective_of(options.auto, mesh)  # before anything is traced
-    name, program = find(options.program, Sizes(options.batch, options.seq, sizes_of(options.size)))
+    asked = planned_of(options)
     if options.auto is None:
-        chosen = together(layout, program, mesh) if isinstance(layout, list) else layout
-        return name, program.plan(mesh, chosen, pad=options.pad), None
-    choice = searched(program, mesh, options.auto, options.memory, options.seconds)
-    return name, choice.plan, choice.proof
+        return asked.name, asked.program.plan(asked.mesh, asked.layout, pad=options.pad), None
+    choice = searched(asked.program, asked.mesh, options.auto, options.memory, options.seconds)
+    return asked.name, choice.plan, choice.proof

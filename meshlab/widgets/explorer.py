@@ -21,6 +21,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -237,7 +238,7 @@ class Explorer(Gestures):
         """
         from .frozen.share import share  # noqa: PLC0415  it reads the page's code
 
-        return share(self, path, columns, limit, dims)
+        return share(self, path, columns, limit, dims, sys.stderr)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         data, metadata = self.session._repr_mimebundle_() or ({}, {})

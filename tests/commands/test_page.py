@@ -21,7 +21,7 @@ LINES = re.findall(r"^    meshlab (.*)$", PAGE, re.MULTILINE)
 def test_every_command_of_the_page_runs(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plans").mkdir()
-    assert len(LINES) == 11
+    assert len(LINES) == 12
     for line in LINES:
         if "plans/gpt2.json" in line:
             shutil.copy("new.json", "plans/gpt2.json")
@@ -38,7 +38,7 @@ def test_every_field_is_on_the_page():
     assert [name for name in known if f"`{name}`" not in table and f'"{name}"' not in table] == ["meshlab"]
 
 
-@pytest.mark.parametrize("verb", ["plan", "diff", "models"])
+@pytest.mark.parametrize("verb", ["plan", "diff", "report", "models"])
 def test_every_option_is_on_the_page(verb, capsys):
     with pytest.raises(SystemExit, match="0"):
         called(capsys, verb, "--help")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import sys
 import time as clock
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -52,15 +51,28 @@ class Shared:
         return f"Shared: {self.path}, {bytes_text(self.bytes)}. {self.said}"
 
 
-def share(explorer: Any, path: Any, columns: Iterable[str], limit: int, dims: Iterable[Any] | None) -> Shared:
-    """Records layouts and writes them into one file, with the page's code; see `Explorer.share`.
+def share(  # noqa: PLR0917  as `Explorer.share` has them
+    explorer: Any, path: Any, columns: Iterable[str], limit: int, dims: Iterable[Any] | None, stream: Any
+) -> Shared:
+    """Records layouts and writes them into one file, with the page's code.
 
-    How far it is stands on stderr. Whatever ends it before it is done, Ctrl-C say, leaves the file as it was.
+    Whatever ends it before it is done, Ctrl-C say, leaves the file as it was.
+
+    Args:
+        explorer: whose board it is.
+        path: the file.
+        columns: see `Explorer.share`.
+        limit: the same.
+        dims: the same.
+        stream: on which it is told how far it is, in one line; None for none.
+
+    Returns:
+        Which layouts the file has, and how long it is.
     """
     target = _writable(path)
     most = whole_number("share()", "limit", limit, least=1, error=ExplorerError)
     scope = scope_of(explorer, columns, dims, most)
-    line = _Line()
+    line = _Line(stream)
     try:
         count, text = recorded(explorer, scope, line.tell)
     finally:
@@ -115,13 +127,14 @@ def _writable(path: Any) -> pathlib.Path:
 
 
 class _Line:
-    """A line on stderr that says how far a recording is, once it takes long."""
+    """A line that says how far a recording is, once it takes long."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
         self._next, self._long = clock.monotonic() + OFTEN, 0
 
     def tell(self, count: int, all_of_them: int) -> None:
-        if clock.monotonic() < self._next:
+        if self._stream is None or clock.monotonic() < self._next:
             return
         self._next = clock.monotonic() + OFTEN
         self._write(f"recorded {count:,} of {all_of_them:,} layouts; Ctrl-C stops, and writes nothing")
@@ -129,9 +142,9 @@ class _Line:
     def clear(self) -> None:
         if self._long:
             self._write("")
-            sys.stderr.write("\r")
+            self._stream.write("\r")
 
     def _write(self, text: str) -> None:
-        sys.stderr.write(f"\r{text.ljust(self._long)}")
-        sys.stderr.flush()
+        self._stream.write(f"\r{text.ljust(self._long)}")
+        self._stream.flush()
         self._long = len(text)

@@ -10,7 +10,7 @@ import pytest
 from jax.extend.core import jaxprs_in_params
 
 import meshlab as ml
-from meshlab.commands.report import report
+from meshlab.commands.plan_text import plan_text
 from meshlab.commands.saved import record
 from meshlab.engine.running.lower import lowered
 from meshlab.engine.running.run import abstract_mesh
@@ -138,7 +138,7 @@ def test_parallelism_that_is_lost_is_said_with_the_line(case):
     assert str(explained).endswith(f"Each device does {head}.\n{text}")
     assert f"<p>{text}</p>" in explained._repr_html_()
     assert saved["warnings"] == [text]
-    for table in (repr(plan), report(saved, plan)):
+    for table in (repr(plan), plan_text(saved, plan)):
         assert head in table
         assert text in table.splitlines()
     assert f"<p>{text}</p>" in plan._repr_html_()

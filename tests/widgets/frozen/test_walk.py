@@ -56,6 +56,7 @@ BOARDS: dict[str, tuple[Callable[[], Explorer], tuple[str, ...], tuple[str, ...]
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("board", BOARDS)
 def test_a_random_walk(board: str, tmp_path: Path) -> None:
     opened, columns, dims = BOARDS[board]

@@ -1,0 +1,173 @@
+"""A board is written to one file, whole or not at all; equal boards give equal files, and what is in them is said."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import meshlab as ml
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.frozen import share as sharing
+from meshlab.widgets.frozen.pool import Pool
+from meshlab.widgets.frozen.questions import LEFT_OUT, RECORDED
+from meshlab.widgets.frozen.record import GESTURES, Recorder
+from meshlab.widgets.state.document import ExplorerError
+from meshlab.widgets.state.handlers import OPERATIONS
+from meshlab.widgets.views.reads import READS
+from tests.widgets import small
+from tests.widgets.frozen.test_walk import readme
+
+FEW = {"dims": ["batch", "hidden"]}
+
+
+@pytest.fixture
+def explorer() -> Explorer:
+    return explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data")
+
+
+def table(page: str) -> list[str]:
+    (packed,) = re.findall(r'id="table">([^<]*)<', page)
+    return gzip.decompress(base64.b64decode(packed)).decode().split("\n")
+
+
+def test_the_readmes_mlp_with_all_that_drops_lead_to_takes_a_quarter_of_a_megabyte(tmp_path: Path) -> None:
+    shared = explore(readme(), ml.mesh("v5e:2x2", data=2, model=2), "batch:data").share(tmp_path / "board.html")
+    assert shared.bytes == (tmp_path / "board.html").stat().st_size <= 250_000
+    assert shared.layouts > 47
+    assert shared.said.startswith(f"{shared.layouts} layouts are recorded: all that drops lead to, and ")
+
+
+def test_the_explorer_stays_as_it_is(explorer: Explorer, tmp_path: Path) -> None:
+    explorer.place("hidden", "model")
+    told: list[str] = []
+    explorer.subscribe(told.append)
+    before = explorer.document, explorer.history, explorer.tried, explorer.revision
+    explorer.share(tmp_path / "board.html", **FEW)
+    assert (explorer.document, explorer.history, explorer.tried, explorer.revision) == before
+    assert told == []
+
+
+def test_equal_boards_give_equal_files(explorer: Explorer, tmp_path: Path) -> None:
+    one, other = tmp_path / "one.html", tmp_path / "other.html"
+    explorer.share(one, **FEW)
+    explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data").share(other, **FEW)
+    assert one.read_text() == other.read_text()
+
+
+def test_what_the_board_is_stands_at_the_top_and_opens_it_again(tmp_path: Path) -> None:
+    explorer = explore(small.program(), small.mesh(), "batch:data hidden:model")
+    explorer.share(tmp_path / "board.html", limit=1)
+    page = (tmp_path / "board.html").read_text()
+    assert "<h1>step: data=2 × model=4</h1>" in page
+    (code,) = re.findall(r"<pre[^>]*>(.*?)</pre>", page, re.DOTALL)
+    again: dict[str, Any] = {"program": small.program()}
+    exec(code.replace("&quot;", '"').replace("ml.explore(", "opened = ml.explore("), again)
+    assert again["opened"].document == explorer.document
+
+
+def test_a_board_that_was_changed_is_opened_again_by_its_document(tmp_path: Path) -> None:
+    explorer = explore(small.program(), small.mesh(), "batch:data")
+    explorer.pad(True)
+    explorer.share(tmp_path / "board.html", limit=1)
+    (code,) = re.findall(r"<pre[^>]*>(.*?)</pre>", (tmp_path / "board.html").read_text(), re.DOTALL)
+    again: dict[str, Any] = {"program": small.program()}
+    exec(code.replace("&quot;", '"').replace("&#x27;", "'"), again)
+    assert again["explorer"].document == explorer.document
+
+
+def test_names_are_text_and_nothing_else(explorer: Explorer, tmp_path: Path) -> None:
+    explorer.source = type(explorer.source)("<script>alert(1)</script>")
+    explorer.share(tmp_path / "board.html", limit=1)
+    assert "<script>alert" not in (tmp_path / "board.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"columns": ["prams"]}, "'prams' among its `columns`; there is no such column. Did you mean `params`"),
+        ({"dims": ["hiden"]}, "'hiden' among its `dims`; there is no such dim. Did you mean `hidden`"),
+        ({"limit": 0}, "limit"),
+        ({"path": ""}, "write a path"),
+    ],
+)
+def test_what_there_is_not_is_refused(explorer: Explorer, tmp_path: Path, given: dict[str, Any], error: str) -> None:
+    with pytest.raises(ExplorerError, match=re.escape(error)):
+        explorer.share(**{"path": tmp_path / "board.html", **given})
+
+
+def test_a_folder_is_no_file_and_one_that_is_not_there_is_named(explorer: Explorer, tmp_path: Path) -> None:
+    with pytest.raises(ExplorerError, match="was given the folder"):
+        explorer.share(tmp_path)
+    with pytest.raises(ExplorerError, match="there is no folder"):
+        explorer.share(tmp_path / "none" / "board.html")
+
+
+def test_of_more_than_the_limit_those_that_one_drop_leads_to_are_recorded(explorer: Explorer, tmp_path: Path) -> None:
+    shared = explorer.share(tmp_path / "board.html", limit=20)
+    assert shared.layouts <= 20
+    assert "those that one drop leads to; several lead to more than 20" in shared.said
+
+
+def test_a_file_is_no_longer_than_one_wants(
+    explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = explorer.share(tmp_path / "whole.html")
+    monkeypatch.setattr(sharing, "LARGEST", whole.bytes - 10_000)
+    monkeypatch.setattr(sharing, "LOOK", 8)
+    shared = explorer.share(tmp_path / "board.html")
+    assert shared.bytes <= whole.bytes - 10_000
+    assert 1 < shared.layouts < whole.layouts
+    assert "the nearest " in shared.said
+
+
+def test_ctrl_c_leaves_no_half_file(explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "board.html"
+    target.write_text("as it was")
+    real = Recorder.add
+
+    def interrupted(self: Recorder, document: Any) -> None:
+        real(self, document)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Recorder, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        explorer.share(target)
+    assert target.read_text() == "as it was"
+    assert [path.name for path in tmp_path.iterdir()] == ["board.html"]
+
+
+def test_whatever_can_be_asked_is_recorded_or_left_out_on_purpose() -> None:
+    assert {*RECORDED, *LEFT_OUT} == set(READS)
+    assert set(GESTURES) <= set(OPERATIONS)
+
+
+def test_a_pool_keeps_equal_values_once_and_refers_to_them() -> None:
+    pool, text = Pool(), "a text that is longer than a reference"
+    one = pool.put({"first": [text, text], "second": {"third": text}}, "kind")
+    assert pool.put({"third": text}, "another") == pool.put({"third": text}, "kind")
+    lines = pool.lines(one)
+    assert sum(line == json.dumps(text) for line in lines) == 1
+
+    def opened(value: Any) -> Any:
+        if isinstance(value, dict) and value.keys() == {"@"}:
+            return opened(json.loads(lines[value["@"]]))
+        if isinstance(value, dict):
+            return {name: opened(each) for name, each in value.items()}
+        return [opened(each) for each in value] if isinstance(value, list) else value
+
+    assert opened(json.loads(lines[-1])) == {"first": [text, text], "second": {"third": text}}
+
+
+def test_the_table_of_a_file_is_what_was_recorded(explorer: Explorer, tmp_path: Path) -> None:
+    shared = explorer.share(tmp_path / "board.html", **FEW)
+    lines = table((tmp_path / "board.html").read_text())
+    assert all(json.loads(line) is not None for line in lines)
+    assert len({*lines}) >= shared.layouts
