@@ -33,6 +33,7 @@ header {{ display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 16px; ma
 header h1 {{ margin: 0; font-size: 15px; }}
 header p {{ flex-basis: 100%; margin: 0; }}
 header details[open] {{ flex-basis: 100%; }}
+.unseen {{ position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }}
 header summary {{ cursor: pointer; text-decoration: underline; }}
 header pre {{ overflow: auto; margin: 4px 0; padding: 8px; border: 1px solid; border-radius: 4px; }}
 </style>
@@ -41,7 +42,7 @@ header pre {{ overflow: auto; margin: 4px 0; padding: 8px; border: 1px solid; bo
 <details><summary>Open it in a live notebook</summary><pre tabindex="0" aria-label="code">{code}</pre></details>
 <p>A meshlab {version} board without Python. {said}</p>
 </header>
-<main><div id="board"><noscript>The board needs JavaScript.</noscript></div></main>
+<main><h2 class="unseen">The board</h2><h3 class="unseen">Its layout and views</h3><div id="board"><noscript>The board needs JavaScript.</noscript></div></main>
 <script type="application/gzip" id="table">{table}</script>
 <script type="application/gzip" id="style">{style}</script>
 <script type="application/gzip" id="session">{session}</script>

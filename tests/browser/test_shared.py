@@ -1,0 +1,148 @@
+"""A board in one file, opened from the disk without a network: it is dragged, and says at the edge what it has not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import meshlab as ml
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
+from tests.browser.board import Board
+from tests.browser.page import DEADLINE
+from tests.browser.test_accessible import AXE, UNNAMED, violations
+from tests.widgets.frozen.test_walk import readme
+
+
+class SharedPage:
+    """A file in the browser; `view` is its page."""
+
+    def __init__(self, browser: Browser, path: Path, theme: Any):
+        context = browser.new_context(
+            viewport={"width": 1272, "height": 820}, color_scheme=theme, reduced_motion="reduce", offline=True
+        )
+        context.set_default_timeout(DEADLINE)
+        self.errors: list[str] = []
+        self.view: Page = context.new_page()
+        self.view.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.view.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
+        self.view.goto(path.as_uri())
+
+
+@pytest.fixture(scope="session")
+def explorer() -> Explorer:
+    return explore(readme(), ml.mesh("v5e:2x2", data=2, model=2), "batch:data")
+
+
+@pytest.fixture(scope="session")
+def file(explorer: Explorer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("shared") / "board.html"
+    explorer.share(path)
+    return path
+
+
+@pytest.fixture
+def opened(chromium: Browser, file: Path) -> Iterator[Callable[..., Board]]:
+    pages: list[SharedPage] = []
+
+    def board(theme: str = "light") -> Board:
+        pages.append(SharedPage(chromium, file, theme))
+        return Board(cast(Any, pages[-1]))
+
+    yield board
+    for page in pages:
+        assert page.errors == []
+        page.view.context.close()
+
+
+def test_a_drag_changes_the_numbers_as_in_python(opened: Callable[..., Board], explorer: Explorer) -> None:
+    board = opened()
+    with board.next_revision():
+        board.drag("hidden", "model")
+    assert board.layout == "batch:data hidden:model"
+    plan = explorer.program.plan(explorer.mesh, "batch:data hidden:model")
+    listed = sorted(plan.collectives, key=sent, reverse=True)
+    assert [tuple(each) for each in board.collectives] == [(c.kind, "+".join(c.axes)) for c in listed]
+    with board.next_revision():
+        board.button("undo").click()
+    assert board.layout == "batch:data"
+
+
+def sent(collective: Any) -> float:
+    return round(collective.wire_bytes * collective.times)
+
+
+def test_zones_say_their_price_or_why_they_refuse_or_that_they_are_not_recorded(opened: Callable[..., Board]) -> None:
+    board = opened()
+    board.press("hidden")
+    expect(board.note("model")).to_contain_text("µs")
+    expect(board.note("data")).to_have_text("✕")
+    expect(board.note("data", "params/*")).to_have_text("not recorded")
+    expect(board.zone("data", "params/*")).to_have_attribute("data-state", "unrecorded")
+    board.move_to("data", "params/*")
+    expect(board.status).to_contain_text("Not recorded in this file. A live notebook shows it")
+    expect(board.status).to_have_attribute("data-mood", "plain")
+    board.mouse.up()
+    expect(board.status).to_contain_text("Not recorded in this file.")
+    assert board.revision == 0
+
+
+def test_the_keyboard_goes_to_recorded_zones_alone(opened: Callable[..., Board]) -> None:
+    board = opened()
+    board.chip("hidden").focus()
+    board.keyboard.press("Space")
+    expect(board.note("data", "params/*")).to_have_text("not recorded")
+    board.keyboard.press("ArrowDown")
+    expect(board.zone("model")).to_have_attribute("data-aim", "")
+    with board.next_revision():
+        board.keyboard.press("Enter")
+    expect(board.chip("hidden", "model")).to_be_focused()
+    with board.next_revision():
+        board.keyboard.press("Control+z")
+    assert board.layout == "batch:data"
+
+
+def test_no_control_is_shown_of_what_no_file_can_do(opened: Callable[..., Board]) -> None:
+    board = opened()
+    for shown in ("select[data-key=machine]", "[data-key=pad]", "[data-key=auto]", "button.mlb-axis"):
+        expect(board.root.locator(shown)).to_have_count(0)
+    expect(board.root.locator('[role=tab][data-tab="run"]')).to_be_hidden()
+    board.chip("batch").click(button="right")
+    expect(board.root.locator(".mlb-popover")).to_be_hidden()
+    expect(board.show("memory")).to_contain_text("is a chart of plotly.js, whose 1.5 MB this file leaves out")
+    expect(board.show("time")).to_contain_text("The roofline is a chart of plotly.js")
+    expect(board.panel("time").locator("select")).to_have_count(0)
+
+
+def test_presets_cards_and_a_layout_beside_work(opened: Callable[..., Board]) -> None:
+    board = opened()
+    with board.next_revision():
+        board.root.locator("[data-preset=fsdp]").click()
+    assert "params/*" in board.layout
+    compare = board.show("compare")
+    expect(compare).to_contain_text("FSDP")
+    with board.next_revision():
+        compare.locator("select[data-key=beside]").select_option(label="TP")
+    expect(board.show("traffic").locator('[data-beside="other"]')).to_be_visible()
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: (cd meshlab/widgets/js && npm ci)")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_is_accessible(opened: Callable[..., Board], theme: str) -> None:
+    board = opened(theme)
+    page = board.page.view
+    page.add_script_tag(path=str(AXE))
+    page.get_by_text("Open it in a live notebook").click()
+    for tab in ("devices", "program", "traffic", "memory", "time", "compare"):
+        for disclosure in board.show(tab).locator("summary").all():
+            disclosure.click()
+        assert violations(page, "body") == []
+        assert board.root.evaluate(UNNAMED) == []
+    board.press("hidden")
+    expect(board.note("data", "params/*")).to_have_text("not recorded")
+    assert violations(page, "body") == []
+    board.mouse.up()
