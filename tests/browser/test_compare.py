@@ -45,7 +45,7 @@ def test_a_row_and_a_dot_load_their_layout_as_one_change(open_board, explorer: E
     explorer.load("batch:data hidden:model")
     board = open_board()
     panel = compared(board)
-    assert names(panel) == ["2", "tensor parallel", "start"]
+    assert names(panel) == ["#2", "tensor parallel", "start"]
     expect(panel.locator("[aria-current]")).to_contain_text("2 on the board")
     with board.next_revision():
         panel.locator('[data-load="1"]').click()
@@ -62,7 +62,7 @@ def test_a_row_and_a_dot_load_their_layout_as_one_change(open_board, explorer: E
     with board.next_revision():
         board.button("undo").click()
     assert board.layout == "batch:data"
-    assert names(panel) == ["2", "tensor parallel", "start"]
+    assert names(panel) == ["#2", "tensor parallel", "start"]
 
 
 def test_all_numbers_are_told_against_the_baseline(open_board, explorer: Explorer) -> None:
@@ -72,23 +72,23 @@ def test_all_numbers_are_told_against_the_baseline(open_board, explorer: Explore
     panel = compared(board)
     expect(total(board, "step")).to_contain_text("slower than start")
     with board.next_revision():
-        panel.get_by_label("compare with 1").check()
+        panel.get_by_label("compare with #1").check()
     expect(total(board, "step")).not_to_contain_text("than")
     row = panel.locator('tr[data-card="1"]')
     expect(row.locator('[data-total="step"]')).to_contain_text("baseline")
     with board.next_revision():
         panel.locator('[data-load="0"]').click()
-    expect(total(board, "step")).to_contain_text("faster than 1")
+    expect(total(board, "step")).to_contain_text("faster than #1")
     with board.next_revision():
         board.button("undo").click()
-    assert explorer.tried.baseline.name == "1"
+    assert explorer.tried.baseline.name == "#1"
     explorer.on(None)
     explorer.load("batch:data")
     explorer.view()
     board.blank.poll()
     start, first = (each.document for each in explorer.tried)
     ratio = explorer.plan_at(start).wire_bytes / explorer.plan_at(first).wire_bytes
-    expect(total(board, "sends")).to_contain_text(f"× {ratio:.1f} bytes against 1")
+    expect(total(board, "sends")).to_contain_text(f"× {ratio:.1f} bytes against #1")
 
 
 def test_one_layout_has_one_peak_and_one_step(open_board, explorer: Explorer) -> None:

@@ -15,6 +15,7 @@ from IPython.display import DisplayHandle, display
 from ..background.one_by_one import Background
 from ..background.quiet import QUIET
 from ..render.snapshot import Snapshot
+from ..render.themed import DARK_STYLE
 from ..state.explorer_state import ExplorerState
 from ..views.board import board_view
 
@@ -52,9 +53,9 @@ class SavedPicture:
             " board: it opens with the last layout that this browser saw."
         )
         return (
-            f"<style>{NO_DEAD_WIDGET}</style>"
+            f"<style>{NO_DEAD_WIDGET} {DARK_STYLE}</style>"
             f'<div data-mlb-picture="{self._saved}" data-revision="{explorer.revision}">'
-            f'{Snapshot(board_view(explorer)).html}<p style="color:#57606a;font:13px system-ui">{still}</p></div>'
+            f'{Snapshot(board_view(explorer)).html}<p style="opacity:.75;font:13px system-ui">{still}</p></div>'
         )
 
     def _follow(self, what: str) -> None:

@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable, Sequence
 
 from ...cost.machines.units import bytes_text
-from .palette import INK, SOFT
+from .themed import INK, SOFT
 
 
 def escaped(value: object) -> str:

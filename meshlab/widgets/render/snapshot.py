@@ -4,7 +4,7 @@
 
 A live widget needs its kernel, and a reopened notebook has none; a snapshot needs nothing. All styles stand in the
 elements, since sites that show notebooks take style sheets out, and the colours are a light set on its own background,
-legible wherever it is put.
+legible wherever it is put; beside a style sheet they follow the page (`themed.py`).
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ import pathlib
 from ...cost.machines.units import bytes_text, share_text
 from ...engine.tables import prose
 from .html import bars, escaped, heading
-from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, mark
+from .palette import mark
 from .snapshot_devices import devices_html
 from .snapshot_machine import machine_html, peak_memory_html
+from .themed import EDGE, GROUND, INK, NEUTRAL, QUIET, SNAPSHOT, SOFT, SOLID, TINT
 
 MOST_ROWS = 12
 # By how far a condition of the goal is met.
 _MARKS = {"met": "✓", "missed": "✗", "pending": "…"}
-# Notebooks have styles of their own for tables.
-_CELL = f"padding:3px 6px;border-radius:5px;font:inherit;color:{INK};text-align:left;background:#fff"
+# Notebooks have styles of their own for tables, and for code a ground of their own, which is black where they are dark.
+_CODE = '<code style="background:none;color:inherit">'
+_CELL = f"padding:3px 6px;border-radius:5px;font:inherit;color:{INK};text-align:left;background:{GROUND}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,10 +45,10 @@ class Snapshot:
         view = self.view
         sent = (_communication(view), _collectives(view))
         parts = (_head(view), _goal(view), _zones(view), machine_html(view), devices_html(view), *sent, _memory(view))
-        style = (
-            f"font:14px/1.45 system-ui,sans-serif;color:{INK};background:#fff;border:1px solid {EDGE};padding:14px 16px"
-        )
-        return f'<div style="{style};border-radius:10px;max-width:960px;text-align:left">{"".join(parts)}</div>'
+        body = "".join(parts).replace("<code>", _CODE)
+        look = f"color:{INK};background:{GROUND};border:1px solid {EDGE};border-radius:10px"
+        style = f"font:14px/1.45 system-ui,sans-serif;{look};padding:14px 16px;max-width:960px;text-align:left"
+        return f'<div {SNAPSHOT} style="{style}">{body}</div>'
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes the snapshot as a page of its own."""
@@ -95,7 +97,7 @@ def _zones(view: dict) -> str:
     style = "border-collapse:separate;border-spacing:4px;margin-left:-4px;font:inherit"
     grid = f'<table style="{style}"><tr><th style="{_CELL}"></th>{head}</tr>{rows}</table>'
     free = [
-        _chip(EDGE, "#fff", f"{c['name']} {c['size']:,}")
+        _chip(EDGE, GROUND, f"{c['name']} {c['size']:,}")
         for c in view["chips"]
         if not columns[0]["rules"].get(c["name"])
     ]
@@ -110,6 +112,7 @@ def _row(view: dict, sizes: dict[str, int], axis: str) -> str:
     cells = "".join(
         f'<td style="{_CELL};border:1px solid {EDGE};background:{QUIET}">{_chips(view, sizes, column, axis)}</td>'
         for column in view["columns"]
+        if column["open"]
     )
     name = f'<th style="{_CELL};border-left:4px solid {SOLID[number]}">{escaped(axis)} × {sizes[axis]:,}</th>'
     return f"<tr>{name}{cells}</tr>"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from .html import escaped, heading
 from .identity import channels, identity
-from .palette import DASH, EDGE, INK, QUIET, SOFT, SOLID, mark
+from .palette import DASH, mark
+from .themed import EDGE, INK, QUIET, SOFT, SOLID
 
 _BOXES = {"node": f'fill="{QUIET}" stroke="{EDGE}"'}
 # Directions of the lines of patterns, in degrees.

@@ -6,9 +6,10 @@ from ...cost.machines.units import seconds_text
 from ...engine.tables import prose
 from ..views.machine_figures import RECALLED
 from .html import bars, heading
-from .palette import NEUTRAL, SOFT, SOLID, mark
+from .palette import mark
+from .themed import BAD, NEUTRAL, SOFT, SOLID
 
-_BAD = ' style="color:#a4262c;font-weight:600"'
+_BAD = f' style="color:{BAD};font-weight:600"'
 
 
 def machine_html(view: dict) -> str:

@@ -1,7 +1,7 @@
 """The layouts that were tried in a session: on the board, undone or not, as presets, and found by a search.
 
     tried = Tried.opened(document).with_document(after, "", after)
-    [each.name for each in tried]       ["start", "1"]
+    [each.name for each in tried]       ["start", "#1"]
     tried.baseline.name                 "start"
 
 A layout is tried once, on whatever machine: its totals are those on the machine that is chosen at present (`under`), so
@@ -28,7 +28,7 @@ class TriedLayout:
 
     Attributes:
         number: how many were tried before it.
-        name: its number, or the names that it was given.
+        name: its number behind a sign, or the names that it was given.
         document: the document that it was first seen in.
     """
 
@@ -121,7 +121,7 @@ class Tried:
         if known is not None:
             renamed = dataclasses.replace(known, name=_both(known, name))
             return dataclasses.replace(self, all=tuple(renamed if each is known else each for each in self.all))
-        more = (*self.all, TriedLayout(self.count, name or str(self.count), document))
+        more = (*self.all, TriedLayout(self.count, name or f"#{self.count}", document))
         if len(more) > MOST:
             keep = (present, self.compared_with, document)
             drop = next(each for each in more if not any(each.is_of(one) for one in keep))
@@ -133,4 +133,4 @@ def _both(known: TriedLayout, name: str) -> str:
     """Joins the names of a layout; a number is none."""
     if not name or name in known.name.split(", "):
         return known.name
-    return name if known.name == str(known.number) else f"{known.name}, {name}"
+    return name if known.name == f"#{known.number}" else f"{known.name}, {name}"

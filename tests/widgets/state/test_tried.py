@@ -25,7 +25,7 @@ def test_layouts_are_tried_once_in_the_order_of_their_first_appearance(explorer:
     explorer.on("v5e")
     explorer.load("hidden:model")
     explorer.reset()
-    assert names(explorer) == ["start", "1", "mine"]
+    assert names(explorer) == ["start", "#1", "mine"]
     explorer.load("batch:data", "yours")
     explorer.load("batch:data", "ours")
     assert names(explorer) == ["start", "yours, ours", "mine"]
@@ -36,7 +36,7 @@ def test_what_is_undone_and_replaced_is_still_there(explorer: Explorer) -> None:
     explorer.load("batch:data")
     explorer.undo()
     explorer.load("hidden:model")
-    assert names(explorer) == ["start", "1", "2"]
+    assert names(explorer) == ["start", "#1", "#2"]
 
 
 def test_of_many_the_oldest_go_but_not_the_baseline_nor_the_present_one(explorer: Explorer) -> None:
@@ -46,25 +46,25 @@ def test_of_many_the_oldest_go_but_not_the_baseline_nor_the_present_one(explorer
     tried = Tried.opened(documents[0]).with_document(documents[1], "", documents[1])
     for document in documents[2:]:
         tried = tried.with_document(document, "", documents[1])
-    assert [each.name for each in tried] == ["start", "1", *(str(number) for number in range(4, MOST + 2))]
+    assert [each.name for each in tried] == ["start", "#1", *(f"#{number}" for number in range(4, MOST + 2))]
     assert len(tried) == MOST
     again = tried.with_document(documents[2], "", documents[2])
-    assert (again.all[-1].name, again.all[1].name) == (str(MOST + 2), "4")
+    assert (again.all[-1].name, again.all[1].name) == (f"#{MOST + 2}", "#4")
 
 
 def test_the_baseline_is_chosen_and_undo_does_not_touch_it(explorer: Explorer) -> None:
     assert explorer.tried.baseline.name == "start"
     explorer.load("batch:data")
     revision = explorer.revision
-    assert explorer.baseline("1")
-    assert (explorer.tried.baseline.name, explorer.revision) == ("1", revision + 1)
+    assert explorer.baseline("#1")
+    assert (explorer.tried.baseline.name, explorer.revision) == ("#1", revision + 1)
     explorer.undo()
-    assert (explorer.tried.baseline.name, str(explorer.layout)) == ("1", "")
+    assert (explorer.tried.baseline.name, str(explorer.layout)) == ("#1", "")
     assert explorer.baseline("hidden:model")
-    assert (explorer.tried.baseline.name, str(explorer.layout)) == ("2", "")
+    assert (explorer.tried.baseline.name, str(explorer.layout)) == ("#2", "")
     assert explorer.baseline(explorer.documents.opened)
     assert explorer.baseline(explorer.tried.all[1])
-    assert explorer.tried.baseline.name == "1"
+    assert explorer.tried.baseline.name == "#1"
     assert explorer.baseline()
     assert explorer.tried.baseline.name == "start"
 
@@ -91,11 +91,11 @@ def test_a_baseline_that_is_none_is_refused(explorer: Explorer) -> None:
 def test_the_page_sends_a_document_or_none(explorer: Explorer) -> None:
     document = explorer.document
     explorer.load("batch:data")
-    explorer.baseline("1")
+    explorer.baseline("#1")
     opened = read_intent("baseline", {"document": document.to_json()})
     assert isinstance(opened, Baseline)
     assert explorer.apply(opened)
-    assert names(explorer) == ["start", "1"]
+    assert names(explorer) == ["start", "#1"]
     assert explorer.tried.baseline.name == "start"
     assert read_intent("baseline", {"document": None}) == Baseline(None)
 
@@ -104,7 +104,7 @@ def test_what_was_saved_and_restored_is_the_same_layout(explorer: Explorer) -> N
     text = explorer.to_json()
     explorer.load("batch:data")
     explorer.restore(text)
-    assert names(explorer) == ["start", "1"]
+    assert names(explorer) == ["start", "#1"]
     assert explorer.document == explorer.documents.opened
 
 

@@ -9,6 +9,7 @@ import { h, s } from "./dom.ts";
 import { bytes, percent, seconds } from "./format.ts";
 
 import { drawCross, drawKey, drawLooked, drawMetSlider, metOf } from "./met.ts";
+import { type Box, boxesAlong, placesOf } from "./places.ts";
 import { pareto, type Scale, scaleOf } from "./scales.ts";
 import type { Card, Met, View } from "./types.ts";
 
@@ -65,8 +66,7 @@ export function drawScatter(board: Board): HTMLElement {
     tried.map((dot) => drawDot(board, dot, axes.x(dot.x), axes.y(dot.y))),
     labels(
       tried.map((dot) => ({ dot, x: axes.x(dot.x), y: axes.y(dot.y) })),
-      limitBox(axes),
-      crosses.map((each) => [axes.x(each.x), axes.y(each.y)]),
+      takenBy(axes, crosses, front),
     ),
   ]);
   const best = new Set(front.flatMap((each) => ("met" in each ? [each.met] : [])));
@@ -114,9 +114,22 @@ function drawAxes(
   );
 }
 
-/** The corner of what is written beside the limit, where no name may be. */
-function limitBox({ limit, written, y }: Axes): number[][] {
-  return limit === null ? [] : [[written, y(limit) - 14]];
+/** Where no name may be: the words at the limit and its line, crosses, and the Pareto front. */
+function takenBy({ limit, written, x, y }: Axes, crosses: Cross[], front: { x: number; y: number }[]): Box[] {
+  const corners = front.flatMap((point, i) => [
+    ...(i ? [[x(point.x), y(front[i - 1].y)]] : []),
+    [x(point.x), y(point.y)],
+  ]);
+  const marks: Box[] = crosses.map((each) => [x(each.x) - 4, y(each.y) - 4, x(each.x) + 4, y(each.y) + 4]);
+  const words: Box[] = limit === null ? [] : [[written, y(limit) - 14, written + SAID, y(limit)]];
+  const line =
+    limit === null
+      ? []
+      : [
+          [FRAME.left, y(limit)],
+          [FRAME.right, y(limit)],
+        ];
+  return [...words, ...boxesAlong(line), ...boxesAlong(corners), ...marks];
 }
 
 function stairs(front: { x: number; y: number }[], { x, y }: Axes): string {
@@ -153,43 +166,21 @@ function drawDot(board: Board, { card }: Dot, x: number, y: number): SVGElement 
 }
 
 /**
- * The names of the dots, each beside its dot where no other name is; one without room has its title only.
- * @param texts upper left corners of what else is written
- * @param crosses where no name is, if there is other room
+ * The names of the dots, each where nothing is drawn; one without room has its title only.
+ * @param taken what else is drawn
  */
-function labels(places: { dot: Dot; x: number; y: number }[], texts: number[][], crosses: number[][]): SVGElement[] {
-  const taken: number[][] = [
-    ...texts.map(([left, top]) => [left, top, left + SAID, top + 14]),
-    ...places.map(({ x, y }) => [x - 5, y - 5, x + 5, y + 5]),
-  ];
+function labels(places: { dot: Dot; x: number; y: number }[], taken: Box[]): SVGElement[] {
   const first = (card: Card) => Number(card.now) + Number(card.baseline);
   const order = [...places].sort((one, other) => first(other.dot.card) - first(one.dot.card));
-  return order.flatMap(({ dot, x, y }) => {
-    const long = 6.2 * dot.card.name.length;
-    const tries: [number, number, string][] = [
-      [x + 9, y + 4, "start"],
-      [x - 9, y + 4, "end"],
-      [x, y - 9, "middle"],
-      [x, y + 17, "middle"],
-    ];
-    const marks = crosses.map(([across, up]) => [across - 3, up - 3, across + 3, up + 3]);
-    const rooms = [[...taken, ...marks], taken].flatMap((others) => tries.map((each) => ({ others, each })));
-    for (const {
-      others,
-      each: [left, base, anchor],
-    } of rooms) {
-      const begin = anchor === "start" ? left : anchor === "end" ? left - long : left - long / 2;
-      const box = [begin, base - 10, begin + long, base + 2];
-      const inside = box[0] > FRAME.left && box[2] < WIDTH && box[1] > 0 && box[3] < FRAME.bottom;
-      if (!inside || others.some((other) => meet(box, other))) continue;
-      taken.push(box);
-      return [text(left, base, anchor, dot.card.name, dot.card.now ? "mlb-dot-name" : "")];
-    }
-    return [];
+  const points = order.map(({ dot, x, y }) => ({ x, y, name: dot.card.name, reach: 6 }));
+  const own: Box[] = places.map(({ x, y }) => [x - 6, y - 6, x + 6, y + 6]);
+  const within: Box = [FRAME.left + 1, 0, WIDTH, FRAME.bottom - 1];
+  return placesOf(points, [...taken, ...own], within).flatMap((at, i) => {
+    if (!at) return [];
+    const { card } = order[i].dot;
+    const [x1, y1, x2, y2] = at.line ?? [];
+    const leader = at.line && s("line", { class: "mlb-dot-leader", x1, y1, x2, y2 });
+    const name = text(at.x, at.y, "start", card.name, card.now ? "mlb-dot-name" : "");
+    return leader ? [leader, name] : [name];
   });
-}
-
-/** @returns whether two boxes overlap */
-function meet([left, top, right, bottom]: number[], other: number[]): boolean {
-  return left < other[2] && other[0] < right && top < other[3] && other[1] < bottom;
 }
