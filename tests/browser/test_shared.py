@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -106,13 +107,26 @@ def test_the_keyboard_goes_to_recorded_zones_alone(opened: Callable[..., Board])
     assert board.layout == "batch:data"
 
 
-def test_no_control_is_shown_of_what_no_file_can_do(opened: Callable[..., Board]) -> None:
+# Controls of what a file cannot do.
+CONTROLS = ('select[aria-label="machine"]', ".mlb-switch:has-text('pad')", ".mlb-auto", "button.mlb-axis")
+
+
+def test_no_control_is_shown_of_what_no_file_can_do(
+    opened: Callable[..., Board], open_board: Callable[..., Board], explorer: Explorer
+) -> None:
+    live = open_board(explorer)
     board = opened()
-    for shown in ("select[data-key=machine]", "[data-key=pad]", "[data-key=auto]", "button.mlb-axis"):
-        expect(board.root.locator(shown)).to_have_count(0)
+    for control in CONTROLS:
+        expect(live.root.locator(control)).not_to_have_count(0)
+        expect(board.root.locator(control)).to_have_count(0)
+    expect(live.root.locator('[role=tab][data-tab="run"]')).to_be_visible()
     expect(board.root.locator('[role=tab][data-tab="run"]')).to_be_hidden()
     board.chip("batch").click(button="right")
     expect(board.root.locator(".mlb-popover")).to_be_hidden()
+    board.button("export").click()
+    expect(board.root.locator(".mlb-popover textarea")).to_have_value(re.compile(r"ml\.mesh\("))
+    expect(board.root.locator(".mlb-files")).to_have_count(0)
+    board.keyboard.press("Escape")
     expect(board.show("memory")).to_contain_text("is a chart of plotly.js, whose 1.5 MB this file leaves out")
     expect(board.show("time")).to_contain_text("The roofline is a chart of plotly.js")
     expect(board.panel("time").locator("select")).to_have_count(0)
@@ -126,7 +140,7 @@ def test_presets_cards_and_a_layout_beside_work(opened: Callable[..., Board]) ->
     compare = board.show("compare")
     expect(compare).to_contain_text("FSDP")
     with board.next_revision():
-        compare.locator("select[data-key=beside]").select_option(label="TP")
+        compare.locator('select[aria-label="layout beside the one on the board"]').select_option(label="TP")
     expect(board.show("traffic").locator('[data-beside="other"]')).to_be_visible()
 
 

@@ -42,7 +42,11 @@ header pre {{ overflow: auto; margin: 4px 0; padding: 8px; border: 1px solid; bo
 <details><summary>Open it in a live notebook</summary><pre tabindex="0" aria-label="code">{code}</pre></details>
 <p>A meshlab {version} board without Python. {said}</p>
 </header>
-<main><h2 class="unseen">The board</h2><h3 class="unseen">Its layout and views</h3><div id="board"><noscript>The board needs JavaScript.</noscript></div></main>
+<main>
+<h2 class="unseen">The board</h2>
+<h3 class="unseen">Its layout and views</h3>
+<div id="board"><noscript>The board needs JavaScript.</noscript></div>
+</main>
 <script type="application/gzip" id="table">{table}</script>
 <script type="application/gzip" id="style">{style}</script>
 <script type="application/gzip" id="session">{session}</script>

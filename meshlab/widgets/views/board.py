@@ -42,8 +42,8 @@ from .search import search_part
 from .selection import SelectionPartView, selection_view
 from .step_time import CostChangeView, costs_view, estimate_change
 
-# What a page can ask for beside operations and what there is to read: advice, and plotly.js.
-ADVISE, LIBRARY = "advise", "library"
+# What a page can ask for beside operations and what panels read: advice, plotly.js, and files to save.
+MORE = ("advise", "library", "files")
 
 
 class ColumnRulesView(TypedDict):
@@ -229,7 +229,7 @@ def terms_part(explorer: ExplorerState) -> Mapping[str, str]:
 
 def session_part(explorer: ExplorerState) -> SessionPartView:
     """Describes where the board began, and what a page can ask for: of what it cannot it shows no control."""
-    return {"opened": explorer.documents.opened.to_json(), "can": [*OPERATIONS, *READS, ADVISE, LIBRARY]}
+    return {"opened": explorer.documents.opened.to_json(), "can": [*OPERATIONS, *READS, *MORE]}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,12 +27,14 @@ const SILENT = "Python does not answer.";
 
 /** The button of the header. */
 export function drawExport(board: Board): HTMLElement {
-  const title = "copy the layout as Python, JSON, PartitionSpecs …; save figures for print, and their numbers";
+  const saves = board.can("files");
+  const copies = "copy the layout as Python, JSON, PartitionSpecs …";
+  const title = saves ? `${copies}; save figures for print, and their numbers` : copies;
   return opener(board, "Export ▾", title, (button) => {
     const copy = drawCopy(board);
     const panel = board.stage.shown;
-    const files = drawFiles(board, [panel, "workbench"]);
-    board.popover.open(button, "Export", [copy.element, h("h4", {}, "Save as a file"), files]);
+    const files = saves && [h("h4", {}, "Save as a file"), drawFiles(board, [panel, "workbench"])];
+    board.popover.open(button, "Export", [copy.element, ...(files || [])]);
     copy.fill();
   });
 }
