@@ -50,6 +50,7 @@ window.hear = ({ state, reply, buffers }) => {
 window.poll = async () => share((await window.toPython(null)).state);
 """
 
+ADDRESS = "http://board.test/"
 RENDER = """async ([source, boards]) => {
     const { default: widget } = await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
     const main = document.body.appendChild(document.createElement("main"));
@@ -72,6 +73,7 @@ class BlankPage:
         boards: how many views of the Explorer are on the page.
         panel: the panel that stands there by itself; the whole board where it is empty.
         idle: whether the page ever has nothing else to do, so that it fetches ahead what it may need.
+        stored: whether the page has a storage, in which it remembers; it is at an address then.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class BlankPage:
         boards: int = 1,
         panel: str = "",
         idle: bool = False,
+        stored: bool = False,
     ):
         self.explorer = explorer
         self.silent = False
@@ -101,7 +104,11 @@ class BlankPage:
         self.view.expose_function("toPython", self._to_python)
         ground = "#fff" if theme == "light" else "#111"
         head = '<!doctype html><html lang="en"><title>Board</title>'
-        self.view.set_content(f'{head}<body style="margin:8px;background:{ground}"></body></html>')
+        body = f'{head}<body style="margin:8px;background:{ground}"></body></html>'
+        if stored:
+            self.view.route(ADDRESS, lambda route: route.fulfill(body=body, content_type="text/html"))
+            self.view.goto(ADDRESS)
+        self.view.set_content(body)
         self.view.add_style_tag(content=_bundle("session.css"))
         if not idle:
             self.view.evaluate("() => { window.requestIdleCallback = () => 0; }")

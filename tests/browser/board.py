@@ -44,7 +44,7 @@ class Board:
         return self.zone(axis, at).locator(".mlb-zone-note")
 
     def total(self, key: str) -> Locator:
-        """A figure of the score line: "step", "peak", "arguments", "sends", "work" or "collectives"."""
+        """A figure of the score line: "step", "expected", "peak", "arguments", "sends" or "work"."""
         return self.root.locator(f'.mlb-total[data-total="{key}"]')
 
     @property
@@ -74,7 +74,7 @@ class Board:
     @property
     def layout(self) -> str:
         """The layout as the page writes it."""
-        return self.root.locator(".mlb-layout-text").inner_text()
+        return self.root.locator(".mlb-layout-text").text_content() or ""
 
     @property
     def collectives(self) -> list[tuple[str, str]]:

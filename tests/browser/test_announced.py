@@ -85,27 +85,37 @@ def baseline(board: BlankBoard) -> None:
     board.show("compare").locator("input[type=radio]:not(:checked)").first.check()
 
 
-LAYOUT = r"Layout .*: each device sends .* per step"
+def padded(board: BlankBoard) -> None:
+    board.root.get_by_role("button", name="More").click()
+    board.root.get_by_label("Pad dims").check()
+
+
+def added(board: BlankBoard) -> None:
+    board.chip("hidden").click()
+    board.root.get_by_label("add the axis to those it has").check()
+
+
+LAYOUT = r"s a step.*, .* held.*, .* sent.*; "
 GESTURES: dict[str, tuple[Gesture, str]] = {
     "lift": (key("hidden", "Enter"), r"hidden \(16\) picked up\. Choose by arrow keys"),
     "aim": (key("classes", "Enter", "ArrowRight"), r"data.*: classes 5 of 10 on each device"),
     "let go": (key("hidden", "Enter", "Escape"), r"hidden is where it was\."),
     "drop": (key("classes", "Enter", "ArrowRight", "Enter"), LAYOUT),
-    "take off": (key("hidden", "Delete"), LAYOUT.replace(".*:", "batch:data:", 1)),
+    "take off": (key("hidden", "Delete"), f"{LAYOUT}batch:data$"),
     "refuse": (lambda board: board.drag("classes", "model"), r"Refused: classes has size 10"),
-    "undo": (undone, LAYOUT.replace(".*:", "batch:data hidden:model:", 1)),
-    "redo": (redone, LAYOUT.replace(".*:", "batch:data:", 1)),
+    "undo": (undone, f"{LAYOUT}batch:data hidden:model$"),
+    "redo": (redone, f"{LAYOUT}batch:data$"),
     "reset": (press('[data-op="reset"]'), r"Nothing changes: it is so already\."),
     "preset": (press('[data-preset="fsdp"]'), LAYOUT),
     "remedy": (remedied, LAYOUT),
-    "rename an axis": (edit(axis, "rename_axis", name="tensor"), r"Layout batch:data hidden:tensor"),
-    "split an axis": (edit(axis, "split_axis", outer="2", name="outer"), r"Layout batch:data hidden:outer\+model"),
+    "rename an axis": (edit(axis, "rename_axis", name="tensor"), f"{LAYOUT}batch:data hidden:tensor"),
+    "split an axis": (edit(axis, "split_axis", outer="2", name="outer"), f"{LAYOUT}batch:data hidden:outer\\+model"),
     "merge axes": (edit(axis, "merge_axes", other="data"), r"data.*model.* cannot be merged"),
     "resize an axis": (edit(axis, "resize_axis", size="2"), r"The mesh is on v5e:2x2 now\."),
     "rename a dim": (edit(lambda board: board.chip("rows"), "rename_dim", name="lines"), r"rows is called lines now\."),
     "resize a dim": (edit(lambda board: board.chip("batch"), "resize_dim", size="16"), r"traced again"),
-    "pad": (press('.mlb-switch:has-text("pad") input'), LAYOUT),
-    "add": (press('.mlb-switch:has-text("add to") input'), r"From now on an axis is added"),
+    "pad": (padded, LAYOUT),
+    "add": (added, r"A mesh axis is added to those that shard it: hidden\."),
     "pin": (key("hidden", "p"), r"hidden is pinned to model\."),
     "machine": (lambda board: board.root.get_by_label("machine").select_option(index=3), LAYOUT),
     "select a tensor": (
@@ -119,7 +129,7 @@ GESTURES: dict[str, tuple[Gesture, str]] = {
     "baseline": (baseline, r"All layouts are compared with .+\."),
     "run": (press('[data-op="run"]', "run"), r"The run begins\.|The run has ended"),
     "cancel": (cancelled, r"The run stops after its present step\.|The run was cancelled\."),
-    "auto": (press('[data-auto="traffic"]', "compare"), r"The search (begins|for the least traffic has ended)"),
+    "auto": (press('[data-auto="traffic"]', "compare"), r"The search (has begun|for the least traffic has ended)"),
 }
 
 

@@ -181,7 +181,7 @@ def test_what_the_search_has_met_are_crosses_that_can_be_looked_at_and_taken(ope
     expect(crosses).to_have_count(len(others) - 1)
     last = others[-1]
     crosses.last.click()
-    expect(panel.locator(".mlb-looked code")).to_have_text(str(last.layout) or "no layout")
+    expect(panel.locator(".mlb-looked code")).to_have_text(str(last.layout) or "nothing sharded")
     board.blank.shot("auto-met", full=True)
     with board.next_revision():
         panel.locator(".mlb-looked [data-take]").click()
@@ -343,7 +343,6 @@ def test_it_reads_well_and_is_accessible(open_board, theme: str, width: int) -> 
 
 NOTEBOOK = """# %%
 import meshlab as ml
-from tests.widgets.printed import of_digits
 from tests.widgets import grown
 explorer = grown.opened()
 explorer
@@ -394,7 +393,9 @@ NAMED_DOTS = """svg => {
 
 
 def test_names_beside_dots_cover_no_dot_no_cross_and_no_other_name(open_board) -> None:
-    board: BlankBoard = open_board(of_digits(), width=1000)
+    explorer = of_digits()
+    explorer.table("comparison")  # works out all that is drawn
+    board: BlankBoard = open_board(explorer, width=1000)
     panel = board.show("compare")
     expect(panel.locator(".mlb-scatter-box [data-met]").first).to_be_visible()
     seen = panel.locator(".mlb-scatter-box svg").evaluate(NAMED_DOTS)

@@ -39,8 +39,8 @@ def test_pick_up_choose_and_drop(board: BlankBoard, explorer: Explorer) -> None:
     expect(board.status).to_contain_text("hidden (16) picked up. Choose by arrow keys, then press Enter on a zone;")
     reason = "`batch` and `hidden` cannot both be on `data`"
     assert reason in (board.note("data").get_attribute("title") or "")
-    board.keyboard.press("ArrowRight")
-    # `data` refuses `hidden` while `batch` is there, so the first arrow is at `model`.
+    # The tray is below the last row, whose nearest zone is `model`.
+    board.keyboard.press("ArrowUp")
     expect(board.zone("model")).to_have_attribute("data-aim", "")
     expect(board.status).to_contain_text("model: hidden 4 of 16 on each device")
     board.blank.shot("keyboard")
@@ -127,9 +127,9 @@ def reached_by_tab(board: BlankBoard, stops: int) -> set[str]:
 
 
 def test_everything_is_reached_by_tab(board: BlankBoard) -> None:
-    board.root.locator(".mlb-switch input").first.focus()
+    board.button("reset").focus()
     reached = reached_by_tab(board, 32)
-    assert {"reset", "batch in data", "hidden in ", "devices", "tensor"} <= reached
+    assert {"export", "more", "batch in data", "hidden in ", "devices", "tensor"} <= reached
 
 
 def test_arrows_turn_the_tabs(board: BlankBoard) -> None:
@@ -154,3 +154,24 @@ def test_keys_stay_with_the_board(board: BlankBoard) -> None:
     board.keyboard.press("Control+s")
     board.keyboard.press("Tab")
     assert page.evaluate("leaked.filter(key => key !== 'Control')") == ["s", "Tab"]
+
+
+def test_down_goes_to_the_next_row_also_where_this_column_refuses_there(open_board) -> None:
+    """B33: it went on to the next column."""
+    board = open_board(explore(small.program(), small.mesh()))
+    board.chip("classes").focus()
+    board.keyboard.press("Enter")
+    board.keyboard.press("ArrowRight")
+    expect(board.zone("data")).to_have_attribute("data-aim", "")
+    # 4 does not divide 10, in any column: the next row that takes it is the first again.
+    board.keyboard.press("ArrowDown")
+    expect(board.zone("data")).to_have_attribute("data-aim", "")
+    board.keyboard.press("ArrowRight")
+    expect(board.zone("data", "params/*")).to_have_attribute("data-aim", "")
+    board.keyboard.press("Escape")
+    board.chip("hidden").focus()
+    for key in ("Enter", "ArrowRight", "ArrowDown"):
+        board.keyboard.press(key)
+    expect(board.zone("model")).to_have_attribute("data-aim", "")
+    board.keyboard.press("ArrowUp")
+    expect(board.zone("data")).to_have_attribute("data-aim", "")

@@ -65,6 +65,9 @@ def lines(explorer: Explorer, price: Price | Refused) -> list[str]:
     return [signed(time, seconds_text(abs(time))), signed(memory, bytes_text(abs(memory)))]
 
 
+LINES = "span:not(.mlb-note-star, .mlb-zone-note span span)"
+
+
 @pytest.mark.parametrize("dim", ["batch", "hidden", "classes"])
 def test_every_zone_says_its_price_and_the_best_has_a_star(open_board, explorer: Explorer, dim: str) -> None:
     asked = [Place(dim, (axis,), at or None) for axis, at in ZONES]
@@ -74,8 +77,7 @@ def test_every_zone_says_its_price_and_the_best_has_a_star(open_board, explorer:
     settled(board)
     board.blank.shot(f"prices-{dim}", full=True)
     for zone, price in prices.items():
-        said = board.note(*zone).locator("span").all_inner_texts()
-        assert [line.removeprefix("★ ") for line in said] == lines(explorer, price)
+        assert board.note(*zone).locator(LINES).all_inner_texts() == lines(explorer, price)
         expect(board.zone(*zone)).to_have_attribute("data-state", "refused" if isinstance(price, Refused) else "legal")
     now = explorer.time.estimate * (1 - 1e-3)
     steps = {name(*zone): price.seconds for zone, price in prices.items() if isinstance(price, Price)}
@@ -84,8 +86,8 @@ def test_every_zone_says_its_price_and_the_best_has_a_star(open_board, explorer:
     expect(stars).to_have_count(int(steps[best] < now))
     if dim != "classes":
         expect(stars).to_have_attribute("data-zone", best)
-        expect(stars.locator(".mlb-zone-note")).to_contain_text("★ −")
-        expect(stars.locator(".mlb-zone-note span").first).to_have_class("mlb-less")
+        expect(stars.locator(".mlb-zone-note")).to_contain_text("★−")
+        expect(stars.locator(LINES).first).to_have_class("mlb-less")
     board.mouse.up()
     expect(board.root.locator(".mlb-zone-note span")).to_have_count(0)
     expect(board.root.locator(".mlb-zone[data-best]")).to_have_count(0)
@@ -101,7 +103,7 @@ def test_a_price_of_an_older_layout_is_forgotten(open_board, explorer: Explorer)
     explorer.view()
     board.blank.poll()
     (price,) = prices_of(explorer.documents, [Place("hidden", ("model",))], peak=True)
-    expect(board.note("model").locator("span").first).to_contain_text(lines(explorer, price)[0])
+    expect(board.note("model").locator(LINES).first).to_contain_text(lines(explorer, price)[0])
     assert board.note("model").inner_text() != before
     expect(board.note("data")).to_have_text("✕")
     board.mouse.up()
@@ -147,7 +149,9 @@ def test_without_a_machine_zones_say_what_work_a_drop_saves(open_board) -> None:
     (price,) = prices_of(shown.documents, [Place("hidden", ("model",))])
     assert isinstance(price, Price)
     assert price.work == 1 / 4
-    expect(board.note("model").locator("span")).to_have_text(["★ −75 pts", "+480 B"])
+    expect(board.note("model").locator("span")).to_have_text(["★", "→ 25%", "+480 B"])
+    # What is sent for less work is its price, and no fault.
+    expect(board.note("model").locator("span").last).to_have_class("mlb-cost")
     board.move_to("model")
     expect(board.root.locator('[data-total="work"]')).to_contain_text("→ 25%")
     board.mouse.up()

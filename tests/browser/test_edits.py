@@ -90,16 +90,39 @@ def test_a_dim_is_resized_and_renamed_by_keyboard(open_board, explorer: Explorer
 
 def test_padding_is_a_switch(open_board, explorer: Explorer) -> None:
     board = open_board()
-    switch = board.root.get_by_label("pad", exact=True)
+    more, switch = board.root.get_by_role("button", name="More"), board.root.get_by_label("Pad dims")
+    more.click()
     with board.next_revision():
         switch.check()
+    expect(board.root.locator(".mlb-popover")).to_be_hidden()
     with board.next_revision():
         board.drag("classes", "model")
     expect(board.chip("classes")).to_contain_text("10 → 3")
+    more.click()
     with board.next_answer():
         switch.click()
     expect(switch).to_be_checked()
-    expect(status(board)).to_contain_text("does not divide")
+    expect(board.root.locator(".mlb-popover")).to_contain_text("does not divide")
+
+
+def test_a_drop_that_would_have_to_be_padded_offers_that_as_one_change(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    board.drag("classes", "model")
+    expect(board.status).to_contain_text("Refused: classes has size 10, which 4 (model) does not divide.")
+    board.press("classes")  # by now Python has said what would be legal
+    board.move_to("model")
+    expect(board.note("model")).to_have_text("✕")
+    board.mouse.up()
+    with board.next_revision():
+        board.status.get_by_role("button", name="Pad it").click()
+    assert (explorer.document.pad, explorer.layout.to_dict()["classes"]) == (True, "model")
+    with board.next_revision():
+        board.button("undo").click()
+    assert (explorer.document.pad, "classes" in explorer.layout.to_dict()) == (False, False)
+    # A conflict is none that padding resolves.
+    board.drag("rows", "data")
+    expect(board.status).to_contain_text("cannot both be on")
+    expect(board.status.get_by_role("button", name="Pad it")).to_have_count(0)
 
 
 def test_pins_by_key_and_by_button(open_board, explorer: Explorer) -> None:

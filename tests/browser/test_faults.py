@@ -124,7 +124,7 @@ def test_a_drop_while_a_cell_runs_is_done_at_once_or_never(notebook_page, tmp_pa
     page.wait_ready()
     expect(banner).to_be_hidden()
     assert page.python("explorer.layout.to_dict()") == ({} if silent else {"hidden": "model"})
-    assert board.layout == ("no layout" if silent else "hidden:model")
+    assert board.layout == ("nothing sharded" if silent else "hidden:model")
     page.assert_clean()
 
 
@@ -201,7 +201,7 @@ def test_two_explorers_in_a_notebook_are_two(notebook_page, tmp_path: Path) -> N
     assert (first.layout, second.layout, second.revision) == ("hidden:model", "batch:data", 0)
     with second.next_revision():
         second.drag("batch", TRAY)
-    assert (first.layout, second.layout, first.revision) == ("hidden:model", "no layout", 1)
+    assert (first.layout, second.layout, first.revision) == ("hidden:model", "nothing sharded", 1)
     second.show("run")
     second.button("run").click()
     expect(second.root.locator("[data-run='1']")).to_contain_text("done")

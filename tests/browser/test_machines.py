@@ -46,9 +46,9 @@ def test_a_machine_is_chosen_and_its_time_is_shown(open_board, explorer: Explore
     use = explorer.view()["time"]["use"]
     assert "Expected: " in use
     expect(time.locator("[data-note='use']")).to_have_text(use)
-    assert board.total("step").get_attribute("title").endswith(f" {use}")
+    assert (board.total("step").get_by_role("button").get_attribute("data-hint") or "").endswith(f" {use}")
     expect(time.locator("[data-part='model'] .mlb-badge")).to_have_text("recalled")
-    expect(board.status).to_contain_text(f"A step takes {estimate} on Google TPU v5e, 2x4.")
+    expect(board.status).to_contain_text(f"{estimate} a step")
     board.show("devices")
     expect(links).to_have_count(2)  # a path for each mesh axis of the torus
     board.show("time")
@@ -56,7 +56,8 @@ def test_a_machine_is_chosen_and_its_time_is_shown(open_board, explorer: Explore
         choice(board, "machine").select_option(label="NVIDIA H100 80 GB SXM · 1x8")
     assert seconds_text(explorer.time.estimate) != estimate
     expect(time).to_contain_text(seconds_text(explorer.time.estimate))
-    expect(board.total("step")).to_contain_text("▲ +")
+    # Changes are told between layouts on the board's machine, and this is one layout.
+    expect(board.total("step").locator(".mlb-change")).to_have_count(0)
     for _ in range(2):
         with board.next_revision():
             board.button("undo").click()
@@ -100,8 +101,8 @@ def test_the_last_costs_stay_until_the_new_ones_are_there(
     expect(board.root).to_have_attribute("data-pending", "")
     expect(board.panel("time")).to_have_attribute("aria-busy", "true")
     expect(value).to_have_text(before)
-    expect(total).to_have_text(before)
-    expect(board.status).to_contain_text("Costs are being worked out …")
+    expect(total).to_have_text(f"{before} …")
+    expect(board.status).to_contain_text("the step is being worked out …")
     gate.open.set()
     assert there.wait(60)
     board.blank.poll()
@@ -109,9 +110,7 @@ def test_the_last_costs_stay_until_the_new_ones_are_there(
     expect(board.panel("time")).to_have_attribute("aria-busy", "false")
     for each in (value, total):
         expect(each).to_have_text(seconds_text(explorer.time.estimate))
-    expect(board.status).to_contain_text(
-        f"A step takes {seconds_text(explorer.time.estimate)} on simulated CPU devices"
-    )
+    expect(board.status).to_contain_text(f"{seconds_text(explorer.time.estimate)} a step")
 
 
 def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
@@ -127,7 +126,7 @@ def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
     expect(memory.locator("[data-role='parameters']")).to_be_visible()
     # The parts stand on the scale of the whole, which is said to be estimated.
     expect(memory.locator(".mlb-verdict .mlb-badge").first).to_have_text("estimated")
-    expect(board.total("peak")).to_contain_text("est. peak memory")
+    expect(board.total("peak")).to_contain_text("each device holds at its peak")
     scale = re.compile(r"^A full bar is the peak, .* a device's capacity, .*\.$")
     expect(memory.locator(".mlb-bar-scale")).to_have_text(scale)
     bars = memory.locator('[data-chart="peak"] :is(.mlb-part, .mlb-meter-used)')

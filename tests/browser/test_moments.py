@@ -142,7 +142,7 @@ def test_a_zoom_stays_while_the_data_do(open_board, explorer: Explorer) -> None:
     board.show("time")
     board.show("memory")
     shown(board, SAME, zoomed)
-    board.root.get_by_role("button", name="the whole chart").click()
+    board.root.get_by_role("button", name="fit the whole chart").click()
     shown(board, SAME, whole)
     board.root.get_by_role("button", name="enlarge the chart").click()
     shown(board, "Math.abs((range[1] - range[0]) / (wanted[1] - wanted[0]) - 0.5) < 1e-6", whole)

@@ -79,7 +79,7 @@ def test_it_is_one_step_however_it_is_pressed(open_board, explorer: Explorer, by
         else:
             button.tap() if by == "touch" else button.click()
     assert explorer.layout.to_dict() == {"batch": "data"}
-    expect(board.status).to_contain_text("Layout batch:data:")
+    expect(board.status).to_contain_text("; batch:data")
     with board.next_revision():
         board.button("undo").click()
     assert str(explorer.layout) == LAYOUT
@@ -132,7 +132,7 @@ def test_the_step_over_time_has_the_same_button(open_board, explorer: Explorer) 
 def test_without_a_machine_it_says_what_each_device_computes(open_board) -> None:
     board = open_board(explore(small.program(), small.mesh(), LAYOUT))
     line = of_model(board).locator(".mlb-remedy-price span")
-    expect(line.first).to_have_text("computes +37.5 pts")
+    expect(line.first).to_have_text("computes 50%")
     expect(line).to_have_count(2)
     # What makes it worse does not look like a gain, nor do the words ahead of it.
     expect(line.first).to_have_class("mlb-more")

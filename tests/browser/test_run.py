@@ -43,7 +43,7 @@ def test_a_layout_with_other_losses_is_flagged(open_board, width: int, theme: st
     expect(verdicts.nth(1)).to_contain_text("✓ same losses as run 1, to 1e-")
     expect(verdicts.nth(2)).to_have_text("the others are compared with it")
     expect(panel.locator(".mlb-verdict")).to_contain_text("✕ differs from run 1")
-    expect(panel).to_contain_text("Compared with run 1, which had no layout: it is the function as it was written.")
+    expect(panel).to_contain_text("Compared with run 1, which shards nothing: it is the function as it was written.")
     assert board.blank.view.evaluate(CUT) == []
 
 
@@ -71,7 +71,7 @@ def test_the_curve_has_axes_and_a_mark_for_each_run(open_board, explorer: Explor
     drawn = plot.evaluate("plot => plot.data.map(line => [line.marker.symbol, line.line.dash, line.y])")
     assert [losses for *_, losses in drawn] == [pytest.approx(run.losses) for run in explorer.runs]
     assert len({symbol for symbol, *_ in drawn}) == len({dash for _, dash, _ in drawn}) == 3
-    assert "run 1: no layout" in plot.locator(".legendtext").all_text_contents()
+    assert "run 1: nothing sharded" in plot.locator(".legendtext").all_text_contents()
     expect(panel.locator(".mlb-run-key")).to_have_count(3)
     label = plot.get_attribute("aria-label") or ""
     assert label.startswith("loss by step. run 1: from 2.45 to ")

@@ -73,7 +73,7 @@ def test_what_fits_nowhere_is_folded_with_its_reason(open_board) -> None:
     board = open_board(explore(small.program(), ml.mesh(data=5)))
     advised(board)
     fold = board.zone(TRAY).locator(".mlb-unfit")
-    expect(fold.locator("summary")).to_have_text("4 dims that no zone takes")
+    expect(fold.locator("summary")).to_have_text("4 dims cannot be split now: why")
     assert dims(board) == ["classes"]
     fold.locator("summary").focus()
     board.keyboard.press("Enter")

@@ -86,8 +86,12 @@ LEFT_OUT = {
 
 
 def key_of(what: str, args: Arguments) -> str:
-    """Returns a question, or a gesture, as the text by which its answer is kept; the page makes the same of it."""
-    return json.dumps([what, args], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    """Returns a question, or a gesture, as the text by which its answer is kept; the page makes the same of it.
+
+    What is not asked for is as if it were not said: `pad: False` is no `pad`.
+    """
+    asked = {name: value for name, value in args.items() if value is not None and value is not False}
+    return json.dumps([what, asked], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def answers(twin: Twin, seldom: bool) -> Iterator[tuple[str, Mapping[str, object]]]:

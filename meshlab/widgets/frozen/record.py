@@ -172,4 +172,5 @@ def _always(twin: Twin) -> dict[str, Any]:
 
 
 def _refusal_view(refusal: Refused, columns: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
-    return {"code": refusal.code, "text": refusal.reason, "fix": refusal.fix, "columns": columns}
+    # No layout that pads is recorded, so none is offered.
+    return {"code": refusal.code, "text": refusal.reason, "fix": refusal.fix, "columns": columns, "pads": False}

@@ -181,7 +181,7 @@ def _comparison(explorer: ExplorerState, view: dict) -> Any:
     across, up = ("seconds", "peak") if is_timed else ("bytes", "arguments")
     drawn = go.Figure()
     for card in cards:
-        totals, name = card["totals"], f"{card['name']}: {card['layout'] or 'no layout'}"
+        totals, name = card["totals"], f"{card['name']}: {card['layout'] or 'nothing sharded'}"
         look = {"size": 14 if card["now"] else 10, "symbol": "diamond" if card["baseline"] else "circle"}
         drawn.add_scatter(
             x=[totals[across]], y=[totals[up]], name=name, text=[card["name"]], mode="markers+text", marker=look
@@ -216,7 +216,9 @@ def _waterfall(explorer: ExplorerState, view: dict) -> Any:
         decreasing={"marker": {"color": SOLID[2]}},
         totals={"marker": {"color": NEUTRAL}},
     )
-    return go.Figure(bars).update_layout(title="From yours to Auto's", yaxis_title="predicted seconds of a step")
+    return go.Figure(bars).update_layout(
+        title="Step by step, from yours to Auto's", yaxis_title="predicted seconds of a step"
+    )
 
 
 def _charted(chart: ChartView | None, title: str, missing: str) -> Any:

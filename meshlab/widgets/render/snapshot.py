@@ -65,7 +65,7 @@ class Snapshot:
 def _head(view: dict) -> str:
     mesh = ", ".join(f"{axis['name']} × {axis['size']:,}" for axis in view["mesh"]["axes"]) or "no axes"
     sent, stored = bytes_text(view["communication"]["total"]), bytes_text(view["memory"]["arguments"])
-    layout = escaped(view["layout"]["text"] or "no layout")
+    layout = escaped(view["layout"]["text"] or "nothing sharded")
     lost = f" (⚠ unsharded from {escaped(view['lost'])} on)" if view["lost"] else ""
     return (
         f'<div style="font-weight:600;font-size:17px"><code>{layout}</code></div>'

@@ -238,7 +238,8 @@ def remedy(documents: Documents, intent: TakeRemedy) -> Document:
 
 def place(documents: Documents, intent: Place) -> Document:
     document = documents.present
-    return dataclasses.replace(document, layout=with_placed(document.layout, documents.program, intent))
+    layout = with_placed(document.layout, documents.program, intent)
+    return dataclasses.replace(document, layout=layout, pad=document.pad or intent.pad)
 
 
 def remove(documents: Documents, intent: Remove) -> Document:

@@ -28,9 +28,8 @@ from .document import Document
 # for garbage goes through all of them and stops all else meanwhile: of a Llama of 15,000 operations each has 95,000
 # objects, and going through dozens of them takes longer than a drop waits.
 MOST, LEAST, OPERATIONS = 32, 4, 30_000
-# Seconds that a drop waits for its costs, and that a preview waits for the costs of a drop that is not made yet. What
-# took longer last time comes later.
-PATIENCE, PREVIEW = 0.06, 0.3
+# Seconds that a drop waits for its costs. What took longer last time comes later.
+PATIENCE = 0.06
 # Seconds for each operation of a program, of an EPYC's core: 2 for the costs of a Llama of 15,000.
 EACH = 1.4e-4
 # Seconds of one document's costs from which on a zone's price is its bytes and its work alone.
@@ -168,7 +167,3 @@ class Costing(Generic[T]):
             return self.of(document)
         self._background.follow((self, aside), lambda: (self.of(document), self._tell()), idle=aside)
         return None
-
-    def quickly(self, document: Document) -> T | None:
-        """Returns the cost of a document if that is known or computed quickly; else None."""
-        return self.of(document) if document.unpinned in self._known or self._took < PREVIEW else None

@@ -148,12 +148,6 @@ class Documents:
             return self.plan_at(self.present)
 
     @property
-    def plan_before(self) -> Any:
-        """The plan before the last change; None where there was none."""
-        with self._lock:
-            return self.plan_at(self.history.past[-1]) if self.history.past else None
-
-    @property
     def presets(self) -> tuple[Preset, ...]:
         """What each preset of `ml.layouts` makes of the program on the present mesh."""
         with self._lock:
@@ -189,10 +183,10 @@ class Documents:
         """Returns, for each dim and mesh axis, why the dim is refused there, or None where it is legal."""
         return self.program.refusals(self.plan.mesh, self.present.layout, pad=self.present.pad)
 
-    def legal(self, layout: Layout) -> Refused | None:
+    def legal(self, layout: Layout, pad: bool = False) -> Refused | None:
         """Returns why a layout is refused, or None where it is legal, without planning it."""
         try:
-            resolve(self.program, self.mesh, layout, self.present.pad or None)
+            resolve(self.program, self.mesh, layout, pad or self.present.pad or None)
         except LayoutError as error:
             return refused(error)
         return None

@@ -82,7 +82,9 @@ class Gestures(ExplorerState):
         tracing.ended.wait()
         return answer if tracing.outcome is None else tracing.outcome
 
-    def place(self, dim: Dim | str, *axes: str, at: str | None = None, source: str | None = None) -> Outcome:
+    def place(
+        self, dim: Dim | str, *axes: str, at: str | None = None, source: str | None = None, pad: bool = False
+    ) -> Outcome:
         """Shards a dim over exactly these mesh axes.
 
         Args:
@@ -90,6 +92,7 @@ class Gestures(ExplorerState):
             axes: mesh axes, major first; none takes the dim's rule away.
             at: a place (`"params/*"`): a rule for how the values there are stored.
             source: the place whose rule for the dim this one replaces, as a chip is moved; "" for the compute rules.
+            pad: whether dims that their axes do not divide are padded from then on, as `pad(True)` has it.
 
         Returns:
             `Accepted`, or `Refused` with the reason; nothing changes then.
@@ -104,7 +107,8 @@ class Gestures(ExplorerState):
         has_rule = axes or (at is None and name in self.program.dims)
         if source is not None and not isinstance(source, str):
             raise ExplorerError(f'place() was given the source {shown(source)}; it must be a place, or "" for compute.')
-        return self.apply(Place(name, tuple(axes), at, source) if has_rule else Remove(name, at))
+        pads = flag("place()", "pad", pad, ExplorerError)
+        return self.apply(Place(name, tuple(axes), at, source, pads) if has_rule else Remove(name, at))
 
     def remove(self, dim: Dim | str, at: str | None = None) -> Outcome:
         """Takes a dim's rule out of the layout."""

@@ -33,12 +33,14 @@ class Place(Intent, frozen=True):
     """Shard a dim over exactly these mesh axes, major first; at one place only where `at` names one.
 
     `source` is the place whose rule for the dim is taken away: the chip was moved from there; "" for the compute rules.
+    With `pad` dims that their axes do not divide are padded from then on.
     """
 
     dim: str
     axes: tuple[str, ...]
     at: str | None = None
     source: str | None = None
+    pad: bool = False
 
 
 class Remove(Intent, frozen=True):

@@ -89,9 +89,14 @@ def other_columns(documents: Documents, intent: Any) -> list[Column]:
     return [column for column, place in placed if _is_legal(documents, place)]
 
 
-def _is_legal(documents: Documents, place: Place) -> bool:
+def can_pad(documents: Documents, intent: Any) -> bool:
+    """Says whether a placement that is refused would be legal if dims were padded."""
+    return isinstance(intent, Place) and not documents.present.pad and _is_legal(documents, intent, pad=True)
+
+
+def _is_legal(documents: Documents, place: Place, pad: bool = False) -> bool:
     """Says whether a placement is legal, without the plan of it: that is made when its own zone is priced."""
     try:
-        return documents.legal(with_placed(documents.present.layout, documents.program, place)) is None
+        return documents.legal(with_placed(documents.present.layout, documents.program, place), pad) is None
     except LayoutError:
         return False

@@ -76,7 +76,7 @@ class Run:
     def __repr__(self) -> str:
         loss = f", loss {self.losses[-1]:.6g}" if self.losses else ""
         why = f": {self.error}" if self.error else ""
-        layout = str(self.document.layout) or "no layout"
+        layout = str(self.document.layout) or "nothing sharded"
         return f"Run {self.number} ({layout}): {self.phase}, step {self.taken}/{self.steps}{loss}{why}"
 
     @property

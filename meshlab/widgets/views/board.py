@@ -17,7 +17,6 @@ from ..state.columns import Column, columns_of, rules_at, scope_columns
 from ..state.explorer_state import ExplorerState
 from ..state.handlers import OPERATIONS
 from ..state.intents import Accepted, Refused
-from ..state.totals import executed
 from .advice import advice_part
 from .beside import OtherDevicesView, beside_part, devices_beside
 from .comparison import comparison_part
@@ -40,7 +39,7 @@ from .reads import READS
 from .runs import job_view
 from .search import search_part
 from .selection import SelectionPartView, selection_view
-from .step_time import CostChangeView, costs_view, estimate_change
+from .step_time import costs_view
 
 # What a page can ask for beside operations and what panels read: advice, plotly.js, and files to save.
 MORE = ("advise", "library", "files")
@@ -70,18 +69,8 @@ class HistoryView(TypedDict):
     redo: int
 
 
-class ChangeView(CostChangeView):
-    """The change of the totals since the plan before."""
-
-    work: float
-    bytes: int
-    arguments: int
-    collectives: int
-
-
 class HistoryPartView(TypedDict):
     history: HistoryView
-    change: ChangeView | None
 
 
 class PresetView(TypedDict):
@@ -94,6 +83,7 @@ class PresetView(TypedDict):
 
 
 class LayoutPartView(PlanView):
+    title: str
     columns: list[ColumnView]
     refusals: RefusalsView
     additions: RefusalsView
@@ -144,6 +134,7 @@ def layout_part(explorer: ExplorerState) -> LayoutPartView:
     """Describes what follows from the document alone, and is known at once."""
     return {
         **plan_view(explorer.plan),
+        "title": explorer.source.name,
         "columns": columns_view(explorer),
         "refusals": refusals_view(explorer.documents.refusals()),
         "additions": additions_view(explorer),
@@ -188,27 +179,9 @@ def selection_part(explorer: ExplorerState) -> SelectionPartView:
 
 
 def history_part(explorer: ExplorerState) -> HistoryPartView:
-    """Describes how often one can undo and redo, and what the last change has changed."""
+    """Describes how often one can undo and redo."""
     history = explorer.history
-    return {
-        "history": {"undo": len(history.past), "redo": len(history.future)},
-        "change": change_view(explorer),
-    }
-
-
-def change_view(explorer: ExplorerState) -> ChangeView | None:
-    """Describes the change of the totals since the plan before, or None where there is none."""
-    before = explorer.documents.plan_before
-    if before is None:
-        return None
-    plan = explorer.plan
-    return {
-        "work": plan.work.share - before.work.share,
-        "bytes": round(plan.wire_bytes) - round(before.wire_bytes),
-        "arguments": int(plan.stored.argument_bytes) - int(before.stored.argument_bytes),
-        "collectives": executed(plan) - executed(before),
-        **estimate_change(explorer),
-    }
+    return {"history": {"undo": len(history.past), "redo": len(history.future)}}
 
 
 def tracing_part(explorer: ExplorerState) -> TracingPartView:
@@ -255,7 +228,7 @@ PARTS: Mapping[str, Part] = {
     "devices": Part(devices_part, ("document", "tensor", "beside")),
     "selection": Part(selection_part, ("document", "tensor", "selection")),
     "costs": Part(costs_view, ("document", "costs")),
-    "history": Part(history_part, ("document", "costs")),
+    "history": Part(history_part, ("document",)),
     "tracing": Part(tracing_part, ("document", "tracing")),
     "advice": Part(advice_part, ("document", "advice")),
     "beside": Part(beside_part, ("document", "beside", "comparison", "costs")),

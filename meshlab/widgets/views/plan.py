@@ -77,6 +77,7 @@ class RefusalView(TypedDict):
     fix: str
     source: NotRequired[str]
     columns: NotRequired[list[RefusedColumnView]]
+    pads: NotRequired[bool]
 
 
 class CollectiveView(TypedDict):

@@ -6,7 +6,7 @@ from typing import Any, NotRequired, TypedDict
 
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
-from ..state.prices import Price, other_columns
+from ..state.prices import Price, can_pad, other_columns
 from .plan import RefusalView, RefusedColumnView
 
 
@@ -33,12 +33,15 @@ class RefusedPriceView(TypedDict):
 
 
 def price_view(explorer: ExplorerState, intent: Any, price: Price | Refused) -> PriceView | RefusedPriceView:
-    """Describes the price of an intent, or why it is refused and which columns would take it instead."""
+    """Describes the price of an intent, or why it is refused and what would be legal: other columns, padding."""
     if isinstance(price, Refused):
         columns: list[RefusedColumnView] = [
             {"at": column.at, "label": column.label} for column in other_columns(explorer.documents, intent)
         ]
-        return {"refused": {"code": price.code, "text": price.reason, "fix": price.fix, "columns": columns}}
+        pads = can_pad(explorer.documents, intent)
+        return {
+            "refused": {"code": price.code, "text": price.reason, "fix": price.fix, "columns": columns, "pads": pads}
+        }
     return {**step_cost_view(price)}
 
 

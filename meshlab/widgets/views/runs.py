@@ -97,7 +97,7 @@ def _note(reference: Run | None, explorer: ExplorerState) -> str:
     if reference.document.layout.to_dict():
         unsplit = "; run without a layout once, and all are compared with that: it is the function as it was written"
     else:
-        unsplit = ", which had no layout: it is the function as it was written"
+        unsplit = ", which shards nothing: it is the function as it was written"
     return (
         f"Compared with run {reference.number}{unsplit}. Devices add up in another order, which rounds otherwise:"
         f" losses are the same within {tolerance_of(explorer.program):g} of their root mean square, as results are for"

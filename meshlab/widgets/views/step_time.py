@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 from ...cost.machines.accuracy import TIME
 from ...cost.machines.units import seconds_text, share_text
 from ...cost.step_time.time import Time
-from ...cost.step_time.utilisation import TOKENS, expected_text
+from ...cost.step_time.utilisation import TOKENS, expected_between, expected_text
 from ...cost.workload.attention import ATTENTION
 from ..state.costing import Costs
 from ..state.document import Document
@@ -49,6 +49,14 @@ class TimeLimitView(TypedDict):
     text: str
 
 
+class ExpectedView(TypedDict):
+    """The step as published steps took: its time, between which times where several are published, and their factor."""
+
+    text: str
+    between: str
+    said: str
+
+
 class TimeOptionsView(TypedDict):
     """What is assumed of the run; `run` is the attention that it comes to."""
 
@@ -70,6 +78,7 @@ class TimeView(TypedDict):
     parts: list[TimePartView]
     limit: TimeLimitView
     use: str
+    expected: ExpectedView | None
     substituted: str
     options: TimeOptionsView
     recalled: list[str]
@@ -93,13 +102,6 @@ class PredictionView(TypedDict):
 
 class CostsView(PredictionView):
     timeline: TimelineView | None
-
-
-class CostChangeView(TypedDict):
-    """The change of the estimate, in seconds, and of the peak, in bytes."""
-
-    seconds: float | None
-    peak: int | None
 
 
 def costs_view(explorer: ExplorerState) -> CostsView:
@@ -149,6 +151,7 @@ def time_view(costs: Costs, document: Document) -> TimeView | NoTimeView:
         "parts": parts,
         "limit": {"by": time.limited_by, "text": limit_text(time)},
         "use": use_text(time),
+        "expected": expected_view(time),
         "substituted": substituted_text(time),
         "options": switches,
         "recalled": _recalled(parts),
@@ -218,31 +221,19 @@ def use_text(time: Time) -> str:
     return " ".join(texts)
 
 
+def expected_view(time: Time) -> ExpectedView | None:
+    """Describes what published steps make of the estimate; None where none are published of its machine."""
+    expected, factor = time.expected, time.factor
+    if expected is None or factor is None:
+        return None
+    between = () if factor.spread is None else expected_between(expected, factor.spread)
+    said = expected_text(expected, factor, str(time.hardware))
+    return {"text": seconds_text(float(expected)), "between": " to ".join(map(seconds_text, between)), "said": said}
+
+
 def substituted_text(time: Time) -> str:
     """Names the collectives that the machine's compiler replaces by all-reduces; empty where none."""
     replaced = [f"{times:,} × {what.replace('+', ' + ')}" for what, times in time.substituted.items()]
     if not replaced:
         return ""
     return f"The compiler sends all-reduces, twice the bytes, instead of {', '.join(replaced)}."
-
-
-def estimate_change(explorer: ExplorerState) -> CostChangeView:
-    """Returns the change of the estimate and of the peak since the plan before; None where one is unknown."""
-    past = explorer.history.past
-    known = explorer.costs.soon(explorer.document) if explorer.document.machine else None
-    now, before = known, _quickly(explorer, past[-1] if past and known else None)
-    return {"seconds": _seconds_more(now, before), "peak": _bytes_more(now, before)}
-
-
-def _quickly(explorer: ExplorerState, document: Document | None) -> Costs | None:
-    return explorer.costs.quickly(document) if document and document.machine else None
-
-
-def _seconds_more(now: Costs | None, before: Costs | None) -> float | None:
-    if now is None or before is None or now.time is None or before.time is None:
-        return None
-    return float(now.time.estimate - before.time.estimate)
-
-
-def _bytes_more(now: Costs | None, before: Costs | None) -> int | None:
-    return None if now is None or before is None else now.memory.peak_bytes - before.memory.peak_bytes

@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from meshlab.widgets.views.reads import READS
 from tests.widgets import small
 from tests.widgets.frozen.test_walk import readme
 
-FEW = {"dims": ["batch", "hidden"]}
+FEW: dict[str, Any] = {"dims": ["batch", "hidden"]}
 
 
 @pytest.fixture
@@ -128,6 +129,15 @@ def test_a_file_is_no_longer_than_one_wants(
     assert "the nearest " in shared.said
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C interrupts here, where the tests run in the background as well."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_leaves_no_half_file(explorer: Explorer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "board.html"
     target.write_text("as it was")

@@ -153,6 +153,6 @@ def test_a_change_sends_the_parts_that_it_touches(explorer: Explorer) -> None:
     assert sent["document"] == {name for name, part in PARTS.items() if part.drawn}
     assert sent["tensor"] == {"devices", "selection"}
     assert sent["selection"] == {"selection"}
-    assert sent["costs"] == {"costs", "history", "comparison", "beside", "goal"}
+    assert sent["costs"] == {"costs", "comparison", "beside", "goal"}
     assert sent["goal"] == {"goal"}
     assert sent["run"] == {"job"}

@@ -105,7 +105,7 @@ def test_the_loss_of_every_run(explorer: Explorer) -> None:
     explorer.place("hidden", "model")
     explorer.run(3).wait(60)
     drawn = explorer.figure("loss")
-    assert [line.name for line in drawn.data] == ["run 1: no layout", "run 2: hidden:model"]
+    assert [line.name for line in drawn.data] == ["run 1: nothing sharded", "run 2: hidden:model"]
     assert list(drawn.data[0].x) == [1, 2, 3]
 
 

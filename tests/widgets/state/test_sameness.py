@@ -80,7 +80,7 @@ def test_it_is_the_unsplit_run_that_all_are_compared_with(explorer: Explorer) ->
     view = job_view(explorer)
     assert [row["reference"] for row in view["runs"]] == [True, False]
     assert "run 2" in view["runs"][1]["sameness"]
-    assert view["note"].startswith("Compared with run 2, which had no layout")
+    assert view["note"].startswith("Compared with run 2, which shards nothing")
     assert "losses are the same within 0.0002 of their root mean square" in view["note"]
 
 

@@ -117,6 +117,11 @@ def test_what_a_kernel_waits_for_is_its_shape_and_the_longest_are_named() -> Non
     roof = traces["1 TFLOP/s in float32"]
     assert all(y <= 1e12 and y <= x * 2e9 * (1 + 1e-9) for x, y in zip(roof["x"], roof["y"], strict=True))
     assert kernels_chart([dot("memory", 1.0, 1.0) | {"intensity": None}], [], 2e9) is None
+    # The slope has its name to the left of its middle where that is on the chart, and below it elsewhere.
+    assert roof["textposition"][1] == "top left"
+    steep = kernels_chart([dot("compute", 9000.0, 2e-3)], [{"dtype": "float32", "peak": 1e12}], 2e9)
+    assert steep is not None
+    assert steep["data"][0]["textposition"][1] == "bottom right"
 
 
 @pytest.mark.parametrize("values", [[1.6, 240], [1e11, 1.97e14], [5]])

@@ -28,9 +28,6 @@ def test_the_view_shows_the_memory_of_the_plan(explorer: Explorer) -> None:
     assert sum(part["bytes"] for part in peak["parts"]) == peak["bytes"]
     assert [each["name"] for each in peak["alive"]] == [alive.name for alive in memory.at_peak]
     assert memory.timeline[peak["at"]].bytes == max(point.bytes for point in memory.timeline)
-    assert explorer.view()["change"]["peak"] is None
-    explorer.load("")
-    assert explorer.view()["change"]["peak"] == explorer.plan.memory.donated.peak_bytes - memory.peak_bytes
 
 
 LIMIT = "16.0 GB of one device of X"

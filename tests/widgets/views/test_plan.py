@@ -75,13 +75,9 @@ def test_chips_and_groups(explorer: Explorer) -> None:
     assert [group["key"] for group in view["groups"]] == ["data", "model", "data+model"]
 
 
-def test_change_is_told(explorer: Explorer) -> None:
-    assert explorer.view()["change"] is None
-    explorer.place("hidden", "model")
-    change = explorer.view()["change"]
-    assert (change["bytes"], change["collectives"]) == (480, 1)
-    assert change["arguments"] < 0
-    assert change["work"] == -0.75
+def test_the_program_has_the_name_of_its_function_or_of_the_model_that_was_opened(explorer: Explorer) -> None:
+    assert explorer.view()["title"] == "step"
+    assert explore("mlp", make_mesh(data=2)).view()["title"] == "mlp"
 
 
 def test_no_layout_does_all_of_the_work(explorer: Explorer) -> None:

@@ -117,7 +117,16 @@ def test_the_view_says_how_a_step_uses_its_devices_and_what_published_steps_make
     assert use.startswith(f"{estimated} {published}")
     assert use.endswith(f"): {time.factor.factor:g} times the estimate, as in {time.factor.runs} published runs.")
     assert use in html.unescape(opened.snapshot()._repr_html_())
+    expected = opened.view()["time"]["expected"]
+    assert time.factor.spread is not None
+    low, high = (time.expected / (1 + sign * time.factor.spread) for sign in (1, -1))
+    assert (expected["text"], expected["between"]) == (
+        seconds_text(time.expected),
+        f"{seconds_text(low)} to {seconds_text(high)}",
+    )
+    assert f"Expected: {expected['said']}." in use
     opened.on("l4")
+    assert opened.view()["time"]["expected"] is None
     assert opened.view()["time"]["use"].startswith("Estimated: ")
     assert "published" not in opened.view()["time"]["use"]
     nothing = explore(ml.trace(lambda x: x, ml.f32[ml.Dim("rows", 8)]), ml.mesh("l4", data=2))
@@ -152,19 +161,10 @@ def test_a_missing_figure_is_told_and_the_board_stays(explorer: Explorer) -> Non
     assert view["machine"]["title"] == "mine"
     assert view["peak_memory"]["limit"] == 1e9
     assert explorer.place("hidden", "model")
-    assert explorer.view()["change"]["seconds"] is None
     (price,) = prices_of(explorer.documents, [Remove("batch")], peak=True)
     assert isinstance(price, Price)
     assert price.seconds is None
     assert price.peak_bytes
-
-
-def test_the_change_of_the_time(explorer: Explorer) -> None:
-    explorer.on("cpu")
-    assert explorer.view()["change"]["seconds"] is None
-    before = explorer.time.estimate
-    explorer.load("batch:data hidden:model")
-    assert explorer.view()["change"]["seconds"] == explorer.time.estimate - before
 
 
 def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +178,6 @@ def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeyp
     revision, shared = explorer.revision, shared_state(explorer)
     state = shared["costs"]
     assert (state["pending"], state["time"], state["peak_memory"]) == (True, None, None)
-    assert shared["history"]["change"]["seconds"] is None
     gate.open.set()
     assert changes.get(timeout=60) == "costs"
     assert explorer.revision == revision

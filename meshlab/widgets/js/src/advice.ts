@@ -8,7 +8,7 @@ import { h, prose } from "./dom.ts";
 import { bytes, percent, signedBytes, signedSeconds } from "./format.ts";
 import { predicted } from "./model.ts";
 import { drawScopes } from "./scopes.ts";
-import { hintOf, isSearching } from "./search.ts";
+import { askSearch, hintOf, isSearching } from "./search.ts";
 import type { Advice, Time, View } from "./types.ts";
 
 /** What is said where no single change helps: what Auto has searched, where the layout is its answer. */
@@ -65,8 +65,7 @@ export function drawAdvice(board: Board): HTMLElement[] {
         "aria-disabled": String(preset.refused !== ""),
         "aria-pressed": String(preset.here),
         "data-hint": preset.refused || `${TITLES[preset.name]}. With Shift: together with the present layout.`,
-        onclick: (event: MouseEvent) =>
-          board.send("preset", { name: preset.name, combine: event.shiftKey || board.adding }),
+        onclick: (event: MouseEvent) => board.send("preset", { name: preset.name, combine: event.shiftKey }),
       },
       preset.label,
     ),
@@ -81,7 +80,7 @@ function drawAuto(board: Board): HTMLElement | null {
   const [{ name, label, condition }] = board.view.comparison.objectives;
   const find = () => {
     board.stage.show("compare");
-    if (!isSearching(board.view)) board.send("auto", { objective: name });
+    if (!isSearching(board.view)) askSearch(board, name);
   };
   const hint = `Searches for the ${label}: ${condition}. Compare shows how far it is.`;
   return h(

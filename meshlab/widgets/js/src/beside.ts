@@ -6,6 +6,7 @@
 import type { Board } from "./board.ts";
 import { differenceOf, type Row } from "./differences.ts";
 import { h } from "./dom.ts";
+import { EMPTY } from "./model.ts";
 import type { Panel } from "./stage.ts";
 import type { Card, View } from "./types.ts";
 
@@ -58,7 +59,7 @@ function drawHeads(board: Board): HTMLElement {
 }
 
 function layoutText(text: string): HTMLElement {
-  return h("code", { title: text || "no layout" }, text || "no layout");
+  return h("code", { title: text || EMPTY }, text || EMPTY);
 }
 
 function drawRows({ view }: Board, rows: Row[]): HTMLElement {

@@ -4,6 +4,7 @@
  */
 import { drawAdvice } from "./advice.ts";
 import { Asking } from "./asking.ts";
+import { drawBaseline } from "./baseline.ts";
 import { Channel } from "./channel.ts";
 import { Charts } from "./charts.ts";
 import { nothingChosen } from "./chosen.ts";
@@ -11,8 +12,9 @@ import { h, redraw } from "./dom.ts";
 import { followTracing } from "./edit.ts";
 import { drawSave } from "./export.ts";
 import { paintGoal } from "./goal.ts";
-import { type Hand, nextLegal, UNRECORDED, verdict, zoneName } from "./hand.ts";
-import { drawHeader, drawTotals } from "./header.ts";
+import { type Arrow, type Hand, nextLegal, UNRECORDED, verdict, zoneName } from "./hand.ts";
+import { drawHeader } from "./header.ts";
+import { makeHeld } from "./held.ts";
 import { Hint } from "./hint.ts";
 import { listenToKeys } from "./keyboard.ts";
 import { type Heard, type Model, refusalOf } from "./model.ts";
@@ -23,18 +25,20 @@ import { Prices } from "./prices.ts";
 import { Reads } from "./reads.ts";
 import { Remedies } from "./remedies.ts";
 import { hidePicture, remember, remembered } from "./remember.ts";
+import { Room } from "./room.ts";
 import { type Shown, split } from "./scopes.ts";
 import { followSearch } from "./search.ts";
 import { deviceText, paintSelection, select } from "./selection.ts";
 import { doneText, grabbedText, HOW, priceText, totalsText } from "./sentences.ts";
-import { freeze, isUnderWay, rememberStop, showSilence } from "./silence.ts";
+import { freeze, isUnderWay, sayLost, showSilence } from "./silence.ts";
 import { Stage } from "./stage.ts";
-import { speak } from "./status.ts";
+import { drawSaid, speak } from "./status.ts";
 import { explained } from "./terms.ts";
 import { drawDetail, drawTimeline } from "./timeline.ts";
-import { findDims } from "./tray.ts";
+import { drawTotals } from "./totals.ts";
+import { foldTray } from "./tray.ts";
 import { PARTS, type Selection, type View } from "./types.ts";
-import { drawZones, paintZones } from "./zones.ts";
+import { drawLayoutLine, drawZones, paintZones } from "./zones.ts";
 
 export class Board {
   model: Model;
@@ -69,7 +73,9 @@ export class Board {
   selecting = 0;
   panels = makePanels();
   charts: Charts;
+  room: Room;
   stage: Stage;
+  showHeld: (on: boolean) => void;
   showPicture: ReturnType<typeof hidePicture>;
   popover: Popover;
   hint: Hint;
@@ -94,16 +100,18 @@ export class Board {
     this.remedies = new Remedies(this);
     this.reads = new Reads(this);
     this.charts = new Charts(this);
+    this.room = new Room(this);
     this.stage = new Stage(this);
-    const { banner, header, totals, goal, layout } = this.panels;
-    const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
+    this.showHeld = makeHeld(this);
+    const { banner, header, score, goal, layout } = this.panels;
+    const main = h("div", { class: "mlb-main" }, layout, this.room.divider, this.stage.element);
     root.style.setProperty("--asked", `${model.get("height") ?? 600}px`);
     this.showPicture = hidePicture(String(model.get("saved") ?? ""));
     // A view by itself has nothing around it.
     const only = String(model.get("panel") ?? "");
     const view = only === "timeline" ? this.panels.timeline : only ? this.stage.alone(only) : null;
     const parts = view ? [banner, view, drawSave(this, only)] : null;
-    const whole = [banner, header, totals, goal, main, this.panels.timeline];
+    const whole = [banner, header, score, goal, main, this.panels.timeline];
     root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
     this.popover = new Popover(this);
     this.hint = new Hint(root);
@@ -114,7 +122,7 @@ export class Board {
       ...PARTS.map((part) => [`change:${part}`, () => this.later(part)] as [string, () => void]),
       ["change:rev", () => this.later("rev")],
       ["change:job", () => this.showJob()],
-      ["change:notice", () => this.drawNotice()],
+      ["change:notice", () => model.get("notice")?.reason && this.say(model.get("notice").reason, "refused")],
     ];
     for (const [event, listener] of this.listeners) model.on(event, listener);
     this.panels.zones.addEventListener("pointerleave", () => this.drawBoard(false));
@@ -197,9 +205,11 @@ export class Board {
       if (this.ready && this.revision > 0 && this.can("restore")) remember(view.document, this.openedWith);
       this.prices.forget(this.revision);
       redraw(panels.header, drawHeader(this));
+      redraw(panels.line, drawLayoutLine(view));
       if (this.hand) this.asking.zones(this.hand);
       this.asking.advice();
     }
+    if (parts.includes("board") || parts.includes("comparison")) redraw(panels.baseline, drawBaseline(this));
     if (parts.includes("board") || parts.includes("advice")) this.drawBoard(parts.includes("board"));
     redraw(panels.advice, drawAdvice(this));
     if (parts.includes("tracing")) followTracing(this);
@@ -247,7 +257,7 @@ export class Board {
     if (!changed && (same || this.hand || panels.zones.matches(":hover, :has(:focus-visible)"))) return;
     this.arranged = { ranked: view.ranked };
     redraw(panels.zones, drawZones(this));
-    findDims(this);
+    foldTray(this);
   }
 
   /** Draws again a choice that was not carried out, so that it goes back to what it was. */
@@ -257,25 +267,22 @@ export class Board {
 
   paint() {
     paintZones(this);
+    this.drag?.place();
     const { hand, view } = this;
     const price = hand?.target ? this.prices.of(view, hand, hand.target) : undefined;
-    redraw(this.panels.totals, explained(drawTotals(view, price)));
+    redraw(this.panels.totals, drawTotals(view, price));
+    this.showHeld(hand !== null);
     paintGoal(this, price);
     if (!hand?.target || !price) return;
     if (price.refused) this.sayVerdict(hand, hand.target);
     else this.say(priceText(view, hand, hand.target, price));
   }
 
-  drawNotice() {
-    const notice = this.model.get("notice");
-    if (notice?.reason) this.say(notice.reason, "refused");
-  }
-
   /**
    * Says something on the status line, which screen readers read out.
    * @param more what stands behind it, such as a button
    */
-  say(text: string, mood: "plain" | "done" | "refused" = "plain", more: Node[] = []) {
+  say(text: string, mood: "plain" | "done" | "refused" = "plain", more: (Node | string)[] = []) {
     speak(this.panels.status, text, mood, more);
   }
 
@@ -284,7 +291,7 @@ export class Board {
     if (this.readOnly) return null;
     const before = this.asked;
     const answer = await this.channel.intent(op, args);
-    rememberStop(this, op, answer);
+    if (answer === null) sayLost(this, op, args);
     if (answer) this.root.setAttribute("data-ack", answer.id);
     if (answer?.kind === "nack") this.say(refusalOf(answer), answer.code === UNRECORDED ? "plain" : "refused");
     else if (answer?.kind === "ack" && answer.note) this.say(answer.note, "done");
@@ -307,7 +314,7 @@ export class Board {
     this.said = this.asked;
     this.awaited = this.view.pending;
     this.met = this.view.goal?.met ?? false;
-    this.say(totalsText(this.view), "done");
+    this.say(totalsText(this.view), "done", drawSaid(this.view));
   }
 
   /** Takes what is selected from Python, and says of a device what Python knows; not what was replaced meanwhile. */
@@ -363,10 +370,10 @@ export class Board {
   }
 
   /** Points at the next zone that takes the chip. */
-  step(step: 1 | -1, add: boolean) {
+  step(arrow: Arrow, add: boolean) {
     if (!this.hand) return;
     const hand = { ...this.hand, add: add || this.adding };
-    const zone = nextLegal(this.view, hand, step, (each) => this.prices.of(this.view, hand, each));
+    const zone = nextLegal(this.view, hand, arrow, (each) => this.prices.of(this.view, hand, each));
     if (zone === null) this.say(`No zone takes ${hand.dim}.`, "refused");
     else this.aim(zone, hand.add);
   }
@@ -374,6 +381,7 @@ export class Board {
   letGo() {
     if (!this.hand) return;
     this.hand = null;
+    this.adding = false;
     this.prices.stop();
     this.paint();
     // What a drop sends goes first.

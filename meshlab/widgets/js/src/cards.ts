@@ -2,13 +2,14 @@
  * The layouts that were tried as rows of a table, the latest first: what each takes, with its difference against the
  * baseline, and the best of each column. A row's button loads it; its circle makes it the baseline.
  */
+import { baselineOf, compareWith } from "./baseline.ts";
 import { documentOf, showBeside } from "./beside.ts";
 import type { Board } from "./board.ts";
 import { h } from "./dom.ts";
-import { bytes, exact, faster, percent, relative, seconds, signedBytes, signedPoints } from "./format.ts";
+import { bytes, exact, percent, relative, seconds } from "./format.ts";
+import { EMPTY } from "./model.ts";
 import type { Card, Totals, View } from "./types.ts";
 
-type Change = { text: string; sign: number };
 export type Column = {
   key: string;
   title: string;
@@ -42,44 +43,9 @@ export function columnsOf(view: View): Column[] {
   return view.machine.on === "" ? [WORK, SENDS, HOLDS] : [STEP, PEAK, SENDS, WORK];
 }
 
-function baselineOf(view: View): Card | undefined {
-  return view.comparison.cards.find((card) => card.baseline);
-}
-
-/**
- * How the present layout compares with the baseline, for each figure of the score line in words, with the sign of the
- * change; null where it is the baseline, or that is not known yet.
- */
-export function againstBaseline(
-  view: View,
-): { name: string; arguments: Change; step: Change; peak: Change; sends: Change; work: Change } | null {
-  const [base, now] = [baselineOf(view), view.comparison.cards.find((card) => card.now)];
-  if (!base || !now || base === now || !base.totals || !now.totals) return null;
-  const [before, after] = [base.totals, now.totals];
-  const onMachine = view.machine.on !== "";
-  if (onMachine && (!before.seconds || !after.seconds)) return null;
-  const words = onMachine ? faster(Number(after.seconds), Number(before.seconds)) : "";
-  const step = words === "as fast" ? `as fast as ${base.name}` : `${words} than ${base.name}`;
-  const same = words === "as fast" || words === "";
-  const by = (key: "bytes" | "peak" | "work") => Number(after[key]) - Number(before[key]);
-  const percentage = !onMachine && before.bytes > 0;
-  const sends = percentage
-    ? `${relative(after.bytes, before.bytes)} bytes against ${base.name}`
-    : signedBytes(by("bytes"));
-  const holds = after.arguments - before.arguments;
-  return {
-    name: base.name,
-    arguments: { text: holds ? signedBytes(holds) : "", sign: holds },
-    step: { text: words && step, sign: same ? 0 : Number(after.seconds) - Number(before.seconds) },
-    peak: { text: by("peak") ? signedBytes(by("peak")) : "", sign: by("peak") },
-    sends: { text: by("bytes") || percentage ? sends : "", sign: by("bytes") },
-    work: { text: by("work") ? signedPoints(by("work")) : "", sign: by("work") },
-  };
-}
-
 /**
  * The best of each column, of layouts that fit; where none does, of all.
- * @returns null where fewer than two are known, or all are alike
+ * @returns null where fewer than two are known, one is being worked out, or all are alike
  */
 export function bestOf(column: Column, cards: Card[]): number | null {
   const known = cards.flatMap((card) => (card.totals && column.of(card.totals) !== null ? [card.totals] : []));
@@ -89,6 +55,7 @@ export function bestOf(column: Column, cards: Card[]): number | null {
   const least = Math.min(...able.map((totals) => totals.work));
   const alike = able.filter((totals) => totals.seconds !== null || column === WORK || totals.work < least * 1.001);
   const values = alike.map((totals) => Number(column.of(totals)));
+  if (cards.some((card) => isPending(column, card))) return null;
   if (known.length < 2 || new Set(known.map((totals) => column.of(totals))).size < 2) return null;
   return Math.min(...values);
 }
@@ -117,7 +84,7 @@ export function drawCards(board: Board): HTMLElement {
       h(
         "tr",
         {},
-        h("th", { scope: "col" }, "vs"),
+        h("th", { scope: "col", title: "the baseline" }, "base"),
         h("th", { scope: "col" }, "layout ", h("small", { title: "the best of those that fit" }, "★ best")),
         head,
       ),
@@ -127,22 +94,18 @@ export function drawCards(board: Board): HTMLElement {
 }
 
 function drawBaseline(board: Board, card: Card): HTMLElement {
-  const choose = async () => {
-    const answer = await board.send("baseline", { document: documentOf(board.view, card) });
-    if (answer?.kind === "ack") board.say(`All layouts are compared with ${card.name}.`, "done");
-  };
   return h("input", {
     type: "radio",
     name: `${board.stage.body("compare").id}-baseline`,
     checked: card.baseline,
     "aria-label": `compare with ${card.name}`,
     title: "compare all with this one",
-    onchange: choose,
+    onchange: () => compareWith(board, card),
   });
 }
 
 function drawName(board: Board, card: Card): HTMLElement {
-  const layout = [card.mesh, card.layout || "no layout"].filter(Boolean).join(": ");
+  const layout = [card.mesh, card.layout || EMPTY].filter(Boolean).join(": ");
   return h(
     "button",
     {
@@ -170,25 +133,25 @@ function drawOther(board: Board, card: Card): HTMLElement | false {
       type: "button",
       class: "mlb-button mlb-beside-button",
       title: open ? "show the layout on the board alone" : "show it beside the layout on the board",
-      "aria-label": `show ${card.name} beside the layout on the board`,
+      "aria-label": `Compare: show ${card.name} beside the layout on the board`,
       "aria-pressed": String(open),
       "data-beside": card.key,
       onclick: () => showBeside(board, open ? {} : { document: documentOf(view, card) }, card.name),
     },
-    "◫ beside",
+    "◫ Compare",
   );
 }
 
-function drawCell(
-  { view }: Board,
-  { totals, baseline, machine }: Card,
-  column: Column,
-  best: number | null,
-): HTMLElement {
+/** Whether a figure is being worked out. Step and peak come together: a step that is not there beside its peak never comes. */
+function isPending(column: Column, { totals, machine }: Card): boolean {
+  return totals === null || (column.of(totals) === null && machine && totals.peak === null);
+}
+
+function drawCell({ view }: Board, card: Card, column: Column, best: number | null): HTMLElement {
+  const { totals, baseline } = card;
   const value = totals ? column.of(totals) : null;
   if (value === null) {
-    // Step and peak come together: a step that is not there beside its peak never comes.
-    const never = totals !== null && (!machine || totals.peak !== null);
+    const never = !isPending(column, card);
     const title = never ? "unknown: no machine, or a figure of it is missing" : "is being worked out";
     return h("td", { title, "data-total": column.key }, never ? "–" : "…");
   }

@@ -134,7 +134,7 @@ export class Charts {
     tools.append(
       button("−", "shrink the chart", () => this.zoom(shown, 2)),
       button("+", "enlarge the chart", () => this.zoom(shown, 0.5)),
-      button("whole", "the whole chart", () => this.whole(shown)),
+      button("Fit", "fit the whole chart", () => this.whole(shown)),
     );
     this.shown.set(key, shown);
     this.sizes.observe(element);

@@ -18,8 +18,8 @@ type Reason = "layouts" | "way" | "regrets";
 
 const REASONS: [Reason, string][] = [
   ["layouts", "Layouts"],
-  ["way", "From yours to Auto's"],
-  ["regrets", "Regrets"],
+  ["way", "Step by step"],
+  ["regrets", "What if not"],
 ];
 
 export function drawComparison(board: Board): (Node | null)[] {
@@ -31,7 +31,7 @@ export function drawComparison(board: Board): (Node | null)[] {
 const DRAWS: Record<Reason, (board: Board) => Node[]> = {
   layouts: (board) => [
     spot("met", () => [drawScatter(board)]),
-    h("label", { class: "mlb-field mlb-choice" }, "beside the board", drawChoice(board)),
+    h("label", { class: "mlb-field mlb-choice" }, "compare side by side with", drawChoice(board)),
     drawCards(board),
   ],
   way: (board) => [spot("way", () => drawWay(board))],

@@ -2,7 +2,7 @@
 
 import type { Board } from "./board.ts";
 import { axesAfter, dropIntent, partsOf, TRAY, verdict } from "./hand.ts";
-import { drawElsewhere, focusArrived } from "./zones.ts";
+import { drawInstead, focusArrived } from "./zones.ts";
 
 /** Drops the chip where it is aimed; a zone that refuses it, or none, leaves everything as it was. */
 export async function drop(board: Board) {
@@ -21,7 +21,7 @@ export async function drop(board: Board) {
   }
   if (said?.state === "refused") {
     const text = `Refused: ${said.note} ${said.refusal?.fix ?? ""}`;
-    board.say(text, "refused", drawElsewhere(board, hand, zone, said.refusal));
+    board.say(text, "refused", drawInstead(board, hand, zone, said.refusal));
     return;
   }
   const { op, args } = dropIntent(view, hand, zone);

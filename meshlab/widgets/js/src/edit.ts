@@ -50,7 +50,8 @@ export function isIdle({ columns }: Pick<View, "columns">, axis: string): boolea
   return !rules.some((each) => Object.values(each).some((axes) => axes.includes(axis)));
 }
 
-function openAxis(board: Board, { name, size, inTime }: Axis, head: HTMLElement) {
+/** Opens what can be changed of a mesh axis, below an element. */
+export function openAxis(board: Board, { name, size, inTime }: Axis, head: HTMLElement) {
   const { popover, view } = board;
   // What runs in time is neither split nor merged.
   const axes = view.mesh.axes.flatMap((each) => (inTime || each.inTime ? [] : [each.name]));

@@ -56,12 +56,6 @@ export function percent(share: number): string {
   return `${share < 0 ? "−" : ""}${threeDigits(Math.abs(100 * share))}%`;
 }
 
-/** −0.875 → "−87.5 pts": the change of a share, in hundredths of the whole and not of what it was. */
-export function signedPoints(share: number): string {
-  if (share === 0) return "±0";
-  return `${share < 0 ? "−" : "+"}${percent(Math.abs(share)).slice(0, -1)} pts`;
-}
-
 /**
  * 13 of 100 → "−87%", 130 of 100 → "+30%", 560 of 100 → "× 5.6", 100 of 100 → "±0".
  * @param base above 0
@@ -76,12 +70,10 @@ export function relative(value: number, base: number): string {
   return `${more < 0 ? "−" : "+"}${Math.abs(more).toFixed(digits)}%`;
 }
 
-/** 2 s against 8 s → "4× faster". */
+/** 2 s against 8 s → "4× faster", where it is twice as fast at least, or half. */
 export function faster(time: number, base: number): string {
   const ratio = Math.max(time, base) / Math.min(time, base);
-  if (!(ratio >= 1.0005)) return "as fast";
-  const times = ratio < 1.095 ? ratio.toFixed(3) : PLAIN.format(Number(ratio.toPrecision(2)));
-  return `${times}× ${time < base ? "faster" : "slower"}`;
+  return `${PLAIN.format(Number(ratio.toPrecision(2)))}× ${time < base ? "faster" : "slower"}`;
 }
 
 /** 1628116 → "1,628,116". */

@@ -5,7 +5,7 @@
  *
  * A drop moves the dim to exactly that axis; on a serial axis, which runs its blocks one after the other on each
  * device, it is added behind the axes of devices, where it always comes last. With `add` (Shift, or the switch on the
- * board) the axis is added behind those that shard the dim in that column already, and the rule that the chip was taken
+ * strip that stands there while it is held) the axis is added behind those that shard the dim in that column already, and the rule that the chip was taken
  * from stays. A chip of a dim with several axes that is dropped on the tray gives up one of them.
  */
 export type Hand = {
@@ -35,9 +35,13 @@ export function partsOf(zone: string): { axis: string; at: string } {
   return { axis, at: at.join("@") };
 }
 
-/** @returns all zones, in the order of the keyboard: column by column, and then the tray */
+/** All zones, row by row; the tray is the last row. */
+function rowsOf(view: View): string[][] {
+  return [...view.mesh.axes.map((axis) => view.columns.map(({ at }) => zoneOf(axis.name, at))), [TRAY]];
+}
+
 export function zonesOf(view: View): string[] {
-  return [...view.columns.flatMap(({ at }) => view.mesh.axes.map((axis) => zoneOf(axis.name, at))), TRAY];
+  return rowsOf(view).flat();
 }
 
 function columnOf(view: View, at: string): Column {
@@ -129,22 +133,32 @@ export function dropIntent(view: View, hand: Hand, zone: string): Intent {
   return axes.length ? { op: "place", args: { ...args, axes } } : { op: "remove", args };
 }
 
+export type Arrow = "ArrowRight" | "ArrowLeft" | "ArrowDown" | "ArrowUp";
+
 /**
- * The next zone that takes the chip, going round.
+ * The next zone that takes the chip, going round: to the right and left along the rows, one after the other; down and up
+ * to the next row that has one, of several there the nearest.
  * @param price what Python said of a zone
  * @returns null where no zone takes it
  */
 export function nextLegal(
   view: View,
   hand: Hand,
-  step: 1 | -1,
+  arrow: Arrow,
   price: (zone: string) => Priced | undefined = () => undefined,
 ): string | null {
-  const zones = zonesOf(view);
-  const start = zones.indexOf(hand.target ?? hand.from);
-  for (let i = 1; i <= zones.length; i += 1) {
-    const zone = zones[(start + step * i + zones.length * i) % zones.length];
-    if (verdict(view, hand, zone, price(zone)).state === "legal") return zone;
+  const rows = rowsOf(view);
+  const start = hand.target ?? hand.from;
+  const step = arrow === "ArrowRight" || arrow === "ArrowDown" ? 1 : -1;
+  const across = arrow === "ArrowRight" || arrow === "ArrowLeft";
+  const at = rows.find((row) => row.includes(start))?.indexOf(start) ?? 0;
+  const lines = across ? rows.flat().map((zone) => [zone]) : rows;
+  const from = lines.findIndex((line) => line.includes(start));
+  for (let i = 1; i <= lines.length; i += 1) {
+    const line = lines[(from + step * i + lines.length * i) % lines.length];
+    const legal = line.filter((zone) => verdict(view, hand, zone, price(zone)).state === "legal");
+    const away = (zone: string) => Math.abs(line.indexOf(zone) - at);
+    if (legal.length) return legal.reduce((one, other) => (away(other) < away(one) ? other : one));
   }
   return null;
 }

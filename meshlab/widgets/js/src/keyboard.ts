@@ -1,8 +1,9 @@
 /**
  * The whole board by keyboard. Space or Enter picks a chip up, arrows go through the zones that take it, Space or Enter
- * drops, Escape lets go; Delete takes a dim off its axis, F2 opens what can be changed of it, P pins it; Ctrl+Z and
+ * drops, Escape lets go, A adds the axis to those that the dim has; Delete takes a dim off its axis, F2 opens what can be changed of it, P pins it; Ctrl+Z and
  * Ctrl+Shift+Z undo and redo. Without a chip in hand, arrows go from chip to chip; Enter selects a device or a
- * collective. Escape cancels a search, or else releases what is selected.
+ * collective. Escape gives the layout its room again, cancels a search, or else releases what is selected. Shift+P is the
+ * presenter's larger type.
  *
  * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell".
  */
@@ -10,7 +11,8 @@
 import type { Board } from "./board.ts";
 import { drop } from "./dropping.ts";
 import { openDim, togglePin } from "./edit.ts";
-import { TRAY } from "./hand.ts";
+import { type Arrow, TRAY } from "./hand.ts";
+import { putBack, setAdding } from "./held.ts";
 import { cancelSearch, isSearching } from "./search.ts";
 import { choose, clear } from "./selection.ts";
 
@@ -35,10 +37,15 @@ function handled(board: Board, event: KeyboardEvent, command: boolean): boolean 
   if (command) return history(board, event);
   if (event.key === "Escape" && board.hint.hide()) return true;
   if (event.key === "Escape" && board.hand) {
-    const { dim } = board.hand;
-    board.drag.clear();
-    board.letGo();
-    board.say(`${dim} is where it was.`);
+    putBack(board);
+    return true;
+  }
+  if (event.key === "Escape" && board.room.wide) {
+    board.room.setWide(false);
+    return true;
+  }
+  if (event.key === "P") {
+    present(board);
     return true;
   }
   if (event.key === "Escape" && isSearching(board.view)) {
@@ -55,6 +62,12 @@ function handled(board: Board, event: KeyboardEvent, command: boolean): boolean 
   }
   const chip = target.closest(".mlb-chip") as HTMLElement | null;
   return chip ? onChip(board, event, chip) : false;
+}
+
+function present(board: Board) {
+  const { room } = board;
+  room.present(!room.presents);
+  board.say(room.presents ? "Larger type, for a projector: Shift+P ends it." : "The type is as it was.");
 }
 
 function history(board: Board, event: KeyboardEvent): boolean {
@@ -75,12 +88,16 @@ function onChip(board: Board, event: KeyboardEvent, chip: HTMLElement): boolean 
     openDim(board, chip);
     return true;
   }
-  if (event.key.toLowerCase() === "p" && !board.hand) {
+  if (event.key.toLowerCase() === "a" && board.hand) {
+    setAdding(board, !board.hand.add);
+    return true;
+  }
+  if (event.key === "p" && !board.hand) {
     togglePin(board, dim, zone);
     return true;
   }
   if (event.key in STEPS) {
-    if (board.hand) board.step(STEPS[event.key], event.shiftKey);
+    if (board.hand) board.step(event.key as Arrow, event.shiftKey);
     else focusBeside(board, chip, STEPS[event.key]);
     return true;
   }

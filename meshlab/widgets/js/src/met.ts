@@ -7,6 +7,7 @@
 import type { Board } from "./board.ts";
 import { h, s } from "./dom.ts";
 import { bytes, exact, seconds } from "./format.ts";
+import { EMPTY } from "./model.ts";
 import { takeButton } from "./search.ts";
 import { SLIDER_KEYS } from "./slider.ts";
 import type { Met } from "./types.ts";
@@ -47,7 +48,7 @@ export function drawCross(board: Board, met: Met, x: number, y: number, best: bo
   return s(
     "g",
     { key: met.layout, class: `mlb-met ${kind}`, "data-met": met.layout, onclick: () => look(board, met) },
-    s("title", {}, `${met.layout || "no layout"}: ${takesText(met)}${best ? BEST : ""}`),
+    s("title", {}, `${met.layout || EMPTY}: ${takesText(met)}${best ? BEST : ""}`),
     s("circle", { cx: x, cy: y, r: 6 }),
     s("path", { d }),
   );
@@ -78,7 +79,7 @@ export function drawMetSlider(board: Board, layouts: Met[], best: Set<Met>): HTM
     "aria-valuemin": 0,
     "aria-valuemax": layouts.length,
     "aria-valuenow": at + 1,
-    "aria-valuetext": met ? `${met.layout || "no layout"}: ${takesText(met)}${best.has(met) ? BEST : ""}` : NOTHING,
+    "aria-valuetext": met ? `${met.layout || EMPTY}: ${takesText(met)}${best.has(met) ? BEST : ""}` : NOTHING,
     onkeydown: turn,
   });
 }
@@ -87,13 +88,13 @@ export function drawMetSlider(board: Board, layouts: Met[], best: Set<Met>): HTM
 export function drawLooked(board: Board, layouts: Met[]): HTMLElement {
   const met = layouts[lookedAt(board, layouts)];
   if (!met) return h("p", { class: "mlb-looked mlb-none" }, "Click a cross, or use arrow keys: what it takes.");
-  const name = met.layout || "no layout";
+  const name = met.layout || EMPTY;
   return h(
     "div",
     { class: "mlb-looked" },
     h("b", {}, takesText(met)),
     h("code", { title: name }, name),
-    takeButton(board, "Use it", met, `put ${name} on the board`),
+    takeButton(board, "Use this layout", met, `put ${name} on the board`),
   );
 }
 

@@ -8,6 +8,9 @@ export type Model = {
   send(content: unknown): void;
 };
 
+/** How a layout is called that shards nothing. */
+export const EMPTY = "nothing sharded";
+
 /** An answer of Python, with the bytes that came beside it. */
 export type Heard = Answer & { buffers?: ArrayBufferView[] };
 

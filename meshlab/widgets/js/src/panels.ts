@@ -4,7 +4,7 @@ import { nextNumber } from "./numbers.ts";
 
 const HELP =
   "Space or Enter picks the dim up, arrow keys choose a zone that takes it, Enter drops, Escape cancels, " +
-  "Delete takes it off its axis.";
+  "A adds the axis to those it has, Delete takes it off its axis.";
 /** What is added to it where dims can be edited. */
 export const EDITS = " F2 opens its size and name, P pins it.";
 
@@ -13,13 +13,19 @@ export function makePanels() {
   const banner = h("div", { class: "mlb-banner", role: "alert", hidden: true });
   const header = h("div", { class: "mlb-header" });
   const totals = h("div", { class: "mlb-totals" });
+  const baseline = h("div", { class: "mlb-baseline" });
+  const score = h("div", { class: "mlb-score" }, totals, baseline);
+  const line = h("div", { class: "mlb-line-of-layout" });
   const goal = h("div", { class: "mlb-goal", role: "group", "aria-label": "goal", hidden: true });
   const zones = h("div", { class: "mlb-zones" });
   const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
   const help = h("p", { class: "mlb-help", id: `mlb-help-${nextNumber("frames")}`, hidden: true }, HELP);
   const advice = h("div", { class: "mlb-advices" });
+  const held = h("div", { class: "mlb-held", role: "group", "aria-label": "the dim that is held" });
   const tracing = h("div", { class: "mlb-tracing", role: "status" });
-  const inLayout = [zones, tracing, advice, status, help];
+  // What is done with a chip in hand stands where the advice is.
+  const either = h("div", { class: "mlb-either" }, advice, held);
+  const inLayout = [line, zones, tracing, either, status, help];
   const layout = h("div", { class: "mlb-layout", role: "group", "aria-label": "layout" }, inLayout);
   const lanes = h("div", { class: "mlb-lanes" });
   const detail = h("div", { lasting: true, class: "mlb-detail" });
@@ -29,5 +35,6 @@ export function makePanels() {
     lanes,
     detail,
   );
-  return { banner, header, totals, goal, zones, status, help, layout, tracing, advice, timeline, lanes, detail };
+  const shown = { banner, header, score, totals, baseline, goal, line, zones, status, help, layout };
+  return { ...shown, tracing, advice, held, timeline, lanes, detail };
 }

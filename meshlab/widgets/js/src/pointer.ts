@@ -5,16 +5,22 @@
  */
 
 import type { Board } from "./board.ts";
+import { h } from "./dom.ts";
 import { drop } from "./dropping.ts";
 import { openDim } from "./edit.ts";
 import { choose } from "./selection.ts";
 
 const THRESHOLD = 4;
+// How far from the pointer what is dragged stays, and how large it is where its name would cover a number.
+const [AWAY, DOT] = [8, 12];
 
 export class PointerDrag {
   board: Board;
   pressed: { x: number; y: number; id: number; dim: string; from: string; chip: HTMLElement } | null = null;
   ghost: HTMLElement | null = null;
+  /** Where the pointer was last, and how large the ghost is with its name. */
+  at = { x: 0, y: 0 };
+  tag = { width: 0, height: 0 };
 
   constructor(board: Board) {
     this.board = board;
@@ -54,29 +60,37 @@ export class PointerDrag {
   move(event: PointerEvent) {
     const start = this.pressed;
     if (!start || event.pointerId !== start.id) return;
+    this.at = { x: event.clientX, y: event.clientY };
     if (!this.ghost) {
       if (Math.hypot(event.clientX - start.x, event.clientY - start.y) < THRESHOLD) return;
       this.begin(start);
     }
-    this.follow(event);
     this.board.aim(this.zoneAt(event), event.shiftKey);
+    this.place();
   }
 
   begin(start: NonNullable<PointerDrag["pressed"]>) {
     this.board.root.setPointerCapture(start.id);
-    this.ghost = start.chip.cloneNode(true) as HTMLElement;
-    this.ghost.setAttribute("aria-hidden", "true");
-    this.ghost.setAttribute("tabindex", "-1");
-    this.ghost.classList.add("mlb-ghost");
+    this.ghost = h("div", { class: "mlb-ghost", "aria-hidden": "true" }, start.dim);
     this.board.root.append(this.ghost);
+    const { offsetWidth: width, offsetHeight: height } = this.ghost;
+    this.tag = { width, height };
     this.board.grab(start.dim, start.from, "pointer");
   }
 
-  follow(event: PointerEvent) {
-    if (!this.ghost) return;
-    const box = this.board.root.getBoundingClientRect();
-    this.ghost.style.left = `${event.clientX - box.left}px`;
-    this.ghost.style.top = `${event.clientY - box.top}px`;
+  /** Puts what is dragged beside the pointer, with its name or as a dot, so that it covers nothing of what is aimed at. */
+  place() {
+    const { ghost, board } = this;
+    if (!ghost) return;
+    const said = [...board.panels.zones.querySelectorAll("[data-aim] .mlb-zone-note > *")];
+    const spot = freeSpot(
+      this.at,
+      this.tag,
+      said.map((each) => each.getBoundingClientRect()),
+    );
+    const box = board.root.getBoundingClientRect();
+    ghost.toggleAttribute("data-dot", spot.width === DOT);
+    ghost.style.transform = `translate(${spot.x - box.left}px, ${spot.y - box.top}px)`;
   }
 
   zoneAt(event: PointerEvent): string | null {
@@ -121,4 +135,28 @@ export class PointerDrag {
       if (!again) this.board.grab(chip.dataset.dim ?? "", chip.dataset.zone ?? "", "click");
     }
   }
+}
+
+type Size = { width: number; height: number };
+type Box = Size & { x: number; y: number };
+
+/** @returns a place beside the pointer that covers none of the boxes: for the name, or else for a dot */
+export function freeSpot(at: { x: number; y: number }, tag: Size, boxes: Box[]): Box {
+  const spots = [tag, { width: DOT, height: DOT }].flatMap((size) =>
+    [-1, 1].flatMap((down) =>
+      [-1, 1].map((across) => ({
+        ...size,
+        x: at.x + (across < 0 ? -AWAY - size.width : AWAY),
+        y: at.y + (down < 0 ? -AWAY - size.height : AWAY),
+      })),
+    ),
+  );
+  const free = spots.find((spot) => !boxes.some((box) => meet(spot, box)));
+  // Between many numbers the dot goes above them all.
+  return free ?? { width: DOT, height: DOT, x: at.x, y: Math.min(...boxes.map(({ y }) => y)) - AWAY - DOT };
+}
+
+function meet(one: Box, other: Box): boolean {
+  const apart = one.x + one.width <= other.x || other.x + other.width <= one.x;
+  return !apart && one.y < other.y + other.height && other.y < one.y + one.height;
 }

@@ -7,7 +7,7 @@
 
 import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
-import { bytes, signedBytes, signedPoints, signedSeconds } from "./format.ts";
+import { bytes, percent, signedBytes, signedSeconds } from "./format.ts";
 import { UNRECORDED } from "./hand.ts";
 import { predicted } from "./model.ts";
 import type { Priced } from "./prices.ts";
@@ -15,18 +15,24 @@ import { drawnWith } from "./reconcile.ts";
 import { drawSpots, spot } from "./spots.ts";
 import type { Collective, Intent, Price, Remedy, View } from "./types.ts";
 
-/** What a change of the layout would change, in words: time, or without a machine work; memory; bytes. */
+type Effect = { text: string; more: number };
+
+/** What a change of the layout would change, in words and by its sign: time, or without a machine work; memory; bytes. */
 export function effects(
   price: Price,
   { time: step, peak_memory: peak, communication, work }: Pick<View, "time" | "peak_memory" | "communication" | "work">,
-): string[] {
-  const [time, lines] = [predicted(step), [] as string[]];
-  if (time && price.seconds !== null) lines.push(`step ${signedSeconds(price.seconds - time.estimate)}`);
-  else if (price.work !== work) lines.push(`computes ${signedPoints(price.work - work)}`);
-  if (peak && price.peak !== null) lines.push(`peak ${signedBytes(price.peak - peak.bytes)}`);
-  lines.push(`sends ${signedBytes(price.bytes - communication.total)}`);
-  if (price.fits === false) lines.push(`✕ does not fit: ${bytes(price.peak ?? 0)}`);
-  return lines;
+): Effect[] {
+  const [time, effects] = [predicted(step), [] as Effect[]];
+  const add = (text: string, more: number) => effects.push({ text, more });
+  if (time && price.seconds !== null) {
+    const more = price.seconds - time.estimate;
+    add(`step ${signedSeconds(more)}`, more);
+  } else if (price.work !== work) add(`computes ${percent(price.work)}`, price.work - work);
+  if (peak && price.peak !== null) add(`peak ${signedBytes(price.peak - peak.bytes)}`, price.peak - peak.bytes);
+  const more = price.bytes - communication.total;
+  add(`sends ${signedBytes(more)}`, more);
+  if (price.fits === false) add(`✕ does not fit: ${bytes(price.peak ?? 0)}`, 1);
+  return effects;
 }
 
 // What changes by less than this share of it is neither better nor worse.
@@ -154,14 +160,14 @@ function drawPrice(price: Priced, view: View): HTMLElement[] {
   if (price.refused?.code === UNRECORDED) return [h("span", { class: "mlb-same" }, price.refused.text)];
   if (price.refused) return [h("span", { class: "mlb-more" }, `✕ ${price.refused.text}`)];
   const verdict = verdictOf(price, view);
-  const style = (line: string) => {
-    if (line.includes("✕") || line.includes("+")) return "mlb-more";
-    return line.includes("−") && verdict === "better" ? "mlb-less" : "mlb-same";
+  const style = (more: number) => {
+    if (more > 0) return "mlb-more";
+    return more < 0 && verdict === "better" ? "mlb-less" : "mlb-same";
   };
   const sign = verdict === "better" ? "mlb-less" : verdict === "worse" ? "mlb-more" : "mlb-same";
   return [
     h("b", { class: `mlb-verdict-word ${sign}` }, VERDICTS[verdict]),
-    ...effects(price, view).map((line) => h("span", { class: style(line) }, line)),
+    ...effects(price, view).map(({ text, more }) => h("span", { class: style(more) }, text)),
     h("i", { class: "mlb-estimated" }, "estimated"),
   ];
 }

@@ -1,6 +1,7 @@
 /**
  * What the browser remembers of a board: the last document of each program, mesh and page, so that a cell that runs again,
  * after a restart too, opens where it was. Python reads it as any document: a wrong one is refused, and nothing of it runs.
+ * And how a reader has set the page, for all boards.
  */
 
 /** @param opened the document that the Explorer was opened with */
@@ -23,6 +24,25 @@ export function remembered(document: string, opened: string): string | null {
   try {
     const last = localStorage.getItem(keyOf(opened));
     return last === document ? null : last;
+  } catch {
+    return null;
+  }
+}
+
+/** Remembers how this reader has set something of the page; null forgets it. */
+export function keep(name: string, value: string | null) {
+  try {
+    if (value === null) localStorage.removeItem(`meshlab:${name}`);
+    else localStorage.setItem(`meshlab:${name}`, value);
+  } catch {
+    // As above.
+  }
+}
+
+/** @returns how something of the page was set; null where it was not */
+export function kept(name: string): string | null {
+  try {
+    return localStorage.getItem(`meshlab:${name}`);
   } catch {
     return null;
   }

@@ -288,13 +288,7 @@ export class Replay implements Model {
   }
 
   history(): unknown {
-    const before = this.past.at(-1);
-    const history = { undo: this.past.length, redo: this.future.length };
-    if (before === undefined) return { history, change: null };
-    const { fits, ...now } = this.totals(this.now);
-    const then = this.totals(before);
-    const change = Object.entries(now).map(([name, value]) => [name, difference(value, then[name as "work"])]);
-    return { history, change: Object.fromEntries(change) };
+    return { history: { undo: this.past.length, redo: this.future.length } };
   }
 
   shown(number: number): Tensor | undefined {
@@ -346,7 +340,8 @@ export class Replay implements Model {
 
 /** @returns a question or a gesture as the text by which it is kept (frozen/questions.key_of) */
 export function keyOf(what: string, args: unknown): string {
-  return JSON.stringify([what, ordered(args)]);
+  const asked = Object.entries(args as object).filter(([, value]) => value !== null && value !== false);
+  return JSON.stringify([what, ordered(Object.fromEntries(asked))]);
 }
 
 function ordered(value: any): any {
@@ -361,10 +356,6 @@ function ordered(value: any): any {
 
 function refusal({ text, fix, code }: Refused): Reply {
   return { kind: "nack", reason: text, fix, code };
-}
-
-function difference(now: number | null, then: number | null): number | null {
-  return now === null || then === null ? null : now - then;
 }
 
 function picked(value: Record<string, unknown>, names: string[]): Record<string, unknown> {

@@ -9,6 +9,7 @@ import { h, s } from "./dom.ts";
 import { bytes, percent, seconds } from "./format.ts";
 
 import { drawCross, drawKey, drawLooked, drawMetSlider, metOf } from "./met.ts";
+import { EMPTY } from "./model.ts";
 import { type Box, boxesAlong, placesOf } from "./places.ts";
 import { pareto, type Scale, scaleOf } from "./scales.ts";
 import type { Card, Met, View } from "./types.ts";
@@ -137,7 +138,7 @@ function stairs(front: { x: number; y: number }[], { x, y }: Axes): string {
 }
 
 function labelOf(timed: boolean, tried: Dot[], crosses: Cross[], front: (Dot | Cross)[]): string {
-  const names = front.map((each) => ("card" in each ? each.card.name : each.met.layout || "no layout")).join("; ");
+  const names = front.map((each) => ("card" in each ? each.card.name : each.met.layout || EMPTY)).join("; ");
   const what = timed ? "step and peak" : "computes and sends";
   const met = crosses.length ? ` and of ${crosses.length} that the search has evaluated` : "";
   return `${what} of ${tried.length} layouts${met}. On the Pareto front: ${names}.`;
@@ -160,7 +161,7 @@ function drawDot(board: Board, { card }: Dot, x: number, y: number): SVGElement 
       "data-dot": card.key,
       onclick: () => board.send(card.load.op, card.load.args),
     },
-    s("title", {}, `${card.name}: ${card.layout || "no layout"}`),
+    s("title", {}, `${card.name}: ${card.layout || EMPTY}`),
     card.baseline ? s("path", { d: diamond }) : s("circle", { cx: x, cy: y, r: size }),
   );
 }

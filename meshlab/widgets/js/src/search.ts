@@ -7,6 +7,7 @@ import type { Board } from "./board.ts";
 import { disclosure } from "./disclosure.ts";
 import { h, type Properties, prose } from "./dom.ts";
 import { exact } from "./format.ts";
+import { EMPTY } from "./model.ts";
 import { searchText } from "./sentences.ts";
 import { spot } from "./spots.ts";
 import type { Bracket, Search, Taken, View } from "./types.ts";
@@ -43,7 +44,7 @@ function drawGoal(
   about: string,
   more: Properties = {},
 ): HTMLElement {
-  const find = () => board.send("auto", { objective: name });
+  const find = () => askSearch(board, name);
   const said = { "data-auto": name, "aria-label": `Find the ${label}`, ...hintOf(board.view, about) };
   return button(text, find, { key: name, ...said, ...more });
 }
@@ -65,7 +66,7 @@ export function button(label: string, onclick: () => unknown, more: Properties =
  */
 export function takeButton(board: Board, label: string, { layout, load }: Taken, spoken: string): HTMLElement {
   const take = () => load && board.send(load.op, load.args);
-  const said = { title: layout || "no layout", "aria-label": `${label}: ${spoken}`, "data-take": "" };
+  const said = { title: layout || EMPTY, "aria-label": `${label}: ${spoken}`, "data-take": "" };
   return button(label, take, said);
 }
 
@@ -79,7 +80,7 @@ function drawSearch(board: Board, search: Search): HTMLElement {
       "div",
       { class: "mlb-sought-head" },
       h("p", {}, headOf(search), pinned),
-      proof ? h("code", { title: search.layout || "no layout" }, search.layout || "no layout") : null,
+      proof ? h("code", { title: search.layout || EMPTY }, search.layout || EMPTY) : null,
       drawButtons(board, search),
     ),
     outdated ? h("p", { class: "mlb-outdated" }, `⚠ ${outdated}`) : null,
@@ -114,9 +115,9 @@ function drawButtons(board: Board, search: Search): HTMLElement {
     "data-op": "cancel_auto",
     title: "Escape",
   });
-  const take = button("Use it", () => takeBest(board), {
+  const take = button("Use this layout", () => takeBest(board), {
     "data-take": "best",
-    "aria-label": `Use it: put ${searching ? "the best layout so far" : "this layout"} on the board`,
+    "aria-label": `Use this layout: put ${searching ? "the best layout so far" : "this layout"} on the board`,
   });
   const taken = same ? h("span", { class: "mlb-card-tag" }, "✓ on the board") : null;
   const can = searching || (search.load && !outdated);
@@ -175,8 +176,8 @@ function drawTies(board: Board, ties: Taken[], count: number): HTMLElement {
     h(
       "li",
       { key: tie.layout },
-      h("code", {}, tie.layout || "no layout"),
-      takeButton(board, "Use it", tie, `put ${tie.layout || "no layout"} on the board`),
+      h("code", {}, tie.layout || EMPTY),
+      takeButton(board, "Use this layout", tie, `put ${tie.layout || EMPTY} on the board`),
     ),
   );
   const note =
@@ -195,6 +196,17 @@ export function isSearching({ search }: Pick<View, "search">): boolean {
 
 export function cancelSearch(board: Board) {
   board.send("cancel_auto");
+}
+
+/** Asks for a search, and says that it has begun; or how it has ended, where it has while that was answered. */
+export async function askSearch(board: Board, objective: string) {
+  const before = JSON.stringify(board.view.search);
+  const answer = await board.send("auto", { objective });
+  if (answer?.kind !== "ack") return;
+  const { search } = board.view;
+  const ended = search?.phase !== "searching" && JSON.stringify(search) !== before;
+  board.searching = !ended;
+  if (!answer.note) board.say(ended ? searchText(search) : "The search has begun.", "done");
 }
 
 /** Says how a search has ended. */

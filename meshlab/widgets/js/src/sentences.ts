@@ -1,5 +1,6 @@
 /** The sentences of the status line: what is on the board, what was picked up, and what a drop would cost. */
-import { bytes, exact, seconds, signedBytes, signedSeconds } from "./format.ts";
+import { againstBaseline, baselineOf, type Changes } from "./baseline.ts";
+import { bytes, exact, percent, seconds, signedBytes, signedSeconds } from "./format.ts";
 import { goalText } from "./goal.ts";
 import { chipOf, type Hand, verdict, zoneName, zonesOf } from "./hand.ts";
 import { predicted } from "./model.ts";
@@ -10,20 +11,39 @@ export const HOW =
   "Drag a dim onto a mesh axis: each zone says what that would change. Without a mouse: Space picks a dim up, arrow " +
   "keys choose, Enter drops.";
 
-/** The layout and its totals, behind the goal where it is met, and before it where it is not. */
+/**
+ * The totals, before the layout that has them: "1.92 s a step (−12 ms against start), 21.0 GB held, …; ". The baseline is
+ * named once. A goal that is met is said first, one that is not at the end (`missedText`).
+ */
 export function totalsText(view: View): string {
-  const goal = goalText(view);
-  return (view.goal?.met ? [goal, layoutText(view)] : [layoutText(view), goal]).filter(Boolean).join(" ");
+  const { communication, memory, peak_memory: peak, pending, work, goal } = view;
+  const first = goal?.met ? `${goalText(view)} ` : "";
+  const time = predicted(view.time);
+  const changes = againstBaseline(view);
+  let against = ` against ${baselineOf(view)?.name}`;
+  const by = (key: keyof Changes) => {
+    if (!changes?.[key].text) return "";
+    const text = ` (${changes[key].text}${against})`;
+    against = "";
+    return text;
+  };
+  const sent = () => `${bytes(communication.total)} sent${by("sends")}`;
+  if (pending) return `${first}${sent()} by each device; the step is being worked out …`;
+  const over = peak?.fits === false ? ", which does not fit: Memory says why" : "";
+  const parts = [
+    time ? `${time.texts.estimate} a step${by("step")}` : `${percent(work)} of the FLOPs on each device${by("work")}`,
+    peak
+      ? `${bytes(peak.bytes)} held${by("peak")}${over}`
+      : `${bytes(memory.arguments)} of arguments held${by("arguments")}`,
+    sent(),
+  ];
+  return `${first}${parts.join(", ")}; `;
 }
 
-function layoutText({ communication, change, layout, machine, time: step, peak_memory: peak, pending }: View): string {
-  const by = change ? ` (${signedBytes(change.bytes)})` : "";
-  const sent = `Layout ${layout.text || "empty"}: each device sends ${bytes(communication.total)} per step${by}.`;
-  if (pending) return `${sent} Costs are being worked out …`;
-  const time = predicted(step);
-  const takes = time ? ` A step takes ${time.texts.estimate} on ${machine.title}, ${machine.slice}.` : "";
-  const over = peak?.fits === false ? ` Its peak of ${bytes(peak.bytes)} does not fit: Memory says why.` : "";
-  return `${sent}${takes}${over}`;
+/** What is said of a goal that is not met, behind the layout. */
+export function missedText(view: View): string {
+  const text = view.goal?.met ? "" : goalText(view);
+  return text && `. ${text}`;
 }
 
 /** What was done, where the layout, the mesh and the machine are as they were. */
@@ -32,7 +52,7 @@ export function doneText(op: string, args: Record<string, any>): string {
     baseline: "", // whoever asks for it knows its name
     run: "The run begins.",
     cancel: "The run stops after its present step.",
-    auto: "The search begins.",
+    auto: "", // whoever asks for it follows it
     exact_regrets: "The search for each decision begins.",
     cancel_auto: "The search was cancelled.",
     pin: args.axis ? `${args.dim} is pinned to ${args.axis}.` : `${args.dim} is pinned unsharded.`,
@@ -45,12 +65,28 @@ export function doneText(op: string, args: Record<string, any>): string {
   return texts[op] ?? "Nothing changes: it is so already.";
 }
 
+/** What was asked for, in few words. */
+export function askedText(op: string, args: Record<string, any>): string {
+  const texts = {
+    place: `${args.dim} on ${[args.axes].flat().join(" and ")}`,
+    remove: `${args.dim} off its axis`,
+    undo: "Undo",
+    redo: "Redo",
+    reset: "Reset",
+    on: args.machine ? `the machine ${args.machine}` : "no machine",
+    preset: `the preset ${args.name}`,
+    auto: "the search",
+    run: "the run",
+  } as Record<string, string>;
+  return texts[op] ?? `the last change (${op.replaceAll("_", " ")})`;
+}
+
 /** How a search or a run has ended. */
 export function searchText(search: Search | null): string {
   if (!search) return "";
   if (search.phase === "cancelled") return `The search for the ${search.label} was cancelled.`;
   return search.proof
-    ? `The search for the ${search.label} has ended: ${search.said}. Use it in Compare puts it on the board.`
+    ? `The search for the ${search.label} has ended: ${search.said}. Use this layout, in Compare, puts it on the board.`
     : `The search for the ${search.label} has failed: ${search.error}`;
 }
 

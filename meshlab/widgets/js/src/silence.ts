@@ -7,6 +7,7 @@
 import type { Board } from "./board.ts";
 import { h, redraw } from "./dom.ts";
 import { isSearching } from "./search.ts";
+import { askedText } from "./sentences.ts";
 import type { Job, View } from "./types.ts";
 
 const BUSY =
@@ -23,13 +24,17 @@ export const ACTIVE = ["compiling", "running"];
 /** Shows that Python is silent, or that it answers again. */
 export function showSilence(board: Board, silent: boolean) {
   const { banner } = board.panels;
+  const { hand } = board;
   board.readOnly = silent;
   board.root.toggleAttribute("data-readonly", silent);
   board.drag?.clear();
   board.letGo();
+  if (hand) board.say(`${hand.dim} was put back: Python does not answer.`, "refused");
   if (silent) board.popover?.element.hidePopover();
   const again = h("button", { type: "button", class: "mlb-button", onclick: () => board.channel.hello() }, "Try again");
-  redraw(banner, ...(silent ? [h("span", {}, board.channel.cut ? RESTARTED : BUSY), again] : []));
+  // A kernel that was restarted knows nothing of this board: it would not answer.
+  const { cut } = board.channel;
+  redraw(banner, ...(silent ? [h("span", {}, cut ? RESTARTED : BUSY), !cut && again] : []));
   banner.hidden = !silent;
   board.stage.training.setSilent(silent);
   freeze(board);
@@ -39,14 +44,19 @@ export function showSilence(board: Board, silent: boolean) {
 }
 
 /**
- * Remembers what was to stop something and was not answered: it may never have reached Python, where the connection was
- * just being made.
+ * Says what was not done, as Python did not answer in time, with a button that asks for it again. What was to stop
+ * something is sent again by itself: it may never have reached Python, where the connection was just being made.
  */
-export function rememberStop(board: Board, op: string, answer: unknown) {
-  if (!STOPS.includes(op)) return;
-  board.unheard = answer === null ? op : "";
-  // Where Python is heard by now, nothing else will bring it there.
-  if (!board.readOnly) sendAgain(board);
+export function sayLost(board: Board, op: string, args: Record<string, unknown>) {
+  if (STOPS.includes(op)) {
+    board.unheard = op;
+    // Where Python is heard by now, nothing else will bring it there.
+    if (!board.readOnly) sendAgain(board);
+    return;
+  }
+  const again = h("button", { type: "button", class: "mlb-button", onclick: () => board.send(op, args) }, "Do it now");
+  board.say(`Python did not answer, so this was not done: ${askedText(op, args)}.`, "refused", [again]);
+  freeze(board);
 }
 
 /** Sends again what was to stop something, if that still goes on. */

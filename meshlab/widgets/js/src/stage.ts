@@ -85,7 +85,8 @@ export class Stage {
     }
     const tabs = h("div", { class: "mlb-tabs", role: "tablist", "aria-label": "views" }, [...this.tabs.values()]);
     tabs.addEventListener("keydown", (event) => this.turn(event));
-    this.element = h("div", { class: "mlb-stage" }, tabs, [...this.bodies.values()]);
+    const head = h("div", { class: "mlb-stage-head" }, tabs, board.room.widen);
+    this.element = h("div", { class: "mlb-stage" }, head, [...this.bodies.values()]);
     this.below = new Below(this.element, () => this.body(this.shown));
     this.training = new Training(board, this.body("run"));
     this.show(this.shown);
@@ -93,7 +94,7 @@ export class Stage {
 
   /** The stage with one panel alone, without tabs. */
   alone(name: string): HTMLElement {
-    this.element.querySelector(".mlb-tabs")?.remove();
+    this.element.querySelector(".mlb-stage-head")?.remove();
     this.show(name);
     return this.element;
   }

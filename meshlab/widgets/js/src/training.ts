@@ -7,6 +7,7 @@
 import type { Board } from "./board.ts";
 import { h, prose, redraw } from "./dom.ts";
 import { exact, loss } from "./format.ts";
+import { EMPTY } from "./model.ts";
 import { drawMark } from "./run_marks.ts";
 import { ACTIVE } from "./silence.ts";
 import type { Drawing } from "./stage.ts";
@@ -154,7 +155,7 @@ function drawRow(run: RunRow, latest: boolean): HTMLElement {
       title: run.stale ? "of a layout that is no longer on the board" : "",
     },
     h("td", {}, picture, `${run.number}`),
-    h("td", {}, h("code", {}, run.layout || "no layout"), verdict),
+    h("td", {}, h("code", {}, run.layout || EMPTY), verdict),
     h(
       "td",
       {},

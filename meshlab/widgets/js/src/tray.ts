@@ -1,7 +1,7 @@
 /**
  * The tray: the dims without a compute rule. Once advice has gone through all zones, the dim with the best one comes first
- * and has a star, and dims that no zone takes are folded, each with its reason. Of many dims one is found by its name.
- * Nothing moves under a hand: while the pointer or the keyboard is on the board, the order stays as it is.
+ * and has a star, and dims that no zone takes are folded, each with its reason. It is as high as its chips; of many dims
+ * a few lines are seen, with how many more there are, and one is found by its name. Nothing moves under a hand: while the pointer or the keyboard is on the board, the order stays as it is.
  */
 
 import type { Board } from "./board.ts";
@@ -15,6 +15,8 @@ type DrawChip = (chip: Chip, star?: boolean) => HTMLElement;
 
 // Of more dims than these one searches.
 const MANY = 12;
+// Of more lines than these, fewer are seen until the others are asked for.
+const [MOST_LINES, SEEN] = [3, 2];
 
 /** The free dims in the order in which they are shown, and those that no zone takes. */
 export function arranged(
@@ -42,7 +44,10 @@ export function drawTray(board: Board, free: Chip[], drawChip: DrawChip): (Node 
   // The line below the tray may advise another change, such as a preset: then nothing else is said to be the best.
   const advised = board.view.advice?.args.dim;
   const chips = fit.map((chip) => drawChip(chip, chip.name === best && chip.name === advised));
-  return [h("div", { class: "mlb-chips" }, search, chips), unfit.length ? drawUnfit(board, unfit, drawChip) : null];
+  return [
+    h("div", { class: "mlb-chips" }, search, chips, drawMore(board)),
+    unfit.length ? drawUnfit(board, unfit, drawChip) : null,
+  ];
 }
 
 function drawUnfit(board: Board, unfit: Chip[], drawChip: DrawChip): HTMLElement {
@@ -55,14 +60,14 @@ function drawUnfit(board: Board, unfit: Chip[], drawChip: DrawChip): HTMLElement
       h("span", {}, prose(whyUnfit(board.view, chip.name))),
     ),
   );
-  const summary = h("summary", {}, `${plural(unfit.length, "dim")} that no zone takes`);
-  return fold(board, "unfit", "mlb-unfit", summary, h("ul", { "aria-label": "dims that no zone takes" }, rows));
+  const summary = h("summary", {}, `${plural(unfit.length, "dim")} cannot be split now: why`);
+  return fold(board, "unfit", "mlb-unfit", summary, h("ul", { "aria-label": "dims that cannot be split now" }, rows));
 }
 
 function drawSearch(board: Board): HTMLElement {
   const find = ({ currentTarget: { value } }: { currentTarget: HTMLInputElement }) => {
     board.searched = value;
-    const shown = findDims(board);
+    const shown = foldTray(board);
     const have = shown === 1 ? "1 dim has" : `${shown} dims have`;
     const where = shown === 1 ? "in its name" : "in their names";
     board.say(value ? `${have} “${value}” ${where}.` : "");
@@ -77,11 +82,54 @@ function drawSearch(board: Board): HTMLElement {
   });
 }
 
+/** The button behind the chips that are seen, which shows the others too. */
+function drawMore(board: Board): HTMLElement {
+  const toggle = () => {
+    board.opened[board.opened.has("tray") ? "delete" : "add"]("tray");
+    foldTray(board);
+  };
+  return h("button", {
+    type: "button",
+    class: "mlb-more-dims",
+    hidden: true,
+    onclick: toggle,
+  });
+}
+
+/**
+ * Shows of the tray what is searched for, and of many lines the first, with how many dims more there are.
+ * @returns how many dims are searched for
+ */
+export function foldTray(board: Board): number {
+  const found = findDims(board);
+  const tray = board.panels.zones.querySelector(".mlb-tray > .mlb-chips");
+  const more = tray?.querySelector(".mlb-more-dims") as HTMLElement | null;
+  if (!tray || !more) return found;
+  const chips = [...tray.querySelectorAll(":scope > .mlb-chip:not([hidden])")] as HTMLElement[];
+  const lines = (all: HTMLElement[]) => new Set(all.filter((each) => !each.hidden).map((each) => each.offsetTop)).size;
+  const open = board.opened.has("tray");
+  // Hidden for no moment where it is needed: it would lose the focus.
+  more.hidden = lines(chips) <= MOST_LINES;
+  if (more.hidden) return found;
+  more.setAttribute("aria-expanded", String(open));
+  // With the words that it will have, for its own room.
+  more.textContent = open ? "fewer" : `+${chips.length} more`;
+  if (open) return found;
+  let hidden = 0;
+  for (const chip of [...chips].reverse()) {
+    if (lines([...chips, more]) <= SEEN) break;
+    chip.hidden = true;
+    hidden += 1;
+  }
+  more.textContent = `+${hidden} more`;
+  return found;
+}
+
 /**
  * Hides the chips of the tray whose dims are not searched for.
  * @returns how many are left
  */
-export function findDims({ panels, searched }: Board): number {
+function findDims({ panels, searched }: Board): number {
   const wanted = searched.trim().toLowerCase();
   let shown = 0;
   for (const chip of panels.zones.querySelectorAll(".mlb-tray .mlb-chip")) {

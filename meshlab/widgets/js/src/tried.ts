@@ -25,14 +25,14 @@ export function withLayout(tried: Tried, state: number, name: string, present: n
     if (both === known.name) return tried;
     return { ...tried, all: tried.all.map((each) => (each === known ? { ...known, name: both } : each)) };
   }
-  const more = [...tried.all, { number: tried.count, name: name || String(tried.count), state }];
+  const more = [...tried.all, { number: tried.count, name: name || `#${tried.count}`, state }];
   const drop = more.find((each) => ![present, tried.baseline, state].includes(each.state));
   const all = more.length > MOST ? more.filter((each) => each !== drop) : more;
   return { ...tried, all, count: tried.count + 1 };
 }
 
-/** The names of a layout together; a number is none. */
+/** The names of a layout together; its number is none. */
 function bothNames({ name, number }: TriedLayout, another: string): string {
   if (!another || name.split(", ").includes(another)) return name;
-  return name === String(number) ? another : `${name}, ${another}`;
+  return name === `#${number}` ? another : `${name}, ${another}`;
 }

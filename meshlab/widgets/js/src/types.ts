@@ -87,19 +87,8 @@ export type History = {
   redo: number;
 };
 
-/** The change of the totals since the plan before. */
-export type Change = {
-  seconds: number | null;
-  peak: number | null;
-  work: number;
-  bytes: number;
-  arguments: number;
-  collectives: number;
-};
-
 export type HistoryPart = {
   history: History;
-  change: Change | null;
 };
 
 /** A preset, why it is refused, and whether its layout is on the board. */
@@ -120,6 +109,7 @@ export type LayoutPart = {
   collectives: Collectives;
   communication: Communication;
   memory: Memory;
+  title: string;
   columns: Column[];
   refusals: Record<string, Record<string, Refusal | null>>;
   additions: Record<string, Record<string, Refusal | null>>;
@@ -770,6 +760,7 @@ export type Refusal = {
   fix: string;
   source?: string;
   columns?: RefusedColumn[];
+  pads?: boolean;
 };
 
 export type Collective = {
@@ -1203,6 +1194,13 @@ export type TimeLimit = {
   text: string;
 };
 
+/** The step as published steps took: its time, between which times where several are published, and their factor. */
+export type Expected = {
+  text: string;
+  between: string;
+  said: string;
+};
+
 /** What is assumed of the run; `run` is the attention that it comes to. */
 export type TimeOptions = {
   attention: string;
@@ -1222,6 +1220,7 @@ export type Time = {
   parts: TimePart[];
   limit: TimeLimit;
   use: string;
+  expected: Expected | null;
   substituted: string;
   options: TimeOptions;
   recalled: string[];
@@ -1246,12 +1245,6 @@ export type Costs = {
   peak_memory: PeakMemory | null;
   pending: boolean;
   timeline: Timeline | null;
-};
-
-/** The change of the estimate, in seconds, and of the peak, in bytes. */
-export type CostChange = {
-  seconds: number | null;
-  peak: number | null;
 };
 
 /** A stretch of a lane from `begin` to `end` of the step, and the seconds in which something runs in it. */

@@ -6,6 +6,7 @@
 import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
 import { bytes, exact, seconds, signedSeconds } from "./format.ts";
+import { EMPTY } from "./model.ts";
 import { takeButton } from "./search.ts";
 import type { WayStep } from "./types.ts";
 
@@ -61,7 +62,7 @@ function drawStep(board: Board, step: WayStep, i: number, last: boolean, most: n
   const take = takeButton(board, last ? "Use Auto's" : "Up to here", step, `change your layout up to here: ${change}`);
   return h(
     "tr",
-    { key: layout, "data-step": i, title: layout || "no layout" },
+    { key: layout, "data-step": i, title: layout || EMPTY },
     h("th", { scope: "row" }, h("span", { class: "mlb-way-name" }, change), bar),
     h(
       "td",

@@ -5,15 +5,14 @@
  */
 
 import type { Board } from "./board.ts";
-import { fold } from "./disclosure.ts";
 import { h } from "./dom.ts";
 import { drawAxisHead, drawMadeUp, drawPin, pinText } from "./edit.ts";
-import { exact, plural, signedBytes, signedPoints, signedSeconds } from "./format.ts";
-import { type Hand, partsOf, TRAY, type Verdict, verdict, zoneName, zoneOf, zonesOf } from "./hand.ts";
+import { exact, percent, plural, signedBytes, signedSeconds } from "./format.ts";
+import { dropIntent, type Hand, partsOf, TRAY, type Verdict, verdict, zoneName, zoneOf, zonesOf } from "./hand.ts";
 import { markClass } from "./marks.ts";
-import { predicted } from "./model.ts";
+import { EMPTY, predicted } from "./model.ts";
 import { best, type Priced } from "./prices.ts";
-import { drawTray } from "./tray.ts";
+import { drawTray, foldTray } from "./tray.ts";
 import type { Axis, Chip, Column, Refusal, View } from "./types.ts";
 
 /**
@@ -85,10 +84,23 @@ function drawZone(zone: string, label: string, style: string, content: (Node | n
   );
 }
 
-/** The room of a column in characters: at a place for its name, its longest dim, and prices. Sizes get what is left. */
-function widthOf({ at, label, rules, within }: Column): number {
-  const names = [label, ...Object.keys(rules)].map((name) => name.length);
-  return at ? 2 + Math.min(14, Math.max(7, ...names)) + (within.length ? 2 : 0) : 18;
+/**
+ * The room of a column: no less than what is in it, numbers whole, and than a price needs. What is left goes to the
+ * compute rules, and to places by what they hold: one without a rule is as narrow as it can be.
+ */
+function roomOf({ at, rules }: Column): string {
+  const longest = Math.max(0, ...Object.keys(rules).map((name) => name.length));
+  return `minmax(min-content, ${at ? Math.min(14, longest) || 0.01 : 40}fr)`;
+}
+
+// The characters of a layout's end that are always seen.
+const TAIL = 28;
+
+/** The layout on the board as it is written in Python; where there is no room for all of it, its middle is left out. */
+export function drawLayoutLine({ layout: { text } }: View): HTMLElement[] {
+  const tail = text.length > TAIL ? text.indexOf(" ", text.length - TAIL) : -1;
+  const [head, rest] = tail < 0 ? [text || EMPTY, ""] : [text.slice(0, tail), text.slice(tail)];
+  return [h("code", { class: "mlb-layout-text", title: text || EMPTY }, h("span", {}, head), h("span", {}, rest))];
 }
 
 /** Draws the table of zones, the tray below it, and the rules that say of a dim that it is not sharded at a place. */
@@ -108,12 +120,15 @@ export function drawZones(board: Board): (HTMLElement | null)[] {
     "mlb-tray",
     drawTray(board, free, (chip, star) => drawChip(view, chip, "", null, id, star)),
   );
-  const widths = columns.map((column) => `minmax(0, ${widthOf(column)}fr)`).join(" ");
+  const widths = columns.map(roomOf).join(" ");
   return [
     h(
       "div",
       // A few rows are as high as a finger is wide; many have to be lower.
-      { class: "mlb-grid-of-zones", style: `--widths: ${widths}; --row: ${mesh.axes.length > 3 ? 31 : 44}px` },
+      {
+        class: "mlb-grid-of-zones",
+        style: `--widths: ${widths}; --count: ${mesh.axes.length}; --row: ${mesh.axes.length > 3 ? 31 : 44}px`,
+      },
       drawCorner(view),
       heads,
       rows,
@@ -132,30 +147,30 @@ function drawHead(board: Board, column: Column): HTMLElement {
   const name = h("span", { class: "mlb-column-name", title: titleOf(column) }, column.label);
   const look = { key: column.at, class: "mlb-column", "data-column": column.at };
   if (rules.length === 0) return h("div", look, name);
-  const buttons = rules.map(({ at, dim, axes }) =>
-    h(
-      "button",
-      {
-        type: "button",
-        key: `${at}: ${dim}`,
-        class: "mlb-button",
-        "aria-label": `${at}: ${dim} → ${axes} × (remove this rule)`,
-        onclick: () => board.send("remove", { dim, at }),
-      },
-      h("code", {}, `${at}: ${dim} → ${axes}`),
-      " ×",
-    ),
-  );
-  const words = `${plural(rules.length, "more rule")} for ${column.label}`;
-  const summary = h("summary", { "aria-label": words }, `+${rules.length}`);
-  const more = h("div", { class: "mlb-within-rules" }, buttons);
-  return h("div", look, name, fold(board, `within:${column.at}`, "mlb-within", summary, more));
+  const about = `${plural(rules.length, "more rule")} for ${column.label}`;
+  const open = (opener: HTMLElement) => {
+    const lines = rules.map(({ at, dim, axes }) =>
+      drawRule(`${at}: ${dim} → ${axes}`, () => board.popover.send("remove", { dim, at })),
+    );
+    board.popover.open(opener, about, [h("div", { class: "mlb-within-rules" }, lines)]);
+  };
+  const said = { "aria-haspopup": "dialog", "aria-label": about, title: about };
+  const more = { type: "button", class: "mlb-within", ...said };
+  const onclick = ({ currentTarget }: { currentTarget: HTMLElement }) => open(currentTarget);
+  return h("div", look, name, h("button", { ...more, onclick }, `+${rules.length}`));
+}
+
+/** A rule as a button that takes it away. */
+function drawRule(text: string, onclick: () => void): HTMLElement {
+  const said = { "aria-label": `${text} × (remove this rule)`, title: "remove this rule" };
+  return h("button", { type: "button", key: text, class: "mlb-button", ...said, onclick }, h("code", {}, text), " ×");
 }
 
 function drawCell(view: View, column: Column, axis: Axis, help: string): HTMLElement {
   const zone = zoneOf(axis.name, column.at);
   const chips = view.chips.filter((chip) => column.rules[chip.name]?.includes(axis.name));
-  const label = `mesh axis ${axis.name}, ${axis.size} devices${column.at ? `, for ${column.label}` : ""}`;
+  const many = axis.inTime ? "times one after the other" : "devices";
+  const label = `mesh axis ${axis.name}, ${axis.size} ${many}${column.at ? `, for ${column.label}` : ""}`;
   const inherited = view.chips.filter((chip) => column.inherited[chip.name]?.includes(axis.name));
   return drawZone(zone, label, markClass(view, axis.name), [
     h(
@@ -203,39 +218,40 @@ function drawStored(board: Board): HTMLElement | null {
   );
   if (rules.length === 0) return null;
   const buttons = rules.map(({ at, dim }) =>
-    h(
-      "button",
-      {
-        type: "button",
-        key: `${at}: ${dim}`,
-        class: "mlb-button",
-        "aria-label": `${at}: ${dim} unsharded × (remove this rule)`,
-        onclick: () => board.send("remove", { dim, at }),
-      },
-      h("code", {}, `${at}: ${dim} unsharded`),
-      " ×",
-    ),
+    drawRule(`${at}: ${dim} unsharded`, () => board.send("remove", { dim, at })),
   );
   return h("div", { class: "mlb-stored" }, buttons);
 }
 
-const MISFIT = "⚠ does not fit";
-// What stands on a zone that does not take the chip.
-const SIGNS: Record<string, string[]> = { refused: ["✕"], unrecorded: ["not recorded"] };
+/** What a zone says, a line each: for the better, for the worse, or what the better costs. */
+type Line = { text: string; mood: "less" | "more" | "cost" | "misfit" | "plain" };
 
-/** What a drop would change, in few characters. */
-export function changes(price: Priced | undefined, view: View): string[] {
+const MISFIT: Line = { text: "⚠ does not fit", mood: "misfit" };
+const LEGAL: Line = { text: "✓", mood: "plain" };
+// What stands on a zone that does not take the chip.
+const SIGNS: Record<string, Line[]> = {
+  refused: [{ text: "✕", mood: "more" }],
+  unrecorded: [{ text: "not recorded", mood: "plain" }],
+};
+
+/** A change in few characters: less is better. */
+function line(by: number, text: (by: number) => string, worse: "more" | "cost" = "more"): Line {
+  return { text: text(by), mood: by === 0 ? "plain" : by > 0 ? worse : "less" };
+}
+
+/** What a drop would change. */
+function changes(price: Priced | undefined, view: View): Line[] {
   if (!price || price.refused) return [];
   const { peak_memory: peak, communication, work } = view;
   const time = predicted(view.time);
-  const lines = [];
-  if (time && price.seconds !== null) lines.push(signedSeconds(price.seconds - time.estimate));
+  const lines: Line[] = [];
+  if (time && price.seconds !== null) lines.push(line(price.seconds - time.estimate, signedSeconds));
   else {
     // Bytes alone would tell that nothing is worth sharding: what they buy is less work on each device.
-    if (price.work !== work) lines.push(signedPoints(price.work - work));
-    lines.push(signedBytes(price.bytes - communication.total));
+    if (price.work !== work) lines.push(line(price.work - work, () => `→ ${percent(price.work)}`));
+    lines.push(line(price.bytes - communication.total, signedBytes, "cost"));
   }
-  if (peak && price.peak !== null) lines.push(signedBytes(price.peak - peak.bytes));
+  if (peak && price.peak !== null) lines.push(line(price.peak - peak.bytes, signedBytes));
   return price.fits === false ? [...lines, MISFIT] : lines;
 }
 
@@ -280,6 +296,10 @@ export function focusArrived(board: Board) {
   const chip = zones.querySelector(`.mlb-chip${place}`) as HTMLElement | null;
   if (!chip) return;
   board.arriving = null;
+  if (chip.hidden) {
+    board.opened.add("tray");
+    foldTray(board);
+  }
   const focused = (zones.getRootNode() as Document | ShadowRoot).activeElement;
   if (!focused || focused.contains(zones) || focused.getAttribute("data-dim") === dim)
     chip.focus({ preventScroll: true, focusVisible: by === "keyboard" } as FocusOptions);
@@ -287,36 +307,32 @@ export function focusArrived(board: Board) {
 
 function paintNote(note: HTMLElement, view: View, said: Verdict | null, price: Priced | undefined, star: boolean) {
   const state = said?.state ?? "";
-  const lines = SIGNS[state] ?? (state === "legal" ? changes(price, view) : []);
-  const mark = star ? "★ " : state === "legal" && lines.length === 0 ? "✓" : "";
-  const text = lines.length || mark ? [`${mark}${lines[0] ?? ""}`, ...lines.slice(1)] : [];
-  // A narrow zone has room for the sign alone.
-  const words = (line: string) =>
-    line === MISFIT ? ["⚠", h("span", { class: "mlb-misfit-words" }, " does not fit")] : [line];
-  const style = (line: string) => (line === MISFIT ? "mlb-more mlb-misfit" : signOf(line));
-  note.replaceChildren(...text.map((line) => h("span", { class: style(line) }, ...words(line))));
+  const legal = state === "legal" ? changes(price, view) : [];
+  const lines = SIGNS[state] ?? (state === "legal" && !legal.length ? [LEGAL] : legal);
+  const drawn = lines.map(({ text, mood }) => h("span", { class: `mlb-${mood}` }, ...words(text)));
+  // The star stands on the border, so that it takes no room from the numbers.
+  note.replaceChildren(...(star ? [h("span", { class: "mlb-note-star" }, "★")] : []), ...drawn);
   note.title = said && state in SIGNS ? said.note : "";
 }
 
-/** @returns the class of a change for the better or the worse */
-function signOf(line: string): string {
-  if (line.includes("−")) return "mlb-less";
-  return line.includes("+") || line.includes("✕") ? "mlb-more" : "";
+/** A narrow zone has room for the sign alone. */
+function words(text: string): (Node | string)[] {
+  return text === MISFIT.text ? ["⚠", h("span", { class: "mlb-misfit-words" }, " does not fit")] : [text];
 }
 
-/** Buttons that store a dim at a place where it cannot be among the compute rules. */
-export function drawElsewhere(board: Board, hand: Hand, zone: string, refusal?: Refusal): HTMLElement[] {
+/** Buttons for what can be done instead of a drop that is refused: pad the dim, or store it at a place. */
+export function drawInstead(board: Board, hand: Hand, zone: string, refusal?: Refusal): HTMLElement[] {
+  const { dim } = hand;
   const { axis } = partsOf(zone);
-  return (refusal?.columns ?? []).map(({ at, label }) =>
-    h(
-      "button",
-      {
-        type: "button",
-        key: `${zone} ${at}`,
-        class: "mlb-button mlb-remedy-button",
-        onclick: () => board.send("place", { dim: hand.dim, axes: [axis], at }),
-      },
-      `${hand.dim} on ${axis}, for ${label}`,
+  const button = (text: string, args: Record<string, unknown>) => {
+    const onclick = () => board.send("place", args);
+    return h("button", { type: "button", key: text, class: "mlb-button mlb-remedy-button", onclick }, text);
+  };
+  const padded = button("Pad it", { ...dropIntent(board.view, hand, zone).args, pad: true });
+  return [
+    ...(refusal?.pads && board.can("pad") ? [padded] : []),
+    ...(refusal?.columns ?? []).map(({ at, label }) =>
+      button(`${dim} on ${axis}, for ${label}`, { dim, axes: [axis], at }),
     ),
-  );
+  ];
 }

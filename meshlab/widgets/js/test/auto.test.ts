@@ -55,7 +55,8 @@ test("how a search has ended is said", () => {
   assert.equal(searchText(null), "");
   assert.equal(ended({ phase: "cancelled" }), "The search for the fastest that fits was cancelled.");
   assert.equal(ended({ phase: "failed", error: "no" }), "The search for the fastest that fits has failed: no");
-  const said = "The search for the fastest that fits has ended: 2 s. Use it in Compare puts it on the board.";
+  const said =
+    "The search for the fastest that fits has ended: 2 s. Use this layout, in Compare, puts it on the board.";
   assert.equal(ended({ phase: "found", proof: "proved", said: "2 s" }), said);
 });
 

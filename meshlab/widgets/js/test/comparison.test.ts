@@ -1,8 +1,9 @@
 /** Which layouts are best, how they differ from the baseline, and where their dots lie. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { againstBaseline } from "../src/baseline.ts";
 import { documentOf } from "../src/beside.ts";
-import { againstBaseline, bestOf, columnsOf } from "../src/cards.ts";
+import { bestOf, columnsOf } from "../src/cards.ts";
 import { faster, relative } from "../src/format.ts";
 import { pareto, scaleOf } from "../src/scales.ts";
 import { dotsOf } from "../src/scatter.ts";
@@ -108,18 +109,31 @@ test("without a machine bytes are compared among layouts that share the work ali
   assert.deepEqual([work.key, bestOf(work, cards), sends.key, bestOf(sends, cards)], ["work", 0.25, "sends", 30]);
 });
 
-test("the present layout is compared with the baseline in words", () => {
+test("the present layout is compared with the baseline, in seconds and from twice on by a factor", () => {
   const base = card("data parallel", totals(8, 5), { baseline: true });
-  const against = (its: Totals | null, on = "v5e") => againstBaseline(view([base, card("1", its, { now: true })], on));
-  assert.deepEqual(against(totals(2, 9))?.step, { text: "4× faster than data parallel", sign: -6 });
+  const against = (its: Totals | null) => againstBaseline(view([base, card("1", its, { now: true })]));
+  assert.deepEqual(against(totals(2, 9))?.step, { text: "4× faster", sign: -6 });
+  assert.equal(against(totals(20, 5))?.step.text, "2.5× slower");
+  assert.equal(against(totals(9, 5))?.step.text, "+1 s");
+  assert.deepEqual(against(totals(8.001, 5))?.step, { text: "", sign: 0 });
   assert.deepEqual(against(totals(2, 9))?.peak, { text: "+4 B", sign: 4 });
-  assert.deepEqual(against(totals(8, 5))?.step, { text: "as fast as data parallel", sign: 0 });
   assert.deepEqual(against(totals(8, 5))?.peak, { text: "", sign: 0 });
-  assert.equal(against(totals(20, 5))?.step.text, "2.5× slower than data parallel");
-  assert.equal(against(totals(null, null)), null);
+  assert.deepEqual(against({ ...totals(8, 5), work: 0.125 })?.work, { text: "from 50%", sign: -0.375 });
+  assert.equal(against(totals(2, 9))?.sends.text, "−600 B");
+  // What is not known yet is not said.
+  assert.deepEqual(against(totals(null, null))?.step, { text: "", sign: 0 });
   assert.equal(against(null), null);
-  assert.equal(against(totals(1, null), "")?.sends.text, "−88% bytes against data parallel");
   assert.equal(againstBaseline(view([{ ...base, now: true }])), null);
+});
+
+test("nothing is the best while something is being worked out", () => {
+  const [step, , sends] = columnsOf(view([]));
+  const cards = [card("0", totals(2, 5)), card("1", totals(3, 5)), card("2", totals(null, null, null))];
+  assert.equal(bestOf(step, cards), null);
+  assert.equal(bestOf(sends, cards), 100);
+  assert.equal(bestOf(step, cards.slice(0, 2)), 2);
+  // Without a machine no step ever comes.
+  assert.equal(bestOf(step, [...cards.slice(0, 2), { ...cards[2], machine: false }]), 2);
 });
 
 test("differences are percent, and from twice on a factor", () => {
@@ -127,7 +141,7 @@ test("differences are percent, and from twice on a factor", () => {
     [13, 130, 560, 100, 0, 99.97, 0.02, 104.4].map((value) => relative(value, 100)),
     ["−87%", "+30%", "× 5.6", "±0", "−100%", "±0", "−99.9%", "+4.4%"],
   );
-  assert.deepEqual([faster(1, 1.02), faster(5, 1), faster(1, 1)], ["1.020× faster", "5× slower", "as fast"]);
+  assert.deepEqual([faster(1, 30.2), faster(5, 1)], ["30× faster", "5× slower"]);
 });
 
 test("a baseline is sent as the present document with its layout", () => {

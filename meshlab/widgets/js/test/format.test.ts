@@ -11,7 +11,6 @@ import {
   seconds,
   signedBytes,
   signedCount,
-  signedPoints,
   signedSeconds,
 } from "../src/format.ts";
 
@@ -31,7 +30,6 @@ test("differences have a sign, and are nothing where there is none", () => {
   assert.deepEqual([0, 4000, -4000].map(signedBytes), ["±0", "+4.00 kB", "−4.00 kB"]);
   assert.deepEqual([0, 0.002, -12700].map(signedSeconds), ["±0", "+2 ms", "−12,700 s"]);
   assert.deepEqual([0, 2157, -3].map(signedCount), ["±0", "+2,157", "−3"]);
-  assert.deepEqual([0, 0.25, -0.875].map(signedPoints), ["±0", "+25 pts", "−87.5 pts"]);
 });
 
 test("shares, counts and letters", () => {

@@ -36,7 +36,7 @@ test("of several axes a chip moves its own", () => {
 });
 
 test("a zone is an axis in a column, but where a column takes no rules", () => {
-  assert.deepEqual(zonesOf(view), ["data", "model", "data@params/*", "model@params/*", TRAY]);
+  assert.deepEqual(zonesOf(view), ["data", "data@params/*", "model", "model@params/*", TRAY]);
   for (const zone of zonesOf(view)) assert.equal(zoneOf(partsOf(zone).axis, partsOf(zone).at), zone);
   assert.deepEqual(partsOf("model@a@b"), { axis: "model", at: "a@b" });
   assert.equal(zoneName(view, "model@params/*"), "model, for params");
@@ -76,15 +76,24 @@ test("what Python said of a zone counts, also where the page knew of no refusal"
 
 test("the keyboard passes over zones that refuse", () => {
   const held = hand("classes", TRAY);
-  assert.equal(nextLegal(view, held, 1), "data");
-  assert.equal(nextLegal(view, { ...held, target: "data" }, 1), "data@params/*");
+  assert.equal(nextLegal(view, held, "ArrowRight"), "data");
+  assert.equal(nextLegal(view, { ...held, target: "data" }, "ArrowRight"), "data@params/*");
   const stored = (zone: string) => (partsOf(zone).at ? { refused: refusal } : undefined);
-  assert.equal(nextLegal(view, { ...held, target: "data" }, 1, stored), "data");
-  assert.equal(nextLegal(view, hand("hidden", "data"), 1), "model");
-  assert.equal(nextLegal(view, hand("hidden", "data"), -1), TRAY);
+  assert.equal(nextLegal(view, { ...held, target: "data" }, "ArrowRight", stored), "data");
+  assert.equal(nextLegal(view, hand("hidden", "data"), "ArrowLeft"), TRAY);
   const none = { refused: refusal };
-  assert.equal(
-    nextLegal(view, held, 1, () => none),
-    null,
-  );
+  for (const arrow of ["ArrowRight", "ArrowDown"] as const)
+    assert.equal(
+      nextLegal(view, held, arrow, () => none),
+      null,
+    );
+});
+
+test("down and up go to the next row that takes the chip, there to the nearest zone", () => {
+  assert.equal(nextLegal(view, hand("hidden", "data"), "ArrowDown"), "model");
+  assert.equal(nextLegal(view, { ...hand("hidden", "data"), target: "model" }, "ArrowDown"), TRAY);
+  const held = { ...hand("classes", TRAY), target: "data" };
+  // `model` refuses it in this column; the row goes on.
+  assert.equal(nextLegal(view, held, "ArrowDown"), "model@params/*");
+  assert.equal(nextLegal(view, { ...held, target: "model@params/*" }, "ArrowUp"), "data@params/*");
 });

@@ -19,6 +19,8 @@ from .look import ACTION, INK, NOTHING, SOFT, USED, ChartView, axis, chart, lege
 LARGEST, SMALLEST = 36, 7
 # So many of the dots have their names beside them, if they are so far apart: shares of the width and of the height.
 NAMED, APART = 5, (0.24, 0.09)
+# The share of the width that the name of the slope takes in the narrowest of charts.
+LEFT = 0.4
 BOUNDS = {
     "compute": ("compute-bound", "circle", USED, ACTION),
     "memory": ("memory-bound", "circle", NOTHING, INK),
@@ -121,6 +123,7 @@ def _roof(roof: RoofView, bandwidth: float, across: Sequence[float], up: Sequenc
     begin = max(10 ** across[0], 10 ** up[0] / bandwidth)
     # The middle is there for the name of the slope.
     x = [begin, math.sqrt(begin * peak / bandwidth), peak / bandwidth, 10 ** across[1]]
+    slope = "top left" if (math.log10(x[1]) - across[0]) / (across[1] - across[0]) > LEFT else "bottom right"
     return {
         "type": "scatter",
         "mode": "lines+text",
@@ -129,7 +132,7 @@ def _roof(roof: RoofView, bandwidth: float, across: Sequence[float], up: Sequenc
         "y": [min(peak, each * bandwidth) for each in x],
         # A line higher than the largest dots reach.
         "text": ["", f"memory {scaled_text(bandwidth, 'B/s')} ", "", f"{text}<br> "],
-        "textposition": ["top left", "top left", "top left", "top left"],
+        "textposition": ["top left", slope, "top left", "top left"],
         "textfont": {"color": SOFT},
         "hoverinfo": "skip",
         "showlegend": False,

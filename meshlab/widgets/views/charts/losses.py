@@ -92,7 +92,7 @@ def _line(run: Losses, mark: int, count: int) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": f"run {run.number}: {run.layout or 'no layout'}",
+        "name": f"run {run.number}: {run.layout or 'nothing sharded'}",
         "x": [1 + i for i in steps],
         "y": [float(value) if math.isfinite(value) else None for value in values],
         "hovertemplate": f"run {run.number}, step %{{x}}: %{{y:.6r}}<extra></extra>",

@@ -149,7 +149,7 @@ def _found(explorer: ExplorerState, place: str, number: int) -> tuple[Run | None
         return None, None, _view(number, why=f"No numbers: run {number} had other sizes.")
     if not math.prod(shape):
         return None, None, _view(number, why=f"No numbers: `{place}` is empty.")
-    layout = str(run.document.layout) or "no layout"
+    layout = str(run.document.layout) or "nothing sharded"
     same = run.document.layout == explorer.layout
     when = f"{numbers.when} of run {run.number}{ENDED.get(run.phase, '')}{'' if same else f', under {layout}'}"
     return run, numbers, {**_view(number, when), "stale": not same}

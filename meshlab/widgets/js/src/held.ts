@@ -1,0 +1,36 @@
+/**
+ * What can be done with a chip while it is held, in the place of the advice: whether its new axis is added to those that
+ * shard it already, which Shift does in mid-drag, and to put it back. Its place is kept, so that nothing moves.
+ */
+
+import type { Board } from "./board.ts";
+import { h } from "./dom.ts";
+
+export function makeHeld(board: Board) {
+  const onchange = ({ currentTarget }: { currentTarget: HTMLInputElement }) => setAdding(board, currentTarget.checked);
+  const adding = h("input", { type: "checkbox", onchange });
+  const back = h("button", { type: "button", class: "mlb-button", onclick: () => putBack(board) }, "Put back");
+  const add = h("label", { class: "mlb-switch" }, adding, "add the axis to those it has (Shift)");
+  board.panels.held.append(add, back);
+  return (on: boolean) => {
+    board.panels.held.toggleAttribute("data-on", on);
+    adding.checked = board.hand?.add ?? false;
+  };
+}
+
+/** From here on a drop adds its axis, or takes the place of those that shard the dim, until the chip is let go. */
+export function setAdding(board: Board, adding: boolean) {
+  const { hand } = board;
+  board.adding = adding;
+  if (!hand) return;
+  const how = adding ? "is added to those that shard it" : "takes the place of those that shard it";
+  board.say(`A mesh axis ${how}: ${hand.dim}.`);
+  board.aim(hand.target, false);
+}
+
+export function putBack(board: Board) {
+  const { hand } = board;
+  board.drag.clear();
+  board.letGo();
+  if (hand) board.say(`${hand.dim} is where it was.`);
+}
