@@ -5,8 +5,9 @@
     {"ph": "X", "pid": 1, "tid": 0, "name": "dot_general", "ts": 0.0, "dur": 41.2, "args": {"dims": "[batch, ffn]", …}}
 
 One process stands for a device, as all do the same; a thread for its kernels, one for each set of mesh axes over which
-something is sent, and one for loops and their iterations (`step_slices.py`). Times are microseconds. Iterations are
-written one by one up to `MOST` slices in all; of more one is written for all, with their number in its arguments.
+something is sent, and one for what kernels are in: loops and their iterations, scopes, lines (`step_slices.py`). Times
+are microseconds. Iterations are written one by one up to `MOST` slices in all; of more one is written for all, with how
+many they are.
 
 The format is the JSON of "Trace Event Format" (Google, 2016).
 """
@@ -21,14 +22,15 @@ from typing import Any
 
 from ..cost.machines.units import bytes_text, seconds_text
 from ..engine.errors import MeshlabError, shown
-from ..engine.planning.shared_steps import counted
+from ..engine.planning.shared_steps import written_out
 from ..engine.plans.collectives import Collective
 from ..engine.whole_files import write_whole
 from .priced import Plan
-from .step_slices import KERNELS, LOOPS, Slice, described, slices_of
+from .step_slices import KERNELS, LOOP, LOOPS, REPETITION, Frame, Slice, described, frames_of, paths_of, slices_of
 
 # Slices of one trace: Perfetto opens a million in a few seconds.
 MOST = 200_000
+_THREADS = {KERNELS: KERNELS, LOOPS: "loops, scopes, lines"}
 
 
 def write_trace(plan: Plan, path: Any) -> None:
@@ -46,8 +48,9 @@ def trace_of(plan: Plan) -> dict[str, Any]:
     """Returns the trace as plain data."""
     time, sent = plan.time, _sent(plan)
     slices = list(slices_of(time.spent.spans, MOST))
-    threads = {name: tid for tid, name in enumerate(dict.fromkeys((KERNELS, *(s.thread for s in slices))))}
-    events = [*_names(plan, threads), *(_event(plan, each, threads, sent) for each in slices)]
+    threads = {name: tid for tid, name in enumerate(dict.fromkeys((KERNELS, LOOPS, *(s.thread for s in slices))))}
+    events = [*_names(plan, threads), *(_event(plan, s, threads, sent) for s in slices if s.thread != LOOPS)]
+    events += [_frame(each, threads[LOOPS]) for each in frames_of(slices, paths_of(plan))]
     return {
         "traceEvents": events,
         "displayTimeUnit": "ms",
@@ -62,14 +65,14 @@ def trace_of(plan: Plan) -> dict[str, Any]:
 
 def _sent(plan: Plan) -> Mapping[int, Sequence[Collective]]:
     """Returns the collectives of each step, by its identity."""
-    pairs = zip(counted(plan.planned.steps), plan.collectives_by_step, strict=True)
-    return {id(step): sent for (step, _), sent in pairs if sent}
+    written, sent = written_out(plan.planned.steps, plan.steps), plan.collectives_by_step
+    return {id(each.step): sent[each.position] for each in written if sent[each.position]}
 
 
 def _names(plan: Plan, threads: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     yield {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": f"one device of {plan.mesh}"}}
     for name, tid in threads.items():
-        said = name if name in (KERNELS, LOOPS) else f"over {name}"
+        said = _THREADS.get(name, f"over {name}")
         yield {"ph": "M", "pid": 1, "tid": tid, "name": "thread_name", "args": {"name": said}}
         order = -1 if name == LOOPS else tid
         yield {"ph": "M", "pid": 1, "tid": tid, "name": "thread_sort_index", "args": {"sort_index": order}}
@@ -80,9 +83,6 @@ def _event(
 ) -> dict[str, Any]:
     span, step = each.span, each.span.step
     place = {"ph": "X", "pid": 1, "tid": threads[each.thread], "ts": each.begin * 1e6, "dur": each.seconds * 1e6}
-    if each.thread == LOOPS:
-        loop = f"{step.title or 'loop'} × {each.times:,}"
-        return place | {"name": loop if each.iteration is None else f"iteration {each.iteration}", "cat": LOOPS}
     name, dims, source = described(plan, step)
     name = name or f"accumulate over {step.in_time}"
     arguments: dict[str, Any] = {
@@ -97,6 +97,14 @@ def _event(
     if each.times > 1:
         arguments["times"] = each.times
     return place | {"name": name, "cat": span.kind, "args": arguments}
+
+
+def _frame(frame: Frame, thread: int) -> dict[str, Any]:
+    kind, name, source = frame.part
+    said = {LOOP: f"{name} × {frame.times:,}", REPETITION: f"repetition {name}"}.get(kind, name)
+    place = {"ph": "X", "pid": 1, "tid": thread, "ts": frame.begin * 1e6, "dur": frame.seconds * 1e6}
+    arguments = {"source": str(source)} if source else {}
+    return place | {"name": said, "cat": kind, "args": arguments}
 
 
 def _dims(names: Sequence[str | None]) -> str:

@@ -94,3 +94,20 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     refused(lambda: plan.write_trace(3), ml.MeshlabError, "was given 3 for its file")  # pyright: ignore[reportArgumentType]
     bare = plan_of("mlp", ml.mesh(data=2), "batch:data")
     refused(lambda: bare.write_trace(tmp_path / "step.json"), ml.HardwareError, "on none|no machine")
+
+
+def test_what_kernels_are_in_is_around_them(tmp_path):
+    plan = plan_of("llama_unrolled_adamw", TPU, "batch:data heads:model")
+    events = written(plan, tmp_path / "step.json")["traceEvents"]
+    by_kind = defaultdict(set)
+    for event in events:
+        if event["ph"] == "X":
+            by_kind[event["cat"]].add(event["name"])
+    assert {"attention", "ffn"} <= by_kind["scope"]
+    assert "rms_norm" in by_kind["function"]
+    assert any("softmax" in line for line in by_kind["line"])
+    assert "repetition 2 of 2" in by_kind["repetition"] or len(by_kind["repetition"]) > 2
+    # Each repetition says what it sends, and not only the one that stands for all of them.
+    sent = [e for e in events if e.get("cat") in {c.kind for c in plan.collectives}]
+    assert sent
+    assert all(e["args"]["because"] for e in sent)

@@ -7,7 +7,10 @@ shown: the rows of a model of 80 layers are as many as those of one of 8.
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ..programs.outline import Repetition
 from .step import AnyStep, Step
@@ -43,6 +46,52 @@ def counted(steps: Iterable[Step]) -> Iterator[tuple[Step, int]]:
 
 def counted_only(kind: type[AnyStep], steps: Iterable[Step]) -> Iterator[tuple[AnyStep, int]]:
     return ((step, times) for step, times, _ in each_once(steps) if isinstance(step, kind))
+
+
+class WrittenOut(NamedTuple):
+    """A step as it runs.
+
+    Attributes:
+        step: it, in the program's own numbers.
+        position: that of the step that `each_once` yields for it.
+        number: the repetition that it is in, from 1 on.
+        repetitions: how many of them are planned alike; 1 of what is in none.
+    """
+
+    step: Step
+    position: int
+    number: int = 1
+    repetitions: int = 1
+
+
+def written_out(steps: Iterable[Step], written: Iterable[Step]) -> list[WrittenOut]:
+    """Lists every step that runs, those inside loops too, beside the one that is counted and shown for it.
+
+    Args:
+        steps: as planned, `plan.planned.steps`.
+        written: the same with all repetitions written out, `plan.steps`.
+    """
+    rows: list[WrittenOut] = []
+    _write_out(rows, tuple(steps), iter(written), itertools.count())
+    return rows
+
+
+def _write_out(
+    rows: list[WrittenOut], steps: tuple[Step, ...], written: Iterator[Step], positions: Iterator[int], *repetition: int
+):
+    alike = Counter(id(step.steps) for step in steps if isinstance(step, Repeated))
+    seen: dict[int, tuple[int, list[int]]] = {}
+    for step in steps:
+        if not isinstance(step, Repeated):
+            there = next(written)
+            rows.append(WrittenOut(there, next(positions), *repetition))
+            for part, whole in zip(step.parts, there.parts, strict=True):
+                _write_out(rows, part.steps, iter(whole.steps), positions, *repetition)
+            continue
+        key, mine, first = id(step.steps), tuple(itertools.islice(written, len(step.steps))), len(rows)
+        number, places = seen.get(key, (0, []))
+        _write_out(rows, mine, iter(mine), iter(places) if number else positions, number + 1, alike[key])
+        seen[key] = number + 1, places or [row.position for row in rows[first:]]
 
 
 def stand_ins(steps: Iterable[Step]) -> dict[Repetition, Repetition]:
