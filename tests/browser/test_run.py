@@ -14,7 +14,7 @@ from tests.browser.blank import BlankBoard
 from tests.browser.test_moments import chart_of
 from tests.browser.test_room import CUT
 from tests.widgets import small
-from tests.widgets.state.test_sameness import without_all_reduce
+from tests.widgets.views.test_sameness import without_all_reduce
 
 
 @pytest.fixture

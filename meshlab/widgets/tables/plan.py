@@ -11,7 +11,7 @@ from ..state.explorer_state import ExplorerState
 from ..state.selection import identities
 from ..views.devices.holdings import edges_of, slices_of
 from ..views.devices.sites import indices_of
-from ..views.program_steps import steps_view
+from ..views.program.steps import steps_view
 
 Row = dict[str, Any]
 View = dict[str, Any]

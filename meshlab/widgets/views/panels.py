@@ -21,7 +21,7 @@ from .devices.hops import hops_view
 from .devices.matrix import matrix_view
 from .devices.sends import sends_view
 from .peak_memory import alive_view, moments_view
-from .program_steps import program_view
+from .program.steps import program_view
 from .reasons import met_view, regrets_view, way_view
 from .remedies import remedies_view
 from .roofline import roofline_view

@@ -13,9 +13,9 @@ from typing import TypedDict
 from ...cost.machines.units import seconds_text
 from ..state.explorer_state import ExplorerState
 from ..state.runs import Run
-from ..state.sameness import reference_of, same, tolerance_of
 from .charts.look import ChartView
 from .charts.losses import Losses, drawn_runs, losses_chart
+from .charts.sameness import reference_of, same, tolerance_of
 
 MOST_RUNS = 8
 CPU = "cpu"

@@ -25,8 +25,8 @@ from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
 from meshlab.widgets.state.selection import identities
 from meshlab.widgets.views.plan import collectives_view
-from meshlab.widgets.views.program_nodes import ProgramDataView
-from meshlab.widgets.views.program_steps import steps_view
+from meshlab.widgets.views.program.nodes import ProgramDataView
+from meshlab.widgets.views.program.steps import steps_view
 from tests.widgets import small
 
 ZOO = ("mlp", "convnet_sgd", "moe_switch", "unet3d", "gpt2_adamw")

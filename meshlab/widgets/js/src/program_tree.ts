@@ -1,6 +1,6 @@
 /**
  * The program as a tree, without a page: which rows are seen where folds are open, what a search finds, what a filter
- * leaves. Nodes come as columns, each behind its parent (`views/program_steps.py`), so that whatever is inside a node
+ * leaves. Nodes come as columns, each behind its parent (`views/program/steps.py`), so that whatever is inside a node
  * stands between it and its `end`.
  */
 

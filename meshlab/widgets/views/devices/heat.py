@@ -22,7 +22,7 @@ import numpy as np
 from ...state.explorer_state import ExplorerState
 from ...state.run_values import Numbers
 from ...state.runs import Run
-from ...state.sameness import tolerance_of
+from ..charts.sameness import tolerance_of
 from .cells import Grid, HeatCellsView, cells_view, grid_of, stats_of
 from .device_shards import Read, read_shards
 from .holdings import cut_text, holdings_view, slices_of

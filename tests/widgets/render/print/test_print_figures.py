@@ -25,7 +25,7 @@ from meshlab.widgets.render.print.figure import PrintFigure
 from meshlab.widgets.render.print.figures import FIGURES
 from meshlab.widgets.render.print.numbers import heat_colour
 from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.views.program_steps import steps_view
+from meshlab.widgets.views.program.steps import steps_view
 from tests.widgets import small
 from tests.widgets.printed import BOARDS, of_digits, of_llama, of_mixtral
 

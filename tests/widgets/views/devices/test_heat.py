@@ -25,7 +25,7 @@ from meshlab.widgets.views.devices.cells import LEAST_CELL, MOST_CELLS, Grid, gr
 from meshlab.widgets.views.devices.heat import MOST_READ, heat_view, numbers_view, strides_of
 from meshlab.widgets.views.devices.holdings import tensor_view
 from tests.widgets import small
-from tests.widgets.state.test_sameness import without_all_reduce
+from tests.widgets.views.test_sameness import without_all_reduce
 
 LAYOUTS = ["", "batch:data", "batch:data hidden:model", {"params/*": {"hidden": ("data", "model")}, "rows": "model"}]
 Array = np.ndarray

@@ -17,14 +17,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ...engine.code.operations import Operation
-from ...engine.code.source import Source
-from ...engine.jax_compat import scopes
-from ...engine.planning.step import Step, only
-from ...engine.planning.steps import Compute, Iterated, Materialise, Move, Nested, Repeated
-from ...engine.specs.spec import Spec, local_shape
-from ..state.selection import identities
-from .program_nodes import ProgramDataView, Row, SentView, ValueTypeView, nodes_view
+from ....engine.code.operations import Operation
+from ....engine.code.source import Source
+from ....engine.jax_compat import scopes
+from ....engine.planning.step import Step, only
+from ....engine.planning.steps import Compute, Iterated, Materialise, Move, Nested, Repeated
+from ....engine.specs.spec import Spec, local_shape
+from ...state.selection import identities
+from .nodes import ProgramDataView, Row, SentView, ValueTypeView, nodes_view
 
 PHASE, SCOPE, FUNCTION, LOOP, BLOCK, ALIKE, LINE, STEP, COLLECTIVE, SLICE = range(10)
 KINDS = ("phase", "scope", "function", "loop", "block", "alike", "line", "step", "collective", "slice")

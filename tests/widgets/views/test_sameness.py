@@ -15,7 +15,7 @@ from meshlab.engine.verifying.results import TOLERANCE
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.document import Document
 from meshlab.widgets.state.runs import Run
-from meshlab.widgets.state.sameness import reference_of, same
+from meshlab.widgets.views.charts.sameness import reference_of, same
 from meshlab.widgets.views.runs import SIMULATED, job_view
 from tests.widgets import small
 

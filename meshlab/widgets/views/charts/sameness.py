@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.verifying.results import TOLERANCE, narrowest
-from .runs import Run
+from ....engine.verifying.results import TOLERANCE, narrowest
+from ...state.runs import Run
 
 
 @dataclasses.dataclass(frozen=True)
