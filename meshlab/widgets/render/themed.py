@@ -13,8 +13,8 @@ from . import palette
 
 # The dark set of the board (js/src/colours.css).
 DARK = {"card": "#1b1f26", "ink": "#e9ecf1", "soft": "#b3bbc7", "edge": "#343b47", "quiet": "#272c35"}
-DARK |= {"used": "#a9bad6", "bad": "#ff9d96"}
-_SOLID = ("#b9cafe", "#e09a45", "#22c0b0", "#b28bf4", "#f5628a", "#cedf60")
+DARK |= {"used": "#70747e", "bad": "#ff9d96"}
+_SOLID = ("#bfc9f2", "#dfa737", "#13ceb0", "#a994ef", "#f3727a", "#deef69")
 _TINT = ("#1c2b47", "#3f2a1a", "#163732", "#32264a", "#432338", "#31371a")
 DARK |= {f"solid-{n}": colour for n, colour in enumerate(_SOLID)} | {f"tint-{n}": c for n, c in enumerate(_TINT)}
 
@@ -26,8 +26,9 @@ def _themed(name: str, light: str) -> str:
 GROUND, INK, SOFT = _themed("card", "#ffffff"), _themed("ink", palette.INK), _themed("soft", palette.SOFT)
 EDGE, QUIET, NEUTRAL = _themed("edge", palette.EDGE), _themed("quiet", palette.QUIET), _themed("used", palette.NEUTRAL)
 BAD = _themed("bad", palette.VARIABLES["bad"])
-SOLID = tuple(_themed(f"solid-{n}", colour) for n, colour in enumerate(palette.SOLID))
-TINT = tuple(_themed(f"tint-{n}", colour) for n, colour in enumerate(palette.TINT))
+# The last is that of sets of axes for which no colour is left.
+SOLID = (*(_themed(f"solid-{n}", colour) for n, colour in enumerate(palette.SOLID[:-1])), SOFT)
+TINT = (*(_themed(f"tint-{n}", colour) for n, colour in enumerate(palette.TINT[:-1])), QUIET)
 # What is a snapshot, to its style sheet.
 SNAPSHOT = "data-mlb-snapshot"
 _SURROUNDINGS = ('body[data-jp-theme-light="false"]', "body.vscode-dark", "body.vscode-high-contrast")

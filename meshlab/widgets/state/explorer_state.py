@@ -33,6 +33,7 @@ from .costing import PATIENCE, Costing, costs_of
 from .document import Document, ExplorerError, History, Source, check_machines, check_opened
 from .documents import Documents
 from .intents import Accepted, Intent, Outcome, Refused
+from .marks import Marks
 from .prices import previewed
 from .regret_searches import RegretSearches
 from .retraced import Tracer
@@ -63,6 +64,7 @@ class ExplorerState:
         regrets: the searches for what the decisions of the fastest layout cost otherwise.
         reasons: why that is the fastest.
         adviser: works out which change helps most.
+        marks: the colours of mesh axes.
         height: of the workbench in a notebook, in CSS pixels.
         source: where the program is from.
     """
@@ -106,6 +108,7 @@ class ExplorerState:
         self.regrets = RegretSearches(self.lock, lambda: changes.tell("search"))
         self.reasons = Reasons(lambda: self.searches.fastest, Background(), lambda: changes.tell("search"))
         self.adviser = Adviser(documents, self.lock, lambda: changes.tell("advice"))
+        self.marks = Marks()
         self.height = 600
         self.source = Source.of(program)
 

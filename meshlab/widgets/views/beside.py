@@ -50,7 +50,7 @@ def beside_part(explorer: ExplorerState) -> BesidePartView:
             "name": (known or other).name,
             "card": str(known.number) if known else "",
             "now": other.is_of(present),
-            **plan_view(plan),
+            **plan_view(plan, explorer.marks),
             **prediction_view(plan, document, costs),
         }
     }

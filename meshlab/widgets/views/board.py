@@ -133,7 +133,7 @@ class TracingPartView(TypedDict):
 def layout_part(explorer: ExplorerState) -> LayoutPartView:
     """Describes what follows from the document alone, and is known at once."""
     return {
-        **plan_view(explorer.plan),
+        **plan_view(explorer.plan, explorer.marks),
         "title": explorer.source.name,
         "columns": columns_view(explorer),
         "refusals": refusals_view(explorer.documents.refusals()),

@@ -2,7 +2,7 @@
 
 They are drawn from this and from nothing else, so a number that is on the screen is in here:
 
-    >>> view = plan_view(plan)
+    >>> view = plan_view(plan, Marks())
     >>> view["communication"]["by_axis"]
     [{"key": "model", "bytes": 6000}]
 
@@ -19,6 +19,7 @@ from typing import Any, NotRequired, TypedDict
 
 from ...engine.plans.collectives import wire_bytes_by_axis
 from ...engine.plans.work import line_of
+from ..state.marks import Marks
 from ..state.selection import identities, places_of
 from ..state.totals import executed
 
@@ -62,8 +63,11 @@ class LayoutView(TypedDict):
 
 
 class GroupView(TypedDict):
+    """A mesh axis, or a set of several that something is sent over, and the number of its mark."""
+
     key: str
     axes: list[str]
+    mark: int
 
 
 class RefusedColumnView(TypedDict):
@@ -189,9 +193,9 @@ class PlacesView(TypedDict):
 RefusalsView = dict[str, dict[str, RefusalView | None]]
 
 
-def plan_view(plan: Any) -> PlanView:
-    """Describes a plan as plain data, ready for JSON."""
-    groups = axis_groups(plan)
+def plan_view(plan: Any, marks: Marks) -> PlanView:
+    """Describes a plan as plain data, ready for JSON; its axes have the marks of an Explorer."""
+    groups = axis_groups(plan, marks)
     return {
         "mesh": mesh_view(plan.mesh),
         "chips": chips_view(plan),
@@ -218,11 +222,12 @@ def _key(axes: Iterable[str]) -> str:
     return "+".join(axes)
 
 
-def axis_groups(plan: Any) -> list[GroupView]:
-    """Lists the mesh axes, and then the sets of several axes that some collective runs over: one colour each."""
-    axes = tuple(plan.mesh.axes)
-    several = sorted({tuple(c.axes) for c in plan.collectives if len(c.axes) > 1})
-    return [{"key": _key(group), "axes": list(group)} for group in (*((axis,) for axis in axes), *several)]
+def axis_groups(plan: Any, marks: Marks) -> list[GroupView]:
+    """Lists the mesh axes, and then the sets of several axes that some collective runs over, in the mesh's order."""
+    order = list(plan.mesh.axes)
+    several = sorted({tuple(c.axes) for c in plan.collectives if len(c.axes) > 1}, key=lambda g: [*map(order.index, g)])
+    groups, mark = [*([axis] for axis in order), *map(list, several)], marks.of(order, map(_key, several))
+    return [{"key": _key(group), "axes": group, "mark": mark[_key(group)]} for group in groups]
 
 
 def chips_view(plan: Any) -> list[ChipView]:

@@ -16,6 +16,7 @@ from colorspacious import cspace_convert, deltaE
 
 import meshlab.widgets
 from meshlab.widgets.render import palette
+from meshlab.widgets.state.marks import SEVERAL
 
 CSS = pathlib.Path(meshlab.widgets.__file__).parent / "js" / "src"
 SIGHTS = ("all three cones", "protanomaly", "deuteranomaly", "tritanomaly")
@@ -76,6 +77,14 @@ def test_marks_are_told_apart(theme: str, sight: str) -> None:
         assert nearest(each, sight) >= LEAST, name
 
 
+@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_kernels_are_told_apart_from_every_mark(theme: str, sight: str) -> None:
+    used = colours(theme)["used"]
+    for solid in (*numbered(theme)["solid"], colours(theme)["soft"]):
+        assert nearest([used, solid], sight) >= LEAST, solid
+
+
 def test_a_palette_that_is_not_is_noticed() -> None:
     """The colours of before: blue and purple are one to those who see no green."""
     assert nearest(["#2563c9", "#7a45c4"], "deuteranomaly") < 2
@@ -122,6 +131,7 @@ def test_text_is_read(theme: str) -> None:
 
 def test_charts_and_snapshots_have_the_board_s_light_colours() -> None:
     known = colours("light")
-    assert list(palette.SOLID) == numbered("light")["solid"]
-    assert list(palette.TINT) == numbered("light")["tint"]
+    assert list(palette.SOLID) == [*numbered("light")["solid"], known["soft"]]
+    assert list(palette.TINT) == [*numbered("light")["tint"], known["quiet"]]
+    assert len(palette.SOLID) == len(palette.PATTERN) == len(palette.DASH) == SEVERAL + 1
     assert (palette.INK, palette.SOFT, palette.NEUTRAL) == (known["ink"], known["soft"], known["used"])

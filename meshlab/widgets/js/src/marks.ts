@@ -1,16 +1,17 @@
 /**
  * The mark of a mesh axis: one colour and one pattern, the same in zones, chips, grid and charts. The pattern and the
- * axis's name say what the colour says, for those who do not see it. Sets of several axes get marks of their own.
+ * axis's name say what the colour says, for those who do not see it. Python says which it is, so that it stays with the
+ * axis's name when others come and go (meshlab/widgets/state/marks.py); sets of several axes have marks of their own.
  */
 import { h } from "./dom.ts";
 import type { View } from "./types.ts";
 
-const MARKS = 6;
+// That of sets for which no colour is left (state/marks.py).
+const SEVERAL = 6;
 
 /** The class that colours an element in the mark of an axis or a set of axes. */
 export function markClass(view: View, key: string): string {
-  const index = view.groups.findIndex((group) => group.key === key);
-  return `mlb-mark-${Math.max(index, 0) % MARKS}`;
+  return `mlb-mark-${view.groups.find((group) => group.key === key)?.mark ?? SEVERAL}`;
 }
 
 /** A small square in the mark of an axis. */

@@ -744,9 +744,11 @@ export type Layout = {
   places: PlaceRule[];
 };
 
+/** A mesh axis, or a set of several that something is sent over, and the number of its mark. */
 export type Group = {
   key: string;
   axes: string[];
+  mark: number;
 };
 
 export type RefusedColumn = {

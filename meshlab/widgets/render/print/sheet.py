@@ -25,7 +25,7 @@ CODE_FONT = "'DejaVu Sans Mono', 'Liberation Mono', Menlo, Consolas, monospace"
 # The first are those of marks (`palette.PATTERN`), from `SLICES` on those of a tensor's slices, as on the board.
 SLICES = 10
 _HATCHES: dict[int, tuple[tuple[int, ...], float]] = {
-    **dict(enumerate((((), 4), ((-45,), 3), ((0,), 3), ((45,), 3), ((90,), 3), ((0, 90), 4)))),
+    **dict(enumerate((((), 4), ((-45,), 3), ((0,), 3), ((45,), 3), ((90,), 3), ((0, 90), 4), ((60,), 3)))),
     **{SLICES + n: ((turn,), 2.5 if n == 7 else 4) for n, turn in enumerate((0, 45, -45, 0, 90, 30, -30, 60)) if n},
 }
 
