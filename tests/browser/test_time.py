@@ -15,6 +15,8 @@ from tests.browser.test_board import AXE, violations
 from tests.browser.test_moments import chart_of
 from tests.widgets import small
 
+LANES = ("compute", "data", "model", "exposed")
+
 
 @pytest.fixture
 def explorer() -> Explorer:
@@ -23,32 +25,16 @@ def explorer() -> Explorer:
 
 def test_each_lane_says_its_seconds_and_a_click_its_cause(open_board, explorer: Explorer) -> None:
     board: BlankBoard = open_board(panel="time")
-    lanes, time = board.root.locator(".mlb-lanes-big"), explorer.time
-    keys = lanes.locator("[data-lane]").evaluate_all("all => all.map(each => each.dataset.lane)")
+    lanes, time = board.root.locator(".mlb-step-time"), explorer.time
     wanted = {"compute": time.compute, **time.communication, "exposed": time.exposed}
-    assert set(keys) == set(wanted)
-    sums = lanes.locator(".mlb-lane-sum").all_inner_texts()
-    assert sums == [seconds_text(float(wanted[key])) for key in keys]
+    expect(lanes).to_have_attribute("aria-busy", "false")
+    named = lanes.locator(".mlb-lane-name:has(.mlb-lane-sum)")
+    sums = dict(zip(LANES, named.locator(".mlb-lane-sum").all_inner_texts(), strict=True))
+    assert sums == {key: seconds_text(float(wanted[key])) for key in LANES}
     segment = lanes.locator('[data-lane="model"] .mlb-segment').first
     segment.click()
     expect(segment).to_have_attribute("aria-pressed", "true")
     expect(board.root.locator(".mlb-detail")).to_contain_text("all-reduce over model: logits")
-
-
-def test_it_zooms_by_buttons_and_keys(open_board, explorer: Explorer) -> None:
-    board: BlankBoard = open_board(panel="time")
-    box = board.root.locator(".mlb-lanes-box")
-    times = "box => (box.scrollWidth - 156) / (box.clientWidth - 156)"
-    assert box.evaluate(times) == 1
-    board.root.get_by_role("button", name="zoom in").click()
-    assert box.evaluate(times) == pytest.approx(2, rel=0.01)
-    box.focus()
-    board.keyboard.press("+")
-    assert box.evaluate(times) == pytest.approx(4, rel=0.01)
-    board.keyboard.press("-")
-    assert box.evaluate(times) == pytest.approx(2, rel=0.01)
-    board.root.get_by_role("button", name="the whole step").click()
-    assert box.evaluate(times) == 1
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -73,10 +59,14 @@ def test_the_roofline_has_a_dot_for_each_group_of_matmuls(open_board, explorer: 
         assert violations(board.blank.view) == []
 
 
-def test_on_the_stage_the_workbench_says_what_is_selected(open_board, explorer: Explorer) -> None:
+def test_on_the_stage_it_is_a_click_to_the_whole_step(open_board, explorer: Explorer) -> None:
     board: BlankBoard = open_board()
-    panel = board.show("time")
-    panel.locator('[data-lane="data"] .mlb-segment').first.click()
-    expect(board.root.locator(".mlb-detail")).to_have_count(1)
+    board.show("time").get_by_role("button", name="The step over time").click()
+    lanes = board.root.locator(".mlb-step-time")
+    expect(lanes).to_have_count(1)
+    expect(lanes.locator('[data-lane="exposed"]')).to_be_visible()
+    expect(board.root.locator(".mlb-main")).to_be_hidden()
+    lanes.locator('[data-lane="data"] .mlb-segment').first.click()
     expect(board.root.locator(".mlb-detail")).to_contain_text("all-reduce over data")
-    expect(board.root.locator('.mlb-segment[aria-pressed="true"]')).to_have_count(2)
+    board.keyboard.press("Escape")
+    expect(board.root.locator(".mlb-main")).to_be_visible()

@@ -19,9 +19,11 @@ from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
 from .forms import forms_view
 from .panels import PANELS, Read
+from .step_lanes import step_view
 
 READS: Mapping[str, Read] = {name: read for panel in PANELS.values() for name, read in panel.reads.items()} | {
     "forms": forms_view,  # of the Export menu
+    "step": step_view,  # of the step over time, which stands below all panels
 }
 
 

@@ -6,23 +6,24 @@
     view["memory"]          [[0.0, 40e9], [0.2, 43e9], …]
 
 Each segment has the seconds in which something runs in it: they add up to those of `plan.time`, lane by lane, and those
-in which no kernel runs to what is exposed. A loop is drawn as one iteration, stretched over the time of all. Segments
-that would be narrower than a pixel are joined with their neighbours of the same kind, so that a step of any length is a
-few hundred.
+in which no kernel runs to what is exposed. Lanes have the order of the mesh, sets of axes behind its axes. A loop is
+drawn as one iteration, stretched over the time of all. Segments that would be narrower than a pixel are joined with
+their neighbours of the same kind, so that a step of any length is a few hundred; where the page enlarges it, it asks
+for all of them (`step_lanes.py`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
 from ...api.step_slices import LOOPS, described, slices_of
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.spent import Span
 from ...cost.step_time.time import Time
-from ...engine.planning.shared_steps import counted
+from ...engine.planning.shared_steps import written_out
 from ...engine.planning.step import Step
 from ..state.selection import identities
 
@@ -114,30 +115,32 @@ def timeline_view(time: Time, memory: Memory) -> TimelineView:
     Returns:
         Plain data: the whole duration, lanes of segments, phases, the trip counts of loops, and memory over time.
     """
-    whole = float(time.estimate)
-    spans = list(_segments(time.spent.spans))
-    lanes: dict[str, list[Segment]] = {COMPUTE: []}
+    plan, whole = time.scenario.plan, float(time.estimate)
+    spans = list(segments_of(time.spent.spans))
+    lanes: dict[tuple[str, ...], list[Segment]] = {(): []}
     for segment in spans:
-        lanes.setdefault("+".join(segment.axes) or COMPUTE, []).append(segment)
-    plan = time.scenario.plan
+        lanes.setdefault(segment.axes, []).append(segment)
     named = collectives_of(plan)
     return {
         "seconds": whole,
         "lanes": [
-            {
-                "key": "" if key == COMPUTE else key,
-                "segments": [_segment_view(plan, s, named) for s in _joined(lane, whole)],
-            }
-            for key, lane in lanes.items()
+            {"key": "+".join(axes), "segments": [_segment_view(plan, s, named) for s in _joined(lanes[axes], whole)]}
+            for axes in sorted(lanes, key=in_order(plan.mesh.axes))
         ],
-        "exposed": [_segment_view(plan, s, named) for s in _joined(list(_gaps(lanes[COMPUTE], whole)), whole)],
-        "phases": list(_phases(lanes[COMPUTE], whole)),
+        "exposed": [_segment_view(plan, s, named) for s in _joined(list(_gaps(lanes[()], whole)), whole)],
+        "phases": list(_phases(lanes[()], whole)),
         "loops": list(_loops(time.spent.spans)),
-        "memory": _memory(memory, spans, whole),
+        "memory": memory_points(memory, spans, whole),
     }
 
 
-def _segments(spans: Sequence[Span]) -> Iterator[Segment]:
+def in_order(mesh_axes: Iterable[str]) -> Callable[[Sequence[str]], tuple[bool, list[int]]]:
+    """Returns a key by which lanes are sorted as the mesh is: kernels, its axes, and then sets of them."""
+    order = list(mesh_axes)
+    return lambda axes: (len(axes) > 1, [order.index(axis) for axis in axes])
+
+
+def segments_of(spans: Sequence[Span]) -> Iterator[Segment]:
     """Yields kernels and collectives; an iteration is stretched over its loop."""
     for each in slices_of(spans, 0):
         if each.thread != LOOPS:
@@ -158,34 +161,39 @@ def _gaps(lane: Iterable[Segment], whole: float) -> Iterator[Segment]:
 
 def _joined(lane: list[Segment], whole: float) -> list[Segment]:
     """Joins segments that are too short, or too near, to be drawn for themselves."""
-    joined: list[Segment] = []
+    groups: list[list[Segment]] = []
+    begin = end = 0.0
     for segment in sorted(lane, key=lambda each: each.begin):
-        last = joined[-1] if joined else None
-        near = last is not None and segment.begin - last.end <= _GAP * whole and segment.kind == last.kind
-        if last is not None and near and min(last.end - last.begin, segment.end - segment.begin) < _SHORT * whole:
-            longer = max(last, segment, key=lambda each: each.end - each.begin)
-            seconds = last.seconds + segment.seconds
-            joined[-1] = dataclasses.replace(longer, begin=last.begin, end=max(last.end, segment.end), seconds=seconds)
+        near = bool(groups) and segment.begin - end <= _GAP * whole and segment.kind == groups[-1][0].kind
+        if near and min(end - begin, segment.end - segment.begin) < _SHORT * whole:
+            groups[-1].append(segment)
+            end = max(end, segment.end)
         else:
-            joined.append(segment)
-    return joined
+            groups.append([segment])
+            begin, end = segment.begin, segment.end
+    return [_one(group) if group[1:] else group[0] for group in groups]
+
+
+def _one(group: list[Segment]) -> Segment:
+    """Returns segments as one, called by the longest of them."""
+    longest = max(group, key=lambda each: each.end - each.begin)
+    end, seconds = max(each.end for each in group), sum(each.seconds for each in group)
+    return dataclasses.replace(longest, begin=group[0].begin, end=end, seconds=seconds)
 
 
 def collectives_of(plan: Any) -> dict[int, dict[tuple[str, str], str]]:
     """Names the collectives of each step, by its identity and by their kind and mesh axes, as the view lists them."""
     names = dict(zip(map(id, plan.collectives), identities(plan), strict=True))
-    return {
-        id(step): {(c.kind, "+".join(c.axes)): names[id(c)] for c in sent}
-        for (step, _), sent in zip(counted(plan.planned.steps), plan.collectives_by_step, strict=True)
-        if sent
-    }
+    sent = [{(c.kind, "+".join(c.axes)): names[id(c)] for c in of_step} for of_step in plan.collectives_by_step]
+    written = written_out(plan.planned.steps, plan.steps)
+    return {id(each.step): sent[each.position] for each in written if sent[each.position]}
 
 
 def _segment_view(plan: Any, segment: Segment, named: Mapping[int, Mapping[tuple[str, str], str]]) -> SegmentView:
     name, dims, source = described(plan, segment.step)
     return {
-        "begin": segment.begin,
-        "end": segment.end,
+        "begin": _placed(segment.begin),
+        "end": _placed(segment.end),
         "seconds": segment.seconds,
         "kind": segment.kind,
         "times": segment.times,
@@ -194,6 +202,11 @@ def _segment_view(plan: Any, segment: Segment, named: Mapping[int, Mapping[tuple
         "dims": [dim or "1" for dim in dims],
         "source": "" if source is None else str(source),
     }
+
+
+def _placed(time: float) -> float:
+    """Returns a time as precisely as it is drawn: the digits behind are half of what is sent."""
+    return float(f"{time:.10g}")
 
 
 def _phases(lane: list[Segment], whole: float) -> Iterator[PhaseView]:
@@ -215,7 +228,9 @@ def _loops(spans: Iterable[Span]) -> Iterator[LoopView]:
             yield {"begin": parts[0].begin, "end": parts[-1].end, "times": times}
 
 
-def _memory(memory: Memory, spans: list[Segment], whole: float) -> list[list[float]]:
+def memory_points(
+    memory: Memory, spans: Iterable[Segment], whole: float, stretches: int = _STRETCHES
+) -> list[list[float]]:
     """Returns the memory as points of seconds and bytes: of each stretch the most that is alive in a step that begins.
 
     Steps that are fused into others have no time of their own; they count with the step before them.
@@ -227,6 +242,6 @@ def _memory(memory: Memory, spans: list[Segment], whole: float) -> list[list[flo
     stretch = 0
     for step, point in zip(memory.liveness.points, memory.timeline, strict=True):
         begin = begins.get(id(step))
-        stretch = stretch if begin is None or not whole else int(begin / whole * _STRETCHES)
+        stretch = stretch if begin is None or not whole else int(begin / whole * stretches)
         highest[stretch] = max(highest.get(stretch, 0.0), float(point.bytes))
-    return [[stretch / _STRETCHES * whole, most] for stretch, most in sorted(highest.items())]
+    return [[stretch / stretches * whole, most] for stretch, most in sorted(highest.items())]

@@ -33,8 +33,9 @@ import { doneText, grabbedText, HOW, priceText, totalsText } from "./sentences.t
 import { freeze, isUnderWay, sayLost, showSilence } from "./silence.ts";
 import { Stage } from "./stage.ts";
 import { drawSaid, speak } from "./status.ts";
+import { drawDetail } from "./step_words.ts";
 import { explained } from "./terms.ts";
-import { drawDetail, drawTimeline } from "./timeline.ts";
+import { StepTimeline } from "./timeline.ts";
 import { drawTotals } from "./totals.ts";
 import { foldTray } from "./tray.ts";
 import { PARTS, type Selection, type View } from "./types.ts";
@@ -72,6 +73,7 @@ export class Board {
   // How many selections Python has not answered yet.
   selecting = 0;
   panels = makePanels();
+  timeline = new StepTimeline(this);
   charts: Charts;
   room: Room;
   stage: Stage;
@@ -216,7 +218,7 @@ export class Board {
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
     this.root.toggleAttribute("data-pending", view.pending);
     this.paint();
-    if (parts.includes("costs")) redraw(panels.lanes, drawTimeline(this));
+    if (parts.includes("costs")) this.timeline.draw();
     // Panels draw what is selected.
     if (parts.includes("selection")) this.heardSelection();
     this.stage.changed(parts);

@@ -2,11 +2,10 @@
 
 /** How a table is sorted, filtered and cut. */
 export type Order = { by: string; down: boolean; filter: string; all: boolean };
-/** `instant` is the step whose memory is listed, null the peak; `zoom` is how much the step over time is enlarged; `reason` is what Compare shows of a search, and `met` the layout that is looked at of those that it has met; `hop` is which moment is shown of which collective, and the timer of one that is played; `cell` is the one of the matrix that keys have reached. */
+/** `instant` is the step whose memory is listed, null the peak; `reason` is what Compare shows of a search, and `met` the layout that is looked at of those that it has met; `hop` is which moment is shown of which collective, and the timer of one that is played; `cell` is the one of the matrix that keys have reached. */
 type Chosen = {
   order: Order;
   instant: number | null;
-  zoom: number;
   reason: "layouts" | "way" | "regrets";
   met: string | null;
   hop: { of: string | null; at: number; timer: number };
@@ -17,7 +16,6 @@ export function nothingChosen(): Chosen {
   return {
     order: { by: "total", down: true, filter: "", all: false },
     instant: null,
-    zoom: 1,
     reason: "layouts",
     met: null,
     hop: { of: null, at: 0, timer: 0 },

@@ -54,7 +54,7 @@ function handled(board: Board, event: KeyboardEvent, command: boolean): boolean 
   }
   if (event.key === "Escape" && clear(board)) return true;
   if (event.key === "Enter" && choose(board, target)) return true;
-  const stop = target.closest(".mlb-segment, [data-device]");
+  const stop = target.closest("[data-device]");
   if (stop && event.key in STEPS) {
     const beside = STEPS[event.key] > 0 ? stop.nextElementSibling : stop.previousElementSibling;
     (beside as HTMLElement | null)?.focus();

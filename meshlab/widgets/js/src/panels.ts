@@ -27,14 +27,13 @@ export function makePanels() {
   const either = h("div", { class: "mlb-either" }, advice, held);
   const inLayout = [line, zones, tracing, either, status, help];
   const layout = h("div", { class: "mlb-layout", role: "group", "aria-label": "layout" }, inLayout);
-  const lanes = h("div", { class: "mlb-lanes" });
   const detail = h("div", { lasting: true, class: "mlb-detail" });
-  const timeline = h(
-    "div",
-    { class: "mlb-step-time", role: "group", "aria-label": "one step over time" },
-    lanes,
-    detail,
-  );
+  const timeline = h("div", {
+    lasting: true,
+    class: "mlb-step-time",
+    role: "group",
+    "aria-label": "one step over time",
+  });
   const shown = { banner, header, score, totals, baseline, goal, line, zones, status, help, layout };
-  return { ...shown, tracing, advice, held, timeline, lanes, detail };
+  return { ...shown, tracing, advice, held, timeline, detail };
 }

@@ -68,7 +68,8 @@ function chooseCollective(board: Board, id: string | null) {
   select(board, { collective: id, moment: null });
   const row = board.view.collectives.rows.find((each) => each.id === id);
   bringIntoPanel(board.root);
-  const parts = board.root.querySelectorAll(".mlb-segment[aria-current]").length;
+  const segments = board.view.timeline?.lanes.flatMap((lane) => lane.segments) ?? [];
+  const parts = segments.filter((each) => each.collective === id).length;
   const drawn = parts ? ` The step over time has it in ${plural(parts, "place")}.` : "";
   const what = row ? `${row.kind} over ${row.key} of ${row.value}` : "a collective";
   board.say(id ? `Selected: ${what}.${drawn}` : "No collective is selected.");

@@ -155,6 +155,7 @@ export class Stage {
   answered(what: string) {
     const { detail } = this.board.panels;
     if (drawSpots(detail, what)) this.board.remedies.watch();
+    if (what === "step") this.board.timeline.draw();
     this.follow([what]);
   }
 

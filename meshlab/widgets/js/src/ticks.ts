@@ -1,34 +1,54 @@
 /** A scale of seconds: round numbers, each where its time is, so that what is drawn below is read off. */
 import { h } from "./dom.ts";
 import { seconds } from "./format.ts";
+import type { Sight } from "./step_sight.ts";
 
-// So many parts a scale has about, of the width that it has when nothing is enlarged.
+// So many parts a scale has about.
 const PARTS = 6;
-// The words of a tick end before the scale does, which says by itself how long it is: in hundredths of the width.
+// The words of a tick end before the scale does, in hundredths of the width.
 const LAST = 88;
+const UNITS: [string, number][] = [
+  ["s", 1],
+  ["ms", 1e-3],
+  ["µs", 1e-6],
+  ["ns", 1e-9],
+];
 
 /**
- * Round numbers from nothing up to a time: 1, 2 or 5 of a power of ten apart.
- * @param end in seconds
- * @param parts about how many there are to be
+ * Round numbers between two times: 1, 2 or 5 of a power of ten apart.
  * @returns in seconds; none of no time
  */
-export function ticksOf(end: number, parts: number = PARTS): number[] {
-  if (!(end > 0)) return [];
-  const least = end / parts;
+export function ticksOf({ from, to }: Sight): number[] {
+  if (!(to > from)) return [];
+  const least = (to - from) / PARTS;
   const power = 10 ** Math.floor(Math.log10(least));
   const step = power * ([1, 2, 5].find((each) => each * power >= least * (1 - 1e-9)) ?? 10);
-  return Array.from({ length: Math.floor(end / step + 1e-9) + 1 }, (_, i) => i * step);
+  const first = Math.ceil(from / step - 1e-9);
+  const count = Math.floor(to / step + 1e-9) - first + 1;
+  return Array.from({ length: count }, (_, i) => (first + i) * step);
 }
 
-/**
- * @param end the time at the right edge, in seconds
- * @param zoom how many times as wide it is drawn
- */
-export function drawTicks(end: number, zoom: number = 1): HTMLElement[] {
-  return ticksOf(end, PARTS * zoom).flatMap((time) => {
-    const left = (100 * time) / end;
-    if (left > 100 - (100 - LAST) / zoom) return [];
-    return [h("span", { class: "mlb-scale-tick", style: `left:${left.toFixed(4)}%` }, time ? seconds(time) : "0")];
+/** @returns what is written at ticks: how much later than the first each is, where that tells more */
+export function textsOf(ticks: number[]): string[] {
+  const [first, second] = ticks;
+  const last = ticks.at(-1) ?? 0;
+  const step = second - first;
+  const digits = 10 ** (Math.floor(Math.log10(last)) - 2); // what three of them tell apart
+  if (ticks.length < 2 || step > digits * (1 - 1e-6)) return ticks.map((time) => (time ? seconds(time) : "0"));
+  return ticks.map((time, i) => (i ? `+${seconds(time - first)}` : precisely(first, step)));
+}
+
+/** @returns a time with all digits down to those of a step */
+function precisely(time: number, step: number): string {
+  const [unit, size] = UNITS.find(([, each]) => time >= each) ?? UNITS[3];
+  return `${(time / size).toFixed(Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9)))} ${unit}`;
+}
+
+export function drawTicks(sight: Sight): HTMLElement[] {
+  const ticks = ticksOf(sight);
+  const texts = textsOf(ticks);
+  return ticks.flatMap((time, i) => {
+    const left = (100 * (time - sight.from)) / (sight.to - sight.from);
+    return left > LAST ? [] : [h("span", { class: "mlb-scale-tick", style: `left:${left.toFixed(4)}%` }, texts[i])];
   });
 }

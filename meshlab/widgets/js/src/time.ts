@@ -5,7 +5,6 @@ import type { Board } from "./board.ts";
 import { timeRows } from "./differences.ts";
 import { drawAccuracy } from "./disclosure.ts";
 import { h, prose } from "./dom.ts";
-import { drawEnlarged } from "./enlarged.ts";
 import { badge } from "./hint.ts";
 import { choice, mark, noMachine, sourceOf } from "./machine.ts";
 import { axisLabel, markClass } from "./marks.ts";
@@ -39,10 +38,19 @@ export function drawTime(board: Board): (Node | null | false)[] {
       time.parts.map((part) => drawPart(board.view, part, most)),
     ),
     sends && drawExposed(time),
-    ...(board.view.beside ? [] : drawEnlarged(board)),
+    ...(board.view.beside ? [] : drawStep(board)),
     time.substituted ? h("p", { class: "mlb-hidden", "data-note": "substituted" }, prose(time.substituted)) : null,
     drawAccuracy(board, "time", time.accuracy),
   ];
+}
+
+/** The step over time; on the workbench it stands below all views, and is shown over the whole board from here. */
+function drawStep(board: Board): (Node | null)[] {
+  const { timeline } = board;
+  if (timeline.big && !timeline.full) return [h("h4", {}, "the step over time"), timeline.frame.element];
+  const words = "⤢ The step over time, every slice";
+  const open = () => timeline.setFull(true);
+  return [h("button", { type: "button", class: "mlb-button", onclick: open }, words)];
 }
 
 /** How much communication is exposed. */

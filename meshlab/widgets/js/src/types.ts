@@ -1173,6 +1173,56 @@ export type SelectionPart = {
   selection: Selection;
 };
 
+/** What slices have in common, as columns; texts by their position in `strings`. */
+export type StepWhat = {
+  kind: number[];
+  name: number[];
+  dims: number[];
+  source: number[];
+  code: number[];
+  collective: number[];
+  times: number[];
+  bytes: number[];
+  flops: number[];
+};
+
+/** Slices as columns, in the order of time; `loop` is the one around by its position in `loops`, -1 for none. */
+export type StepSlices = {
+  row: number[];
+  begin: number[];
+  seconds: number[];
+  what: number[];
+  loop: number[];
+};
+
+/** A step: rows are `depth` frames, and then the lanes; `loops` are slices. */
+export type StepLanes = {
+  seconds: number;
+  depth: number;
+  lanes: string[];
+  strings: string[];
+  what: StepWhat;
+  slices: StepSlices;
+  loops: number[];
+};
+
+/** With points of memory, in seconds and bytes. */
+export type Step = {
+  seconds: number;
+  depth: number;
+  lanes: string[];
+  strings: string[];
+  what: StepWhat;
+  slices: StepSlices;
+  loops: number[];
+  memory: number[][];
+};
+
+/** No time is predicted. */
+export type NoStep = {
+  seconds: null;
+};
+
 /** A part of a predicted time; `sends` where it is communication, whose key is its mesh axes. */
 export type TimePart = {
   key: string;
@@ -1409,6 +1459,7 @@ export type ReadData = {
   way: Way | Pending;
   regrets: Regrets | Pending;
   forms: Forms;
+  step: Step | NoStep | Pending;
   files: Files;
   file: SavedFile | Pending;
 };

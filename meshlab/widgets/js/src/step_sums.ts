@@ -1,0 +1,31 @@
+/** The sums of a stretch of a step: seconds by lane, what is sent, FLOPs, and how long no kernel runs. */
+import { type Row, within } from "./step_rows.ts";
+import type { Sight } from "./step_sight.ts";
+
+/** Of slices that are cut by an edge their part counts; `flops` and `bytes` are 0 where they are not known. */
+export type Sums = {
+  seconds: number;
+  lanes: { lane: string; seconds: number; bytes: number }[];
+  flops: number;
+  bytes: number;
+  exposed: number;
+};
+
+export function sumsOf(lanes: Row[], range: Sight): Sums {
+  const sums: Sums = { seconds: range.to - range.from, lanes: [], flops: 0, bytes: 0, exposed: 0 };
+  for (const row of lanes) {
+    if (row.lane === null) continue;
+    const lane = { lane: row.lane, seconds: 0, bytes: 0 };
+    // Gaps between segments that were joined are no gaps of the kernels: what counts is in which time something runs.
+    within(row, range, (i, seconds) => {
+      const { bytes, flops } = row.facts(i);
+      lane.seconds += seconds;
+      lane.bytes += bytes * seconds;
+      sums.flops += flops * seconds;
+    });
+    sums.bytes += lane.bytes;
+    if (row.lane === "") sums.exposed = Math.max(0, sums.seconds - lane.seconds);
+    if (lane.seconds > 0 || row.lane === "") sums.lanes.push(lane);
+  }
+  return sums;
+}
