@@ -211,6 +211,17 @@ def test_sums_of_the_whole_step_are_those_of_the_plan(open_board, explorer: Expl
     for axes, seconds in time.communication.items():
         assert shown[axes] == f"{seconds_text(float(seconds))}, sends {bytes_text(by_axes[axes])}"
     assert shown["exposed"] == seconds_text(float(time.exposed))
+    # On the board, where only few segments came with the layout, slices are asked for then.
+    board.keyboard.press("Escape")
+    board.keyboard.press("Escape")
+    expect(board.root).not_to_have_attribute("data-full-step", "")
+    body(board).focus()
+    for _ in range(60):
+        board.keyboard.press("Shift+ArrowRight")
+    expect(board.root.locator('.mlb-detail [data-sum="model"]')).to_contain_text(
+        f"sends {bytes_text(by_axes['model'])}"
+    )
+    assert sums(board) == shown
 
 
 def test_every_lane_of_five_axes_is_in_sight_or_announced(open_board, llama: ml.Program) -> None:
@@ -242,7 +253,12 @@ def test_it_folds_and_that_is_remembered(open_board, explorer: Explorer) -> None
     fold.click()
     expect(fold).to_have_attribute("aria-expanded", "false")
     expect(lane(board, "compute")).to_be_hidden()
-    expect(board.root.locator(".mlb-lane-end")).to_be_visible()
+    # Of it one line is left: how long the step is, and its phases.
+    end, phases = (board.root.locator(each).bounding_box() for each in (".mlb-lane-end", ".mlb-phases"))
+    assert end is not None
+    assert phases is not None
+    assert end["x"] + end["width"] <= phases["x"]
+    assert end["y"] == pytest.approx(phases["y"], abs=3)
     fold.click()
     expect(lane(board, "compute")).to_be_visible()
 

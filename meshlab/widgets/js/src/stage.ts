@@ -155,7 +155,10 @@ export class Stage {
   answered(what: string) {
     const { detail } = this.board.panels;
     if (drawSpots(detail, what)) this.board.remedies.watch();
-    if (what === "step") this.board.timeline.draw();
+    if (what === "step") {
+      this.board.timeline.draw();
+      this.board.marked();
+    }
     this.follow([what]);
   }
 

@@ -57,7 +57,7 @@ function collectiveWords(board: Board, row: Collective, title: Node, source: str
 }
 
 /** The sums of a stretch; bytes and FLOPs where they are known. */
-function sumWords({ view }: Board, { from, to }: Sight, sums: Sums, isFine: boolean): Words {
+function sumWords({ view, reads }: Board, { from, to }: Sight, sums: Sums, isFine: boolean): Words {
   const part = (key: string, name: Node | string, ...texts: string[]) =>
     h("span", { class: "mlb-sum", "data-sum": key }, name, ` ${texts.filter(Boolean).join(", ")}`);
   const lanes = sums.lanes.map(({ lane, seconds: long, bytes: sent }) =>
@@ -71,7 +71,7 @@ function sumWords({ view }: Board, { from, to }: Sight, sums: Sums, isFine: bool
     ` from ${seconds(from)} to ${seconds(to)}: `,
     ...lanes.flatMap((each) => [each, " "]),
     part("exposed", h("span", {}, swatch, " exposed"), seconds(sums.exposed)),
-    isFine ? null : " Bytes and FLOPs are being read …",
+    !isFine && reads.of("step").asked && " Bytes and FLOPs are being read …",
   ];
 }
 

@@ -90,7 +90,7 @@ export class StepTimeline {
     const { timeline } = view;
     frame.element.hidden = !timeline;
     if (!timeline) return this.forget();
-    const wanted = this.big || this.sight !== null || this.query.trim() !== "";
+    const wanted = this.big || this.sight !== null || this.range !== null || this.query.trim() !== "";
     const read = wanted ? reads.of("step") : null;
     const step = read?.fresh && read.data?.seconds ? (read.data as Step) : null;
     const coming = view.pending || (read !== null && !read.fresh && read.asked && !readOnly);
@@ -253,6 +253,8 @@ export class StepTimeline {
 
   setRange(range: Sight | null) {
     this.range = range && range.to > range.from ? range : null;
+    // Bytes and FLOPs are those of slices.
+    if (this.range && !this.isFine) this.draw();
     this.paint();
     this.board.marked();
   }
