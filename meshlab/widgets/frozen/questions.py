@@ -82,6 +82,7 @@ LEFT_OUT = {
     "zoomed": "a part of a large mesh: there are as many as clicks",
     "heat": "numbers of a run",
     "numbers": "numbers of a run",
+    "step": "every slice of a step: longer than all else of a layout; the lanes that came with it are drawn instead",
 }
 
 
