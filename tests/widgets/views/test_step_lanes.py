@@ -124,7 +124,7 @@ def test_what_is_written_out_is_beside_what_stands_for_it(name: str) -> None:
 
 def test_it_is_read_while_a_panel_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     explorer = small.on_v5e()
-    view = read(explorer, "step", {})
+    view: Any = read(explorer, "step", {})
     assert isinstance(view, dict)
     assert json.loads(json.dumps(view)) == view
     assert max(count for _, count in view["memory"]) == explorer.view()["peak_memory"]["bytes"]

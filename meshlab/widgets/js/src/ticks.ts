@@ -5,8 +5,8 @@ import type { Sight } from "./step_sight.ts";
 
 // So many parts a scale has about.
 const PARTS = 6;
-// The words of a tick end before the scale does, in hundredths of the width.
-const LAST = 88;
+// A letter of the scale is at most so wide, and so much stands before a tick's words, in pixels.
+const [LETTER, BEFORE] = [8, 6];
 const UNITS: [string, number][] = [
   ["s", 1],
   ["ms", 1e-3],
@@ -44,11 +44,15 @@ function precisely(time: number, step: number): string {
   return `${(time / size).toFixed(Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9)))} ${unit}`;
 }
 
-export function drawTicks(sight: Sight): HTMLElement[] {
+/** @returns the ticks whose words end before a scale of that width does */
+export function drawTicks(sight: Sight, width: number): HTMLElement[] {
   const ticks = ticksOf(sight);
   const texts = textsOf(ticks);
   return ticks.flatMap((time, i) => {
     const left = (100 * (time - sight.from)) / (sight.to - sight.from);
-    return left > LAST ? [] : [h("span", { class: "mlb-scale-tick", style: `left:${left.toFixed(4)}%` }, texts[i])];
+    const room = width * (1 - left / 100) - BEFORE;
+    return room < LETTER * texts[i].length
+      ? []
+      : [h("span", { class: "mlb-scale-tick", style: `left:${left.toFixed(4)}%` }, texts[i])];
   });
 }

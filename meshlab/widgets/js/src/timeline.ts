@@ -165,7 +165,7 @@ export class StepTimeline {
     if (!rows || this.folded || !width) return;
     this.marks ??= { moment: this.momentAt(), hits: this.found.of, hit: this.found.hits[this.at] ?? null };
     for (const lane of this.lanes) lane.paint(seen, width, this.marks);
-    frame.ruler.replaceChildren(...drawTicks(seen));
+    frame.ruler.replaceChildren(...drawTicks(seen, width));
     this.memory?.paint(seen);
     frame.setSight(seen, whole, this.range);
   }
