@@ -19,7 +19,7 @@ from ..engine.axes.axis_kinds import KINDS
 from ..engine.errors import closest, listed, shown
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
-from ..layouts.by_name import Preset, named
+from ..layouts.by_name import Preset, presets_in
 from .exits import UsageError
 from .saved import FORMAT, saved_of
 
@@ -66,7 +66,7 @@ def layout_of(given: str) -> Layout | list[Preset]:
     if given.lstrip().startswith("{"):
         return Layout.of(_json("--layout", given))
     if not given.endswith(".json"):
-        return named(given) or Layout.of(given)
+        return presets_in(given) or Layout.of(given)
     read = read_json(Path(given), "--layout")
     if isinstance(read, dict) and read.get("format") == FORMAT:
         read = saved_of(read, given).costs.layout

@@ -24,4 +24,7 @@ from .data_parallel import zero3 as zero3
 from .model import expert_parallel as expert_parallel
 from .model import sequence_parallel as sequence_parallel
 from .model import tensor_parallel as tensor_parallel
+from .naming import Named as Named
+from .naming import NamedPart as NamedPart
+from .naming import named as named
 from .partition_specs import from_partition_specs as from_partition_specs

@@ -1,7 +1,8 @@
 """Presets by their names, one or several: what `meshlab plan --layout "fsdp & tensor_parallel"` takes.
 
 PRESETS["ulysses"](program, mesh)      all presets, as the board and a search try them
-named("fsdp & tensor_parallel")        [("fsdp", fsdp), ("tensor_parallel", tensor_parallel)]
+presets_in("fsdp & tensor_parallel")   [fsdp, tensor_parallel]
+SHORT["ulysses"]                       what it is called for short
 together(presets, program, mesh)       the layout that all of them make, each beside those before it
 """
 
@@ -37,9 +38,24 @@ PRESETS: dict[str, Preset] = {
     "ulysses": functools.partial(context_parallel, kind="ulysses"),
     "accumulate": accumulate,
 }
+# What they are called for short: on a button, in a name ("FSDP over data + TP over model").
+SHORT: dict[str, str] = {
+    "data_parallel": "DP",
+    "fsdp": "FSDP",
+    "hsdp": "HSDP",
+    "zero1": "ZeRO-1",
+    "zero2": "ZeRO-2",
+    "zero3": "ZeRO-3",
+    "tensor_parallel": "TP",
+    "sequence_parallel": "TP+SP",
+    "expert_parallel": "EP",
+    "context_parallel": "CP",
+    "ulysses": "Ulysses",
+    "accumulate": "micro-batches",
+}
 
 
-def named(text: str) -> list[Preset]:
+def presets_in(text: str) -> list[Preset]:
     """Returns the presets that a text names, with `&` between them; none where it has rules."""
     words = [word.strip() for word in text.split("&")]
     if ":" in text or not all(word.isidentifier() for word in words):

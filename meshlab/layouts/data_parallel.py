@@ -50,8 +50,11 @@ class _DataParallel(Request):
         rules = {self.batch: axes}
         known = {dim for a in self.arguments.weights for dim in self.program.dims_of(a.value)}
         for dim in made_of(self.program, self.batch):
-            if dim not in known and not self.computed(dim) and self.goes_with({**rules, dim: axes}):
-                rules[dim] = axes
+            if dim in known or self.computed(dim):
+                continue
+            free = tuple(axis for axis in axes if self.goes_with({**rules, dim: (axis,)}))
+            fitting = next((own for own in (axes, free) if own and self.goes_with({**rules, dim: own})), ())
+            rules |= {dim: fitting} if fitting else {}
         return rules
 
     def store(self, arguments: Sequence[Argument], what: str) -> storage.Rules:

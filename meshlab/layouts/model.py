@@ -149,7 +149,8 @@ def _with_room(request: Request, axes: Axes) -> Layout:
     there = {dim: on for dim, on in request.beside.rules.items() if set(on) & set(axes)}
     made = {dim for other in there for dim in made_of(request.program, other) if dim in there}
     meeting = [dim for dim in made if not request.fits(experts | {dim: there[dim]})]
-    return functools.reduce(lambda layout, dim: layout.with_rule(dim, None), meeting, request.beside)
+    left = {dim: tuple(axis for axis in there[dim] if axis not in axes) for dim in meeting}
+    return functools.reduce(lambda layout, dim: layout.with_rule(dim, left[dim]), meeting, request.beside)
 
 
 def _plain(request: Request, axes: Axes, given: Dims | None, names: Sequence[str]) -> dict[str, Any]:

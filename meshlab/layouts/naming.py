@@ -1,0 +1,190 @@
+"""Names a layout after the literature's parallelisms: what a person calls it, however it is written.
+
+    name = ml.layouts.named(program, mesh, "batch:data ffn:model heads:model · params/*: embed:data")
+    str(name)           "FSDP over data + TP over model"
+    name.parts[0]       NamedPart("fsdp", ("data",), …): `ml.layouts.fsdp(program, mesh, data="data")`
+
+Each mesh axis is read for what it does: which dims are on it, and what is stored over it. That gives presets with their
+arguments, and the name is theirs if the layout that they make has the same plan as the one that is named
+(`same_plan.py`): so no spelling matters, and no name is a guess. Where no presets come to the same plan it has none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..engine.errors import LayoutError, listed
+from ..engine.globs import matches
+from ..engine.legality.examine import resolve
+from ..engine.legality.legal_rules import LegalRules
+from ..engine.programs.program import Program
+from ..engine.specs.layout import Layout, LayoutLike
+from ..engine.specs.mesh import Mesh
+from ..engine.specs.spec import Axes
+from .by_name import PRESETS, SHORT, beside
+from .data_parallel import data_parallel
+from .model import EXPERTS, RESIDUAL, SEQUENCE, TENSOR, dims_named
+from .recognise import Recognised, batch_dim, made_of, recognised
+from .request import Request
+from .same_plan import same_plan
+from .shards import handmade, read_shards
+
+
+@dataclasses.dataclass(frozen=True)
+class NamedPart:
+    """A preset that a layout is made of.
+
+    Attributes:
+        preset: its name in `ml.layouts`, or its kind.
+        over: the mesh axes that it is over.
+        given: its arguments.
+        note: what is otherwise than the preset would have it; "" where nothing is.
+        batch: the mesh axes of devices that the batch is on, where it is a kind of data parallelism.
+        stored: rules at places that were written by hand in the stead of the preset's.
+    """
+
+    preset: str
+    over: Axes
+    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    note: str = ""
+    batch: Axes = ()
+    stored: Layout | None = None
+
+    def __str__(self):
+        copies = "+".join(axis for axis in self.batch if axis not in self.over)
+        notes = [f"copies over {copies}" if copies else "", self.note]
+        about = ", ".join(filter(None, notes))
+        return f"{SHORT[self.preset]} over {'+'.join(self.over)}" + (f" ({about})" if about else "")
+
+    def beside(self, layout: Layout, program: Program, mesh: Mesh) -> Layout:
+        """Returns a layout with what this part puts there."""
+        if self.stored is not None:
+            return data_parallel(program, mesh, data=self.batch, beside=layout) & self.stored
+        return beside(layout, functools.partial(PRESETS[self.preset], **self.given), program, mesh)
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+    """The name of a layout: the presets that it is made of, over which mesh axes."""
+
+    parts: tuple[NamedPart, ...]
+
+    def __str__(self):
+        return " + ".join(map(str, self.parts))
+
+
+def named(program: Program, mesh: Mesh, layout: LayoutLike, *, pad: bool = False) -> Named | None:
+    """Returns what a layout is called: the presets whose plan it has, over which mesh axes.
+
+    Args:
+        program: made by `ml.trace`.
+        mesh: made by `ml.mesh`.
+        layout: the layout.
+        pad: whether it is planned with padding.
+
+    Returns:
+        The name, whose text is "FSDP over data + TP over model", say; None where it has none.
+
+    Raises:
+        LayoutError: the layout is not legal.
+    """
+    layout = Layout.of(layout)
+    reading = _Reading(program, mesh, layout, pad or None)
+    for parts in reading.hypotheses():
+        if parts and (found := reading.proved(parts)):
+            return Named(found)
+    return None
+
+
+def made(program: Program, mesh: Mesh, parts: Sequence[NamedPart]) -> Layout:
+    """Returns the layout of parts: those inside the model first, since what is stored is chosen beside them."""
+    order = sorted(parts, key=lambda part: 2 if part.preset == "accumulate" else 1 if part.batch else 0)
+    return functools.reduce(lambda layout, part: part.beside(layout, program, mesh), order, Layout())
+
+
+class _Reading:
+    """Reads the mesh axes of a layout for what they do."""
+
+    def __init__(self, program: Program, mesh: Mesh, layout: Layout, pad: bool | None):
+        self.program, self.mesh, self.layout, self.pad = program, mesh, layout, pad
+        self.rules: LegalRules = resolve(program, mesh, layout, pad)
+        self.request = Request("named", program, mesh, Layout(layout.dim_rules))
+        self.arguments: Recognised = recognised(self.request, None, None)
+        self.batch = batch_dim(self.request, self.arguments, None)
+        own = self.rules.compute.get(self.batch or "", ())
+        self.devices = tuple(axis for axis in own if axis not in mesh.in_time)
+        self.in_time = tuple(axis for axis in own if axis in mesh.in_time)
+
+    def hypotheses(self) -> Iterator[tuple[NamedPart, ...]]:
+        """Yields what the layout may be: the kinds of data parallelism first, as they are said."""
+        time = tuple(NamedPart("accumulate", (axis,), {"micro": axis}) for axis in self.in_time)
+        first = self._data() if self.devices else ()
+        if first is None or len(self.in_time) > 1:
+            return
+        for tensor in self._tensor():
+            for expert in self._inside("expert_parallel", "expert", "dims", EXPERTS):
+                for context in self._context():
+                    yield (*first, *tensor, *expert, *context, *time)
+
+    def proved(self, parts: tuple[NamedPart, ...]) -> tuple[NamedPart, ...]:
+        """Returns parts that have the plan of the layout: made by presets alone, or else stored as it says; or none."""
+        own = tuple(part if part.stored is None else dataclasses.replace(part, stored=None) for part in parts)
+        for each in (own, parts) if own != parts else (own,):
+            try:
+                if same_plan(self.program, self.mesh, made(self.program, self.mesh, each), self.layout, self.pad):
+                    return each
+            except LayoutError:  # one of them cannot be so
+                continue
+        return ()
+
+    def _data(self) -> tuple[NamedPart, ...] | None:
+        """The kind of data parallelism; None where something is stored that no preset stores so."""
+        shards = read_shards(self.request, self.rules, self.arguments, self.devices)
+        if shards is None:
+            return None
+        over = shards.over or self.devices
+        given: dict[str, Any] = {"data": over}
+        if shards.preset == "hsdp":
+            given["replica"] = tuple(axis for axis in self.devices if axis not in over)
+        stored = handmade(self.layout, self.program, self.devices)
+        return (NamedPart(shards.preset, over, given, shards.note, self.devices, stored),)
+
+    def _tensor(self) -> Iterator[tuple[NamedPart, ...]]:
+        """Tensor parallelism, and the same with the residual stream in parts of its sequence."""
+        tagged = [place for place in self.program.tags if matches(place, RESIDUAL) and self.rules.storage.get(place)]
+        for parts in self._inside("tensor_parallel", "model", "dims", TENSOR):
+            for part in parts if tagged else ():
+                stored = {
+                    dim for place in tagged for dim, axes in self.rules.storage[place].items() if axes == part.over
+                }
+                seq = tuple(dims_named(self.program.dims, SEQUENCE))
+                own = tuple(dim for dim in seq if dim in stored)
+                yield (dataclasses.replace(part, preset="sequence_parallel"),)
+                yield (dataclasses.replace(part, preset="sequence_parallel", given={**part.given, "seq": own}),)
+            yield parts
+
+    def _context(self) -> Iterator[tuple[NamedPart, ...]]:
+        """Parallelism along the sequence, attention included, with and without a core of other rules."""
+        for parts in self._inside("context_parallel", "context", "seq", SEQUENCE):
+            for part in parts:
+                for glob in dict.fromkeys(glob for glob, _ in self.rules.globs):
+                    yield (dataclasses.replace(part, preset="ulysses", given={**part.given, "core": glob}),)
+            yield parts
+
+    def _inside(self, preset: str, axis: str, dims: str, names: Sequence[str]) -> Iterator[tuple[NamedPart, ...]]:
+        """A preset over the axes that the dims with some names are on; without its dims where it takes these itself."""
+        of_batch = {self.batch, *(made_of(self.program, self.batch) if self.batch else ())}
+        on = {dim: self.rules.compute.get(dim, ()) for dim in dims_named(self.program.dims, names)}
+        on = {dim: axes for dim, axes in on.items() if axes and dim not in of_batch}
+        if not on:
+            yield ()
+            return
+        if len(set(on.values())) > 1:
+            return
+        over = next(iter(on.values()))
+        yield (NamedPart(preset, over, {axis: over}),)
+        note = f"{listed(on)} alone".replace("`", "")
+        yield (NamedPart(preset, over, {axis: over, dims: tuple(on)}, note),)
