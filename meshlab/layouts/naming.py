@@ -32,6 +32,9 @@ from .request import Request
 from .same_plan import same_plan
 from .shards import handmade, read_shards
 
+# The kinds of data parallelism, which choose what they store beside all others.
+DATA = ("data_parallel", "fsdp", "hsdp", "zero1", "zero2", "zero3")
+
 
 @dataclasses.dataclass(frozen=True)
 class NamedPart:
@@ -101,7 +104,7 @@ def named(program: Program, mesh: Mesh, layout: LayoutLike, *, pad: bool = False
 
 def made(program: Program, mesh: Mesh, parts: Sequence[NamedPart]) -> Layout:
     """Returns the layout of parts: those inside the model first, since what is stored is chosen beside them."""
-    order = sorted(parts, key=lambda part: 2 if part.preset == "accumulate" else 1 if part.batch else 0)
+    order = sorted(parts, key=lambda part: 2 if part.preset == "accumulate" else 1 if part.preset in DATA else 0)
     return functools.reduce(lambda layout, part: part.beside(layout, program, mesh), order, Layout())
 
 

@@ -94,6 +94,7 @@ class Explorer(Gestures):
             self.costs.of(self.document)
         if wait:
             verdict_of(self, wait=True)
+            self.documents.name_of(self.document)
         for document in self.tried.documents(self.document) if wait else ():
             self.totals.of(document)
         return board_view(self)

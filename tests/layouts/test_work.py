@@ -6,7 +6,6 @@ import pytest
 import meshlab as ml
 from meshlab.models.published import published
 from meshlab.models.zoo import imported_models, models
-from meshlab.widgets.state.presets import layout_taken, presets_of
 
 LAYOUTS = ml.layouts
 MODELS = {model.name: model for model in (*models(), *imported_models())}
@@ -67,9 +66,10 @@ def test_groups_leave_the_axis_to_experts():
     both = ml.Layout.of("batch:data experts:data")
     assert LAYOUTS.data_parallel(program, mesh, beside=experts) == both
     assert LAYOUTS.expert_parallel(program, mesh, beside=data) == both
-    buttons = presets_of(program, mesh)
-    assert layout_taken(buttons, data, "expert_parallel", combine=True) == both
-    assert layout_taken(buttons, experts, "data_parallel", combine=True) == both
+    for first, second in ((data, "expert_parallel"), (experts, "data_parallel")):
+        explorer = ml.explore(program, mesh, first)
+        assert explorer.preset(second, combine=True)
+        assert explorer.layout == both
     assert program.plan(mesh, both).work.share == pytest.approx(1 / 4)
 
 

@@ -11,14 +11,13 @@ works out itself (`js/src/replay.ts`), by the same few rules as `state/` does; a
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, get_type_hints
 
 from ...engine.gc_pause import no_collection
 from ..state.document import Document
 from ..state.handlers import message_of, read_intent
-from ..state.intents import Intent, Refused, TakePreset
+from ..state.intents import Intent, Refused, TakePreset, TogglePreset
 from ..state.prices import other_columns
 from ..state.selection import identities, place_moved, places_of
 from ..views.board import PARTS
@@ -35,7 +34,8 @@ from .walk import drops
 # Parts that depend on how the board came to its layout: the page makes them of what is recorded.
 REPLAYED = ("devices", "selection", "beside", "history", "session")
 # Gestures of which the page knows where they lead.
-GESTURES = ("place", "remove", "load", "reset", "preset", "remedy", "undo", "redo", "baseline", "beside", "select")
+_LAYOUTS = ("place", "remove", "load", "reset", "preset", "toggle", "remedy")
+GESTURES = (*_LAYOUTS, "undo", "redo", "baseline", "beside", "select")
 # Devices that can be selected each by itself; a picture of more has blocks of them (`views/devices/picture.py`).
 MOST_DEVICES = 512
 
@@ -109,10 +109,11 @@ class Recorder:
     def _follow(self, remedies: Sequence[Mapping[str, Any]]) -> None:
         """Keeps where each gesture leads that the page can make: drops, presets, remedies."""
         twin, moves = self._twin, {}
-        presets = itertools.product((preset.name for preset in twin.documents.presets), (False, True))
+        presets = twin.documents.presets
         gestures = [
             *drops(twin, self._scope.columns, self._scope.dims),
-            *(TakePreset(name, combine) for name, combine in presets),
+            *(TakePreset(preset.name) for preset in presets),
+            *(TogglePreset(preset.name, over) for preset in presets for over in (None, *preset.choices)),
             *(read_intent(row["op"], row["args"]) for row in remedies),
         ]
         for intent in gestures:
@@ -172,5 +173,6 @@ def _always(twin: Twin) -> dict[str, Any]:
 
 
 def _refusal_view(refusal: Refused, columns: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+    text, fix = refusal.said
     # No layout that pads is recorded, so none is offered.
-    return {"code": refusal.code, "text": refusal.reason, "fix": refusal.fix, "columns": columns, "pads": False}
+    return {"code": refusal.code, "text": text, "fix": fix, "columns": columns, "pads": False}

@@ -55,6 +55,7 @@ class Twin(ExplorerState):
         if document.machine:
             self.costs.of(document)
         self.totals.of(document)
+        self.documents.name_of(document)
         verdict_of(self, wait=True)
         return None
 

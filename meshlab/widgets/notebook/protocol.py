@@ -26,6 +26,7 @@ from ..state.gestures import Gestures
 from ..state.handlers import read_intent
 from ..state.intents import Refused
 from ..state.prices import prices_of
+from ..views.advice import IntentView, intent_view
 from ..views.board import parts_view
 from ..views.prices import PriceView, RefusedPriceView, price_view
 from ..views.reads import read
@@ -52,6 +53,12 @@ class AckView(_Head):
     note: NotRequired[str]
 
 
+class InsteadView(IntentView):
+    """What would be carried out instead, and what is on its button."""
+
+    label: str
+
+
 class NackView(_Head):
     """Refused; without the revision where it is the library that is not there."""
 
@@ -60,6 +67,7 @@ class NackView(_Head):
     reason: str
     fix: str
     code: str
+    instead: NotRequired[list[InsteadView]]
     trace: NotRequired[str]
 
 
@@ -139,14 +147,18 @@ def answer(explorer: Gestures, message: Mapping[str, Any]) -> AnswerView:
 
 
 def _nack(head: _Head, explorer: Gestures, refusal: Refused) -> NackView:
-    return {
+    reason, fix = refusal.said
+    nack: NackView = {
         **head,
         "kind": "nack",
         "rev": explorer.revision,
-        "reason": refusal.reason,
-        "fix": refusal.fix,
+        "reason": reason,
+        "fix": fix,
         "code": refusal.code,
     }
+    if refusal.instead:
+        nack["instead"] = [{"label": label, **intent_view(intent)} for label, intent in refusal.instead]
+    return nack
 
 
 def _prices(head: _Head, explorer: Gestures, asked: list, peak: bool) -> PricesAnswerView:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time as clock
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,6 +27,8 @@ from .prices import Price, previewed, price_of, prices_of
 
 # A change below this share is nothing that a reader would act on.
 LEAST = 5e-3
+# Seconds between two words of how far the search is.
+TELLING = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,19 +58,27 @@ def advise(documents: Documents, stopped: Callable[[], bool] = lambda: False) ->
     return None if survey is None else best_of(documents, now, survey)
 
 
-def surveyed(documents: Documents, now: Price, stopped: Callable[[], bool]) -> list[Advice] | None:
+def surveyed(
+    documents: Documents,
+    now: Price,
+    stopped: Callable[[], bool],
+    looked: Callable[[int, int], Any] = lambda done, of: None,
+) -> list[Advice] | None:
     """Prices every single change that is legal; None where it is stopped, or the board moves on.
 
     Args:
         documents: the Explorer's.
         now: the price of the present layout.
         stopped: says, between any two prices, whether to stop.
+        looked: told, between any two prices, how many changes there were, and of how many.
     """
     document, program, survey = documents.present, documents.program, []
     kept = otherwise(program, documents.plan_at(document).rules)
-    for intent, text in changes(documents):
+    every = list(changes(documents))
+    for done, (intent, text) in enumerate(every):
         if stopped() or documents.present != document:
             return None
+        looked(done, len(every))
         outcome = previewed(documents, intent)
         if isinstance(outcome, Refused) or outcome == document:
             continue
@@ -152,6 +163,21 @@ class Advised:
     ranked: list[tuple[str, bool]]
 
 
+@dataclasses.dataclass(frozen=True)
+class Looking:
+    """How far the search for advice is.
+
+    Attributes:
+        document: the document that it is for.
+        done: how many changes were priced.
+        of: of how many.
+    """
+
+    document: Document
+    done: int
+    of: int
+
+
 class Adviser:
     """Advises an Explorer in the background; what it found for a document that is gone by then is dropped.
 
@@ -165,12 +191,28 @@ class Adviser:
         self._documents, self._lock, self._tell = documents, lock, tell
         self._background = Background()
         self._latest: Advised | None = None
+        self._looking: Looking | None = None
+        self._told = -TELLING
 
     @property
     def advised(self) -> Advised | None:
         """What is known for the present document; None while it is not worked out."""
         latest = self._latest
         return latest if latest is not None and latest.document == self._documents.present else None
+
+    @property
+    def looking(self) -> Looking | None:
+        """How far the search for the present document is; None where none goes on."""
+        looking = self._looking
+        return looking if looking is not None and looking.document == self._documents.present else None
+
+    def _looked(self, document: Document, done: int, of: int) -> None:
+        """Notes how far the search is, and tells it from time to time."""
+        self._looking = Looking(document, done, of)
+        if clock.monotonic() > self._told + TELLING:
+            self._told = clock.monotonic()
+            with self._lock:
+                self._tell()
 
     def follow(self) -> None:
         """Works out the advice for the present document, unless it is known."""
@@ -187,8 +229,10 @@ class Adviser:
 
         if stopped():
             return
+        self._told = clock.monotonic()  # what is quick is told when it is there
         now = price_of(documents, document, peak=True)
-        survey = surveyed(documents, now, stopped)
+        survey = surveyed(documents, now, stopped, lambda done, of: self._looked(document, done, of))
+        self._looking = None
         if survey is None:
             return
         advised = Advised(document, best_of(documents, now, survey), ranked(now, survey))

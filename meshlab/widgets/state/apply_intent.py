@@ -23,6 +23,10 @@ from ...engine.plans.remedies import Remedy
 from ...engine.programs.axis_conflicts import conflicts_by_scope
 from ...engine.specs.layout import Layout, on_mesh
 from ...engine.specs.scopes import matches
+from ...layouts.by_name import PRESETS, SHORT, beside
+from ...layouts.naming import Named
+from ..presets.buttons import Preset
+from ..presets.toggles import OnBoard, preset_of, toggled
 from . import edits
 from .document import Document, ExplorerError, History, Machine, document_of
 from .documents import Documents, settled
@@ -48,12 +52,12 @@ from .intents import (
     SplitAxis,
     TakePreset,
     TakeRemedy,
+    TogglePreset,
     Undo,
     Unpin,
     refused,
 )
 from .machines import as_written, fit, mesh_on, named, placement_with
-from .presets import LABELS, layout_taken
 from .selection import Selection, following
 
 # What an intent asks for: a document, or a step in the history; or why not.
@@ -79,7 +83,7 @@ def after(documents: Documents, intent: Intent) -> History | Refused | Document:
         document = settled(document, documents.programs.at(document))
         documents.plan_at(document)
     except LayoutError as error:
-        return refused(error)
+        return change.refuse(documents, intent, error)
     except (DimError, MeshError, TraceError) as error:
         return Refused(str(error), code="invalid")
     except HardwareError as error:
@@ -226,9 +230,21 @@ def load(documents: Documents, intent: Load) -> Document:
 
 def preset(documents: Documents, intent: TakePreset) -> Document:
     document = documents.present
+    taken = preset_of(documents.presets, intent.name)
+    if taken.layout is None:
+        raise LayoutError(taken.refused)
+    if not intent.combine:
+        return dataclasses.replace(document, layout=taken.layout)
     layout = on_mesh(document.layout, documents.mesh)  # text alone does not say which of its axes are in time
-    layout = layout_taken(documents.presets, layout, intent.name, intent.combine)
-    return dataclasses.replace(document, layout=layout)
+    both = beside(layout, PRESETS[intent.name], documents.program, documents.mesh)
+    return dataclasses.replace(document, layout=both)
+
+
+def toggle(documents: Documents, intent: TogglePreset) -> Document:
+    document, program, mesh = documents.present, documents.program, documents.mesh
+    layout, name = on_mesh(document.layout, mesh), documents.name_of(document)
+    board = OnBoard(program, mesh, layout, name, documents.presets)
+    return dataclasses.replace(document, layout=toggled(board, intent.name, intent.over))
 
 
 def remedy(documents: Documents, intent: TakeRemedy) -> Document:
@@ -317,6 +333,31 @@ def _nothing(*_: Any) -> str:
     return ""
 
 
+def _refused(documents: Documents, intent: Intent, error: LayoutError) -> Refused:
+    return refused(error)
+
+
+def _refused_beside(documents: Documents, intent: TogglePreset, error: LayoutError) -> Refused:
+    """Returns why a preset does not go with what is on the board; where it can be alone, that it can."""
+    preset = next((each for each in documents.presets if each.name == intent.name), None)
+    if preset is None or preset.layout is None:
+        return refused(error) if preset is None or not preset.why else _without_preset(preset, error)
+    answer, there = refused(error), short_name(documents.name_of(documents.present)) or "the layout by hand"
+    why = answer.said[0].split(": both are", 1)[0].rstrip(".")
+    brief = f"{preset.label} does not go with {there}: {why}.", ""
+    return dataclasses.replace(answer, brief=brief, instead=((f"{preset.label} alone", TakePreset(preset.name)),))
+
+
+def _without_preset(preset: Preset, error: LayoutError) -> Refused:
+    needs = f"{preset.label} needs {preset.kind.needs}."
+    return dataclasses.replace(refused(error), brief=(f"No {preset.label} here: {preset.why}", needs))
+
+
+def short_name(name: Named | None) -> str:
+    """Returns "FSDP & TP"; "" for no name."""
+    return " & ".join(SHORT[part.preset] for part in name.parts) if name else ""
+
+
 def _stays(selection: Selection, intent: Intent, plan: Any) -> Selection:
     return selection
 
@@ -329,22 +370,30 @@ class Change:
         op: its name, in a message of the page and as a method of the Explorer.
         after: what it asks for.
         note: of the documents before and after and the intent: what else has changed.
-        name: which it gives to the layout after it; "" for its number.
+        name: of the intent, the documents and the one after it: what that layout is called; "" for its number.
+        refuse: of the documents, the intent and the error: why a layout is refused, and what would be carried out.
         follow: of the selection, the intent and the plan after it: what is selected then.
     """
 
     op: str
     after: After
     note: Callable[[Document, Document, Any], str] = _nothing
-    name: Callable[[Any], str] = _nothing
+    name: Callable[[Any, Documents, Document], str] = _nothing
+    refuse: Callable[[Documents, Any, LayoutError], Refused] = _refused
     follow: Callable[[Selection, Any, Any], Selection] = _stays
 
 
 CHANGES: Mapping[type, Change] = {
     Place: Change("place", place, follow=following),
     Remove: Change("remove", remove),
-    Load: Change("load", load, name=lambda intent: intent.name),
-    TakePreset: Change("preset", preset, name=lambda intent: "" if intent.combine else LABELS[intent.name]),
+    Load: Change("load", load, name=lambda intent, *_: intent.name),
+    TakePreset: Change("preset", preset, name=lambda intent, *_: "" if intent.combine else SHORT[intent.name]),
+    TogglePreset: Change(
+        "toggle",
+        toggle,
+        name=lambda _, documents, after: short_name(documents.name_of(after)),
+        refuse=_refused_beside,
+    ),
     TakeRemedy: Change("remedy", remedy),
     Reset: Change("reset", reset),
     Restore: Change("restore", restore),
@@ -356,7 +405,7 @@ CHANGES: Mapping[type, Change] = {
     RenameAxis: Change("rename_axis", edits.rename_axis, edits.rename_axis_note),
     SplitAxis: Change("split_axis", edits.split_axis, edits.mesh_note),
     MergeAxes: Change("merge_axes", edits.merge_axes, edits.mesh_note),
-    ResizeAxis: Change("resize_axis", edits.resize_axis, edits.mesh_note),
+    ResizeAxis: Change("resize_axis", edits.resize_axis, edits.mesh_note, refuse=edits.refused_size),
     ResizeDim: Change("resize_dim", edits.resize_dim, edits.sizes_note),
     RenameDim: Change("rename_dim", edits.rename_dim),
     Pad: Change("pad", edits.pad, edits.pins_note),

@@ -26,6 +26,7 @@ Word = Literal[
     "goal",
     "tracing",
     "advice",
+    "name",
     "search",
     "run",
 ]

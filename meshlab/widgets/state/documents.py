@@ -18,15 +18,18 @@ from typing import Any
 from ...api.stages import make_plan
 from ...auto.request.constraints import read_constraints
 from ...cost.machines.hardware import Hardware
+from ...cost.workload.options import USUAL
 from ...engine.errors import LayoutError
 from ...engine.legality.examine import resolve
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
+from ...layouts.naming import Named, named
+from ..presets.buttons import Preset, presets_of
+from ..presets.names import Names
 from .costing import EACH, SLOW
 from .document import Document, History, check_document
 from .intents import Refused, refused
 from .machines import CustomMachines, machine_on, mesh_on
-from .presets import Preset, presets_of
 from .retraced import Programs
 
 # As many as the zones of a large board: each is priced twice, by its time and then by its peak.
@@ -107,6 +110,7 @@ class Documents:
         plans: the plans of documents.
         opened: the document that the Explorer was opened with.
         history: the present document, and those before and after it.
+        names: what the layouts of documents are called, by `named_key`.
         slow: whether costs take so long that a zone's price is its bytes and its work alone.
     """
 
@@ -122,6 +126,7 @@ class Documents:
             self.opened = Document(tuple(program.dims.items()), mesh.shape, Layout.of(layout), machine)
         self.history = History(self.opened)
         self.slow = self.programs.operations * EACH > SLOW
+        self.names = Names(self._named, self.programs.operations)
         self._presets: dict[Any, tuple[Preset, ...]] = {}
         self.plan_at(self.opened)
 
@@ -155,6 +160,14 @@ class Documents:
             if key not in self._presets:
                 self._presets[key] = presets_of(self.program, self.plan.mesh)
             return self._presets[key]
+
+    def name_of(self, document: Document) -> Named | None:
+        """Returns what the layout of a document is called, and waits for it."""
+        return self.names.of(named_key(document))
+
+    def _named(self, document: Document) -> Named | None:
+        program, mesh = self.programs.at(document), self.plans.mesh(document)
+        return named(program, mesh, document.layout, pad=document.pad)
 
     def plan_at(self, document: Document) -> Any:
         """Returns the plan of a document."""
@@ -190,6 +203,11 @@ class Documents:
         except LayoutError as error:
             return refused(error)
         return None
+
+
+def named_key(document: Document) -> Document:
+    """Returns what a name depends on of a document: neither the machine, nor what a search is given."""
+    return dataclasses.replace(document, machine=None, options=USUAL, pins=())
 
 
 def settled(document: Document, program: Any) -> Document:

@@ -24,7 +24,8 @@ from ...cost.machines.hardware import HardwareError
 from ...cost.machines.meshes import slice_of
 from ...cost.machines.placed import AxisPlacement
 from ...engine.argument_checks import is_whole
-from ...engine.errors import LayoutError, closest, listed, shown
+from ...engine.errors import LayoutError, MeshError, closest, listed, shown
+from ...engine.legality.examine import resolve
 from ...engine.programs.rename import renamed
 from ...engine.programs.resize import check_sizes
 from ...engine.specs.layout import Layout
@@ -37,12 +38,14 @@ from .intents import (
     MergeAxes,
     Pad,
     Pin,
+    Refused,
     RenameAxis,
     RenameDim,
     ResizeAxis,
     ResizeDim,
     SplitAxis,
     Unpin,
+    refused,
 )
 from .machines import CustomMachines, as_written, fit
 
@@ -111,7 +114,7 @@ def resize_axis(documents: Documents, intent: ResizeAxis) -> Document:
     document, axis = documents.present, intent.axis
     _check_axes(document.mesh, [axis])
     mesh = Mesh(document.mesh).resized({axis: intent.size}).shape
-    after = _with_mesh(document, mesh, lambda _, axes: axes)
+    after = _with_mesh(dataclasses.replace(document, pad=document.pad or intent.pad), mesh, lambda _, axes: axes)
     return placed(after, document.machine, _kept(mesh, axis), documents.machines)
 
 
@@ -232,6 +235,62 @@ def placed(after: Document, machine: Machine | None, names: Mapping[str, str], c
         f"No slice of `{name}` fits the mesh {mesh} ({mesh.size:,} devices). Place it on another machine first, or on"
         " none: explorer.on(None)."
     )
+
+
+# An axis whose size does not divide the dims that are on it.
+
+# So many sizes are said, the nearest ones, and so many of them are buttons.
+_SAID, _BUTTONS = 8, 4
+
+
+def refused_size(documents: Documents, intent: ResizeAxis, error: LayoutError) -> Refused:
+    """Returns why an axis cannot have a size: the dims that it does not divide, and the sizes that do."""
+    answer = refused(error)
+    if any(getattr(problem, "code", "") != "not_divisible" for problem in error.problems):
+        return answer
+    axis, size = intent.axis, intent.size
+    rests = _rests(documents, axis)
+    uneven = [f"`{dim}` {documents.program.dims[dim]:,}" for dim, rest in rests.items() if rest % size]
+    if not uneven:  # what stands in an axis that is stored merged
+        return answer
+    whole = math.gcd(*rests.values())
+    divisors = sorted((n for n in range(1, whole + 1) if whole % n == 0), key=lambda n: abs(math.log(n / size)))
+    near = list(itertools.islice((n for n in divisors if _is_placed(documents, ResizeAxis(axis, n))), _SAID))
+    fix = f"Sizes of `{axis}` that do: {', '.join(f'{n:,}' for n in sorted(near))}." if near else ""
+    others = [n for n in near if n != documents.mesh.axes[axis]][:_BUTTONS]
+    instead = [(f"{axis} {n:,}", ResizeAxis(axis, n)) for n in sorted(others)]
+    if not documents.present.pad and _is_padded(documents, intent):
+        instead.append((f"Pad, with {axis} {size:,}", ResizeAxis(axis, size, pad=True)))
+        fix = f"{fix} Or pad the dims.".strip()
+    brief = f"{size:,} does not divide {', '.join(uneven)}.", fix
+    return dataclasses.replace(answer, brief=brief, instead=tuple(instead))
+
+
+def _rests(documents: Documents, axis: str) -> dict[str, int]:
+    """Returns for each dim that is on an axis its size on a device without it; of several such rules the least."""
+    document, sizes = documents.present, documents.mesh.axes
+    layout, rests = document.layout, dict[str, int]()
+    for rules in (layout.dim_rules, *(own for _, own in (*layout.place_rules, *layout.scope_rules))):
+        for written, axes in rules:
+            dim = written.removesuffix("?")
+            if axis in axes and dim in documents.program.dims:
+                rest = documents.program.dims[dim] // math.prod(sizes[each] for each in axes if each != axis)
+                rests[dim] = math.gcd(rests.get(dim, rest), rest)
+    return rests
+
+
+def _is_placed(documents: Documents, intent: ResizeAxis) -> bool:
+    with contextlib.suppress(HardwareError, MeshError):
+        return bool(resize_axis(documents, intent))
+    return False
+
+
+def _is_padded(documents: Documents, intent: ResizeAxis) -> bool:
+    """Says whether an axis could have a size if dims were padded."""
+    with contextlib.suppress(LayoutError, HardwareError, MeshError):
+        after = resize_axis(documents, intent)
+        return bool(resolve(documents.program, Mesh(after.mesh), after.layout, True))
+    return False
 
 
 # What an edit changed beside what was asked for.

@@ -22,6 +22,7 @@ from ...cost.step_time.time import Time
 from ...engine.argument_checks import function
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
+from ...layouts.naming import Named
 from ...puzzles.conditions import peak_of, platform_of
 from ...puzzles.goals import Goal
 from ...training.feeding import Training, check_training
@@ -31,7 +32,7 @@ from .advice import Adviser
 from .changes import Changes
 from .costing import PATIENCE, Costing, costs_of
 from .document import Document, ExplorerError, History, Source, check_machines, check_opened
-from .documents import Documents
+from .documents import Documents, named_key
 from .intents import Accepted, Intent, Outcome, Refused
 from .marks import Marks
 from .prices import previewed
@@ -76,7 +77,7 @@ class ExplorerState:
         changes = self.changes = Changes()
         self.lock = changes.lock
         documents = self.documents = Documents(program, mesh, layout, self.lock)
-        background = Background()
+        background = self._background = Background()
         self.costs = Costing(
             documents.plan_at,
             costs_of,
@@ -138,6 +139,16 @@ class ExplorerState:
     def plan(self) -> Any:
         """The plan of the present layout."""
         return self.documents.plan
+
+    @property
+    def name(self) -> str:
+        """What the layout is called, by its plan: "FSDP over data + TP over model"; "" where it has no name."""
+        return str(self.documents.name_of(self.document) or "")
+
+    def name_soon(self) -> tuple[bool, Named | None]:
+        """Returns whether the layout's name is known, and the name; what takes longer follows, and is told."""
+        key = named_key(self.document)
+        return self.documents.names.soon(key, self._background, lambda: self.changes.tell("name"))
 
     def plan_at(self, document: Document) -> Any:
         """Returns the plan of a document."""

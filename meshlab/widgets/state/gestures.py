@@ -20,6 +20,7 @@ from ...engine.errors import shown
 from ...engine.plans.remedies import Remedy
 from ...engine.specs.layout import Layout
 from ...engine.tensors.dims import Dim, name_of
+from ..presets.buttons import KINDS
 from .document import ExplorerError
 from .explorer_state import ExplorerState
 from .handlers import apply
@@ -52,10 +53,10 @@ from .intents import (
     Start,
     TakePreset,
     TakeRemedy,
+    TogglePreset,
     Undo,
     Unpin,
 )
-from .presets import LABELS
 from .runs import Run
 
 
@@ -148,6 +149,17 @@ class Gestures(ExplorerState):
         """
         return self.apply(TakePreset(name, combine))
 
+    def toggle(self, name: str, over: str | None = None) -> Outcome:
+        """Puts a preset of `ml.layouts` beside what is on the board, or takes it away where it is there.
+
+        A preset of the same kind makes room for it: FSDP takes the place of ZeRO, and stands beside TP.
+
+        Args:
+            name: "data_parallel", "fsdp", …
+            over: its mesh axis; by default the one that it finds by its name.
+        """
+        return self.apply(TogglePreset(name, over))
+
     def remedy(self, remedy: Remedy) -> Outcome:
         """Changes the layout as a remedy says: `explorer.remedy(explorer.plan.collectives[0].remedies[0])`."""
         if not isinstance(remedy, Remedy) or not remedy.changes:
@@ -188,7 +200,7 @@ class Gestures(ExplorerState):
             other: a layout in any of its spellings, a document, a name in `explorer.tried`, or a preset; None to show
                 the present one alone again.
         """
-        if isinstance(other, str) and other in LABELS:
+        if isinstance(other, str) and other in KINDS:
             return self.apply(Beside(preset=other))
         text = None if other is None else self.tried.document_of(other, self.document, "beside").to_json()
         return self.apply(Beside(text))
@@ -238,9 +250,15 @@ class Gestures(ExplorerState):
         """
         return self.apply(MergeAxes(axes, name))
 
-    def resize_axis(self, axis: str, size: int) -> Outcome:
-        """Gives a mesh axis another size; the layout stays."""
-        return self.apply(ResizeAxis(axis, size))
+    def resize_axis(self, axis: str, size: int, pad: bool = False) -> Outcome:
+        """Gives a mesh axis another size; the layout stays.
+
+        Args:
+            axis: the mesh axis.
+            size: its new size.
+            pad: whether dims that it does not divide are padded from then on, as `pad(True)` has it.
+        """
+        return self.apply(ResizeAxis(axis, size, pad))
 
     def resize_dim(self, dim: Dim | str, size: int) -> Outcome:
         """Gives a dim another size: the program is traced again with its arguments resized, which this waits for.

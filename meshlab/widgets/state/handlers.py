@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from ...engine.errors import LayoutError, closest
+from ..presets.toggles import preset_of
 from .apply_intent import CHANGES, after, invalid_intent
 from .document import Document, ExplorerError, document_of
 from .documents import settled
@@ -37,7 +38,6 @@ from .intents import (
     Undo,
     refused,
 )
-from .presets import layout_taken
 from .selection import selected_after
 from .tried import TriedLayout
 
@@ -87,7 +87,7 @@ def change_document(state: ExplorerState, intent: Intent) -> Answer:
     if isinstance(asked, Refused):
         return asked
     before, changed = documents.present, asked is not documents.history
-    tried = state.tried.with_document(asked.present, change.name(intent), asked.present)
+    tried = state.tried.with_document(asked.present, change.name(intent, documents, asked.present), asked.present)
     renamed = tried != state.tried
     documents.history, state.tried = asked, tried
     if changed:  # a chip that is where it was takes no selection along, which no page would be told of
@@ -145,15 +145,15 @@ def _beside(state: ExplorerState, document: Document, label: str) -> TriedLayout
 
 
 def _preset_beside(state: ExplorerState, name: str) -> TriedLayout | Refused:
-    presets = state.documents.presets
     try:
-        layout = layout_taken(presets, state.layout, name, combine=False)
+        preset = preset_of(state.documents.presets, name)
+        if preset.layout is None:
+            raise LayoutError(preset.refused)
     except LayoutError as error:
         return refused(error)
-    document = dataclasses.replace(state.document, layout=layout)
+    document = dataclasses.replace(state.document, layout=preset.layout)
     refusal = state.documents.unplanned(document)
-    label = next(each.label for each in presets if each.name == name)
-    return _beside(state, document, label) if refusal is None else refusal
+    return _beside(state, document, preset.label) if refusal is None else refusal
 
 
 def _of_text(state: ExplorerState, text: str) -> Document | Refused:

@@ -68,6 +68,16 @@ class TakePreset(Intent, frozen=True):
     combine: bool = False
 
 
+class TogglePreset(Intent, frozen=True):
+    """Put this preset of `ml.layouts` beside what is on the board, or take it away where it is there.
+
+    `over` is its mesh axis; None the one that it finds by its name.
+    """
+
+    name: str
+    over: str | None = None
+
+
 class TakeRemedy(Intent, frozen=True):
     """Change the layout as a remedy of a collective says, all at once."""
 
@@ -154,10 +164,11 @@ class MergeAxes(Intent, frozen=True):
 
 
 class ResizeAxis(Intent, frozen=True):
-    """Give a mesh axis another size."""
+    """Give a mesh axis another size; with `pad` dims that it does not divide are padded from then on."""
 
     axis: str
     size: int
+    pad: bool = False
 
 
 class ResizeDim(Intent, frozen=True):
@@ -248,11 +259,20 @@ class Refused:
         reason: why, in a sentence.
         fix: what would fit; empty where nothing would.
         code: the kind of refusal, for programs.
+        brief: reason and fix in few words, for a board; None where they are few.
+        instead: intents that would be carried out, each by what is on its button.
     """
 
     reason: str
     fix: str = ""
     code: str = "refused"
+    brief: tuple[str, str] | None = dataclasses.field(default=None, compare=False)
+    instead: tuple[tuple[str, Intent], ...] = dataclasses.field(default=(), compare=False)
+
+    @property
+    def said(self) -> tuple[str, str]:
+        """The reason and the fix as a board says them."""
+        return self.brief or (self.reason, self.fix)
 
     def __bool__(self) -> bool:
         return False
@@ -265,7 +285,7 @@ Outcome = Accepted | Refused
 
 
 def refused(error: LayoutError) -> Refused:
-    """Returns the answer to a layout that is refused, with all its problems."""
+    """Returns the answer to a layout that is refused, with all its problems; for a board the first, and how many."""
     if not error.problems:
         return Refused(str(error))
     if isinstance(error.problems[0], str):  # of two layouts that cannot be combined
@@ -273,4 +293,6 @@ def refused(error: LayoutError) -> Refused:
         return Refused(f"The two layouts conflict: {conflicts}.", "Take one of them in place of the other.", "conflict")
     reasons = " ".join(dict.fromkeys(problem.text for problem in error.problems))
     fixes = " ".join(dict.fromkeys(problem.fix for problem in error.problems if problem.fix))
-    return Refused(reasons, fixes, error.problems[0].code)
+    first, more = error.problems[0], len(dict.fromkeys(error.problems)) - 1
+    count = f" And {more:,} more problem{'s' if more > 1 else ''}." if more else ""
+    return Refused(reasons, fixes, first.code, (f"{first.text}{count}", first.fix) if more else None)

@@ -83,6 +83,5 @@ def about(view: View) -> dict[str, str]:
 
 def layout_text(view: View) -> str:
     """Returns the layout by its name, where it has one, and in full."""
-    named = [preset["label"] for preset in view["presets"] if preset["here"]]
-    text = view["layout"]["text"] or "no layout"
-    return f"{named[0]} ({text})" if named else text
+    text, named = view["layout"]["text"] or "no layout", view["named"]
+    return f"{named['text']} ({text})" if named else text

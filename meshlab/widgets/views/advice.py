@@ -30,9 +30,19 @@ class RankedDimView(TypedDict):
     helps: bool
 
 
+class LookingView(TypedDict):
+    """How many single changes were priced, and of how many."""
+
+    done: int
+    of: int
+
+
 class AdvicePartView(TypedDict):
+    """Advice, whether it was worked out, and how far that is while it goes on."""
+
     advice: AdviceView | None
     advised: bool
+    looking: LookingView | None
     ranked: list[RankedDimView] | None
 
 
@@ -43,13 +53,16 @@ def advice_part(explorer: ExplorerState) -> AdvicePartView:
     """
     known = explorer.adviser.advised
     if known is None:
-        return {"advice": None, "advised": False, "ranked": None}
+        looking = explorer.adviser.looking
+        far: LookingView | None = None if looking is None else {"done": looking.done, "of": looking.of}
+        return {"advice": None, "advised": False, "looking": far, "ranked": None}
     dims: list[RankedDimView] = [{"dim": dim, "helps": helps} for dim, helps in known.ranked]
     if known.advice is None:
-        return {"advice": None, "advised": True, "ranked": dims}
+        return {"advice": None, "advised": True, "looking": None, "ranked": dims}
     advice = known.advice
     return {
         "advised": True,
+        "looking": None,
         "ranked": dims,
         "advice": {"text": advice.text, **step_cost_view(advice.price), **intent_view(advice.intent)},
     }

@@ -12,6 +12,8 @@ from typing import Any, TypedDict
 
 from ...engine.collectives.kinds import KINDS
 from ...engine.gc_pause import no_collection
+from ..presets.buttons import Group
+from ..state.apply_intent import short_name
 from ..state.changes import Word
 from ..state.columns import Column, columns_of, rules_at, scope_columns
 from ..state.explorer_state import ExplorerState
@@ -74,12 +76,40 @@ class HistoryPartView(TypedDict):
 
 
 class PresetView(TypedDict):
-    """A preset, why it is refused, and whether its layout is on the board."""
+    """A preset: what it is and what it needs; why there is none of it, or the mesh axes that it can be over."""
 
     name: str
     label: str
-    refused: str
-    here: bool
+    group: Group
+    about: str
+    needs: str
+    why: str
+    choices: list[str]
+
+
+class PresetsPartView(TypedDict):
+    presets: list[PresetView]
+
+
+class PresetHereView(TypedDict):
+    """A preset that is on the board, over which mesh axes."""
+
+    name: str
+    text: str
+
+
+class NamedView(TypedDict):
+    """What the layout is called, for short as well, and the presets that it is made of."""
+
+    text: str
+    short: str
+    parts: list[PresetHereView]
+
+
+class NamedPartView(TypedDict):
+    """The name of the layout on the board; None where it has none, or is not known yet."""
+
+    named: NamedView | None
 
 
 class LayoutPartView(PlanView):
@@ -92,7 +122,6 @@ class LayoutPartView(PlanView):
     made_up: dict[str, int]
     trains: bool
     machine: MachineView
-    presets: list[PresetView]
     slow: bool
     document: str
 
@@ -143,18 +172,35 @@ def layout_part(explorer: ExplorerState) -> LayoutPartView:
         "made_up": explorer.program.made_up,
         "trains": explorer.runs.training is not None,
         "machine": machine_view(explorer),
-        "presets": [
-            {
-                "name": preset.name,
-                "label": preset.label,
-                "refused": preset.refused,
-                "here": preset.layout == explorer.layout,
-            }
-            for preset in explorer.documents.presets
-        ],
         "slow": explorer.documents.slow,
         "document": explorer.document.to_json(),
     }
+
+
+def presets_part(explorer: ExplorerState) -> PresetsPartView:
+    """Describes the presets, which are the same as long as the mesh and the dims are: then none is sent again."""
+    views: list[PresetView] = [
+        {
+            "name": preset.name,
+            "label": preset.label,
+            "group": preset.kind.group,
+            "about": preset.kind.about,
+            "needs": preset.kind.needs,
+            "why": preset.why,
+            "choices": list(preset.choices),
+        }
+        for preset in explorer.documents.presets
+    ]
+    return {"presets": views}
+
+
+def named_part(explorer: ExplorerState) -> NamedPartView:
+    """Describes what the layout on the board is called."""
+    known, name = explorer.name_soon()
+    if not known or name is None:
+        return {"named": None}
+    parts: list[PresetHereView] = [{"name": part.preset, "text": str(part)} for part in name.parts]
+    return {"named": {"text": str(name), "short": short_name(name), "parts": parts}}
 
 
 def devices_part(explorer: ExplorerState) -> DevicesPartView:
@@ -223,6 +269,8 @@ class Part:
 # All that a page is sent: a session has a trait of each name, and `js/src/types.ts` the list of them.
 PARTS: Mapping[str, Part] = {
     "board": Part(layout_part, ("document",)),
+    "presets": Part(presets_part, ("document",)),
+    "named": Part(named_part, ("document", "name")),
     "places": Part(places_part, ("document",)),
     "picture": Part(picture_part, ("document",)),
     "devices": Part(devices_part, ("document", "tensor", "beside")),
@@ -311,4 +359,5 @@ def refused_view(refusal: Refused | None) -> RefusalView | None:
     """Describes one answer of the Explorer as an entry of a table of refusals."""
     if refusal is None:
         return None
-    return {"code": refusal.code, "text": refusal.reason, "fix": refusal.fix, "source": ""}
+    text, fix = refusal.said
+    return {"code": refusal.code, "text": text, "fix": fix, "source": ""}

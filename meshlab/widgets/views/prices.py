@@ -39,9 +39,8 @@ def price_view(explorer: ExplorerState, intent: Any, price: Price | Refused) -> 
             {"at": column.at, "label": column.label} for column in other_columns(explorer.documents, intent)
         ]
         pads = can_pad(explorer.documents, intent)
-        return {
-            "refused": {"code": price.code, "text": price.reason, "fix": price.fix, "columns": columns, "pads": pads}
-        }
+        text, fix = price.said
+        return {"refused": {"code": price.code, "text": text, "fix": fix, "columns": columns, "pads": pads}}
     return {**step_cost_view(price)}
 
 

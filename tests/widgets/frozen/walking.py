@@ -166,7 +166,7 @@ class Walk:
             return {name: changes[name] for name in draw.sample([*changes], draw.randint(1, 3))}
 
         def preset() -> Message:
-            return {"name": draw.choice(presets), "combine": draw.random() < 0.3}
+            return {"name": draw.choice(presets)}
 
         def beside() -> Message:
             return draw.choice([{}, {"preset": draw.choice(presets)}, documented()])
@@ -177,7 +177,8 @@ class Walk:
             (1, lambda: {"op": "redo", "args": {}}),
             (1, lambda: {"op": "reset", "args": {}}),
             (1, lambda: draw.choice(cards)),
-            (2, lambda: {"op": "preset", "args": preset()}),
+            (1, lambda: {"op": "preset", "args": preset()}),
+            (3, lambda: {"op": "toggle", "args": preset()}),
             (3, lambda: {"op": "select", "args": selected()}),
             (1, lambda: {"op": "baseline", "args": draw.choice([{"document": None}, documented()])}),
             (1, lambda: {"op": "beside", "args": beside()}),

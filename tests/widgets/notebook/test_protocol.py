@@ -137,6 +137,7 @@ def test_advice_follows_and_its_message_does_what_it_says(explorer: Explorer) ->
     assert shared_state(explorer, "document")["advice"] == {
         "advice": None,
         "advised": False,
+        "looking": None,
         "ranked": None,
     }
 

@@ -93,6 +93,7 @@ def test_presets_are_taken_alone_and_together() -> None:
     assert {preset.name for preset in explorer.documents.presets if preset.layout is None} == {
         "expert_parallel",
         "hsdp",
+        "accumulate",
     }
     assert explorer.preset("fsdp")
     assert explorer.layout == ml.layouts.fsdp(explorer.program, explorer.mesh)

@@ -27,6 +27,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "load": ({"layout": {"hidden": "model"}, "name": "mine"}, ("hidden:model", "mine"), {}),
     "reset": ({}, (), {}),
     "preset": ({"name": "fsdp", "combine": True}, ("fsdp",), {"combine": True}),
+    "toggle": ({"name": "fsdp", "over": "data"}, ("fsdp", "data"), {}),
     "beside": ({"preset": "fsdp"}, ("fsdp",), {}),
     "remedy": (
         {"changes": [{"how": "off", "dim": "hidden", "axes": ["model"]}]},
@@ -109,4 +110,4 @@ def test_the_page_sends_nothing_else() -> None:
     """What the page sends is known here, so no button of it can be without a method."""
     sent = {one or other for path in SOURCES.glob("*.ts") for one, other in SENT.findall(path.read_text())}
     assert sent - QUESTIONS <= set(OPERATIONS)
-    assert {"place", "remove", "preset", "pin", "lay", "select", "auto", "run"} <= sent
+    assert {"place", "remove", "toggle", "pin", "lay", "select", "auto", "run"} <= sent

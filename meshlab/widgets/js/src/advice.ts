@@ -1,13 +1,13 @@
 /**
  * Below the tray: the change that helps most, with its price and a button that makes it; then Auto, which searches
- * layouts, and the presets as buttons.
+ * layouts, and the presets (`presets.ts`).
  */
 
 import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
-import { bytes, percent, signedBytes, signedSeconds } from "./format.ts";
+import { bytes, exact, percent, signedBytes, signedSeconds } from "./format.ts";
 import { predicted } from "./model.ts";
-import { drawScopes } from "./scopes.ts";
+import { drawPresets } from "./presets.ts";
 import { askSearch, hintOf, isSearching } from "./search.ts";
 import type { Advice, Time, View } from "./types.ts";
 
@@ -16,6 +16,24 @@ export function nothingText({ search }: Pick<View, "search">): string {
   const nothing = "No single change makes it better.";
   if (search?.same && search.searched && !search.outdated) return `${nothing} Auto searched ${search.searched}.`;
   return `${nothing} Auto tries several at once.`;
+}
+
+/** What stands where there is no advice: none helps, or it is being looked for, or nobody has asked. */
+function awaitedText(board: Board): string {
+  const { view } = board;
+  if (view.advised) return nothingText(view);
+  if (!board.can("advise") || view.goal?.quiet) return "";
+  if (view.looking)
+    return `Looking for a change that helps: ${exact(view.looking.done)} of ${exact(view.looking.of)} …`;
+  return view.slow ? "No hints here by themselves: of so large a program they take long. " : "Looking for a change …";
+}
+
+/** Asks for advice all the same, where the board does not by itself. */
+function drawAsk(board: Board): HTMLElement | null {
+  const { advised, looking, slow, goal } = board.view;
+  if (advised || looking || !slow || goal?.quiet || !board.can("advise")) return null;
+  const ask = () => board.asking.now();
+  return h("button", { type: "button", class: "mlb-button", "data-op": "advise", onclick: ask }, "Look for one");
 }
 
 /** What advice would change, in words. */
@@ -53,25 +71,8 @@ export function drawAdvice(board: Board): HTMLElement[] {
           "Apply",
         ),
       )
-    : h("p", { class: "mlb-advice" }, view.advised ? prose(nothingText(view)) : "");
-  const presets = view.presets.map((preset) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "mlb-button mlb-preset",
-        key: preset.name,
-        "data-preset": preset.name,
-        "aria-disabled": String(preset.refused !== ""),
-        "aria-pressed": String(preset.here),
-        "data-hint": preset.refused || `${TITLES[preset.name]}. With Shift: together with the present layout.`,
-        onclick: (event: MouseEvent) => board.send("preset", { name: preset.name, combine: event.shiftKey }),
-      },
-      preset.label,
-    ),
-  );
-  const group = h("div", { class: "mlb-presets", role: "group", "aria-label": "presets" }, presets, drawScopes(board));
-  return [drawAuto(board), line, group].filter((each) => each !== null);
+    : h("p", { class: "mlb-advice" }, prose(awaitedText(board)), drawAsk(board));
+  return [drawAuto(board), line, drawPresets(board)].filter((each) => each !== null);
 }
 
 /** Searches for the first of Auto's objectives; Compare shows how far it is. */
@@ -89,17 +90,3 @@ function drawAuto(board: Board): HTMLElement | null {
     "Auto",
   );
 }
-
-const TITLES = {
-  data_parallel: "Data parallel: each device computes a part of the batch with all parameters",
-  fsdp: "Fully sharded data parallel: parameters, gradients and optimizer state are sharded, and gathered where they are needed",
-  zero1: "ZeRO-1: data parallel with sharded optimizer state",
-  zero2: "ZeRO-2: data parallel with sharded optimizer state and gradients",
-  tensor_parallel: "Tensor parallel: heads, hidden and vocabulary dims are sharded",
-  sequence_parallel: "Tensor parallel, with the residual stream sharded along the sequence between blocks",
-  expert_parallel: "Expert parallel: experts are sharded, tokens are sent to them",
-  accumulate: "Gradient accumulation: the batch in micro-batches, one after the other on each device",
-  hsdp: "Hybrid sharded data parallel: FSDP within each group of devices, replicated across groups",
-  context_parallel: "Context parallel: the sequence is sharded, keys and values are gathered",
-  ulysses: "Ulysses: the sequence is sharded, and in attention's core the heads instead, by all-to-alls",
-} as Record<string, string>;

@@ -46,6 +46,11 @@ export class Asking {
     }, REST);
   }
 
+  /** Asks for advice at once. */
+  now() {
+    this.board.channel.send("advise", {});
+  }
+
   /** Asks for advice once the board has been left alone for a while. */
   advice() {
     const { board } = this;
@@ -53,7 +58,7 @@ export class Asking {
     if (board.view.slow || board.view.goal?.quiet || !board.can("advise")) return;
     this.advising = window.setTimeout(() => {
       if (board.hand) this.advice();
-      else if (!board.readOnly) board.channel.send("advise", {});
+      else if (!board.readOnly) this.now();
     }, IDLE);
   }
 }

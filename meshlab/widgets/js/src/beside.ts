@@ -102,7 +102,7 @@ export function drawChoice(board: Board): HTMLElement {
     h("option", { value: `card:${card.key}`, selected: card.key === beside?.card }, card.name),
   );
   const ready = presets
-    .filter((preset) => !preset.refused)
+    .filter((preset) => !preset.why && !preset.choices.length)
     .map((preset) => {
       const selected = beside !== null && !beside.card && beside.name === preset.label;
       return h("option", { value: `preset:${preset.name}`, selected }, preset.label);

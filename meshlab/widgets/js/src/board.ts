@@ -16,6 +16,7 @@ import { type Arrow, type Hand, nextLegal, UNRECORDED, verdict, zoneName } from 
 import { drawHeader } from "./header.ts";
 import { makeHeld } from "./held.ts";
 import { Hint } from "./hint.ts";
+import { drawOffers } from "./instead.ts";
 import { listenToKeys } from "./keyboard.ts";
 import { type Heard, type Model, refusalOf } from "./model.ts";
 import { EDITS, makePanels } from "./panels.ts";
@@ -29,7 +30,7 @@ import { Room } from "./room.ts";
 import { type Shown, split } from "./scopes.ts";
 import { followSearch } from "./search.ts";
 import { deviceText, paintSelection, select } from "./selection.ts";
-import { doneText, grabbedText, HOW, priceText, totalsText } from "./sentences.ts";
+import { doneText, grabbedText, HOW, priceText, refusedText, totalsText } from "./sentences.ts";
 import { freeze, isUnderWay, sayLost, showSilence } from "./silence.ts";
 import { Stage } from "./stage.ts";
 import { drawSaid, speak } from "./status.ts";
@@ -207,10 +208,10 @@ export class Board {
       if (this.ready && this.revision > 0 && this.can("restore")) remember(view.document, this.openedWith);
       this.prices.forget(this.revision);
       redraw(panels.header, drawHeader(this));
-      redraw(panels.line, drawLayoutLine(view));
       if (this.hand) this.asking.zones(this.hand);
       this.asking.advice();
     }
+    if (parts.includes("board") || parts.includes("named")) redraw(panels.line, drawLayoutLine(view));
     if (parts.includes("board") || parts.includes("comparison")) redraw(panels.baseline, drawBaseline(this));
     if (parts.includes("board") || parts.includes("advice")) this.drawBoard(parts.includes("board"));
     redraw(panels.advice, drawAdvice(this));
@@ -295,7 +296,8 @@ export class Board {
     const answer = await this.channel.intent(op, args);
     if (answer === null) sayLost(this, op, args);
     if (answer) this.root.setAttribute("data-ack", answer.id);
-    if (answer?.kind === "nack") this.say(refusalOf(answer), answer.code === UNRECORDED ? "plain" : "refused");
+    if (answer?.kind === "nack")
+      this.say(refusalOf(answer), answer.code === UNRECORDED ? "plain" : "refused", drawOffers(this, answer));
     else if (answer?.kind === "ack" && answer.note) this.say(answer.note, "done");
     else if (answer && this.asked !== before) this.sayTotals();
     else if (answer && doneText(op, args)) this.say(doneText(op, args), "done");
@@ -365,7 +367,7 @@ export class Board {
   sayVerdict(hand: Hand, zone: string) {
     const { view } = this;
     const said = verdict(view, hand, zone, this.prices.of(view, hand, zone));
-    const refused = `${said.note} ${said.refusal?.fix ?? ""}`;
+    const refused = refusedText(said.note, said.refusal, this.can("pad"));
     if (said.state === "refused") this.say(refused, "refused");
     if (said.state === "unrecorded") this.say(refused);
     if (said.state === "legal") this.say(`${zoneName(view, zone)}: ${hand.dim} ${said.note}.`);

@@ -22,9 +22,18 @@ export class Hint {
 
   follow(event: Event) {
     const target = (event.target as Element).closest("[data-hint]") as HTMLElement | null;
-    if (target && (event.type !== "focusin" || target.matches(":focus-visible"))) this.show(target);
+    if (target && event.type === "focusin") this.focused(target);
+    else if (target) this.show(target);
     else if (event.type === "click") this.hide();
     else this.check();
+  }
+
+  /** The keyboard is on something: a frame later, since a popover that closes gives it back, and none opens meanwhile. */
+  focused(target: HTMLElement) {
+    requestAnimationFrame(() => {
+      if (target.matches("[data-hint]:focus-visible")) this.show(target);
+      else this.check();
+    });
   }
 
   show(target: HTMLElement) {

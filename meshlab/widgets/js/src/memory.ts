@@ -18,7 +18,8 @@ import type { Alive, PeakMemory, View } from "./types.ts";
 export function drawMemory(board: Board): (HTMLElement | null)[] {
   const { peak_memory: peak, pending } = board.view;
   const stored = drawStored(board.view);
-  if (!peak) return [pending ? h("p", { class: "mlb-none" }, "The peak is being worked out …") : null, ...stored];
+  if (!peak)
+    return [pending ? h("p", { class: "mlb-none" }, "The peak is being worked out …") : drawUnknown(board), ...stored];
   return [
     drawVerdict(board.view, peak),
     drawParts(peak),
@@ -30,6 +31,24 @@ export function drawMemory(board: Board): (HTMLElement | null)[] {
     disclosure(board, "stored", "Arguments and outputs, exactly", stored),
     drawAccuracy(board, "memory", peak.accuracy),
   ];
+}
+
+/** What a machine would add, where none is chosen. */
+function drawUnknown(board: Board): HTMLElement | null {
+  if (board.view.machine.on) return null;
+  const known = "Without a machine the arguments and outputs of a step are known, which are exact.";
+  if (!board.can("on")) return h("p", { class: "mlb-none" }, known);
+  const choose = () => (board.panels.header.querySelector("select") as HTMLElement | null)?.focus();
+  return h(
+    "p",
+    { class: "mlb-none" },
+    `${known} Choose a machine to see activations, gradients and the peak. `,
+    h(
+      "button",
+      { type: "button", class: "mlb-button", "data-op": "choose-machine", onclick: choose },
+      "Choose a machine",
+    ),
+  );
 }
 
 /** Arguments and outputs. */

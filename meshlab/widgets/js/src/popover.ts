@@ -5,7 +5,8 @@
 
 import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
-import { refusalOf } from "./model.ts";
+import { drawOffers } from "./instead.ts";
+import { type Heard, refusalOf } from "./model.ts";
 
 const GAP = 4;
 
@@ -20,6 +21,8 @@ export class Popover {
     this.element.addEventListener("toggle", (event) => {
       if ((event as ToggleEvent).newState === "closed") this.giveBack();
     });
+    // What was refused is said of what was sent, not of what is typed next.
+    this.element.addEventListener("input", () => this.refusal.replaceChildren());
     board.root.append(this.element);
   }
 
@@ -28,6 +31,7 @@ export class Popover {
     const { element, board } = this;
     if (board.readOnly) return;
     board.letGo();
+    board.hint.hide();
     this.opener = opener;
     this.refusal.replaceChildren();
     element.setAttribute("aria-label", title);
@@ -53,7 +57,15 @@ export class Popover {
   async send(op: string, args: Record<string, unknown>) {
     const answer = await this.board.send(op, args);
     if (answer?.kind === "ack") this.element.hidePopover();
-    else if (answer) this.refusal.replaceChildren(...prose(refusalOf(answer)));
+    else if (answer) this.refuse(answer);
+  }
+
+  /** Says why something is refused, with buttons for what would be carried out. */
+  refuse(answer: Heard) {
+    const offers = drawOffers(this.board, answer, (op, args) => this.send(op, args));
+    const line = offers.length ? [h("span", { class: "mlb-offers" }, offers)] : [];
+    this.refusal.replaceChildren(...prose(refusalOf(answer)), ...line);
+    this.place();
   }
 
   /** Gives the keyboard back to what opened it; where that is gone, to the board. */

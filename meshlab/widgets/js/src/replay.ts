@@ -110,7 +110,7 @@ export class Replay implements Model {
     if (op === "beside") return this.showBeside(args);
     const next = this.after(op, args);
     if (typeof next !== "number") return refusal(next);
-    const name = op === "load" ? (args.name ?? "") : op === "preset" && !args.combine ? this.label(args.name) : "";
+    const name = this.nameAfter(op, args, next);
     const tried = this.tried;
     this.tried = withLayout(tried, next, name, next);
     if (next === this.now) {
@@ -123,6 +123,12 @@ export class Replay implements Model {
     if (op === "place") this.follow(args.dim, args.axes);
     this.changed();
     return DONE;
+  }
+
+  /** How the layout is called to which a gesture leads; "" for its number. */
+  nameAfter(op: string, args: Args, next: number): string {
+    if (op === "toggle") return this.part(next, "named").named?.short ?? "";
+    return op === "load" ? (args.name ?? "") : op === "preset" && !args.combine ? this.label(args.name) : "";
   }
 
   /** The state after a gesture, or why it is refused. */

@@ -4,7 +4,7 @@ import { bytes, exact, percent, seconds, signedBytes, signedSeconds } from "./fo
 import { goalText } from "./goal.ts";
 import { chipOf, type Hand, verdict, zoneName, zonesOf } from "./hand.ts";
 import { predicted } from "./model.ts";
-import type { Price, Search, View } from "./types.ts";
+import type { Price, Refusal, Search, View } from "./types.ts";
 
 /** What to do, before anything was done. */
 export const HOW =
@@ -75,6 +75,7 @@ export function askedText(op: string, args: Record<string, any>): string {
     reset: "Reset",
     on: args.machine ? `the machine ${args.machine}` : "no machine",
     preset: `the preset ${args.name}`,
+    toggle: `the preset ${args.name}`,
     auto: "the search",
     run: "the run",
   } as Record<string, string>;
@@ -97,6 +98,13 @@ export function grabbedText(view: View, hand: Hand): string {
   const costs = view.time ? "the step's time and the peak memory" : "the work on each device and the bytes sent";
   const places = legal ? `${how[hand.by]} a zone; each says how ${costs} would change.` : "No zone takes it.";
   return `${hand.dim} (${exact(chipOf(view, hand.dim).size)}) picked up. ${places} Escape puts it back.`;
+}
+
+/** Why a zone does not take a chip, and what would fit; padding too, for which the strip of what is held has a button. */
+export function refusedText(note: string, refusal: Refusal | undefined, pads: boolean): string {
+  const fix = refusal?.fix ?? "";
+  if (!pads || !refusal?.pads) return `${note} ${fix}`.trim();
+  return `${note} ${fix ? fix.replace(/\.$/, "; or pad it.") : "It can be padded."}`;
 }
 
 /** What a drop would cost. */

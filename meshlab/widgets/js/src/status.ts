@@ -23,10 +23,11 @@ export function speak(line: HTMLElement, text: string, mood: "plain" | "done" | 
   });
 }
 
-/** What stands behind the totals: the layout, of a long one without its middle, which its hint has; and a goal that is missed. */
+/** What stands behind the totals: the layout by its name, or of a long one without its middle, which its hint has; and a goal that is missed. */
 export function drawSaid(view: View): (Node | string)[] {
   if (view.pending) return [];
   const { text } = view.layout;
+  if (view.named) return [h("b", { class: "mlb-term-text", title: text }, view.named.text), missedText(view)];
   const code = h("code", {}, shortened(text || EMPTY));
   const whole = { type: "button", class: "mlb-term", "data-hint": text };
   return [text.length <= LONG ? code : h("button", whole, code), missedText(view)];

@@ -27,9 +27,17 @@ export type RankedDim = {
   helps: boolean;
 };
 
+/** How many single changes were priced, and of how many. */
+export type Looking = {
+  done: number;
+  of: number;
+};
+
+/** Advice, whether it was worked out, and how far that is while it goes on. */
 export type AdvicePart = {
   advice: Advice | null;
   advised: boolean;
+  looking: Looking | null;
   ranked: RankedDim[] | null;
 };
 
@@ -91,12 +99,37 @@ export type HistoryPart = {
   history: History;
 };
 
-/** A preset, why it is refused, and whether its layout is on the board. */
+/** A preset: what it is and what it needs; why there is none of it, or the mesh axes that it can be over. */
 export type Preset = {
   name: string;
   label: string;
-  refused: string;
-  here: boolean;
+  group: "batch" | "model" | "sequence" | "time";
+  about: string;
+  needs: string;
+  why: string;
+  choices: string[];
+};
+
+export type PresetsPart = {
+  presets: Preset[];
+};
+
+/** A preset that is on the board, over which mesh axes. */
+export type PresetHere = {
+  name: string;
+  text: string;
+};
+
+/** What the layout is called, for short as well, and the presets that it is made of. */
+export type Named = {
+  text: string;
+  short: string;
+  parts: PresetHere[];
+};
+
+/** The name of the layout on the board; None where it has none, or is not known yet. */
+export type NamedPart = {
+  named: Named | null;
 };
 
 export type LayoutPart = {
@@ -118,7 +151,6 @@ export type LayoutPart = {
   made_up: Record<string, number>;
   trains: boolean;
   machine: Machine;
-  presets: Preset[];
   slow: boolean;
   document: string;
 };
@@ -1372,6 +1404,13 @@ export type Ack = {
   note?: string;
 };
 
+/** What would be carried out instead, and what is on its button. */
+export type Instead = {
+  op: string;
+  args: Record<string, unknown>;
+  label: string;
+};
+
 /** Refused; without the revision where it is the library that is not there. */
 export type Nack = {
   id: string;
@@ -1381,6 +1420,7 @@ export type Nack = {
   reason: string;
   fix: string;
   code: string;
+  instead?: Instead[];
   trace?: string;
 };
 
@@ -1413,6 +1453,8 @@ export type Answer = Ack | Nack | PricesAnswer | ReadAnswer | LibraryAnswer;
 /** The parts of the board. */
 export const PARTS = [
   "board",
+  "presets",
+  "named",
   "places",
   "picture",
   "devices",
@@ -1429,6 +1471,8 @@ export const PARTS = [
 
 /** The whole board: its parts together. */
 export type View = LayoutPart &
+  PresetsPart &
+  NamedPart &
   PlacesPart &
   PicturePart &
   DevicesPart &

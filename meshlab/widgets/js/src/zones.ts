@@ -96,11 +96,15 @@ function roomOf({ at, rules }: Column): string {
 // The characters of a layout's end that are always seen.
 const TAIL = 28;
 
-/** The layout on the board as it is written in Python; where there is no room for all of it, its middle is left out. */
-export function drawLayoutLine({ layout: { text } }: View): HTMLElement[] {
+/** The layout on the board by its name, if it has one, and as it is written in Python; where there is no room for all of it, its middle is left out. */
+export function drawLayoutLine({ layout: { text }, named }: View): (HTMLElement | null)[] {
+  const name = named && h("b", { class: "mlb-layout-name", title: named.text }, named.text);
   const tail = text.length > TAIL ? text.indexOf(" ", text.length - TAIL) : -1;
   const [head, rest] = tail < 0 ? [text || EMPTY, ""] : [text.slice(0, tail), text.slice(tail)];
-  return [h("code", { class: "mlb-layout-text", title: text || EMPTY }, h("span", {}, head), h("span", {}, rest))];
+  return [
+    name,
+    h("code", { class: "mlb-layout-text", title: text || EMPTY }, h("span", {}, head), h("span", {}, rest)),
+  ];
 }
 
 /** Draws the table of zones, the tray below it, and the rules that say of a dim that it is not sharded at a place. */

@@ -1,0 +1,176 @@
+"""The presets of `ml.layouts` as buttons: what each makes of a program on a mesh, or why it makes nothing of it.
+
+    fsdp = presets_of(program, mesh)[1]
+    fsdp.layout, fsdp.choices       its layout; or the axes that it can be over, where the mesh's do not say which
+    fsdp.about, fsdp.why            what it is, in a sentence; why it is not to be had here
+
+What a preset is comes first: who does not know HSDP learns nothing of why it is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from ...engine.errors import LayoutError
+from ...engine.specs.layout import Layout
+from ...layouts.by_name import PRESETS, SHORT
+
+Group = Literal["batch", "model", "sequence", "time"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A preset in words.
+
+    Attributes:
+        group: what it divides; of a group one is on the board at a time, but for experts.
+        axis: the keyword of its mesh axis.
+        about: what it is.
+        needs: what it needs of a program and a mesh.
+    """
+
+    group: Group
+    axis: str
+    about: str
+    needs: str
+
+
+_SHARDED = "a parameter with a dim that the mesh axis divides"
+_BATCH = "data with a batch dim that no parameter has, in a program that says what its parameters are"
+_SEQUENCE = "a sequence, a dim called `seq`, that the mesh axis divides"
+# The presets that are buttons, in their order.
+KINDS: dict[str, Kind] = {
+    "data_parallel": Kind(
+        "batch", "data", "Data parallel: each device computes a part of the batch with all parameters.", _BATCH
+    ),
+    "fsdp": Kind(
+        "batch",
+        "data",
+        "Fully sharded data parallel: parameters, gradients and optimizer state are stored in shards, and parameters"
+        " gathered where they are needed.",
+        _SHARDED,
+    ),
+    "hsdp": Kind(
+        "batch",
+        "replica",
+        "Hybrid sharded data parallel: FSDP within each group of devices, and copies of the shards across groups.",
+        "a mesh with two axes for the batch, one for the shards and one for the copies: split one in its head",
+    ),
+    "zero1": Kind(
+        "batch",
+        "data",
+        "ZeRO-1: data parallel with the optimizer's state in shards.",
+        "a training step that carries its optimizer's state",
+    ),
+    "zero2": Kind(
+        "batch",
+        "data",
+        "ZeRO-2: data parallel with the optimizer's state and the gradients in shards.",
+        "a whole training step, whose gradients are taken in it",
+    ),
+    "tensor_parallel": Kind(
+        "model",
+        "model",
+        "Tensor parallel: heads, hidden and vocabulary dims are split; each device has a part of every such weight.",
+        "a dim called `heads`, `ffn`, `vocab` or `hidden` that the mesh axis divides",
+    ),
+    "sequence_parallel": Kind(
+        "model",
+        "model",
+        "Tensor parallel, with the residual stream split along the sequence between blocks.",
+        'a residual stream that is tagged in each layer: `x = ml.tag(x, "residual")`',
+    ),
+    "expert_parallel": Kind(
+        "model",
+        "expert",
+        "Expert parallel: each device has a part of the experts, and tokens are sent to where their expert is.",
+        "a mixture of experts, whose dim is called `experts`",
+    ),
+    "context_parallel": Kind(
+        "sequence",
+        "context",
+        "Context parallel: each device has a part of every sequence; keys and values are gathered for attention.",
+        _SEQUENCE,
+    ),
+    "ulysses": Kind(
+        "sequence",
+        "context",
+        "Ulysses: each device has a part of every sequence and, in attention's core, of the heads instead, by"
+        " all-to-alls.",
+        f'{_SEQUENCE}, and a scope around attention\'s core: `with jax.named_scope("core")`',
+    ),
+    "accumulate": Kind(
+        "time",
+        "micro",
+        "Gradient accumulation: the batch in micro-batches, one after the other on each device.",
+        "a mesh axis in time: `ml.mesh(data=4, micro=ml.serial(8))`",
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """A preset for one program and mesh.
+
+    Attributes:
+        name: the function of `ml.layouts`, or its kind.
+        layout: the result; None where there is none, or the mesh does not say which axis it is over.
+        choices: the mesh axes that it can be over, where it does not find its own by its name.
+        refused: why there is none, with all problems and what to write.
+        why: the same in few words; "" where there is a layout, or a choice.
+    """
+
+    name: str
+    layout: Layout | None = None
+    choices: tuple[str, ...] = ()
+    refused: str = ""
+    why: str = ""
+
+    @property
+    def label(self) -> str:
+        return SHORT[self.name]
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.name]
+
+
+def presets_of(program: Any, mesh: Any) -> tuple[Preset, ...]:
+    """Returns what each preset makes of a program on a mesh."""
+    return tuple(_preset(name, program, mesh) for name in KINDS)
+
+
+def _preset(name: str, program: Any, mesh: Any) -> Preset:
+    try:
+        return Preset(name, _made(name, program, mesh))
+    except LayoutError as error:
+        choices = tuple(_choices(name, program, mesh)) if _asks(error) else ()
+        return Preset(name, choices=choices, refused=str(error), why="" if choices else _why(error))
+
+
+def _made(name: str, program: Any, mesh: Any, **given: str) -> Layout:
+    layout = PRESETS[name](program, mesh, **given)
+    program.refusals(mesh, layout)  # which raises where the layout is illegal
+    return layout
+
+
+def _asks(error: LayoutError) -> bool:
+    """Says whether it is not said which mesh axis to take."""
+    return any(getattr(problem, "code", "") == "unknown_axis" for problem in error.problems)
+
+
+def _choices(name: str, program: Any, mesh: Any) -> Iterator[str]:
+    for axis in mesh.in_time if name == "accumulate" else mesh.devices.axes:
+        try:
+            _made(name, program, mesh, **{KINDS[name].axis: axis})
+        except LayoutError:
+            continue
+        yield axis
+
+
+def _why(error: LayoutError) -> str:
+    """Returns why a preset is refused in few words: the first of its problems, without what to write in Python."""
+    texts = [getattr(problem, "text", "") for problem in error.problems]
+    return next(filter(None, texts), str(error).split("\n", 1)[0])
