@@ -248,8 +248,9 @@ choice.compare("batch:data hidden:model")
 # on each device, and **accumulating gradients is data parallelism over it**.
 #
 # **Drag `batch` onto `micro`.** It is added behind `data`. The bytes that a device sends stay what they were, since the
-# sums of all micro-batches are reduced once; under **Traffic** the causes say so. Under **Memory** the activations are
-# those of one micro-batch; gradients are held from one to the next, which in a network as small as this one is more.
+# sums of all micro-batches are reduced once; under **Traffic** the causes say so. With a machine
+# chosen, **Memory** has the activations of one micro-batch alone; gradients are held from one to the next, which in a
+# network as small as this one is more.
 # `docs/serial.md` has what it saves for larger ones.
 
 # %%

@@ -12,14 +12,16 @@ known from elsewhere it is written with it, `(heads=8 head)`.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 
-from ..errors import DimError, closest, shown, some
+from ..errors import DimError, closest, listed, shown
 from ..globs import matches
 from .dim_lists import names as names_of
 from .dims import NAME_RULE, Dim, is_name
@@ -27,6 +29,9 @@ from .tensor import Tensor
 from .trace_errors import is_array
 from .trees import is_tensor, placed_leaves
 
+# So many paths are listed, and so many characters of one compared.
+_NEAREST, _COMPARED = 4, 200
+_NUMBER = re.compile(r"[0-9]+")
 _WORDS = re.compile(r"\([^()]*\)|\S+")
 _PART = re.compile(r"([^=]+)(?:=(\d{1,18}))?")
 
@@ -186,7 +191,7 @@ def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: l
                 continue
             matching = [i for i, place in enumerate(places) if matches(place, glob)]
             if not matching:
-                near = _closest_glob(glob, places) or closest(glob, places) or f" The paths are {some(places)}"
+                near = _closest_glob(glob, places) or closest(glob, places) or _nearest(glob, places)
                 problems.append(f"`{glob}` matches no path.{near}".rstrip("."))
             for i in matching:
                 texts[i] = text
@@ -208,6 +213,22 @@ def _closest_glob(glob: str, places: Sequence[str]) -> str:
     tried = (*(glob + end for end in ends), f"{glob}/*", f"*/{glob}", *(f"*/{glob}{end}" for end in ends))
     match = next((t for t in tried if any(matches(place, t) for place in places)), None)
     return f" Did you mean `{match}`?" if match else ""
+
+
+def _kinds(places: Sequence[str]) -> list[str]:
+    """Returns the paths, those that differ in a number alone as one glob: `block*/attention/query`."""
+    same = Counter(_NUMBER.sub("*", place) for place in places)
+    kinds = (kind if same[kind := _NUMBER.sub("*", place)] > 1 else place for place in places)
+    return list(dict.fromkeys(kinds))
+
+
+def _nearest(glob: str, places: Sequence[str]) -> str:
+    """Says which paths there are: the nearest, where there are many."""
+    kinds = _kinds(places)
+    if len(kinds) <= _NEAREST:
+        return f" The paths are {listed(kinds)}"
+    likeness = {kind: difflib.SequenceMatcher(None, glob[:_COMPARED], kind[:_COMPARED]).ratio() for kind in kinds}
+    return f" The nearest paths are {listed(sorted(kinds, key=lambda kind: -likeness[kind])[:_NEAREST])}"
 
 
 def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisName, ...]:

@@ -122,3 +122,22 @@ def test_a_glob_that_lacks_what_all_paths_end_in_is_completed():
             str(caught.value)
             == f"named() was given invalid arguments: `{glob}` matches no path. Did you mean `{meant}`?"
         )
+
+
+@pytest.mark.parametrize(
+    ("glob", "said"),
+    [
+        ("*/quary", "The nearest paths are `block*/attention/query`, "),
+        ("embedding", "The nearest paths are `block*/"),
+        ("block1/attention/wq", "Did you mean `block1/attention/"),
+    ],
+)
+def test_of_many_paths_the_nearest_are_named_and_layers_that_are_alike_once(glob: str, said: str) -> None:
+    """B33: the first 8 of 66 paths were listed, "and 58 more"."""
+    array = np.zeros((4, 4), np.float32)
+    parts = {"attention": ("query", "key", "value"), "mlp": ("up", "down")}
+    block = {name: {leaf: array for leaf in leaves} for name, leaves in parts.items()}
+    with pytest.raises(ml.DimError) as refused:
+        ml.named({f"block{i}": block for i in range(22)}, {glob: "a b"})
+    assert said in str(refused.value)
+    assert "more" not in str(refused.value)

@@ -1,0 +1,137 @@
+"""Presets as toggles: what one puts on the board beside what is there, and what is left when it goes."""
+
+from __future__ import annotations
+
+import pytest
+
+import meshlab as ml
+from meshlab.models.zoo import models
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.presets.buttons import KINDS
+from meshlab.widgets.presets.names import Names
+from meshlab.widgets.state.intents import Refused, ResizeAxis, TakePreset
+
+MODELS = {model.name: model for model in models()}
+
+
+@pytest.fixture
+def explorer() -> Explorer:
+    return explore(MODELS["transformer_adamw"].trace(), ml.mesh(data=2, model=2))
+
+
+@pytest.mark.parametrize("first", KINDS)
+@pytest.mark.parametrize("second", ["tensor_parallel", "fsdp", "accumulate"])
+def test_a_preset_that_goes_leaves_what_was_there_before(first: str, second: str) -> None:
+    explorer = explore(MODELS["transformer_adamw"].trace(), ml.mesh(data=2, model=2, micro=ml.serial(2)))
+    if not explorer.toggle(first) or first == second:
+        return
+    before, layout = explorer.name, explorer.layout
+    if not explorer.toggle(second) or KINDS[first].group == KINDS[second].group:
+        return
+    assert set(before.split(" + ")) < set(explorer.name.split(" + "))
+    assert explorer.toggle(second)
+    assert (explorer.name, explorer.layout) == (before, layout)
+
+
+def test_one_by_hand_is_taken_away_with_its_rules(explorer: Explorer) -> None:
+    explorer.load({"batch": "data", "heads": "model", "ffn": "model", "params/*": {"embed": "data"}})
+    assert explorer.name == "FSDP over data (the optimizer's state whole) + TP over model (heads, ffn alone)"
+    assert explorer.toggle("tensor_parallel")
+    assert explorer.layout.to_dict() == {"batch": "data", "params/*": {"embed": "data"}}
+    assert explorer.undo()
+    assert explorer.toggle("fsdp")
+    assert explorer.layout.to_dict() == {"heads": "model", "ffn": "model"}
+
+
+def test_a_preset_stands_beside_rules_that_have_no_name(explorer: Explorer) -> None:
+    explorer.load("embed:model")
+    assert explorer.name == ""
+    assert explorer.toggle("data_parallel")
+    assert explorer.layout.to_dict() == {"batch": "data", "embed": "model"}
+    refused = explorer.toggle("tensor_parallel")
+    assert isinstance(refused, Refused)
+    assert refused.said[0].startswith("TP does not go with the layout by hand: ")
+    assert refused.instead == (("TP alone", TakePreset("tensor_parallel")),)
+
+
+def test_a_preset_without_its_axis_says_which_there_are(explorer: Explorer) -> None:
+    explorer = explore(explorer.program, ml.mesh(x=2, y=2))
+    refused = explorer.toggle("fsdp")
+    assert isinstance(refused, Refused)
+    assert 'FSDP can be over `x`, `y`: say which, as in explorer.toggle("fsdp", over="x").' in refused.reason
+    assert explorer.toggle("fsdp", over="y")
+    assert explorer.name == "FSDP over y"
+    assert explorer.toggle("fsdp", over="x")
+    assert explorer.name == "FSDP over x"
+
+
+def test_a_preset_that_cannot_be_says_what_it_needs(explorer: Explorer) -> None:
+    refused = explorer.toggle("expert_parallel")
+    assert isinstance(refused, Refused)
+    reason, fix = refused.said
+    assert reason == "No EP here: No dim is called `experts`, `expert`."
+    assert fix == "EP needs a mixture of experts, whose dim is called `experts`."
+    assert "has one problem" in refused.reason  # in Python it is told in full
+
+
+@pytest.mark.parametrize(
+    ("axis", "size", "reason", "fix"),
+    [
+        (
+            "data",
+            7,
+            "7 does not divide `batch` 8, `embed` 16, ",
+            "Sizes of `data` that do: 1, 2, 4, 8. Or pad the dims.",
+        ),
+        ("data", 16, "16 does not divide `batch` 8.", "Sizes of `data` that do: 1, 2, 4, 8."),
+    ],
+)
+def test_sizes_of_an_axis_that_fit_can_all_be_taken(
+    explorer: Explorer, axis: str, size: int, reason: str, fix: str
+) -> None:
+    """B8."""
+    explorer.toggle("fsdp")
+    refused = explorer.apply(ResizeAxis(axis, size))
+    assert isinstance(refused, Refused)
+    assert refused.said[0].startswith(reason)
+    assert refused.said[1].startswith(fix)
+    assert "count" not in refused.said[0]
+    before = explorer.document
+    for _, intent in refused.instead:
+        assert explorer.apply(intent), intent
+        explorer.restore(before.to_json())
+
+
+def test_on_a_machine_sizes_that_no_slice_has_are_not_offered() -> None:
+    explorer = explore(MODELS["transformer_adamw"].trace(), ml.mesh("v5e:2x2", data=2, model=2), "batch:data")
+    refused = explorer.resize_axis("data", 3)
+    assert isinstance(refused, Refused)
+    for _, intent in refused.instead:
+        assert explorer.what_if(intent), intent
+
+
+def test_a_name_that_takes_long_follows() -> None:
+    worked: list[str] = []
+
+    class Later:
+        def follow(self, who: object, action: object) -> None:
+            worked.append("later")
+            action()  # type: ignore[operator]
+
+    names: Names[str] = Names(lambda key: worked.append(key), operations=1_000_000)  # type: ignore[arg-type]
+    assert names.soon("a", Later(), lambda: worked.append("told")) == (False, None)  # type: ignore[arg-type]
+    assert worked == ["later", "a", "told"]
+    assert names.soon("a", Later(), lambda: None) == (True, None)  # type: ignore[arg-type]
+    assert names.soon("b", Later(), lambda: None) == (True, None)  # type: ignore[arg-type]
+    assert worked == ["later", "a", "told", "b"]
+
+
+def test_the_name_is_that_of_a_figure_and_of_the_view(explorer: Explorer) -> None:
+    explorer.toggle("fsdp")
+    assert explorer.view()["named"] == {
+        "text": "FSDP over data",
+        "short": "FSDP",
+        "parts": [{"name": "fsdp", "text": "FSDP over data"}],
+    }
+    assert explorer.figure("memory", width_mm=85).caption.count("FSDP over data (") == 1
