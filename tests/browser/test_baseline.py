@@ -78,17 +78,24 @@ def test_the_status_line_says_the_result_first_and_shortens_a_long_layout(open_b
     estimate = seconds_text(float(shown.time.estimate))
     expect(board.status).to_have_text(re.compile(f"^{re.escape(estimate)} a step"))
     text = str(shown.layout)
-    said = board.status.locator("code")
-    expect(said).to_have_text(re.compile(r"^batch:data .*… .*"))
-    assert len(said.inner_text()) < 60 < len(text)
-    assert text.startswith(said.inner_text().split(" …")[0])
-    assert text.endswith(said.inner_text().split("… ")[1])
+    said = board.status.get_by_role("button")
+    expect(said).to_have_text("FSDP over data")
+    assert len(text) > 60
     # All of it is there, without scrolling, and the layout as well for whoever asks.
     assert board.status.evaluate("line => line.scrollHeight <= line.clientHeight")
     for ask in (said.hover, board.status.get_by_role("button").focus):
         ask()
         expect(board.root.locator(".mlb-hint")).to_have_text(text)
         board.keyboard.press("Escape")
+    # One without a name is shortened, by whole rules.
+    with board.next_revision():
+        board.drag("embed", "model")
+    said = board.status.locator("code")
+    expect(said).to_have_text(re.compile(r"^batch:data .*… .*"))
+    text = str(shown.layout)
+    assert len(said.inner_text()) < 60 < len(text)
+    assert text.startswith(said.inner_text().split(" …")[0])
+    assert text.endswith(said.inner_text().split("… ")[1])
 
 
 def test_what_published_steps_took_stands_beside_the_estimate(open_board, explorer: Explorer) -> None:

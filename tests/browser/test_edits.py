@@ -90,7 +90,7 @@ def test_a_dim_is_resized_and_renamed_by_keyboard(open_board, explorer: Explorer
 
 def test_padding_is_a_switch(open_board, explorer: Explorer) -> None:
     board = open_board()
-    more, switch = board.root.get_by_role("button", name="More"), board.root.get_by_label("Pad dims")
+    more, switch = board.root.get_by_role("button", name="More", exact=True), board.root.get_by_label("Pad dims")
     more.click()
     with board.next_revision():
         switch.check()

@@ -120,7 +120,7 @@ def test_no_control_is_shown_of_what_no_file_can_do(
         expect(live.root.locator(control)).not_to_have_count(0)
         expect(board.root.locator(control)).to_have_count(0)
     for shown, pads in ((live, 1), (board, 0)):
-        shown.root.get_by_role("button", name="More").click()
+        shown.root.get_by_role("button", name="More", exact=True).click()
         expect(shown.root.locator(".mlb-popover .mlb-switch", has_text="Presenter")).to_be_visible()
         expect(shown.root.locator(".mlb-popover .mlb-switch", has_text="Pad dims")).to_have_count(pads)
         shown.keyboard.press("Escape")

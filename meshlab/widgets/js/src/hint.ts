@@ -22,8 +22,8 @@ export class Hint {
 
   follow(event: Event) {
     const target = (event.target as Element).closest("[data-hint]") as HTMLElement | null;
-    if (target && event.type === "focusin") this.focused(target);
-    else if (target) this.show(target);
+    if (target && event.type !== "focusin") this.show(target);
+    else if (target?.matches(":focus-visible")) this.focused(target);
     else if (event.type === "click") this.hide();
     else this.check();
   }
@@ -32,7 +32,6 @@ export class Hint {
   focused(target: HTMLElement) {
     requestAnimationFrame(() => {
       if (target.matches("[data-hint]:focus-visible")) this.show(target);
-      else this.check();
     });
   }
 

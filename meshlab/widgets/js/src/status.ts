@@ -27,9 +27,9 @@ export function speak(line: HTMLElement, text: string, mood: "plain" | "done" | 
 export function drawSaid(view: View): (Node | string)[] {
   if (view.pending) return [];
   const { text } = view.layout;
-  if (view.named) return [h("b", { class: "mlb-term-text", title: text }, view.named.text), missedText(view)];
-  const code = h("code", {}, shortened(text || EMPTY));
   const whole = { type: "button", class: "mlb-term", "data-hint": text };
+  if (view.named) return [h("button", whole, h("b", {}, view.named.text)), missedText(view)];
+  const code = h("code", {}, shortened(text || EMPTY));
   return [text.length <= LONG ? code : h("button", whole, code), missedText(view)];
 }
 
