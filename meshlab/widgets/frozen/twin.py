@@ -64,12 +64,13 @@ class Twin(ExplorerState):
 
         What is legal is not planned, which takes longest: of a mesh with axes in time `open` may refuse it still.
         """
+        change = CHANGES[type(intent)]
         try:
-            asked = CHANGES[type(intent)].after(self.documents, intent)
+            asked = change.after(self.documents, intent)
             assert isinstance(asked, Document)
             document = settled(dataclasses.replace(self.document, layout=asked.layout), self.program)
             if self.documents.legal(document.layout) is not None:
                 self.plan_at(document)  # whose refusal says all that is wrong
             return document
         except LayoutError as error:
-            return refused(error)
+            return change.refuse(self.documents, intent, error)

@@ -21,13 +21,10 @@ from ...cost.machines.meshes import slice_of
 from ...engine.errors import DimError, LayoutError, MeshError, TraceError, closest, listed, shown, some
 from ...engine.plans.remedies import Remedy
 from ...engine.programs.axis_conflicts import conflicts_by_scope
-from ...engine.specs.layout import Layout, on_mesh
+from ...engine.specs.layout import Layout
 from ...engine.specs.scopes import matches
-from ...layouts.by_name import PRESETS, SHORT, beside
-from ...layouts.naming import Named
-from ..presets.buttons import Preset
-from ..presets.toggles import OnBoard, preset_of, toggled
-from . import edits
+from ...layouts.by_name import SHORT
+from . import edits, presets
 from .document import Document, ExplorerError, History, Machine, document_of
 from .documents import Documents, settled
 from .intents import (
@@ -228,25 +225,6 @@ def load(documents: Documents, intent: Load) -> Document:
     return dataclasses.replace(documents.present, layout=Layout.of(intent.layout))
 
 
-def preset(documents: Documents, intent: TakePreset) -> Document:
-    document = documents.present
-    taken = preset_of(documents.presets, intent.name)
-    if taken.layout is None:
-        raise LayoutError(taken.refused)
-    if not intent.combine:
-        return dataclasses.replace(document, layout=taken.layout)
-    layout = on_mesh(document.layout, documents.mesh)  # text alone does not say which of its axes are in time
-    both = beside(layout, PRESETS[intent.name], documents.program, documents.mesh)
-    return dataclasses.replace(document, layout=both)
-
-
-def toggle(documents: Documents, intent: TogglePreset) -> Document:
-    document, program, mesh = documents.present, documents.program, documents.mesh
-    layout, name = on_mesh(document.layout, mesh), documents.name_of(document)
-    board = OnBoard(program, mesh, layout, name, documents.presets)
-    return dataclasses.replace(document, layout=toggled(board, intent.name, intent.over))
-
-
 def remedy(documents: Documents, intent: TakeRemedy) -> Document:
     document = documents.present
     return dataclasses.replace(document, layout=Remedy("", intent.changes).applied(document.layout))
@@ -337,27 +315,6 @@ def _refused(documents: Documents, intent: Intent, error: LayoutError) -> Refuse
     return refused(error)
 
 
-def _refused_beside(documents: Documents, intent: TogglePreset, error: LayoutError) -> Refused:
-    """Returns why a preset does not go with what is on the board; where it can be alone, that it can."""
-    preset = next((each for each in documents.presets if each.name == intent.name), None)
-    if preset is None or preset.layout is None:
-        return refused(error) if preset is None or not preset.why else _without_preset(preset, error)
-    answer, there = refused(error), short_name(documents.name_of(documents.present)) or "the layout by hand"
-    why = answer.said[0].split(": both are", 1)[0].rstrip(".")
-    brief = f"{preset.label} does not go with {there}: {why}.", ""
-    return dataclasses.replace(answer, brief=brief, instead=((f"{preset.label} alone", TakePreset(preset.name)),))
-
-
-def _without_preset(preset: Preset, error: LayoutError) -> Refused:
-    needs = f"{preset.label} needs {preset.kind.needs}."
-    return dataclasses.replace(refused(error), brief=(f"No {preset.label} here: {preset.why}", needs))
-
-
-def short_name(name: Named | None) -> str:
-    """Returns "FSDP & TP"; "" for no name."""
-    return " & ".join(SHORT[part.preset] for part in name.parts) if name else ""
-
-
 def _stays(selection: Selection, intent: Intent, plan: Any) -> Selection:
     return selection
 
@@ -387,12 +344,12 @@ CHANGES: Mapping[type, Change] = {
     Place: Change("place", place, follow=following),
     Remove: Change("remove", remove),
     Load: Change("load", load, name=lambda intent, *_: intent.name),
-    TakePreset: Change("preset", preset, name=lambda intent, *_: "" if intent.combine else SHORT[intent.name]),
+    TakePreset: Change("preset", presets.preset, name=lambda intent, *_: "" if intent.combine else SHORT[intent.name]),
     TogglePreset: Change(
         "toggle",
-        toggle,
-        name=lambda _, documents, after: short_name(documents.name_of(after)),
-        refuse=_refused_beside,
+        presets.toggle,
+        name=lambda _, documents, after: presets.short_name(documents.name_of(after)),
+        refuse=presets.refused_beside,
     ),
     TakeRemedy: Change("remedy", remedy),
     Reset: Change("reset", reset),

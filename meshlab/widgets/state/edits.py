@@ -275,7 +275,7 @@ def _rests(documents: Documents, axis: str) -> dict[str, int]:
             dim = written.removesuffix("?")
             if axis in axes and dim in documents.program.dims:
                 rest = documents.program.dims[dim] // math.prod(sizes[each] for each in axes if each != axis)
-                rests[dim] = math.gcd(rests.get(dim, rest), rest)
+                rests[dim] = math.gcd(rests[dim], rest) if dim in rests else rest
     return rests
 
 

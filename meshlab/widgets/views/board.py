@@ -13,12 +13,12 @@ from typing import Any, TypedDict
 from ...engine.collectives.kinds import KINDS
 from ...engine.gc_pause import no_collection
 from ..presets.buttons import Group
-from ..state.apply_intent import short_name
 from ..state.changes import Word
 from ..state.columns import Column, columns_of, rules_at, scope_columns
 from ..state.explorer_state import ExplorerState
 from ..state.handlers import OPERATIONS
 from ..state.intents import Accepted, Refused
+from ..state.presets import short_name
 from .advice import advice_part
 from .beside import OtherDevicesView, beside_part, devices_beside
 from .comparison import comparison_part
