@@ -37,12 +37,11 @@ from ..engine.planning.steps import Compute
 from ..engine.plans.per_shard_collectives import per_shard_collectives_of
 from ..engine.specs.mesh import Mesh
 from ..engine.tables import html_rows, text_rows
-from .variations import ON, values_of
+from .variations import ON, UNEVEN, splits_of, uneven, values_of
 
 Values = Mapping[str, tuple[Any, ...]]
 # The most reasons that are listed.
 _SHOWN = 4
-_UNEVEN = "is not divided by"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -231,7 +230,7 @@ def _reasons_text(reasons: Iterable[str]) -> str:
     """The reasons for which no point is possible, each once, and a remedy."""
     distinct = list(dict.fromkeys(reasons))
     listing = f" {distinct[0]}" if len(distinct) == 1 else f"\n{numbered(distinct, _SHOWN)}"
-    if not any(_UNEVEN in reason for reason in distinct):
+    if not any(UNEVEN in reason for reason in distinct):
         return listing
     fix = "Give sizes that divide, or sweep a plan that was made with pad=True at one of these points."
     return f"{listing}{' ' if len(distinct) == 1 else chr(10)}{fix}"
@@ -261,7 +260,7 @@ def _placed(
     known: dict[Any, Placement | str] = {}
     placements: list[Placement | None] = []
     reasons: dict[int, str] = {}
-    rules = {(dim, split) for dim, split in _splits(plan)}
+    rules = splits_of(plan)
     follows = {dim: name for name in axes for dim in together(plan.program, {name: 0})}
     for i, point in enumerate(points):
         values = dict(zip(axes, point, strict=True))
@@ -272,13 +271,9 @@ def _placed(
             known[key] = _try(plan, mesh, slices[at])
         placement = known[key]
         sizes = {**plan.program.dims, **{dim: values[name] for dim, name in follows.items()}}
-        uneven = [
-            f"`{dim}` of {sizes[dim]} {_UNEVEN} {math.prod(mesh.axes[a] for a in split)} ({'+'.join(split)})"
-            for dim, split in sorted(rules)
-            if sizes[dim] % math.prod(mesh.axes[a] for a in split)
-        ]
-        if isinstance(placement, str) or uneven:
-            reasons[i] = placement if isinstance(placement, str) else "; ".join(uneven) + "."
+        refused = placement if isinstance(placement, str) else uneven(rules, sizes, mesh.axes)
+        if isinstance(placement, str) or refused:
+            reasons[i] = refused
             placements.append(None)
         else:
             placements.append(placement)
@@ -297,19 +292,6 @@ def _try(plan: Plan, mesh: Mesh, slice_: tuple[Hardware, tuple[int, ...] | None,
         return place_mesh(own.hardware, None, mesh, count=own.count, requested=own.requested)
     except HardwareError as error:
         return str(error)
-
-
-def _splits(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
-    """The dims that the layout shards and the plan does not pad, each with their mesh axes, at any place."""
-    layouts = (plan.layout.rules, *plan.layout.places.values())
-    splits = []
-    for rules in layouts:
-        for name, axes in rules.items():
-            dim, split = name.removesuffix("?"), tuple(axes or ())
-            is_split = split and all(axis in plan.mesh.axes for axis in split)
-            if is_split and dim in plan.program.dims and plan.program.dims[dim] not in plan.grid.padded:
-                splits.append((dim, split))
-    return splits
 
 
 def _alike(plan: Plan, placements: Sequence[Placement | None]) -> list[list[int]]:

@@ -15,6 +15,9 @@ from ..engine.argument_checks import is_whole
 from ..engine.errors import closest, listed, shown
 
 ON = "on"
+UNEVEN = "is not divided by"
+# Dims, each with the mesh axes that split it.
+Splits = list[tuple[str, tuple[str, ...]]]
 # A point takes 1.5 kB of memory and 12 µs (measured on the README's step, with 250 thousand and with a million points).
 MOST_POINTS = 10_000_000
 # The greatest integer of NumPy.
@@ -109,3 +112,22 @@ def check_names(plan: Plan, varied: Collection[str]):
             f"There is no dim and no mesh axis {listed(unknown)}.{closest(unknown[0], known)} There are"
             f" {listed(known)}."
         )
+
+
+def splits_of(plan: Plan) -> Splits:
+    """Returns the dims that the layout shards and the plan does not pad, each with their mesh axes, at any place."""
+    splits = set()
+    for rules in (plan.layout.rules, *plan.layout.places.values()):
+        for name, axes in rules.items():
+            dim, split = name.removesuffix("?"), tuple(axes or ())
+            is_split = split and all(axis in plan.mesh.axes for axis in split)
+            if is_split and dim in plan.program.dims and plan.program.dims[dim] not in plan.grid.padded:
+                splits.add((dim, split))
+    return sorted(splits)
+
+
+def uneven(splits: Splits, sizes: Mapping[str, int], axes: Mapping[str, int]) -> str:
+    """Says which dims of these sizes their mesh axes do not divide; "" where they divide all."""
+    ways = ((dim, split, math.prod(axes[axis] for axis in split)) for dim, split in splits)
+    wrong = [f"`{dim}` of {sizes[dim]} {UNEVEN} {n} ({'+'.join(split)})" for dim, split, n in ways if sizes[dim] % n]
+    return "; ".join(wrong) + "." if wrong else ""
