@@ -29,6 +29,7 @@ class Named:
     Attributes:
         name: its name.
         is_published: whether it is a step of AdamW in bfloat16, at a published size; else it is small.
+        group: what it is listed under.
         shapes: makes its arguments without data, parameters first.
         make: traces it, with sizes of those that it takes.
         takes: which sizes `make` takes; other sizes are given to its program.
@@ -36,6 +37,7 @@ class Named:
 
     name: str
     is_published: bool
+    group: str
     shapes: Callable[[], tuple[Any, ...]]
     make: Callable[..., Program]
     takes: tuple[str, ...] = ()
@@ -72,8 +74,16 @@ class Named:
     def dims(self) -> dict[str, int]:
         """The dims of its parameters and inputs that have names of their own, with their sizes."""
         # Inputs first: their dims are what users change.
-        leaves = jax.tree.leaves(self.arguments[::-1], is_leaf=lambda leaf: isinstance(leaf, Tensor))
-        return dict(pair for leaf in leaves for pair in _sizes_of(leaf))
+        return dict(pair for leaf in _leaves(self.arguments[::-1]) for pair in _sizes_of(leaf))
+
+    @property
+    def inputs(self) -> dict[str, int]:
+        """The dims of its last argument, which is an input, with their sizes: what users change first."""
+        return dict(pair for leaf in _leaves(self.arguments[-1]) for pair in _sizes_of(leaf))
+
+
+def _leaves(tree: Any) -> list[Any]:
+    return jax.tree.leaves(tree, is_leaf=lambda leaf: isinstance(leaf, Tensor))
 
 
 def _sizes_of(leaf: Any) -> list[tuple[str, int]]:
@@ -122,8 +132,9 @@ def _imported() -> tuple[Model, ...]:
 
 
 def _published(model: Published) -> Named:
-    return Named(model.name, True, model.shapes, model.trace, model.takes)
+    kind = "Vision" if ".vision." in model.module.__name__ else "Language"
+    return Named(model.name, True, f"{kind}, at published sizes", model.shapes, model.trace, model.takes)
 
 
 def _small(model: Model) -> Named:
-    return Named(model.name, False, lambda: model.shapes, model.trace)
+    return Named(model.name, False, "Small, to try things on", lambda: model.shapes, model.trace)

@@ -1,5 +1,6 @@
 """Opens the Explorer, of a program or of a model that has a name.
 
+ml.explore()                                        a small model on four devices; another is chosen on the board
 ml.explore(program, ml.mesh(data=2, model=2))
 ml.explore("llama3-8b", ml.mesh("v5p:4x4x2", data=8, model=4), batch=32)
 ml.explore(program, ml.mesh(data=2, model=2), goal=ml.goal(sends="≤ 8 kB"))
@@ -10,17 +11,22 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ..cost.machines.meshes import mesh as make_mesh
 from ..engine.argument_checks import whole_number
 from ..puzzles.goals import Goal, check_goal
 from ..training.feeding import Training
+from ..widgets.background.models import Model, Models
 from ..widgets.explorer import Explorer
-from ..widgets.state.document import Source, check_opened, saved
-from .named_models import named_model
+from ..widgets.state.document import check_opened, saved
+from .named_models import named_model, named_models
+
+# What is opened where nothing is asked for: small, with dims that everyone knows.
+DEFAULT = "mlp"
 
 
 def explore(  # noqa: PLR0917  in the order that is promised
-    program: Any,
-    mesh: Any,
+    program: Any = DEFAULT,
+    mesh: Any = None,
     layout: Any = None,
     run: Training | None = None,
     height: int = 600,
@@ -31,8 +37,10 @@ def explore(  # noqa: PLR0917  in the order that is promised
     """Opens the Explorer: drag a dim onto a mesh axis, and see the costs and their causes.
 
     Args:
-        program: the program, from `ml.trace`; or the name of a model, of `ml.named_models()`.
-        mesh: the mesh, as `ml.mesh(data=2, model=2)`; on a machine, `ml.mesh("v5e", data=2, model=2)`, times too.
+        program: the program, from `ml.trace`; or the name of a model, of `ml.named_models()`; by default a small one.
+            The board opens others.
+        mesh: the mesh, as `ml.mesh(data=2, model=2)`, which is the default; on a machine, `ml.mesh("v5e", data=2,
+            model=2)`, times too.
         layout: the layout to begin with.
         run: the training that the Run button runs, as `ml.Training({"params": params}, batches)`.
         height: of the workbench in a notebook, in CSS pixels, at least 400.
@@ -57,19 +65,20 @@ def explore(  # noqa: PLR0917  in the order that is promised
     tall = whole_number("explore()", "height", height, least=400)
     check_goal(goal)
     text = None if document is None else saved(document)
-    name = ""
+    mesh = make_mesh(data=2, model=2) if mesh is None else mesh
+    opened = None
     if isinstance(program, str):
-        name, program = program, named_model(program).trace(**sizes)
+        opened = Model(program, tuple(sorted(sizes.items())))
+        program = named_model(program).trace(**sizes)
     elif sizes:
         check_opened(program, mesh)
         program = program.resize(**sizes)
-    explorer = Explorer(program, mesh, layout, run)
+    models = Models(opened, named_model, named_models)
+    explorer = Explorer(program, mesh, layout, run, models)
     if text is not None:
         machines = [mesh.on.hardware] if mesh.on is not None else []
-        explorer = Explorer.from_json(text, program, run, machines)
+        explorer = Explorer.from_json(text, program, run, machines, models)
     explorer.height = tall
-    if name:
-        explorer.source = Source(name, f'"{name}"', tuple(sizes.items()))
     if goal is not None:
         explorer.set_goal(goal)
     return explorer

@@ -30,12 +30,14 @@ from ..engine.argument_checks import flag
 from ..engine.tensors.dims import Dim
 from ..puzzles.goals import Goal, Verdict, check_goal
 from ..training.feeding import Training
+from .background.models import NO_MODELS, Models
 from .render.plotly_charts import figure
 from .render.print.figures import print_figure
 from .render.snapshot import Snapshot
-from .state.document import ExplorerError, check_machines, document_of, save
+from .state.document import ExplorerError, check_machines, save
 from .state.gestures import Gestures
 from .state.machines import machine_on, mesh_on
+from .state.retraced import document_of
 from .tables.needed import REASONS
 from .tables.table import Table
 from .tables.tables import table_of
@@ -54,6 +56,7 @@ class Explorer(Gestures):
         mesh: the mesh, on a machine or on none.
         layout: the layout to begin with.
         run: the training that the Run button runs.
+        models: the models that it can open besides.
 
     Raises:
         LayoutError: the layout does not fit the program and the mesh.
@@ -61,7 +64,14 @@ class Explorer(Gestures):
     """
 
     @classmethod
-    def from_json(cls, text: str, program: Any, run: Training | None = None, machines: Sequence[Hardware] = ()) -> Self:
+    def from_json(
+        cls,
+        text: str,
+        program: Any,
+        run: Training | None = None,
+        machines: Sequence[Hardware] = (),
+        models: Models = NO_MODELS,
+    ) -> Self:
         """Opens a document that `to_json` wrote.
 
         Args:
@@ -69,16 +79,19 @@ class Explorer(Gestures):
             program: the program that it was written for.
             run: the training that the Run button runs.
             machines: the user's own machines, of which the document has the names only.
+            models: the models that it can open besides, of which the document may name one.
 
         Raises:
             ExplorerError: the document or the program is invalid, or has other dims than the other.
             HardwareError: its machine is not known here.
         """
         check_machines(machines)
-        document = document_of(text, program)
+        document = document_of(text, program, models)
+        if models is NO_MODELS:  # the program is the one that the document names
+            models = Models(document.model)
         custom = {machine.name: machine for machine in machines}
         mesh = mesh_on(document.machine, document.mesh, custom)
-        explorer = cls(program, mesh, dataclasses.replace(document, machine=machine_on(mesh)[0]), run)
+        explorer = cls(program, mesh, dataclasses.replace(document, machine=machine_on(mesh)[0]), run, models)
         for machine in machines:
             explorer.known(machine)
         return explorer

@@ -38,3 +38,13 @@ def test_a_program_takes_sizes_too():
 )
 def test_what_is_wrong_is_said(name, sizes, error, match):
     refused(lambda: ml.explore(name, MESH, **sizes), error, match)
+
+
+def test_nothing_asked_for_is_a_small_model_on_four_devices_and_another_can_be_opened():
+    explorer = ml.explore()
+    assert (explorer.source.name, dict(explorer.mesh.axes)) == ("mlp", {"data": 2, "model": 2})
+    assert explorer.preset("data_parallel")
+    assert ml.explore("gpt2_adamw").mesh.axes == explorer.mesh.axes
+    assert explorer.open("gpt2_adamw", batch=4)
+    assert explorer.program.dims["batch"] == 4
+    assert str(explorer.layout) == "batch:data"

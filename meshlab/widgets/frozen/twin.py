@@ -32,7 +32,10 @@ class Twin(ExplorerState):
     """
 
     def __init__(self, explorer: ExplorerState):
-        super().__init__(explorer.documents.programs.traced, explorer.mesh, explorer.document)
+        documents = explorer.documents
+        models = dataclasses.replace(documents.programs.models, opened=explorer.document.model)
+        program = documents.programs.traced(explorer.document)
+        super().__init__(program, explorer.mesh, explorer.document, models=models)
         self.documents.slow = False  # nobody waits here
         self.height, self.source, self.wanted = explorer.height, explorer.source, explorer.wanted
         if explorer.searches.last is not None and explorer.searches.last.phase == FOUND:

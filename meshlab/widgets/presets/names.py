@@ -32,9 +32,14 @@ class Names(Generic[Key]):
     """
 
     def __init__(self, work: Callable[[Key], Named | None], operations: int):
-        self._work, self._took = work, operations * EACH
+        self._work = work
+        self.expect(operations)
         self._known: dict[Key, Named | None] = {}
         self._lock = threading.Lock()
+
+    def expect(self, operations: int) -> None:
+        """Guesses how long a name takes in a program of so many operations."""
+        self._took = operations * EACH
 
     def of(self, key: Key) -> Named | None:
         """Returns the name of a layout, and waits for it."""

@@ -25,7 +25,7 @@ from ...engine.specs.layout import Layout
 from ...engine.specs.scopes import matches
 from ...layouts.by_name import SHORT
 from . import edits, presets
-from .document import Document, ExplorerError, History, Machine, document_of
+from .document import Document, ExplorerError, History, Machine
 from .documents import Documents, settled
 from .intents import (
     Assume,
@@ -34,6 +34,7 @@ from .intents import (
     Load,
     MergeAxes,
     On,
+    Open,
     Pad,
     Pin,
     Place,
@@ -116,7 +117,7 @@ def redo(documents: Documents, intent: Redo) -> History | Refused:
 
 def restore(documents: Documents, intent: Restore) -> Document:
     try:
-        return document_of(intent.document, documents.programs.traced)
+        return documents.programs.read(intent.document)
     except ExplorerError as error:
         raise LayoutError(str(error)) from None
 
@@ -364,6 +365,7 @@ CHANGES: Mapping[type, Change] = {
     MergeAxes: Change("merge_axes", edits.merge_axes, edits.mesh_note),
     ResizeAxis: Change("resize_axis", edits.resize_axis, edits.mesh_note, refuse=edits.refused_size),
     ResizeDim: Change("resize_dim", edits.resize_dim, edits.sizes_note),
+    Open: Change("open", edits.open_model, name=lambda intent, *_: intent.model),
     RenameDim: Change("rename_dim", edits.rename_dim),
     Pad: Change("pad", edits.pad, edits.pins_note),
     Pin: Change("pin", edits.pin, edits.pins_note),

@@ -25,6 +25,8 @@ Word = Literal[
     "totals",
     "goal",
     "tracing",
+    "models",
+    "curve",
     "advice",
     "name",
     "search",

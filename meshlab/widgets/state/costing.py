@@ -101,11 +101,16 @@ class Costing(Generic[T]):
         self._plan_at, self.work, self._tell = plan_at, work, tell
         self._held, self._drop = held, drop
         self._known: dict[Document, T] = {}  # what was asked for last comes last
-        self._kept = min(max(OPERATIONS // max(1, operations), LEAST), MOST)
-        self._took, self.patience, self._background = operations * EACH, patience, background
+        self.patience, self._background = patience, background
+        self.expect(operations)
         self._forgotten = 0  # how often
         self._lock = threading.Lock()
         self._one_at_a_time = threading.Lock()
+
+    def expect(self, operations: int) -> None:
+        """Guesses how long costs take of a program of so many operations, and how many can be kept."""
+        self._kept = min(max(OPERATIONS // max(1, operations), LEAST), MOST)
+        self._took = operations * EACH
 
     def forget(self):
         """Forgets everything, since a machine has changed; costs that are in flight are computed again."""

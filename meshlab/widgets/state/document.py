@@ -10,8 +10,9 @@ notebook:
      "pins": {"batch": "data"}, "renamed": {}, "resized": {"batch": 128}, "schema": 3}
 
 Equal documents give equal text. Documents of schema 1 knew no machine, and those of schema 2 the program only as it was
-traced, without pins and padding; both are read as such. A schema that this version does not know is refused rather than
-guessed at.
+traced, without pins and padding; both are read as such. One whose program is a model that has a name says so, and has
+schema 4: `"model": {"name": "llama3-8b", "sizes": {"batch": 32}}`. A schema that this version does not know is refused
+rather than guessed at.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import json
 import os
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 from msgspec import Meta
@@ -37,11 +38,13 @@ from ...engine.errors import MeshlabError, numbered, shown
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...engine.whole_files import write_whole
+from ..background.models import Model, Sizes
 
-Sizes = tuple[tuple[str, int], ...]
 # The size of an axis of devices is a number.
 MeshSizes = tuple[tuple[str, int | Axis], ...]
-SCHEMA = 3
+SCHEMA = 4
+# The schema of a document whose program has no name.
+UNNAMED = 3
 
 
 class ExplorerError(MeshlabError):
@@ -75,6 +78,7 @@ class Document:
         pins: the mesh axis that each pinned dim has in a search; None for one that stays whole.
         resized: new sizes of dims, by their names in the program that was traced.
         renamed: new names of dims, by those.
+        model: the model that the program is; None for a program of the user's own.
     """
 
     dims: Sizes
@@ -86,6 +90,7 @@ class Document:
     pins: tuple[tuple[str, str | None], ...] = ()
     resized: Sizes = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    model: Model | None = None
 
     @property
     def unpinned(self) -> Document:
@@ -95,18 +100,20 @@ class Document:
     def to_dict(self) -> dict:
         """Returns the document as JSON-like data, with its schema version; mesh axes and places keep their order."""
         along = self.machine.along if self.machine else ()
+        named = {"model": {"name": self.model.name, "sizes": dict(self.model.sizes)}} if self.model else {}
         return {
             "along": {name: list(where) if isinstance(where, tuple) else where for name, where in sorted(along)},
             "dims": dict(sorted(self.dims)),
             "layout": self.layout.to_dict(),
             "machine": self.machine and self.machine.on,
             "mesh": [[name, size.to_dict() if isinstance(size, Axis) else size] for name, size in self.mesh],
+            **named,
             "options": {"attention": self.options.attention, "prefetch": self.options.prefetch},
             "pad": self.pad,
             "pins": dict(sorted(self.pins)),
             "renamed": dict(sorted(self.renamed)),
             "resized": dict(sorted(self.resized)),
-            "schema": SCHEMA,
+            "schema": SCHEMA if named else UNNAMED,
         }
 
     def to_json(self) -> str:
@@ -117,7 +124,7 @@ class Document:
 def check_opened(program: Any, mesh: Any):
     """Refuses to open an Explorer with what is no program, or no mesh."""
     turned = " The program comes first." if isinstance(mesh, Program) else ""
-    _check_program(
+    check_program(
         "explore()",
         program,
         f'ml.explore(ml.trace(fn, ...), mesh), or a model\'s name: ml.explore("llama3-8b", mesh).{turned}',
@@ -128,11 +135,8 @@ def check_opened(program: Any, mesh: Any):
         )
 
 
-def document_of(text: str, program: Any) -> Document:
-    """Reads a document that was written for a program; its dims are in the program's order."""
-    turned = " The text comes first." if isinstance(text, Program) else ""
-    _check_program("Explorer.from_json()", program, f"Explorer.from_json(text, ml.trace(fn, ...)).{turned}")
-    document = read_document(text)
+def fitted(document: Document, program: Any) -> Document:
+    """Returns a document with its dims in the order of its program; refuses one of another program."""
     renamed, resized = dict(document.renamed), dict(document.resized)
     there, dims = {renamed.get(name, name): size for name, size in program.dims.items()}, dict(document.dims)
     there |= {new: dims.get(new, 0) for old, new in renamed.items() if old in program.made_up}
@@ -146,7 +150,7 @@ def document_of(text: str, program: Any) -> Document:
     return dataclasses.replace(document, dims=tuple(program.dims.items()))
 
 
-def _check_program(what: str, program: Any, instead: str):
+def check_program(what: str, program: Any, instead: str):
     if not isinstance(program, Program):
         raise ExplorerError(f"{what} was given {shown(program)} for its program; write {instead}")
 
@@ -184,6 +188,13 @@ def _axes(pairs: list) -> MeshSizes:
 
 
 _Size = Annotated[int, Meta(ge=1)]
+
+
+class _Named(TypedDict):
+    name: str
+    sizes: dict[str, _Size]
+
+
 # The keys that a document has, by schema, each of which adds some: the type of what JSON has there, the same in words,
 # and what makes of it what the document has there.
 _KEYS: Mapping[int, Mapping[str, tuple[Any, str, Callable[[Any], Any]]]] = {
@@ -206,6 +217,13 @@ _KEYS: Mapping[int, Mapping[str, tuple[Any, str, Callable[[Any], Any]]]] = {
         "pins": (dict[str, str | None], 'mesh axes by dim: {"batch": "data"}', _sorted),
         "renamed": (dict[str, str], 'new names by old ones: {"~seq": "kv"}', _sorted),
         "resized": (dict[str, int], 'sizes by dim: {"batch": 8}', _sorted),
+    },
+    4: {
+        "model": (
+            _Named,
+            'a model and sizes of its dims: {"name": "llama3-8b", "sizes": {"batch": 32}}',
+            lambda model: Model(model["name"], _sorted(model["sizes"])),
+        ),
     },
 }
 
@@ -293,6 +311,11 @@ class Source:
     def of(cls, program: Any) -> Source:
         """Returns the source of a program of which only its function is known."""
         return cls(getattr(program.fn, "__name__", "program"))
+
+    @classmethod
+    def of_model(cls, model: Model) -> Source:
+        """Returns the source of a model that has a name."""
+        return cls(model.name, f'"{model.name}"', model.sizes)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,10 +24,11 @@ from ...engine.legality.examine import resolve
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...layouts.naming import Named, named
+from ..background.models import NO_MODELS, Models
 from ..presets.buttons import Preset, presets_of
 from ..presets.names import Names
 from .costing import EACH, SLOW
-from .document import Document, History, check_document
+from .document import Document, History, check_document, fitted
 from .intents import Refused, refused
 from .machines import CustomMachines, machine_on, mesh_on
 from .retraced import Programs
@@ -103,6 +104,7 @@ class Documents:
         mesh: the mesh that it is opened on.
         layout: the layout to begin with; or a document that was saved, which has its own mesh.
         lock: guards the Explorer.
+        models: the models that it can open.
 
     Attributes:
         programs: the program, at the sizes of each document.
@@ -114,19 +116,22 @@ class Documents:
         slow: whether costs take so long that a zone's price is its bytes and its work alone.
     """
 
-    def __init__(self, program: Any, mesh: Any, layout: Any, lock: threading.RLock):
+    def __init__(self, program: Any, mesh: Any, layout: Any, lock: threading.RLock, models: Models = NO_MODELS):
         self._lock = lock
-        self.programs = Programs(program)
+        self.programs = Programs(program, models)
         machine, custom = machine_on(mesh)
         self.machines: dict[str, Hardware] = dict(custom)
         self.plans = Plans(self.programs, self.machines, lock)
         if isinstance(layout, Document):
+            if layout.model != models.opened:  # which is traced only now
+                layout = fitted(layout, self.programs.traced(layout))
             self.opened = settled(layout, self.programs.at(layout))
         else:
-            self.opened = Document(tuple(program.dims.items()), mesh.shape, Layout.of(layout), machine)
+            dims, model = tuple(program.dims.items()), models.opened
+            self.opened = Document(dims, mesh.shape, Layout.of(layout), machine, model=model)
         self.history = History(self.opened)
-        self.slow = self.programs.operations * EACH > SLOW
-        self.names = Names(self._named, self.programs.operations)
+        self.slow = self.is_slow
+        self.names = Names(self._named, self.programs.operations(self.opened))
         self._presets: dict[Any, tuple[Preset, ...]] = {}
         self.plan_at(self.opened)
 
@@ -134,6 +139,11 @@ class Documents:
     def present(self) -> Document:
         """The document on the board."""
         return self.history.present
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether costs of the program on the board take long."""
+        return self.programs.operations(self.present) * EACH > SLOW
 
     @property
     def program(self) -> Any:
@@ -156,7 +166,7 @@ class Documents:
     def presets(self) -> tuple[Preset, ...]:
         """What each preset of `ml.layouts` makes of the program on the present mesh."""
         with self._lock:
-            key = self.present.dims, self.present.mesh
+            key = self.present.model, self.present.dims, self.present.mesh
             if key not in self._presets:
                 self._presets[key] = presets_of(self.program, self.plan.mesh)
             return self._presets[key]

@@ -31,11 +31,14 @@ from ...engine.programs.resize import check_sizes
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...engine.specs.spec import Axes
+from ...layouts.carried import carried, ruled
+from ..background.models import Model
 from .document import Document, Machine, MeshSizes
 from .documents import Documents
 from .intents import (
     Intent,
     MergeAxes,
+    Open,
     Pad,
     Pin,
     Refused,
@@ -48,6 +51,7 @@ from .intents import (
     refused,
 )
 from .machines import CustomMachines, as_written, fit
+from .presets import Preset
 
 # For one rule's axes, those after an edit.
 Follow = Callable[[str, Axes], Axes]
@@ -128,6 +132,23 @@ def resize_dim(documents: Documents, intent: ResizeDim) -> Document:
     resized = {**dict(document.resized), **dict.fromkeys(first, size)}
     layout = dataclasses.replace(document.layout, sizes=())
     return dataclasses.replace(document, resized=tuple(sorted(resized.items())), layout=layout)
+
+
+def open_model(documents: Documents, intent: Open) -> Document:
+    """Returns the document with another model; with the layout of before where that has to be traced first."""
+    present, model = documents.present, Model(intent.model, tuple(sorted(intent.sizes.items())))
+    document = dataclasses.replace(present, model=model, resized=(), renamed=())
+    if document == present or not documents.programs.known(document):
+        return document
+    program, layout = documents.programs.at(document), present.layout
+    pins = tuple((dim, axis) for dim, axis in present.pins if dim in program.dims)
+    document = dataclasses.replace(document, dims=tuple(program.dims.items()), pins=pins)
+    here = next((each.name for each in documents.presets if each.layout == layout), "") if ruled(layout) else ""
+    for other in carried(layout, here, program, documents.mesh):
+        with contextlib.suppress(LayoutError):
+            documents.plan_at(dataclasses.replace(document, layout=other))
+            return dataclasses.replace(document, layout=other)
+    return document
 
 
 def rename_dim(documents: Documents, intent: RenameDim) -> Document:
@@ -324,3 +345,19 @@ def sizes_note(before: Document, after: Document, intent: Intent) -> str:
     followed = [f"{dim}={n:,}" for dim, n in after.dims if sizes.get(dim, n) != n]
     resized = f"Resized: {listed(followed)}." if len(followed) > 1 else ""
     return " ".join(filter(None, (pins_note(before, after, intent), resized)))
+
+
+def opened_note(before: Document, after: Document, presets: Sequence[Preset]) -> str:
+    """Says what became of the layout when another model was opened."""
+    had, has = ruled(before.layout), ruled(after.layout)
+    if not had:
+        return ""
+    if before.layout == after.layout:
+        return "The layout stays."
+    if not has:
+        return "No rule of the layout fits this model: nothing is sharded."
+    label = next((each.label for each in presets if each.layout == after.layout), "")
+    if label:
+        return f"The layout is this model's {label}."
+    gone = dict.fromkeys(dim.removesuffix("?") for _, dim in sorted(had - has))
+    return f"The layout stays but for {listed(gone)}, which this model has not got."

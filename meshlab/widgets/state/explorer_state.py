@@ -26,6 +26,8 @@ from ...layouts.naming import Named
 from ...puzzles.conditions import peak_of, platform_of
 from ...puzzles.goals import Goal
 from ...training.feeding import Training, check_training
+from ..background.curves import Curves
+from ..background.models import NO_MODELS, Listing, Models
 from ..background.one_by_one import Background
 from ..background.reasons import Reasons
 from .advice import Adviser
@@ -35,7 +37,7 @@ from .document import Document, ExplorerError, History, Source, check_machines, 
 from .documents import Documents, named_key
 from .intents import Accepted, Intent, Outcome, Refused
 from .marks import Marks
-from .prices import previewed
+from .prices import point_of, previewed
 from .regret_searches import RegretSearches
 from .retraced import Tracer
 from .runs import Runs
@@ -66,23 +68,27 @@ class ExplorerState:
         reasons: why that is the fastest.
         adviser: works out which change helps most.
         marks: the colours of mesh axes.
+        listing: the models to choose from.
+        curves: the costs over the sizes of a dim or of a mesh axis.
         height: of the workbench in a notebook, in CSS pixels.
-        source: where the program is from.
     """
 
-    def __init__(self, program: Any, mesh: Any, layout: Any = None, run: Training | None = None):
+    def __init__(
+        self, program: Any, mesh: Any, layout: Any = None, run: Training | None = None, models: Models = NO_MODELS
+    ):
         check_opened(program, mesh)
         if run is not None:
             check_training(run, program)
         changes = self.changes = Changes()
         self.lock = changes.lock
-        documents = self.documents = Documents(program, mesh, layout, self.lock)
+        documents = self.documents = Documents(program, mesh, layout, self.lock, models)
         background = self._background = Background()
+        operations = documents.programs.operations(documents.present)
         self.costs = Costing(
             documents.plan_at,
             costs_of,
             lambda: changes.tell("costs"),
-            operations=documents.programs.operations,
+            operations=operations,
             patience=PATIENCE,
             background=background,
             held=self._on_board,
@@ -94,7 +100,7 @@ class ExplorerState:
             documents.plan_at,
             self._peak_wanted,
             lambda: changes.tell("goal"),
-            operations=documents.programs.operations,
+            operations=operations,
             patience=PATIENCE,
             background=background,
             held=self._on_board,
@@ -110,8 +116,16 @@ class ExplorerState:
         self.reasons = Reasons(lambda: self.searches.fastest, Background(), lambda: changes.tell("search"))
         self.adviser = Adviser(documents, self.lock, lambda: changes.tell("advice"))
         self.marks = Marks()
+        self.listing = Listing(models, self.lock, lambda: changes.tell("models"))
+        self.curves = Curves(
+            lambda: documents.present.unpinned,
+            lambda: documents.plan,
+            lambda axis, size: point_of(documents, axis, size),
+            self.lock,
+            lambda: changes.tell("curve"),
+        )
         self.height = 600
-        self.source = Source.of(program)
+        self._source = Source.of(program) if models.opened is None else Source.of_model(models.opened)
 
     # What is on the board
 
@@ -119,6 +133,16 @@ class ExplorerState:
     def document(self) -> Document:
         """The present document."""
         return self.documents.present
+
+    @property
+    def source(self) -> Source:
+        """Where the program is from."""
+        model, opened = self.document.model, self.documents.programs.models.opened
+        return self._source if model is None or model == opened else Source.of_model(model)
+
+    @source.setter
+    def source(self, source: Source) -> None:
+        self._source = source
 
     @property
     def history(self) -> History:
@@ -259,11 +283,21 @@ class ExplorerState:
         check_machines([machine])
         with self.lock:
             if self.documents.enter(machine):
+                self.curves.forget()
                 self.costs.forget()
                 self.totals.forget()
             return machine.name
 
     # What parts need of each other
+
+    def has_another_model(self) -> None:
+        """Takes note that another model is on the board: nothing of the one before stands beside it."""
+        present, operations = self.document, self.documents.programs.operations(self.document)
+        self.documents.slow = self.documents.is_slow
+        for costing in (self.costs, self.peaks, self.documents.names):
+            costing.expect(operations)
+        first = next((each.document for each in self.tried if each.document.model == present.model), present)
+        self.tried, self.other = self.tried.with_baseline(first, present), None
 
     def _on_board(self) -> set[Document]:
         """Returns the documents whose costs stand on the board."""

@@ -20,6 +20,7 @@ from ...engine.errors import shown
 from ...engine.plans.remedies import Remedy
 from ...engine.specs.layout import Layout
 from ...engine.tensors.dims import Dim, name_of
+from ..background.curves import AXIS, DIM, Curve
 from ..presets.buttons import KINDS
 from .document import ExplorerError
 from .explorer_state import ExplorerState
@@ -30,11 +31,14 @@ from .intents import (
     Beside,
     Cancel,
     CancelAuto,
+    CancelCurve,
     Intent,
     Lay,
+    ListModels,
     Load,
     MergeAxes,
     On,
+    Open,
     Outcome,
     Pad,
     Pin,
@@ -267,6 +271,44 @@ class Gestures(ExplorerState):
             `Accepted`, or `Refused` with the line of the function that closes over a size; nothing changes then.
         """
         return self.apply_and_wait(ResizeDim(name_of(dim, "The Explorer"), size))
+
+    def open(self, model: str, **sizes: int) -> Outcome:
+        """Opens a model in place of the program, which this waits for; mesh, machine and what fits of the layout stay.
+
+        Args:
+            model: its name, of `ml.named_models()`.
+            sizes: of its dims, where they are not its own: `batch=32`.
+
+        Returns:
+            `Accepted`, whose note says what became of the layout, or `Refused`; nothing changes then.
+        """
+        if not isinstance(model, str):
+            raise ExplorerError(f'open() was given {shown(model)} for a model; write its name: "llama3-8b".')
+        return self.apply_and_wait(Open(model, sizes))
+
+    def curve(self, name: Dim | str) -> Curve:
+        """Works out what a step costs over the sizes of a dim, or of a mesh axis, and shows it.
+
+        Args:
+            name: of the dim; or of a mesh axis, where no dim has that name.
+
+        Returns:
+            The curve: its `points`, each with its size, seconds, peak and bytes, or why the layout does not fit there.
+
+        Raises:
+            MeshlabError: there is no such dim or mesh axis.
+        """
+        named = name_of(name, "The Explorer")
+        is_axis = named in self.mesh.axes and named not in {**self.program.dims, **self.program.made_up}
+        return self.curves.of(AXIS if is_axis else DIM, named)
+
+    def cancel_curve(self) -> Outcome:
+        """Stops working out a curve; its points so far stay."""
+        return self.apply(CancelCurve())
+
+    def list_models(self) -> Outcome:
+        """Lists the models that can be opened on the board, in the background; `ml.named_models()` has them at once."""
+        return self.apply(ListModels())
 
     def rename_dim(self, dim: Dim | str, name: str) -> Outcome:
         """Calls a dim otherwise, such as one whose name was made up (`"~seq"`); rules and pins follow."""

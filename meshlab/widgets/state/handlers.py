@@ -16,11 +16,12 @@ from typing import Any
 
 import msgspec
 
-from ...engine.errors import LayoutError, closest
+from ...engine.errors import LayoutError, MeshlabError, closest
 from ..presets.toggles import preset_of
 from .apply_intent import CHANGES, after, invalid_intent
-from .document import Document, ExplorerError, document_of
+from .document import Document, ExplorerError
 from .documents import settled
+from .edits import opened_note
 from .explorer_state import ExplorerState
 from .intents import (
     Accepted,
@@ -29,12 +30,16 @@ from .intents import (
     Beside,
     Cancel,
     CancelAuto,
+    CancelCurve,
     Intent,
+    ListModels,
+    Open,
     Outcome,
     Refused,
     SearchRegrets,
     Select,
     Start,
+    Sweep,
     Undo,
     refused,
 )
@@ -83,18 +88,39 @@ def change_document(state: ExplorerState, intent: Intent) -> Answer:
     asked = after(documents, intent)
     if isinstance(asked, Document):
         refusal = state.tracer.begin(asked, lambda: apply(state, intent))
-        return "The program is traced again." if refusal is None else refusal
+        if refusal is not None:
+            return refusal
+        model = None if asked.model == documents.present.model else asked.model
+        return "The program is traced again." if model is None else f"`{model.name}` is traced."
     if isinstance(asked, Refused):
         return asked
     before, changed = documents.present, asked is not documents.history
     tried = state.tried.with_document(asked.present, change.name(intent, documents, asked.present), asked.present)
     renamed = tried != state.tried
     documents.history, state.tried = asked, tried
+    if before.model != asked.present.model:
+        state.has_another_model()
     if changed:  # a chip that is where it was takes no selection along, which no page would be told of
         state.selection = change.follow(state.selection.kept(state.plan), intent, state.plan)
     if changed or renamed:
         state.changes.tell("document" if changed else "comparison")
     return change.note(before, asked.present, intent)
+
+
+def open_named(state: ExplorerState, intent: Open) -> Answer:
+    """Opens another model, and says what became of the layout."""
+    if state.documents.programs.models.find is None:
+        return Refused("This Explorer opens no other model.", 'Write ml.explore("llama3-8b", mesh).', "nothing")
+    before = state.document
+    answer = change_document(state, intent)
+    if isinstance(answer, Refused) or state.document.model == before.model:
+        return answer
+    return opened_note(before, state.document, state.documents.presets)
+
+
+def list_models(state: ExplorerState, intent: ListModels) -> Answer:
+    state.listing.begin()
+    return None
 
 
 def undo(state: ExplorerState, intent: Undo) -> Answer:
@@ -160,7 +186,7 @@ def _of_text(state: ExplorerState, text: str) -> Document | Refused:
     """Returns a document by its JSON; a refusal where it has no plan."""
     programs = state.documents.programs
     try:
-        document = document_of(text, programs.traced)
+        document = programs.read(text)
     except (ExplorerError, LayoutError) as error:
         return Refused(str(error), code="invalid")
     if programs.known(document):
@@ -172,6 +198,8 @@ def _of_text(state: ExplorerState, text: str) -> Document | Refused:
 def start_run(state: ExplorerState, intent: Start) -> Answer:
     if state.runs.training and state.document.resized:
         return Refused("The data have the sizes that the program was traced with.", "Undo the resizing.")
+    if state.runs.training and state.document.model != state.documents.programs.models.opened:
+        return Refused("The data are those of the program that the board was opened with.", "Undo to it.")
 
     def told() -> None:
         state.changes.tell("run")
@@ -185,6 +213,18 @@ def start_run(state: ExplorerState, intent: Start) -> Answer:
 def cancel_search(state: ExplorerState, intent: CancelAuto) -> Answer:
     refusal = state.searches.cancel()
     return None if refusal is None else state.regrets.cancel()
+
+
+def begin_curve(state: ExplorerState, intent: Sweep) -> Answer:
+    try:
+        state.curves.begin(intent.kind, intent.name)
+    except MeshlabError as error:
+        return Refused(str(error))
+    return None
+
+
+def cancel_curve(state: ExplorerState, intent: CancelCurve) -> Answer:
+    return None if state.curves.cancel() else Refused("No curve is being worked out.", code="nothing")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,6 +251,10 @@ HANDLERS: Mapping[type[Intent], Handler] = {
     Auto: Handler("auto", lambda state, intent: state.searches.start(intent.objective)),
     SearchRegrets: Handler("exact_regrets", lambda state, _: state.regrets.start(state.searches.fastest)),
     CancelAuto: Handler("cancel_auto", cancel_search),
+    Open: Handler("open", open_named),
+    ListModels: Handler("list_models", list_models),
+    Sweep: Handler("curve", begin_curve),
+    CancelCurve: Handler("cancel_curve", cancel_curve),
 }
 # What a page can ask for.
 OPERATIONS: Mapping[str, type[Intent]] = {handler.op: kind for kind, handler in HANDLERS.items()}

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -176,6 +176,28 @@ class ResizeDim(Intent, frozen=True):
 
     dim: str
     size: int
+
+
+class Open(Intent, frozen=True):
+    """Open this model of `ml.named_models()` in place of the program, with these sizes of its dims."""
+
+    model: str
+    sizes: Mapping[str, int] = {}
+
+
+class ListModels(Intent, frozen=True):
+    """List the models that can be opened, in the background."""
+
+
+class Sweep(Intent, frozen=True):
+    """Work out what a step costs over the sizes of this dim, or of this mesh axis, in the background."""
+
+    kind: Literal["dim", "axis"]
+    name: str
+
+
+class CancelCurve(Intent, frozen=True):
+    """Stop working out a curve; its points so far stay."""
 
 
 class RenameDim(Intent, frozen=True):

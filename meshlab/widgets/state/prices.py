@@ -15,16 +15,21 @@ from typing import Any
 
 from msgspec import structs
 
+from ...api.stages import make_plan
 from ...cost.machines.hardware import HardwareError
 from ...cost.step_time.time import time_of
 from ...cost.workload.options import USUAL
 from ...cost.workload.scenario import at_plan_sizes
-from ...engine.errors import LayoutError
+from ...engine.errors import LayoutError, MeshlabError
+from ..background.curves import Point
+from . import edits
 from .apply_intent import after, with_placed
 from .columns import COMPUTE, Column, columns_of
+from .costing import costs_of
 from .document import Document, History
 from .documents import Documents
-from .intents import Intent, Place, Refused
+from .intents import Intent, Place, Refused, ResizeAxis, refused
+from .totals import totals_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +82,21 @@ def previewed(documents: Documents, intent: Intent) -> Document | Refused:
 def prices_of(documents: Documents, intents: Iterable[Intent], peak: bool = False) -> list[Price | Refused]:
     outcomes = [previewed(documents, intent) for intent in intents]
     return [o if isinstance(o, Refused) else price_of(documents, o, peak) for o in outcomes]
+
+
+def point_of(documents: Documents, axis: str, size: int) -> Point:
+    """Returns what the board would say of its layout with a mesh axis of another size, planned anew, and not kept."""
+    try:
+        document = edits.resize_axis(documents, ResizeAxis(axis, size))
+        mesh = documents.plans.mesh(document)
+        plan = make_plan(documents.programs.at(document), mesh, document.layout, document.pad or None)
+        totals = totals_of(plan, costs_of(plan, document) if document.machine else None)
+    except LayoutError as error:
+        refusal = refused(error)
+        return Point(size, refused=f"{refusal.reason} {refusal.fix}".strip())
+    except MeshlabError as error:
+        return Point(size, refused=str(error))
+    return Point(size, totals.seconds, totals.peak_bytes, totals.wire_bytes, totals.argument_bytes)
 
 
 def other_columns(documents: Documents, intent: Any) -> list[Column]:

@@ -47,8 +47,10 @@ class Selection:
     def kept(self, plan: Any) -> Selection:
         """Returns what of the selection another plan has as well."""
         there = self.collective if self.collective is not None and self.collective in identities(plan) else None
+        places = plan.program.places_values
         return dataclasses.replace(
             self,
+            place=self.place if self.place in places else next(iter(places_of(plan.program)), None),
             dim=self.dim if self.dim in plan.program.dims else None,
             device=self.device if self.device is not None and self.device < plan.mesh.size else None,
             collective=there,

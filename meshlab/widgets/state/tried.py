@@ -42,13 +42,13 @@ class TriedLayout:
 
     def under(self, present: Document) -> Document:
         """Returns the layout on the machine and under the assumptions of another document, if that has its mesh."""
-        if _identity(self.document)[:2] != _identity(present)[:2]:
+        if _identity(self.document)[:3] != _identity(present)[:3]:
             return self.document
         return dataclasses.replace(present, layout=self.document.layout, pad=self.document.pad, pins=())
 
 
 def _identity(document: Document) -> tuple:
-    return frozenset(document.dims), document.mesh, document.layout, document.pad
+    return document.model, frozenset(document.dims), document.mesh, document.layout, document.pad
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,6 +20,8 @@ from ..state.handlers import OPERATIONS
 from ..state.intents import Accepted, Refused
 from ..state.presets import short_name
 from .advice import advice_part
+from .asked.curve import curve_part
+from .asked.models import models_part
 from .beside import OtherDevicesView, beside_part, devices_beside
 from .comparison import comparison_part
 from .devices.holdings import ShardsView, tensor_view
@@ -45,6 +47,8 @@ from .step_time import costs_view
 
 # What a page can ask for beside operations and what panels read: advice, plotly.js, and files to save.
 MORE = ("advise", "library", "files")
+# What can be asked for where models can be opened.
+OF_MODELS = ("open", "list_models")
 
 
 class ColumnRulesView(TypedDict):
@@ -148,9 +152,10 @@ class SessionPartView(TypedDict):
 
 
 class TracingView(TypedDict):
-    """The latest tracing of the program at other sizes."""
+    """The latest tracing of the program at other sizes, or of another model."""
 
     sizes: str
+    model: str
     phase: str
     text: str
 
@@ -238,7 +243,7 @@ def tracing_part(explorer: ExplorerState) -> TracingPartView:
     outcome = tracing.outcome
     text = " ".join(filter(None, (outcome.reason, outcome.fix))) if isinstance(outcome, Refused) else ""
     note = outcome.note if isinstance(outcome, Accepted) else ""
-    return {"tracing": {"sizes": tracing.sizes, "phase": tracing.phase, "text": text or note}}
+    return {"tracing": {"sizes": tracing.sizes, "model": tracing.model, "phase": tracing.phase, "text": text or note}}
 
 
 def terms_part(explorer: ExplorerState) -> Mapping[str, str]:
@@ -248,7 +253,9 @@ def terms_part(explorer: ExplorerState) -> Mapping[str, str]:
 
 def session_part(explorer: ExplorerState) -> SessionPartView:
     """Describes where the board began, and what a page can ask for: of what it cannot it shows no control."""
-    return {"opened": explorer.documents.opened.to_json(), "can": [*OPERATIONS, *READS, *MORE]}
+    lacking = OF_MODELS if explorer.documents.programs.models.find is None else ()
+    can = [each for each in (*OPERATIONS, *READS, *MORE) if each not in lacking]
+    return {"opened": explorer.documents.opened.to_json(), "can": can}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,6 +286,8 @@ PARTS: Mapping[str, Part] = {
     "history": Part(history_part, ("document",)),
     "tracing": Part(tracing_part, ("document", "tracing")),
     "advice": Part(advice_part, ("document", "advice")),
+    "curve": Part(curve_part, ("document", "curve")),
+    "models": Part(models_part, ("document", "models")),
     "beside": Part(beside_part, ("document", "beside", "comparison", "costs")),
     "comparison": Part(comparison_part, ("document", "comparison", "costs", "totals")),
     "goal": Part(goal_part, ("document", "costs", "goal")),

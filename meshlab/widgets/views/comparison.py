@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from ...auto.objective import Objective, objective_of, offered
+from ..state.document import Document
 from ..state.explorer_state import ExplorerState
 from ..state.totals import Totals
 from ..state.tried import TriedLayout
@@ -28,7 +29,7 @@ class TotalsView(TypedDict):
 
 
 class CardView(TypedDict):
-    """A layout that was tried; its mesh is named where that is not the one on the board."""
+    """A layout that was tried; its model and its mesh are named where they are not those on the board."""
 
     key: str
     name: str
@@ -94,7 +95,7 @@ def card_view(explorer: ExplorerState, tried: TriedLayout) -> CardView:
         "key": str(tried.number),
         "name": tried.name,
         "layout": str(document.layout),
-        "mesh": "" if here else ", ".join(f"{name} × {size:,}" for name, size in document.mesh),
+        "mesh": "" if here else _elsewhere(document, present),
         "load": load
         if here and document.pad == present.pad
         else {"op": "restore", "args": {"document": document.to_json()}},
@@ -103,6 +104,11 @@ def card_view(explorer: ExplorerState, tried: TriedLayout) -> CardView:
         "machine": document.machine is not None,
         "totals": None if totals is None else totals_view(totals),
     }
+
+
+def _elsewhere(document: Document, present: Document) -> str:
+    mesh = ", ".join(f"{name} × {size:,}" for name, size in document.mesh)
+    return mesh if document.model == present.model or not document.model else f"{document.model.name}, {mesh}"
 
 
 def totals_view(totals: Totals) -> TotalsView:

@@ -86,6 +86,11 @@ def _beside_the_layout(document: Document) -> list[str]:
     return lost
 
 
+def _traced(document: Document) -> str:
+    model = document.model
+    return f'ml.named_models()["{model.name}"].trace({keywords(model.sizes)})' if model else "ml.trace(…)"
+
+
 def _options(document: Document) -> str:
     options = document.options
     changed = [(name, getattr(options, name)) for name in ("attention", "prefetch")]
@@ -102,7 +107,7 @@ def python_text(document: Document, own_machine: bool = False) -> str:
         document: the document.
         own_machine: whether its machine is the user's own, which is left out.
     """
-    lines = [*mesh_and_layout(document, own_machine), "", "# With the program of ml.trace(…):"]
+    lines = [*mesh_and_layout(document, own_machine), "", f"# With the program of {_traced(document)}:"]
     if document.resized:
         lines.append(f"# program = program.resize({keywords(document.resized)})")
     if document.renamed:

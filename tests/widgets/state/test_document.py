@@ -33,8 +33,8 @@ def test_equal_layouts_give_equal_text() -> None:
 
 
 def test_unknown_schema_is_refused() -> None:
-    data = json.loads(document().to_json()) | {"schema": 4}
-    with pytest.raises(ExplorerError, match=r"has schema 4; this version of meshlab reads schema 1 to 3"):
+    data = json.loads(document().to_json()) | {"schema": 5}
+    with pytest.raises(ExplorerError, match=r"has schema 5; this version of meshlab reads schema 1 to 4"):
         read_document(json.dumps(data))
 
 

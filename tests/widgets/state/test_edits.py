@@ -315,8 +315,13 @@ class TestTracing:
         assert isinstance(answer, Accepted)
         assert answer.note == "The program is traced again."
         assert held.reached.wait(60)
-        assert explorer.view()["tracing"] == {"sizes": "batch=16", "phase": "tracing", "text": ""}
-        assert "is being traced at other sizes" in refused(explorer.apply(ResizeDim("hidden", 32)))
+        assert explorer.view()["tracing"] == {
+            "sizes": "batch=16",
+            "model": "",
+            "phase": "tracing",
+            "text": "",
+        }
+        assert "is being traced" in refused(explorer.apply(ResizeDim("hidden", 32)))
         assert "has to be traced again" in refused(explorer.what_if(ResizeDim("batch", 32)))
         assert explorer.place("batch", "data")
         explorer.subscribe(lambda what: ended.set() if what == "tracing" else None)

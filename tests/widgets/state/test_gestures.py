@@ -45,6 +45,10 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "merge_axes": ({"axes": ["data", "model"], "name": "all"}, ("data", "model"), {"name": "all"}),
     "resize_axis": ({"axis": "data", "size": 4}, ("data", 4), {}),
     "resize_dim": ({"dim": "batch", "size": 16}, ("batch", 16), {}),
+    "open": ({"model": "gpt2", "sizes": {"batch": 4}}, ("gpt2",), {"batch": 4}),
+    "list_models": ({}, (), {}),
+    "curve": ({"kind": "dim", "name": "batch"}, ("batch",), {}),
+    "cancel_curve": ({}, (), {}),
     "rename_dim": ({"dim": "batch", "name": "images"}, ("batch", "images"), {}),
     "pad": ({"pad": True}, (True,), {}),
     "pin": ({"dim": "hidden", "axis": "model"}, ("hidden", "model"), {}),
@@ -57,8 +61,8 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "run": ({"steps": 3}, (3,), {}),
     "cancel": ({}, (), {}),
 }
-# These give back the choice, the regrets and the run.
-OWN = {"auto", "exact_regrets", "run"}
+# These give back the choice, the regrets, the run and the curve.
+OWN = {"auto", "exact_regrets", "run", "curve"}
 SOURCES = pathlib.Path(meshlab.widgets.__file__).parent / "js" / "src"
 SENT = re.compile(r"""\b(?:send|intent|line)\(\s*"([a-z_]+)"|\bop: "([a-z_]+)\"""")
 # Messages that ask, and change nothing.

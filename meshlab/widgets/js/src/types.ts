@@ -41,6 +41,51 @@ export type AdvicePart = {
   ranked: RankedDim[] | null;
 };
 
+/** A size, and what a step costs there; or why the layout does not fit it. */
+export type Point = {
+  size: number;
+  seconds: number | null;
+  peak: number | null;
+  bytes: number | null;
+  arguments: number | null;
+  refused: string;
+};
+
+/** The sizes that can be taken, the points that are worked out, and the bytes that a device holds at most. */
+export type Curve = {
+  kind: string;
+  name: string;
+  present: number;
+  sizes: number[];
+  points: Point[];
+  phase: string;
+  error: string;
+  limit: number | null;
+};
+
+export type CurvePart = {
+  curve: Curve | null;
+};
+
+/** A model: how many parameters it has, and the sizes that it is opened with. */
+export type ListedModel = {
+  name: string;
+  group: string;
+  parameters: number;
+  sizes: Record<string, number>;
+};
+
+/** The models listed so far; why there are no more, and whether these are all. */
+export type Models = {
+  rows: ListedModel[];
+  error: string;
+  whole: boolean;
+};
+
+export type ModelsPart = {
+  models: Models | null;
+};
+
 /** The layout beside the one on the board; its card is empty where it was not tried. */
 export type OtherLayout = {
   mesh: Mesh;
@@ -175,9 +220,10 @@ export type SessionPart = {
   can: string[];
 };
 
-/** The latest tracing of the program at other sizes. */
+/** The latest tracing of the program at other sizes, or of another model. */
 export type Tracing = {
   sizes: string;
+  model: string;
   phase: string;
   text: string;
 };
@@ -232,7 +278,7 @@ export type Totals = {
   fits: boolean | null;
 };
 
-/** A layout that was tried; its mesh is named where that is not the one on the board. */
+/** A layout that was tried; its model and its mesh are named where they are not those on the board. */
 export type Card = {
   key: string;
   name: string;
@@ -1463,6 +1509,8 @@ export const PARTS = [
   "history",
   "tracing",
   "advice",
+  "curve",
+  "models",
   "beside",
   "comparison",
   "goal",
@@ -1481,6 +1529,8 @@ export type View = LayoutPart &
   HistoryPart &
   TracingPart &
   AdvicePart &
+  CurvePart &
+  ModelsPart &
   BesidePart &
   ComparisonPart &
   GoalPart &
