@@ -5,6 +5,7 @@ What axe cannot know is tested beside it: that pictures say what they show.
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,12 @@ def explorer() -> Explorer:
     shown.place("hidden", "data", at="params/*1")
     shown.run().wait(60)
     shown.auto("memory")
+    shown.curve("data")
+    shown.curve("batch")
+    listed = threading.Event()
+    shown.subscribe(lambda what: listed.set() if what == "models" and shown.listing.whole else None)
+    shown.list_models()
+    assert listed.wait(120)
     shown.view()
     return shown
 
@@ -81,9 +88,9 @@ def test_every_state_of_the_board(open_board, explorer: Explorer, theme: str) ->
     expect(board.root.locator(".mlb-here:visible")).not_to_have_count(0)
     assert_accessible(board, page)
     board.keyboard.press("Escape")
-    for opener in ('[data-axis-row="data"]', '[data-dim="batch"]'):
+    for opener in ('[data-axis-row="data"]', '[data-dim="batch"]', '[data-op="models"]'):
         board.root.locator(opener).first.focus()
-        board.keyboard.press("Enter" if "axis" in opener else "F2")
+        board.keyboard.press("F2" if "dim" in opener else "Enter")
         expect(board.root.locator(".mlb-popover")).to_be_visible()
         assert_accessible(board, page)
         board.keyboard.press("Escape")

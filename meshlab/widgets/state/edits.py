@@ -33,6 +33,7 @@ from ...engine.specs.mesh import Mesh
 from ...engine.specs.spec import Axes
 from ...layouts.carried import carried, ruled
 from ..background.models import Model
+from ..presets.buttons import Preset
 from .document import Document, Machine, MeshSizes
 from .documents import Documents
 from .intents import (
@@ -51,7 +52,6 @@ from .intents import (
     refused,
 )
 from .machines import CustomMachines, as_written, fit
-from .presets import Preset
 
 # For one rule's axes, those after an edit.
 Follow = Callable[[str, Axes], Axes]

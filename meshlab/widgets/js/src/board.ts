@@ -9,7 +9,7 @@ import { Channel } from "./channel.ts";
 import { Charts } from "./charts.ts";
 import { nothingChosen } from "./chosen.ts";
 import { h, redraw } from "./dom.ts";
-import { followTracing } from "./edit.ts";
+import { followEdits } from "./edit.ts";
 import { drawSave } from "./export.ts";
 import { paintGoal } from "./goal.ts";
 import { type Arrow, type Hand, nextLegal, UNRECORDED, verdict, zoneName } from "./hand.ts";
@@ -215,7 +215,7 @@ export class Board {
     if (parts.includes("board") || parts.includes("comparison")) redraw(panels.baseline, drawBaseline(this));
     if (parts.includes("board") || parts.includes("advice")) this.drawBoard(parts.includes("board"));
     redraw(panels.advice, drawAdvice(this));
-    if (parts.includes("tracing")) followTracing(this);
+    followEdits(this, parts);
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
     this.root.toggleAttribute("data-pending", view.pending);
     this.paint();
@@ -308,8 +308,8 @@ export class Board {
   get asked(): string {
     const { document } = this.view;
     if (document !== this.read.document) {
-      const { layout, machine, along, mesh, options, pad, resized } = JSON.parse(document);
-      this.read = { document, asked: JSON.stringify([layout, machine, along, mesh, options, pad, resized]) };
+      const { layout, machine, along, mesh, options, pad, resized, model } = JSON.parse(document);
+      this.read = { document, asked: JSON.stringify([layout, machine, along, mesh, options, pad, resized, model]) };
     }
     return this.read.asked;
   }

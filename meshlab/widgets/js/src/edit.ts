@@ -9,6 +9,7 @@ import { exact, plural } from "./format.ts";
 import { chipOf, partsOf, TRAY } from "./hand.ts";
 import { markClass, swatch } from "./marks.ts";
 import { field } from "./popover.ts";
+import { makeSizes, tracingText } from "./sizes.ts";
 import type { Axis, Tracing, View } from "./types.ts";
 
 /** The head of a mesh axis' row, which opens what can be changed of it. */
@@ -68,11 +69,12 @@ export function openAxis(board: Board, { name, size, inTime }: Axis, head: HTMLE
   );
   const outer = inTime ? null : leastPart(size);
   popover.open(head, `Mesh axis ${name}`, [
-    popover.line("rename_axis", "Rename", [field("name", "name", name)], (values) => ({ axis: name, ...values })),
+    makeSizes(board, "axis", name, size),
     popover.line("resize_axis", "Resize", [field("size", "size", size)], (values) => ({
       axis: name,
       size: Number(values.size),
     })),
+    popover.line("rename_axis", "Rename", [field("name", "name", name)], (values) => ({ axis: name, ...values })),
     outer === null
       ? null
       : popover.line(
@@ -129,6 +131,7 @@ export function openDim(board: Board, chip: HTMLElement) {
       pin.label,
     );
   popover.open(chip, `Dim ${dim}`, [
+    makeSizes(board, "dim", dim, size),
     popover.line("resize_dim", "Resize", [field("size", "size", size)], (values) => ({
       dim,
       size: Number(values.size),
@@ -206,8 +209,10 @@ export function suggested(dim: string): string {
   return /^[A-Za-z_]/.test(name) ? `${name}_other` : `dim_${name}`;
 }
 
-/** Tells of a program that is being traced again, and how that ended. */
-export function followTracing(board: Board) {
+/** Draws what is being edited, and tells of a program that is being traced again, and how that ended. */
+export function followEdits(board: Board, parts: string[]) {
+  board.popover.changed(parts);
+  if (!parts.includes("tracing")) return;
   const { tracing } = board.view;
   redraw(board.panels.tracing, drawTracing(board, tracing));
   const ended = board.tracing && tracedText(tracing);
@@ -223,7 +228,7 @@ function drawTracing(board: Board, tracing: Tracing | null): (Node | string)[] {
     { type: "button", class: "mlb-button", "data-op": "cancel_tracing", onclick: () => board.send("undo") },
     "Cancel",
   );
-  return [h("span", {}, `Tracing again with ${tracing.sizes} …`), cancel];
+  return [h("progress", { "aria-label": "tracing" }), h("span", {}, tracingText(tracing)), cancel];
 }
 
 /** What the status line says when a tracing has ended. */
@@ -231,6 +236,9 @@ export function tracedText(tracing: Tracing | null): { text: string; mood: "done
   if (tracing?.phase === "refused") return { text: tracing.text, mood: "refused" };
   if (tracing?.phase === "cancelled") return { text: "The program stays as it is.", mood: "done" };
   return tracing?.phase === "done"
-    ? { text: `Traced again with ${tracing.sizes}. ${tracing.text}`, mood: "done" }
+    ? {
+        text: `${tracing.model ? `${tracing.model} is open` : `Traced again with ${tracing.sizes}`}. ${tracing.text}`,
+        mood: "done",
+      }
     : null;
 }

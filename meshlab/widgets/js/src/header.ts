@@ -7,6 +7,7 @@ import { drawExport } from "./export.ts";
 import { exact } from "./format.ts";
 import { drawPicker } from "./machine.ts";
 import { swatch } from "./marks.ts";
+import { drawTitle } from "./models.ts";
 import { drawMore } from "./more.ts";
 import type { Axis } from "./types.ts";
 
@@ -24,10 +25,6 @@ export function drawHeader(board: Board): HTMLElement[] {
       drawMore(board),
     ),
   ];
-}
-
-function drawTitle({ view: { title } }: Board): HTMLElement | null {
-  return title ? h("b", { class: "mlb-title", title: `the program: ${title}` }, title) : null;
 }
 
 /** The mesh: a button for each axis, which opens what can be changed of it. */

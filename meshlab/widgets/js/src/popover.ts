@@ -7,12 +7,16 @@ import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
 import { drawOffers } from "./instead.ts";
 import { type Heard, refusalOf } from "./model.ts";
+import { followSizes, type Sizing } from "./sizes.ts";
 
 const GAP = 4;
 
 export class Popover {
   board: Board;
   opener: HTMLElement | null = null;
+  /** The slider of sizes in it, and what draws its list of models. */
+  sizing: Sizing | null = null;
+  models: (() => void) | null = null;
   refusal = h("p", { class: "mlb-error", role: "alert" });
   element = h("div", { class: "mlb-popover", popover: "auto", role: "dialog" });
 
@@ -68,8 +72,24 @@ export class Popover {
     this.place();
   }
 
+  /** Draws again what follows the board: its slider of sizes, and its list of models. */
+  changed(parts: string[]) {
+    followSizes(this.board, parts);
+    if (parts.includes("models")) this.models?.();
+  }
+
+  /** Sends an intent, and stays. */
+  async take(op: string, args: Record<string, unknown>) {
+    const answer = await this.board.send(op, args);
+    if (answer?.kind === "ack") this.refusal.replaceChildren();
+    else if (answer) this.refuse(answer);
+  }
+
   /** Gives the keyboard back to what opened it; where that is gone, to the board. */
   giveBack() {
+    if (this.sizing) this.board.channel.intent("cancel_curve", {});
+    this.sizing = null;
+    this.models = null;
     const { root } = this.board;
     const focused = (root.getRootNode() as Document | ShadowRoot).activeElement;
     if (focused && focused !== document.body && !this.element.contains(focused)) return;

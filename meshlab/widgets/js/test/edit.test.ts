@@ -27,9 +27,13 @@ test("names and parts that are proposed are free", () => {
 
 test("a tracing is told of when it has ended", () => {
   assert.equal(tracedText(null), null);
-  assert.equal(tracedText({ sizes: "batch=2", phase: "tracing", text: "" }), null);
-  assert.equal(tracedText({ sizes: "batch=2", phase: "refused", text: "no" })?.mood, "refused");
-  assert.match(tracedText({ sizes: "batch=2", phase: "done", text: "" })?.text ?? "", /batch=2/);
+  assert.equal(tracedText({ sizes: "batch=2", model: "", phase: "tracing", text: "" }), null);
+  assert.equal(tracedText({ sizes: "batch=2", model: "", phase: "refused", text: "no" })?.mood, "refused");
+  assert.match(tracedText({ sizes: "batch=2", model: "", phase: "done", text: "" })?.text ?? "", /batch=2/);
+  assert.match(
+    tracedText({ sizes: "", model: "mixtral-8x7b", phase: "done", text: "" })?.text ?? "",
+    /^mixtral-8x7b is open/,
+  );
 });
 
 test("a mesh axis is idle where no rule has it, at no place either", () => {
