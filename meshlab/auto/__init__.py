@@ -2,6 +2,7 @@
 
 from .arrangements import MeshChoice as MeshChoice
 from .arrangements import mesh as mesh
+from .best_first.answers import NothingAllowed as NothingAllowed
 from .best_first.answers import NothingFits as NothingFits
 from .choice import Choice as Choice
 from .choosing import layout as layout

@@ -31,7 +31,7 @@ from ..engine.specs.mesh import Mesh
 from ..engine.tables import html_rows, text_rows
 from .best_first.contest import contest
 from .choice import Choice
-from .choosing import check_limits, chosen
+from .choosing import bytes_allowed, check_limits, chosen
 from .objective import TIME
 from .proof import Proof
 from .request.answer import Asked, Found, Limits
@@ -115,7 +115,7 @@ def mesh(
     devices: int | None = None,
     *,
     on: Any = None,
-    memory: float | None = 0.9,
+    memory: float | str | None = 0.9,
     tolerance: float = 0.01,
     exact: bool = False,
     seconds: float | None = None,
@@ -129,7 +129,7 @@ def mesh(
         program: made by `ml.trace`.
         devices: how many; by default all of the slice that `on` names.
         on: the machine, as of `ml.mesh`: "v5p:4x4x4", or "v5p" with a number of devices.
-        memory: the share of a device's memory that the donated peak may take; None: any.
+        memory: what the donated peak may take: a share of a device's memory, or "60 GB"; None: any.
         tolerance: the share by which the answer may take longer than the best, over all meshes.
         exact: whether the very best is asked for; as `tolerance=0`.
         seconds: after so many seconds the best so far is returned, with its gap.
@@ -159,7 +159,8 @@ def mesh(
     limits = Limits(None, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
     asks, assumed = [], Options.read("ml.auto.mesh", options)
     for each in meshes(on, devices):
-        most = None if memory is None else memory * machine_of(each, "ml.auto.mesh").hardware.memory_bytes
+        capacity = machine_of(each, "ml.auto.mesh").hardware.memory_bytes
+        most = None if memory is None else bytes_allowed(memory, capacity)
         within = dataclasses.replace(limits, most_bytes=most)
         asks.append(Asked(program, each, limits=within, options=assumed))
     answer, standings = contest(asks, started)

@@ -130,18 +130,23 @@ class Choice:
         search = self._search("binding")
         return binding(search, search.met[self.layout])
 
-    def waterfall(self, layout: LayoutLike = None) -> Waterfall:
+    def waterfall(self, layout: LayoutLike = None, *, pause: Callable[[], Any] | None = None) -> Waterfall:
         """Goes from another layout to the chosen one, one change at a time.
+
+        The order is one in which no step is slower than both ends where such a one is met; else `order` says so.
 
         Args:
             layout: the other one, in any spelling; None splits nothing.
+            pause: called before each plan; it may wait.
 
         Raises:
             LayoutError: the other layout is not legal.
         """
         search = self._search("waterfall")
         yours = self.plan.program.plan(self.plan.mesh, layout)
-        return waterfall(search.pricer, yours.layout, self.layout)
+        if pause is not None and not callable(pause):
+            raise MeshlabError(f"waterfall() was given pause={shown(pause)}; give a function, or None.")
+        return waterfall(search.pricer, yours.layout, self.layout, pause or (lambda: None))
 
     def crossovers(self, **varied: Iterable[float]) -> Crossovers:
         """Tells where another of the layouts that were met gets the fastest: along a dim, a mesh axis or the bandwidth.

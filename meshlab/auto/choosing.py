@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..api.stages import Plan, Program
+from ..cost.machines.bounds import read_bytes
 from ..cost.machines.meshes import machine_of
 from ..cost.workload.options import Options
 from ..engine.errors import MeshlabError, shown
@@ -38,9 +39,10 @@ def layout(
     mesh: Mesh,
     *,
     objective: str | None = None,
-    memory: float | None = 0.9,
+    memory: float | str | None = 0.9,
     pin: LayoutLike = None,
     forbid: LayoutLike = None,
+    silent: str | Iterable[str] = (),
     scopes: Iterable[str] = (),
     tolerance: float = 0.01,
     exact: bool = False,
@@ -48,6 +50,7 @@ def layout(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[Found], Any] | None = None,
     cancel: Cancel | None = None,
+    stop: Cancel | None = None,
 ) -> Choice:
     """Finds the best layout of a program on a mesh, and proves how good it is: docs/auto.md says among which.
 
@@ -57,9 +60,10 @@ def layout(
         objective: "time", seconds of a step by `plan.time`; "memory", bytes at the peak of `plan.memory.donated`;
             "traffic", bytes that a device sends, where work is divided best; "live", as Mesh TensorFlow counts bytes.
             None is "time" where the mesh is on a machine, else "traffic".
-        memory: of "time", the share of a device's memory that the donated peak may take; None: any.
+        memory: of "time", what the donated peak may take: a share of a device's memory, or "60 GB"; None: any.
         pin: what must be so, as a layout; a dim that is None stays whole.
         forbid: what must not be so, as a layout.
+        silent: of all but "live", mesh axes over which nothing may be sent.
         scopes: of all but "live", globs of scopes, `["@core"]`, in which dims may give their axes to others.
         tolerance: of all but "live", the share by which the answer may cost more than the best.
         exact: whether the very best is asked for; as `tolerance=0`.
@@ -68,28 +72,31 @@ def layout(
         options: assumptions about a run, as of `plan.time.given`: `{"attention": "flash", "prefetch": True}`.
         progress: called with a `Found`, the answer so far, whenever there is a better one or the search is further.
         cancel: ends the search soon after it is set, as a `threading.Event` can be from another thread.
+        stop: of all but "live", ends it soon after it is set, and the best layout so far is returned, with its gap.
 
     Returns:
         A `Choice`; of equally good layouts the one with the least peak of memory, of these that with the fewest rules.
 
     Raises:
-        LayoutError: `pin`, `forbid` or `scopes` is invalid.
+        LayoutError: `pin`, `forbid`, `scopes` or `silent` is invalid.
         HardwareError: there is no such option, or its value is invalid.
         NothingFits: no layout was met that fits in memory; it names the one with the least peak.
+        NothingAllowed: no layout was met that sends nothing where it must not.
         Cancelled: `cancel` was set.
         MeshlabError: another argument is invalid, or the answer could not be proved.
     """
     started = time.perf_counter()
     _check(program, mesh)
     check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
-    goal, watch = objective_of(objective, mesh), Watch(cancel)
+    goal, watch = objective_of(objective, mesh), Watch(cancel, stop)
     watch.check()
     mesh = mesh.devices if goal.search is None else mesh
     most = _most_bytes(goal, mesh, memory)
     limits = Limits(most, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
     assumed, asks = Options.read("ml.auto.layout", options), {}
     for name, each in (program if isinstance(program, Mapping) else {"": program}).items():
-        constraints = read_constraints(each, mesh, pin, forbid, scopes, everything=goal.search is not None)
+        everything = goal.search is not None
+        constraints = read_constraints(each, mesh, pin, forbid, scopes, silent=silent, everything=everything)
         asks[name] = Asked(each, mesh, constraints, limits, assumed)
     _check_comparable(asks, goal)
     return _solved(goal, asks, started) if goal.search is None else _searched(goal, asks, started)
@@ -104,11 +111,21 @@ def _check_comparable(asks: Mapping[str, Asked], goal: Objective):
         )
 
 
-def _most_bytes(goal: Objective, mesh: Mesh, memory: float | None) -> float | None:
+def _most_bytes(goal: Objective, mesh: Mesh, memory: float | str | None) -> float | None:
     """The bytes of a device's memory that may be taken; None: any."""
     if memory is None or not goal.on_machine:
         return None
-    return memory * machine_of(mesh, "ml.auto.layout").hardware.memory_bytes
+    return bytes_allowed(memory, machine_of(mesh, "ml.auto.layout").hardware.memory_bytes)
+
+
+def bytes_allowed(memory: float | str, capacity: float) -> float:
+    """Returns the bytes that a cap on memory allows.
+
+    Args:
+        memory: a share of a device's memory, or a text: "60 GB".
+        capacity: the bytes of that.
+    """
+    return read_bytes(memory).value if isinstance(memory, str) else memory * capacity
 
 
 def _searched(goal: Objective, asks: Mapping[str, Asked], started: float) -> Choice:
@@ -155,7 +172,9 @@ def chosen(goal: Objective, asked: Asked, answer: Answer, started: float) -> Cho
         plans=answer.plans,
         ties=answer.ties,
     )
-    return Choice(answer.layout, plan, proof, asked, answer)
+    # A search that was stopped answers the questions that come after it all the same.
+    limits = dataclasses.replace(asked.limits, watch=Watch(asked.limits.watch.cancel))
+    return Choice(answer.layout, plan, proof, dataclasses.replace(asked, limits=limits), answer)
 
 
 def _check(program: Any, mesh: Any):
@@ -173,11 +192,16 @@ def _check(program: Any, mesh: Any):
         )
 
 
-def check_limits(*, memory: Any, tolerance: Any, exact: Any, seconds: Any, progress: Any):
+def check_limits(
+    *, memory: Any = None, tolerance: Any = 0, exact: Any = False, seconds: Any = None, progress: Any = None
+):
     """Refuses invalid limits of a search, all in one error."""
     problems = []
-    if memory is not None and not (_is_number(memory) and 0 < memory <= 1):
-        problems.append(f"memory={shown(memory)} is no share of a device's memory: give 0.9, say, or None for any")
+    if memory is not None and not (_is_bytes(memory) if isinstance(memory, str) else _is_share(memory)):
+        problems.append(
+            f'memory={shown(memory)} is no share of a device\'s memory: give 0.9, say, a text such as "60 GB", or None'
+            " for any"
+        )
     if not (_is_number(tolerance) and 0 <= tolerance < 1):
         problems.append(f"tolerance={shown(tolerance)} is no share: give 0.01, say")
     if not isinstance(exact, bool):
@@ -192,6 +216,17 @@ def check_limits(*, memory: Any, tolerance: Any, exact: Any, seconds: Any, progr
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and 0 < value <= 1
+
+
+def _is_bytes(text: str) -> bool:
+    try:
+        return read_bytes(text).value > 0
+    except MeshlabError:
+        return False
 
 
 def _confirmed(plan: Plan, objective: Objective, asked: Asked, answer: Answer) -> float:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from ..api.stages import Plan, Program
 from ..cost.machines.meshes import machines_for
-from ..cost.machines.units import bytes_text, seconds_text
+from ..cost.machines.units import bytes_text, seconds_text, share_text
 from ..cost.step_time.time import time_of
 from ..cost.workload.options import Options
 from ..cost.workload.scenario import at_plan_sizes
@@ -76,6 +76,15 @@ class Objective:
         """Writes the cost for a table: exact counts stand under a title that has their unit."""
         return self.text(cost).removesuffix(" bytes")
 
+    def within(self, memory: float | str | None) -> str:
+        """Returns what is minimised, and under which cap on memory, as `ml.auto.layout` is given it."""
+        if not self.on_machine:
+            return self.condition
+        if memory is None:
+            return f"{self.condition}, whatever the peak memory"
+        cap = memory if isinstance(memory, str) else f"{share_text(memory)} of a device's"
+        return f"{self.condition}; its peak memory, with arguments donated, is at most {cap}"
+
 
 Solve = Callable[[Program, Mesh, Space, Watch], Solution]
 
@@ -108,7 +117,7 @@ def _count(cost: float) -> str:
 TIME = Objective(
     name="time",
     label="fastest that fits",
-    condition="least step time; its peak memory, with arguments donated, is at most 90% of a device's",
+    condition="least step time",
     quantity="seconds",
     title="estimated step time",
     verb="takes",

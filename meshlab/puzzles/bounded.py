@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..api.silent import axes_problem, line_of
+from ..cost.machines.bounds import Count, Most, read_bytes, read_seconds
 from ..cost.machines.hardware import Hardware, HardwareError
 from ..cost.machines.meshes import machine_of
 from ..cost.machines.units import bytes_text, seconds_text
@@ -22,7 +23,6 @@ from ..engine.errors import closest, listed
 from ..engine.plans.collectives import Collective
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import local_shape
-from .bounds import Count, Most, read_bytes, read_seconds
 from .conditions import PENDING, Condition, Costs, Judged, Price, platform_of
 
 # Any kind of collective.

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ..cost.machines.bounds import read_bytes, read_count
 from ..cost.machines.hardware import Hardware, hardware
 from ..engine.collectives.kinds import KINDS
 from ..engine.errors import MeshlabError, closest, listed, shown
@@ -20,7 +21,6 @@ from ..engine.specs.layout import Layout
 from ..engine.specs.spec import Axes
 from ..engine.tensors.dims import Dim
 from .bounded import ANY, MEASURES, Bounded, Counted, Fits, StoredBytes
-from .bounds import read_bytes, read_count
 from .conditions import Condition
 from .sharded import Busy, Keeps, Silent, StoredAs
 

@@ -10,8 +10,12 @@ import threading
 import pytest
 
 import meshlab as ml
+from meshlab.auto.best_first.pricer import Pricer
 from meshlab.auto.brute_force import priced_layouts
+from meshlab.auto.reasons.waterfall import Waterfall, waterfall
 from meshlab.cost.machines.units import bytes_text, seconds_text
+from meshlab.cost.workload.options import Options
+from meshlab.engine.specs.layout import LayoutLike
 from tests.auto.best_first.programs import grown
 
 MESH = ml.mesh("v5p:2x2x2", a=4, b=2)
@@ -50,6 +54,62 @@ def test_changes_that_are_not_legal_alone_are_made_together() -> None:
     way = choice.waterfall("batch:b ffn:a")
     assert way.steps[-1].layout == choice.layout
     assert any(";" in step.change for step in way.steps)
+
+
+def every_order(pricer: Pricer, way: Waterfall) -> list[list[float]]:
+    """The seconds of the steps of every order of the same single changes, where each is legal."""
+    first, last = way.steps[0].layout, way.steps[-1].layout
+    dims = [dim for dim in dict.fromkeys((*first.rules, *last.rules)) if first.rules.get(dim) != last.rules.get(dim)]
+    globs = dict.fromkeys((*first.places, *last.places))
+    places = [glob for glob in globs if first.places.get(glob) != last.places.get(glob)]
+    orders = []
+    for order in itertools.permutations([*dims, *places]):
+        rules, seconds = first.to_dict(), []
+        for key in order:
+            rules = {name: own for name, own in rules.items() if name != key}
+            rules |= {key: own} if (own := last.to_dict().get(key)) is not None else {}
+            price = pricer.price(ml.Layout.of(rules))
+            if price is None:
+                break
+            seconds.append(price.seconds)
+        else:
+            orders.append(seconds)
+    return orders
+
+
+# Layouts between which the change that saves most at once leads through a step that is slower than both ends.
+AROUND = [
+    ("two_layer", "v5p:2x2x2", {"batch": "b+a", "params/*": {"hidden": "a"}}, "batch:b hidden:a", True),
+    ("two_layer", "v5p:2x2x2", {"batch": "b", "hidden": "a", "params/*": {"hidden": "a+b"}}, "batch:a+b", False),
+    ("two_layer", "v5p:2x2x2", "batch:a+b", "batch:a hidden:b", False),
+    ("autoencoder", "h100:8", {"batch": "a", "params/*": {"hidden_even": "a"}}, {"batch": "b"}, True),
+]
+
+
+@pytest.mark.parametrize(("name", "on", "mine", "best", "there_is"), AROUND)
+def test_no_step_is_slower_than_both_ends_where_an_order_of_the_changes_has_none(
+    name: str, on: str, mine: LayoutLike, best: LayoutLike, there_is: bool
+) -> None:
+    mesh = ml.mesh(on, a=4, b=2) if on.startswith("v5p") else ml.mesh(on, a=2, b=4)
+    pricer = Pricer(grown(name), mesh, Options())
+    way = waterfall(pricer, ml.Layout.of(mine), ml.Layout.of(best))
+    slower_end = max(way.steps[0].seconds, way.steps[-1].seconds)
+    worst = max(step.seconds for step in way.steps)
+    least = min(max(seconds) for seconds in every_order(pricer, way))
+    assert worst == max(least, slower_end)
+    assert (worst <= slower_end) == there_is == (way.order == "")
+    assert way.order in str(way)
+    assert way.order in way._repr_html_()
+
+
+def test_where_plans_do_not_suffice_the_order_says_so() -> None:
+    pricer = Pricer(grown("two_layer"), ml.mesh("v5p:2x2x2", a=4, b=2), Options())
+    pauses = []
+    mine, best = ml.Layout.of({"batch": "b", "hidden": "a", "params/*": {"hidden": "a+b"}}), ml.Layout.of("batch:a+b")
+    way = waterfall(pricer, mine, best, lambda: pauses.append(1), plans=0)
+    assert way.order == "No order of these changes without a step that is slower than both ends was met in 0 plans."
+    assert pauses
+    assert way.steps[-1].layout == best
 
 
 def test_regrets_are_brackets_and_exact_ones_are_those_of_brute_force() -> None:

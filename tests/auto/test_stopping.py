@@ -10,6 +10,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.auto.request.stopping import Watch
+from tests.auto.best_first.programs import grown
 from tests.auto.programs import traced
 
 MESH = ml.mesh(data=2, model=2)
@@ -67,3 +68,29 @@ def test_what_goes_wrong_beside_is_raised_here():
     for watch in (Watch(), Watch(threading.Event())):
         with pytest.raises(ZeroDivisionError, match="seven"):
             watch.through(work)
+
+
+@pytest.mark.parametrize("objective", ["time", "memory", "traffic"])
+def test_what_is_enough_ends_with_the_best_so_far(objective: str) -> None:
+    program, mesh = grown("mlp_adamw"), ml.mesh("v5p:2x2x2", a=4, b=2)
+    stop, told = threading.Event(), []
+
+    def enough(found: ml.auto.Found) -> None:
+        told.append(found)
+        if found.plan is not None:
+            stop.set()
+
+    choice = ml.auto.layout(program, mesh, objective=objective, memory=None, progress=enough, stop=stop)
+    whole = ml.auto.layout(program, mesh, objective=objective, memory=None)
+    first = next(found for found in told if found.plan is not None)
+    assert choice.proof.value <= first.value
+    assert choice.proof.plans < whole.proof.plans / 2
+    assert choice.proof.bound <= whole.proof.value
+    assert choice.proof.gap == max(0.0, 1 - choice.proof.bound / choice.proof.value)
+    if objective == "time":  # what is asked of the choice afterwards is searched for to its end
+        assert choice.exact_pareto(2)[0].seconds == pytest.approx(whole.proof.value, rel=0.01)
+
+
+def test_what_is_no_event_is_refused() -> None:
+    with pytest.raises(ml.MeshlabError, match=r"was given stop=3; give a threading.Event"):
+        ml.auto.layout(traced("block"), MESH, stop=3)  # pyright: ignore[reportArgumentType]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...cost.machines.units import bytes_text
 from ...engine.errors import MeshlabError, first_of, listed
@@ -10,12 +10,13 @@ from ...engine.specs.layout import Layout
 from ..request.answer import Answer, Asked, Found, Limits
 from .changes import handed_on
 from .fastest import Fastest
+from .in_the_way import Obstacle, in_the_way
 from .least_peak import LeastPeak
 from .points import SearchSpace
 from .polish import Polished, polish
 from .pricer import LayoutPrice, Pricer
 from .search import TIED, Search
-from .space import search_space
+from .space import kinds_searched, search_space
 
 # The share by which costs differ that are equal where the very best is asked for: rounding.
 _EQUAL = 1e-9
@@ -26,7 +27,19 @@ _LOOK, _NEAR = 5.0, 0.05
 _NAMED = 3
 
 
-class NothingFits(MeshlabError):
+class NothingAllowed(MeshlabError):
+    """The error of a search that has met no layout that keeps to its constraints.
+
+    Attributes:
+        in_the_way: the constraints without which a layout does, each tried alone.
+    """
+
+    def __init__(self, text: str, in_the_way: tuple[Obstacle, ...] = ()):
+        super().__init__(text)
+        self.in_the_way = in_the_way
+
+
+class NothingFits(NothingAllowed):
     """The error of a search that has met no layout whose peak fits.
 
     Attributes:
@@ -34,15 +47,15 @@ class NothingFits(MeshlabError):
         peak_bytes: that peak.
     """
 
-    def __init__(self, text: str, layout: Layout, peak_bytes: int):
-        super().__init__(text)
+    def __init__(self, text: str, layout: Layout, peak_bytes: int, in_the_way: tuple[Obstacle, ...] = ()):
+        super().__init__(text, in_the_way)
         self.layout, self.peak_bytes = layout, peak_bytes
 
 
 def search_of(asked: Asked, kind: Callable[..., Search] = Fastest) -> Search:
     """Returns a search that has not begun."""
     pricer = Pricer(asked.program, asked.mesh, asked.options)
-    return kind(search_space(pricer, asked.constraints), pricer, asked.limits)
+    return kind(search_space(pricer, asked.constraints, asked.limits.watch), pricer, asked.limits)
 
 
 def answer_of(asked: Asked, search: Search, found: Found, method: str = BY_CLOCK) -> Answer:
@@ -86,15 +99,12 @@ def _as_trusted(search: Search) -> str:
 
 
 def _searched(space: SearchSpace, polished: Polished) -> str:
-    extras, most = space.extras, len(space.axes)
-    axes = "no axis" if not most else "no or one mesh axis" if most == 1 else f"none to {most} mesh axes"
-    stored = ["parameters and optimizer state split along one set of dims besides"] if space.parameters else []
-    tags = [f"{listed(extras.tags)} stored otherwise"] if extras.tags else []
-    scopes = [f"{listed(extras.scopes)} computed otherwise"] if extras.scopes else []
-    in_time = [f"with and without `{extras.loop}`"] if extras.in_time else []
-    ways = f"{space.count():,} ways to compute with {axes} for each dim"
+    extras = space.extras
+    loop = extras.loop if extras.in_time else ""
+    ways = f"{space.count():,} ways to compute with "
+    kinds = kinds_searched(len(space.axes), bool(space.parameters), extras.tags, extras.scopes, loop)
     changed = f"{polished.tried:,} single change{'' if polished.tried == 1 else 's'} of the answer, presets among them"
-    return "; ".join((ways, *stored, *tags, *scopes, *in_time, changed))
+    return f"{ways}{kinds}; {changed}"
 
 
 def _not_searched(space: SearchSpace, polished: Polished) -> str:
@@ -111,14 +121,34 @@ def _not_searched(space: SearchSpace, polished: Polished) -> str:
 
 
 def _look_for_the_least_peak(asked: Asked, search: Search):
-    """Takes the layout with the least peak for the answer, if it fits against all bounds; else raises `NothingFits`."""
+    """Takes the layout with the least peak for the answer, if it fits against all bounds; else says why not."""
+    if asked.limits.most_bytes is None:
+        raise _nothing_allowed(asked)
     limits = Limits(tolerance=_NEAR, seconds=_LOOK, watch=asked.limits.watch)
     smallest = LeastPeak(search.space, search.pricer, limits)
     *_, found = smallest.run()
-    least = min((p for p in (search.least_peak, smallest.best) if p is not None), key=lambda price: price.peak_bytes)
+    met = [price for price in (search.least_peak, smallest.best) if price is not None]
+    if not met:
+        raise _nothing_allowed(asked)
+    least = min(met, key=lambda price: price.peak_bytes)
     if not search.consider(least):
         raise _nothing_fits(asked, least, min(found.bound, least.peak_bytes))
     search.broken.append(f"{least.layout}: fits, against the bounds of peaks")
+
+
+def _nothing_allowed(asked: Asked) -> NothingAllowed:
+    """Says that each layout that was met sends over an axis that must stay silent, and what is in the way."""
+    silent, obstacles = listed(sorted(asked.constraints.silent)), in_the_way(asked)
+    text = (
+        f"ml.auto.layout() found no layout that sends nothing over {silent} and has all that is pinned."
+        f"{_tried(obstacles)}"
+    )
+    return NothingAllowed(text, obstacles)
+
+
+def _tried(obstacles: Sequence[Obstacle]) -> str:
+    """What was found without a constraint, in words; nothing where that was not found."""
+    return "".join(f" {str(each)[:1].upper()}{str(each)[1:]}." for each in obstacles)
 
 
 def _nothing_fits(asked: Asked, least: LayoutPrice, bound: float) -> NothingFits:
@@ -128,10 +158,11 @@ def _nothing_fits(asked: Asked, least: LayoutPrice, bound: float) -> NothingFits
     step = max(memory.timeline, key=lambda point: point.bytes)
     where = f"`{step.step}`" + (f" ({step.source})" if step.source else "")
     none_less = f"; none has less than {bytes_text(bound)}" if bound else ""
+    obstacles = in_the_way(asked)
     text = (
         f"ml.auto.layout() found no layout that fits {bytes_text(most)} of a device's memory. The least peak found is"
         f" {bytes_text(least.peak_bytes)}, {bytes_text(least.peak_bytes - most)} too much, at {where}, under"
-        f" {str(least.layout) or 'no rules'!r}{none_less}. Take more devices, or others; make the batch"
-        " smaller, or rematerialise more; or allow more, as in memory=1.0."
+        f" {str(least.layout) or 'no rules'!r}{none_less}.{_tried(obstacles)} Take more devices, or others; make the"
+        " batch smaller, or rematerialise more; or allow more, as in memory=1.0."
     )
-    return NothingFits(text, least.layout, least.peak_bytes)
+    return NothingFits(text, least.layout, least.peak_bytes, obstacles)

@@ -71,7 +71,9 @@ class LeastTraffic(Staged):
 
     def consider(self, price: LayoutPrice | None) -> bool:
         """Takes a layout for the answer if it is better, or divides more of the work than any in the space."""
-        if price is not None and price.plan.work.amount * (1 + SLACK) < self.least_work:
+        if price is None or not self.is_allowed(price):
+            return False
+        if price.plan.work.amount * (1 + SLACK) < self.least_work:
             self.least_work, self.best = price.plan.work.amount, None
         return super().consider(price)
 

@@ -151,8 +151,10 @@ class SearchSpace:
     def _ways_to_store(self) -> Iterator[Storage]:
         yield Storage()
         whats = (ALL, STATE) if self.state else (ALL,)
-        for count in range(1, len(self.axes) + 1) if self.parameters else ():
-            for over in itertools.permutations(self.axes, count):
+        # What is stored in shards besides is gathered where it is used.
+        storing = [axis for axis in self.axes if axis not in self.constraints.silent]
+        for count in range(1, len(storing) + 1) if self.parameters else ():
+            for over in itertools.permutations(storing, count):
                 for along in (frozenset[str](), *self.along):
                     yield from (Storage(over, along, what) for what in whats)
 

@@ -140,6 +140,11 @@ class LayoutPrice:
         """The most bytes that are in a device's memory at once."""
         return self.memory.peak_bytes
 
+    @functools.cached_property
+    def axes_sent_over(self) -> frozenset[str]:
+        """The mesh axes over which anything is sent."""
+        return frozenset(axis for collective in self.plan.collectives for axis in collective.axes)
+
     @property
     def rules(self) -> int:
         """The number of rules of the layout."""

@@ -211,6 +211,8 @@ class Search:
                 continue
             if self.consider(self.pricer.price(layout)):
                 yield self.found(0.0)
+            if self.best is not None and self.limits.watch.is_enough:
+                break
         self._reorder()
 
     def proceed(self) -> Iterator[Found]:
@@ -249,6 +251,8 @@ class Search:
         """Prices the best layout with the axes of its dims in other orders, as far as its constraints allow."""
         for layout in reordered(self.best.layout, tuple(self.space.axes)) if self.best else ():
             self.limits.watch.check()
+            if self.limits.watch.is_enough:
+                return
             allowed = self.space.constrained(layout)
             if allowed == layout and (self.allows is None or self.allows(layout)):
                 self.consider(self.pricer.price(layout))
@@ -272,7 +276,7 @@ class Search:
 
     def consider(self, price: LayoutPrice | None) -> bool:
         """Takes a layout for the answer if it is better and fits; returns whether it is."""
-        if price is None:
+        if price is None or not self.is_allowed(price):
             return False
         self.met[price.layout] = price
         if self.best is not None and self.cost(price) >= self.cost(self.best):
@@ -281,6 +285,11 @@ class Search:
             return False
         self.best = price
         return True
+
+    def is_allowed(self, price: LayoutPrice) -> bool:
+        """Whether a layout sends nothing over the axes that must stay silent; what it splits has been looked at."""
+        silent = self.space.constraints.silent
+        return not silent or silent.isdisjoint(price.axes_sent_over)
 
     def fits(self, price: LayoutPrice) -> bool:
         """Whether a layout's peak is at most what it may be."""
@@ -380,6 +389,8 @@ class Search:
                 self.consider(self.pricer.price(self.space.layout(point)))
 
     def is_over(self, seconds: float | None) -> bool:
-        """Whether so many seconds have gone since the search began; raises `Cancelled` where it was cancelled."""
+        """Whether so many seconds have gone, or the best so far is enough; raises `Cancelled` where it was."""
         self.limits.watch.check()
+        if self.limits.watch.is_enough:
+            return True
         return seconds is not None and time.perf_counter() - self._began > seconds

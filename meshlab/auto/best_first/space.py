@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...api.stages import Program
-from ...engine.errors import LayoutError
+from ...engine.errors import LayoutError, listed
 from ...engine.programs.axis_conflicts import axis_conflicts, scanned_dims
 from ...engine.programs.trained import trained
 from ...engine.programs.values import Argument
@@ -22,10 +22,12 @@ from ...engine.specs.mesh import Mesh
 from ...layouts.accumulation import accumulate
 from ..additive.dim_work import amounts_of, matmuls
 from ..request.constraints import NONE, Constraints
+from ..request.stopping import NEVER, Watch
 from .extras import Dims, Extras, ScopedDims
 from .importance import shares
 from .points import SearchSpace
 from .pricer import Pricer
+from .silence import silent_sets
 
 # Points of what is computed, at most: bounds of so many are worked out in a second.
 _POINTS = 4_000_000
@@ -37,12 +39,13 @@ _LITTLE = 0.1
 _ONTO = 64
 
 
-def search_space(pricer: Pricer, constraints: Constraints = NONE) -> SearchSpace:
+def search_space(pricer: Pricer, constraints: Constraints = NONE, watch: Watch = NEVER) -> SearchSpace:
     """Returns the space of a program on a mesh.
 
     Args:
         pricer: of the program on the mesh; one axis in time is in the space.
         constraints: what every layout must satisfy.
+        watch: whether the search is to stop.
     """
     program, mesh = pricer.program, pricer.mesh
     axes = {axis: size for axis, size in mesh.devices.axes.items() if size > 1}
@@ -54,6 +57,10 @@ def search_space(pricer: Pricer, constraints: Constraints = NONE) -> SearchSpace
     _, little = _sets(program, axes, left_out, constraints, most)
     left_out |= dict.fromkeys(little, "too little work, beside so many other dims")
     sets, _ = _sets(program, axes, left_out, constraints, most)
+    if constraints.silent and not constraints.scopes:
+        quiet = constraints.silent
+        pairs = zip(axes, sets, strict=True)
+        sets = tuple(silent_sets(pricer, axis, own, watch) if axis in quiet else own for axis, own in pairs)
     return SearchSpace(
         program=program,
         axes=axes,
@@ -65,6 +72,37 @@ def search_space(pricer: Pricer, constraints: Constraints = NONE) -> SearchSpace
         extras=_extras(program, mesh, sets, parameters, constraints),
         constraints=constraints,
     )
+
+
+def kinds_searched(axes: int, trains: bool, tags: Iterable[str], scopes: Iterable[str], loop: str) -> str:
+    """Says of a space what its layouts may do.
+
+    Args:
+        axes: how many mesh axes split anything.
+        trains: whether there are parameters.
+        tags: that may be stored otherwise.
+        scopes: that may be computed otherwise.
+        loop: the axis in time that a layout may use; "" for none.
+    """
+    most = "no axis" if not axes else "no or one mesh axis" if axes == 1 else f"none to {axes} mesh axes"
+    return "; ".join(
+        (
+            f"{most} for each dim",
+            *(["parameters and optimizer state split along one set of dims besides"] if trains else []),
+            *([f"{listed(tags)} stored otherwise"] if tags else []),
+            *([f"{listed(scopes)} computed otherwise"] if scopes else []),
+            *([f"with and without `{loop}`"] if loop else []),
+        )
+    )
+
+
+def kinds_of(program: Program, mesh: Mesh) -> str:
+    """Says what the layouts of a program's space may do, before it is made: of what binds it only the mesh is known."""
+    axes = [size for size in mesh.devices.axes.values() if size > 1]
+    loop = next((axis for axis in mesh.in_time if mesh.axes[axis] > 1), "")
+    kinds = trained(program)
+    parameters = [each for position, each in enumerate(program.arguments) if position in kinds.parameters]
+    return kinds_searched(len(axes), bool(parameters), _offered(program, parameters), (), loop)
 
 
 def _left_out(

@@ -3,10 +3,11 @@
     pin="batch:data"                    batch is on data, whatever else is chosen
     pin={"batch": None}                 batch stays whole
     forbid={"vocab": ("data",)}         vocab is not on data
+    silent=["model"]                    nothing is sent over model
     scopes=["@core"]                    attention's core may be computed otherwise
 
 A search for time or peak memory takes several axes for a pinned dim, and pinned rules at places and in scopes; the
-others search no such rules, so that these can be neither pinned nor forbidden.
+others search no such rules, so that these can be neither pinned nor forbidden. Nor do they know what is silent.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...api.silent import axes_problem
 from ...engine.errors import LayoutError, closest, listed, numbered, shown
 from ...engine.legality.examine import resolve
 from ...engine.legality.named_rules import named_rules
@@ -36,12 +38,14 @@ class Constraints:
         forbidden: what must not be split so.
         whole: dims that must not be split at all.
         scopes: globs of the scopes in which layouts may compute otherwise.
+        silent: mesh axes over which no layout may send anything.
     """
 
     pinned: Layout = dataclasses.field(default_factory=Layout)
     forbidden: Splits = frozenset()
     whole: frozenset[str] = frozenset()
     scopes: tuple[str, ...] = ()
+    silent: frozenset[str] = frozenset()
 
     @property
     def splits(self) -> Splits:
@@ -59,9 +63,10 @@ def read_constraints(
     forbid: LayoutLike,
     scopes: Iterable[str] = (),
     *,
+    silent: Iterable[str] = (),
     everything: bool = False,
 ) -> Constraints:
-    """Reads `pin`, `forbid` and `scopes`; refuses all that is wrong with them in one error.
+    """Reads `pin`, `forbid`, `scopes` and `silent`; refuses all that is wrong with them in one error.
 
     Args:
         program: the program.
@@ -69,6 +74,7 @@ def read_constraints(
         pin: what must be so.
         forbid: what must not be so.
         scopes: globs of the scopes in which layouts may compute otherwise.
+        silent: mesh axes over which nothing may be sent.
         everything: whether the search puts dims on several axes, and knows rules at places and in scopes.
     """
     problems: list[str] = []
@@ -76,6 +82,7 @@ def read_constraints(
     forbidden = _read(program, mesh, "forbid", forbid, problems)
     globs = _globs(scopes, problems)
     problems += [problem for glob in globs if (problem := _scope_problem(program, glob, everything=everything))]
+    quiet = _silent(mesh, silent, problems, everything=everything)
     never = frozenset((dim, axis) for dim, axes in forbidden.dim_rules for axis in axes)
     problems += [f"forbid: `{d}` is given no axis; name the one it must not be on" for d in forbidden.whole]
     problems += [
@@ -93,9 +100,11 @@ def read_constraints(
             refusals, problems = error.problems, [f"pin: {refusal}" for refusal in error.problems or (error,)]
     if problems:
         lines = numbered(list(dict.fromkeys(problems)))
-        given = f"pin={shown(pin)} and forbid={shown(forbid)}" + (f" and scopes={shown(scopes)}" if globs else "")
+        more = {"scopes": scopes, "silent": silent}
+        given = f"pin={shown(pin)} and forbid={shown(forbid)}"
+        given += "".join(f" and {name}={shown(value)}" for name, value in more.items() if value)
         raise LayoutError(f"ml.auto.layout() cannot search with {given}:\n{lines}", refusals)
-    return Constraints(pinned, never, frozenset(pinned.whole), globs)
+    return Constraints(pinned, never, frozenset(pinned.whole), globs, quiet)
 
 
 def _read(
@@ -115,6 +124,19 @@ def _read(
     problems += [f"{name}: {refusal}" for refusal in refusals]
     whole = (dim.removesuffix("?") for dim in layout.whole if dim in program.dims or not dim.endswith("?"))
     return dataclasses.replace(layout, dim_rules=tuple(sorted(rules.items())), whole=tuple(dict.fromkeys(whole)))
+
+
+def _silent(mesh: Mesh, silent: Any, problems: list[str], *, everything: bool) -> frozenset[str]:
+    """The axes that must stay silent, of which all are known; what is invalid is a problem."""
+    if not isinstance(silent, str | Iterable):
+        problems.append(f'silent={shown(silent)}: give mesh axes, as in ["model"]')
+        return frozenset()
+    axes = (silent,) if isinstance(silent, str) else tuple(silent)
+    if axes and not everything:
+        problems.append(f'silent: a search for "live" counts bytes held, not sent: leave {listed(map(str, axes))} out')
+    elif problem := axes_problem(mesh, axes):
+        problems.append(f"silent: {problem}")
+    return frozenset(axes)
 
 
 def _globs(scopes: Any, problems: list[str]) -> tuple[Any, ...]:

@@ -3,7 +3,9 @@
     >>> cancel = threading.Event()
     >>> ml.auto.layout(program, mesh, cancel=cancel)      # raises Cancelled soon after cancel.set()
 
-A search looks at `cancel` between any two plans and programs. The solver is another process, which PuLP starts and does
+    >>> ml.auto.layout(program, mesh, stop=stop)          # returns the best so far soon after stop.set()
+
+A search looks at both between any two plans and programs. The solver is another process, which PuLP starts and does
 not hand out: a search that is cancelled meanwhile ends at once, and what the solver says later is dropped.
 """
 
@@ -27,15 +29,27 @@ class Cancelled(MeshlabError):
 
 @dataclasses.dataclass(frozen=True)
 class Watch:
-    """Watches whether a search is to stop; without `cancel` it never is."""
+    """Watches whether a search is to stop; without events it never is.
+
+    Attributes:
+        cancel: once it is set, nothing is wanted of the search.
+        stop: once it is set, the best so far is.
+    """
 
     cancel: Cancel | None = None
+    stop: Cancel | None = None
 
     def __post_init__(self):
-        if self.cancel is not None and not callable(getattr(self.cancel, "is_set", None)):
-            raise MeshlabError(
-                f"ml.auto.layout() was given cancel={shown(self.cancel)}; give a threading.Event, say, or None."
-            )
+        for name, event in (("cancel", self.cancel), ("stop", self.stop)):
+            if event is not None and not callable(getattr(event, "is_set", None)):
+                raise MeshlabError(
+                    f"ml.auto.layout() was given {name}={shown(event)}; give a threading.Event, say, or None."
+                )
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the best so far is the answer."""
+        return self.stop is not None and self.stop.is_set()
 
     def check(self):
         """Raises `Cancelled` where it is time to stop."""

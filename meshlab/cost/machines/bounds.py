@@ -1,10 +1,10 @@
-"""Reads the bounds of a goal: numbers, or text as a person writes it.
+"""Reads the bounds that people set, on memory and of goals: numbers, or text as a person writes it.
 
     read_bytes("≤ 8 kB")          at most 8,000 bytes; "8 kB", "at most 8 kB", "1 GiB" and 8000 will do as well
     read_seconds("90 ms")         at most 0.09 seconds
     read_count((0, 2))            0 to 2; 2 is exactly 2, "≤ 2", "at least 1" and (1, None) leave an end open
 
-A text keeps its number and unit, so that the condition says what its author wrote.
+A text keeps its number and unit, so that what is said of it is what its author wrote.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..cost.machines.units import bytes_text, seconds_text
-from ..engine.argument_checks import is_whole
-from ..engine.errors import MeshlabError, closest, listed, shown
+from ...engine.argument_checks import is_whole
+from ...engine.errors import MeshlabError, closest, listed, shown
+from .units import bytes_text, seconds_text
 
 _BYTES = {f"{prefix}B": 1000.0**power for power, prefix in enumerate(("", "k", "M", "G", "T", "P"))}
 _BINARY = {f"{prefix}iB": 1024.0**power for power, prefix in enumerate("KMGTP", 1)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from meshlab.puzzles.bounds import read_bytes, read_count, read_seconds
+from meshlab.cost.machines.bounds import read_bytes, read_count, read_seconds
 from tests.given import ml, refused
 
 
