@@ -47,7 +47,9 @@ def program(name: str) -> ml.Program:
 def test_the_answer_is_the_best_of_all_layouts_that_are_silent(name: str, on: str, silent: str) -> None:
     quiet = [price for price in priced(name, on) if not sent_over(price.plan, silent)]
     for objective in ("time", "memory", "traffic"):
-        choice = ml.auto.layout(program(name), MESHES[on], objective=objective, memory=None, silent=[*silent], exact=True)
+        choice = ml.auto.layout(
+            program(name), MESHES[on], objective=objective, memory=None, silent=[*silent], exact=True
+        )
         choice.plan.assert_silent(*silent)
         cost = OBJECTIVES[objective].of_plan
         least_work = min(price.plan.work.amount for price in quiet)

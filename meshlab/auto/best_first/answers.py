@@ -101,7 +101,7 @@ def _as_trusted(search: Search) -> str:
 def _searched(space: SearchSpace, polished: Polished) -> str:
     extras = space.extras
     loop = extras.loop if extras.in_time else ""
-    ways = f"{space.count():,} ways to compute with "
+    ways = f"{space.count():,} way{'' if space.count() == 1 else 's'} to compute with "
     kinds = kinds_searched(len(space.axes), bool(space.parameters), extras.tags, extras.scopes, loop)
     changed = f"{polished.tried:,} single change{'' if polished.tried == 1 else 's'} of the answer, presets among them"
     return f"{ways}{kinds}; {changed}"

@@ -67,11 +67,13 @@ class Way:
 
     Attributes:
         steps: one change at a time; empty where the search could not plan the layout.
+        order: what is to be said of their order.
         rank: of the layout among all ways to compute.
         refused: why it could not be planned.
     """
 
     steps: tuple[Fall, ...] = ()
+    order: str = ""
     rank: Rank | None = None
     refused: str = ""
 
@@ -105,10 +107,10 @@ def _decided(choice: Choice, pause: Callable[[], Any]) -> Decided:
 def _way(choice: Choice, pause: Callable[[], Any], layout: Layout) -> Way:
     pause()
     try:
-        steps, rank = choice.waterfall(layout).steps, choice.rank(layout)
+        way, rank = choice.waterfall(layout, pause=pause), choice.rank(layout)
     except LayoutError as error:
         return Way(refused=str(error))
-    return Way(steps, rank)
+    return Way(way.steps, way.order, rank)
 
 
 _WORK: Mapping[str, Callable[..., Any]] = {MET: _met, REGRETS: _decided, WAY: _way}

@@ -103,7 +103,7 @@ def live_code(explorer: Any) -> str:
     if source.text == "program":
         lines += ["", f"# With the program of {source.name}:"]
     given = "".join(f", {each}" for each in (keywords(source.sizes),) if each)
-    changed = document.pad or document.pins or document.resized or document.renamed or document.options != USUAL
+    changed = document.pad or document.kept or document.resized or document.renamed or document.options != USUAL
     if not changed:
         return "\n".join([*lines, f"ml.explore({source.text}, mesh, layout{given})"])
     return "\n".join(

@@ -25,12 +25,15 @@ from ...engine.specs.layout import Layout
 from ...engine.specs.scopes import matches
 from ...layouts.by_name import SHORT
 from . import edits, presets
-from .document import Document, ExplorerError, History, Machine
+from .document import UNASKED, Document, ExplorerError, History, Machine
 from .documents import Documents, settled
 from .intents import (
+    Allow,
     Assume,
+    Forbid,
     Intent,
     Lay,
+    LimitAuto,
     Load,
     MergeAxes,
     On,
@@ -47,6 +50,7 @@ from .intents import (
     ResizeAxis,
     ResizeDim,
     Restore,
+    Silence,
     SplitAxis,
     TakePreset,
     TakeRemedy,
@@ -124,7 +128,8 @@ def restore(documents: Documents, intent: Restore) -> Document:
 
 def reset(documents: Documents, intent: Reset) -> Document:
     document = documents.present
-    opened = dataclasses.replace(documents.opened, options=document.options, pins=document.pins)
+    asked = {name: getattr(document, name) for name in UNASKED}
+    opened = dataclasses.replace(documents.opened, options=document.options, **asked)
     if opened.mesh == document.mesh:
         return dataclasses.replace(opened, machine=document.machine)
     return edits.placed(opened, document.machine, {}, documents.machines)
@@ -370,4 +375,8 @@ CHANGES: Mapping[type, Change] = {
     Pad: Change("pad", edits.pad, edits.pins_note),
     Pin: Change("pin", edits.pin, edits.pins_note),
     Unpin: Change("unpin", edits.unpin),
+    Forbid: Change("forbid", edits.forbid),
+    Allow: Change("allow", edits.allow),
+    Silence: Change("silence", edits.silence),
+    LimitAuto: Change("limit_auto", edits.limit),
 }

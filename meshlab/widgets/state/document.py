@@ -9,14 +9,16 @@ notebook:
      "mesh": [["data", 4]], "options": {"attention": "default", "prefetch": false}, "pad": false,
      "pins": {"batch": "data"}, "renamed": {}, "resized": {"batch": 128}, "schema": 3}
 
-Equal documents give equal text. Documents of schema 1 knew no machine, and those of schema 2 the program only as it was
-traced, without pins and padding; both are read as such. One whose program is a model that has a name says so, and has
-schema 4: `"model": {"name": "llama3-8b", "sizes": {"batch": 32}}`. A schema that this version does not know is refused
-rather than guessed at.
+Equal documents give equal text. Documents of schema 1 knew no machine, those of schema 2 the program only as it was
+traced, without pins and padding, and those of schema 3 neither a model by its name, `"model": {"name": "llama3-8b",
+"sizes": {"batch": 32}}`, nor of what a search must keep to more than pins; all are read as such. One is written in the
+first schema that says all of it, from 3 on, so that older versions read what they know. A schema that this version does
+not know is refused rather than guessed at.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -28,6 +30,8 @@ import msgspec
 from msgspec import Meta
 
 from ...api.stages import Program
+from ...auto.choosing import check_limits
+from ...cost.machines.bounds import read_seconds
 from ...cost.machines.hardware import Hardware
 from ...cost.machines.placed import AxisPlacement
 from ...cost.workload.options import USUAL, Options
@@ -43,8 +47,8 @@ from ..background.models import Model, Sizes
 # The size of an axis of devices is a number.
 MeshSizes = tuple[tuple[str, int | Axis], ...]
 SCHEMA = 4
-# The schema of a document whose program has no name.
-UNNAMED = 3
+# What a search takes for an answer unless it is told otherwise: the share of a device's memory.
+MEMORY = 0.9
 
 
 class ExplorerError(MeshlabError):
@@ -76,6 +80,10 @@ class Document:
         options: assumptions about how the plan runs.
         pad: whether dims that their axes do not divide are padded.
         pins: the mesh axis that each pinned dim has in a search; None for one that stays whole.
+        forbidden: dims with mesh axes that they must not be on in a search.
+        silent: mesh axes over which what a search finds must not send anything.
+        memory: what a search may take of a device's memory: a share, a text such as "60 GB", or None for any.
+        seconds: after so many a search takes the best so far; None: never.
         resized: new sizes of dims, by their names in the program that was traced.
         renamed: new names of dims, by those.
         model: the model that the program is; None for a program of the user's own.
@@ -90,35 +98,59 @@ class Document:
     pins: tuple[tuple[str, str | None], ...] = ()
     resized: Sizes = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    forbidden: tuple[tuple[str, str], ...] = ()
+    silent: tuple[str, ...] = ()
+    memory: float | str | None = MEMORY
+    seconds: float | None = None
     model: Model | None = None
 
     @property
     def unpinned(self) -> Document:
-        """The document without pins, which change no plan."""
-        return dataclasses.replace(self, pins=()) if self.pins else self
+        """The document without what a search must keep to, which changes no plan."""
+        return dataclasses.replace(self, **UNASKED) if self.kept else self
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What a search must keep to, as arguments of `ml.auto.layout`; what is as usual is left out."""
+        forbid: dict[str, list[str]] = {}
+        for dim, axis in self.forbidden:
+            forbid.setdefault(dim, []).append(axis)
+        named = {"pin": dict(self.pins), "forbid": forbid, "silent": list(self.silent), "seconds": self.seconds}
+        kept = {name: value for name, value in named.items() if value}
+        return kept if self.memory == MEMORY else {**kept, "memory": self.memory}
 
     def to_dict(self) -> dict:
         """Returns the document as JSON-like data, with its schema version; mesh axes and places keep their order."""
         along = self.machine.along if self.machine else ()
-        named = {"model": {"name": self.model.name, "sizes": dict(self.model.sizes)}} if self.model else {}
+        kept, model = self.kept, self.model
+        more = {
+            "forbidden": kept.get("forbid", {}),
+            "model": model and {"name": model.name, "sizes": dict(model.sizes)},
+            "search": {"memory": self.memory, "seconds": self.seconds},
+            "silent": list(self.silent),
+        }
+        plain = model is None and kept.keys() <= {"pin"}
         return {
             "along": {name: list(where) if isinstance(where, tuple) else where for name, where in sorted(along)},
             "dims": dict(sorted(self.dims)),
             "layout": self.layout.to_dict(),
             "machine": self.machine and self.machine.on,
             "mesh": [[name, size.to_dict() if isinstance(size, Axis) else size] for name, size in self.mesh],
-            **named,
             "options": {"attention": self.options.attention, "prefetch": self.options.prefetch},
             "pad": self.pad,
             "pins": dict(sorted(self.pins)),
             "renamed": dict(sorted(self.renamed)),
             "resized": dict(sorted(self.resized)),
-            "schema": SCHEMA if named else UNNAMED,
+            **({"schema": 3} if plain else {"schema": SCHEMA, **more}),
         }
 
     def to_json(self) -> str:
         """Returns the document as JSON; equal documents give equal text."""
         return json.dumps(self.to_dict())
+
+
+# A document's fields of what a search must keep to, as they are where it may do anything.
+UNASKED: Mapping[str, Any] = {"pins": (), "forbidden": (), "silent": (), "memory": MEMORY, "seconds": None}
 
 
 def check_opened(program: Any, mesh: Any):
@@ -187,6 +219,31 @@ def _axes(pairs: list) -> MeshSizes:
     return axes
 
 
+def _pairs(axes_by_dim: dict[str, list[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((dim, axis) for dim, axes in axes_by_dim.items() for axis in axes))
+
+
+# No limit, as people write it.
+_ANY = ("", "any", "none")
+
+
+def read_limits(memory: Any, seconds: Any) -> dict[str, Any]:
+    """Reads what ends a search, as people write it: memory as a share or a text, time in seconds or as a text."""
+    if isinstance(memory, str):
+        memory = None if memory.strip() in _ANY else memory.strip()
+    if isinstance(seconds, str):
+        seconds = None if seconds.strip() in _ANY else seconds.strip()
+    with contextlib.suppress(ValueError):
+        if isinstance(memory, str) and memory.endswith("%"):
+            memory = float(memory.removesuffix("%")) / 100
+    with contextlib.suppress(ValueError):
+        seconds = float(seconds) if isinstance(seconds, str) else seconds
+    if isinstance(seconds, str):
+        seconds = read_seconds(seconds).value
+    check_limits(memory=memory, seconds=seconds)
+    return {"memory": memory, "seconds": None if seconds is None else float(seconds)}
+
+
 _Size = Annotated[int, Meta(ge=1)]
 
 
@@ -219,11 +276,18 @@ _KEYS: Mapping[int, Mapping[str, tuple[Any, str, Callable[[Any], Any]]]] = {
         "resized": (dict[str, int], 'sizes by dim: {"batch": 8}', _sorted),
     },
     4: {
+        "forbidden": (dict[str, list[str]], 'mesh axes by dim: {"vocab": ["model"]}', _pairs),
         "model": (
-            _Named,
+            _Named | None,
             'a model and sizes of its dims: {"name": "llama3-8b", "sizes": {"batch": 32}}',
-            lambda model: Model(model["name"], _sorted(model["sizes"])),
+            lambda model: model and Model(model["name"], _sorted(model["sizes"])),
         ),
+        "search": (
+            dict[Literal["memory", "seconds"], float | str | None],
+            'what ends a search: {"memory": 0.9, "seconds": null}',
+            lambda limits: read_limits(**{"memory": MEMORY, "seconds": None, **limits}),
+        ),
+        "silent": (list[str], 'mesh axes: ["model"]', lambda axes: tuple(sorted(axes))),
     },
 }
 
@@ -259,8 +323,8 @@ def read_document(text: str) -> Document:
             problems.append(f"`{name}` is {shown(data[name])}; it must be {fits} ({why})")
     if problems:
         raise ExplorerError(f"Invalid document of the Explorer:\n{numbered(problems)}")
-    on, along = read.pop("machine", None), read.pop("along", ())
-    return Document(**read, machine=Machine(on, along) if on else None)
+    on, along, limits = read.pop("machine", None), read.pop("along", ()), read.pop("search", {})
+    return Document(**read, **limits, machine=Machine(on, along) if on else None)
 
 
 def save(document: Document, path: Any) -> None:

@@ -221,10 +221,17 @@ def named_key(document: Document) -> Document:
 
 
 def settled(document: Document, program: Any) -> Document:
-    """Returns a document with the dims of its program, without the pins that no layout of it satisfies."""
+    """Returns a document with the dims of its program, without pins that no layout of it satisfies, and their like."""
+    mesh, dims = Mesh(document.mesh), tuple(program.dims.items())
     pins: dict[str, str | None] = {}
     for dim, axis in document.pins:
         with contextlib.suppress(LayoutError):
-            read_constraints(program, Mesh(document.mesh), {**pins, dim: axis}, None)
+            read_constraints(program, mesh, {**pins, dim: axis}, None)
             pins[dim] = axis
-    return dataclasses.replace(document, pins=tuple(pins.items()), dims=tuple(program.dims.items()))
+    forbidden = tuple(
+        (dim, axis)
+        for dim, axis in document.forbidden
+        if dim in program.dims and axis in mesh.axes and pins.get(dim) != axis
+    )
+    silent = tuple(axis for axis in document.silent if axis in mesh.devices.axes)
+    return dataclasses.replace(document, pins=tuple(pins.items()), forbidden=forbidden, silent=silent, dims=dims)

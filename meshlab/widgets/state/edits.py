@@ -1,9 +1,10 @@
-"""The document after an edit of its mesh, its dims' names and sizes, its padding or its pins.
+"""The document after an edit of its mesh, its dims' names and sizes, its padding, or what a search must keep to.
 
     RenameAxis("data", "replica")     rules, pins and the placement follow
     SplitAxis("data", 2, "pod")       batch:data becomes batch:pod+data
     MergeAxes(("pod", "data"))        and back, where every rule has them side by side
     ResizeAxis("data", 8)             the layout stays, and is refused where a dim is not divided
+    Silence("model")                  searches find what sends nothing over model
 
 The placement on the machine is derived anew: constraints of axes that changed are dropped, and the slice stays if the
 mesh fits it. Notes say what went.
@@ -19,12 +20,15 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import UNSET
+
+from ...api.silent import axes_problem
 from ...auto.request.constraints import read_constraints
 from ...cost.machines.hardware import HardwareError
 from ...cost.machines.meshes import slice_of
 from ...cost.machines.placed import AxisPlacement
 from ...engine.argument_checks import is_whole
-from ...engine.errors import LayoutError, MeshError, closest, listed, shown
+from ...engine.errors import LayoutError, MeshError, MeshlabError, closest, listed, shown
 from ...engine.legality.examine import resolve
 from ...engine.programs.rename import renamed
 from ...engine.programs.resize import check_sizes
@@ -34,10 +38,13 @@ from ...engine.specs.spec import Axes
 from ...layouts.carried import carried, ruled
 from ..background.models import Model
 from ..presets.buttons import Preset
-from .document import Document, Machine, MeshSizes
+from .document import Document, Machine, MeshSizes, read_limits
 from .documents import Documents
 from .intents import (
+    Allow,
+    Forbid,
     Intent,
+    LimitAuto,
     MergeAxes,
     Open,
     Pad,
@@ -47,6 +54,7 @@ from .intents import (
     RenameDim,
     ResizeAxis,
     ResizeDim,
+    Silence,
     SplitAxis,
     Unpin,
     refused,
@@ -63,6 +71,7 @@ def rename_axis(documents: Documents, intent: RenameAxis) -> Document:
     _check_axes(document.mesh, [axis])
     mesh = tuple((name if each == axis else each, size) for each, size in document.mesh)
     after = _with_mesh(document, mesh, lambda _, axes: tuple(name if each == axis else each for each in axes))
+    after = _followed(after, {axis: (name,)})
     names = {each: name if each == axis else each for each, _ in document.mesh}
     return placed(after, document.machine, names, documents.machines)
 
@@ -81,6 +90,7 @@ def split_axis(documents: Documents, intent: SplitAxis) -> Document:
     after = _with_mesh(
         document, mesh, lambda _, axes: tuple(p for a in axes for p in ((name, axis) if a == axis else (a,)))
     )
+    after = _followed(after, {axis: (name, axis)})
     return placed(after, document.machine, _kept(mesh, axis, name), documents.machines)
 
 
@@ -109,9 +119,8 @@ def merge_axes(documents: Documents, intent: MergeAxes) -> Document:
     # A pin is one axis; it stays with the axis that this one becomes part of.
     pins = tuple((dim, merged if axis in axes else axis) for dim, axis in document.pins)
     after = _with_mesh(dataclasses.replace(document, pins=()), mesh, follow)
-    return placed(
-        dataclasses.replace(after, pins=pins), document.machine, _kept(mesh, *axes, merged), documents.machines
-    )
+    after = _followed(dataclasses.replace(after, pins=pins), dict.fromkeys(axes, (merged,)))
+    return placed(after, document.machine, _kept(mesh, *axes, merged), documents.machines)
 
 
 def resize_axis(documents: Documents, intent: ResizeAxis) -> Document:
@@ -170,9 +179,13 @@ def rename_dim(documents: Documents, intent: RenameDim) -> Document:
         for by_glob in (layout.place_rules, layout.scope_rules)
     )
     changed = Layout(rules, places, scopes, whole=tuple(map(follow, layout.whole)))
-    pins = tuple(sorted((follow(each), axis) for each, axis in document.pins))
     return dataclasses.replace(
-        document, layout=changed, pins=pins, renamed=tuple(sorted(names.items())), dims=tuple(after.dims.items())
+        document,
+        layout=changed,
+        pins=tuple(sorted((follow(each), axis) for each, axis in document.pins)),
+        forbidden=tuple(sorted((follow(each), axis) for each, axis in document.forbidden)),
+        renamed=tuple(sorted(names.items())),
+        dims=tuple(after.dims.items()),
     )
 
 
@@ -180,9 +193,14 @@ def pad(documents: Documents, intent: Pad) -> Document:
     return dataclasses.replace(documents.present, pad=intent.pad)
 
 
+# What a search must keep to: what is on the board stays as it is.
+
+
 def pin(documents: Documents, intent: Pin) -> Document:
-    document = documents.present
-    pins = {**dict(document.pins), intent.dim: intent.axis}
+    document, dim, axis = documents.present, intent.dim, intent.axis
+    if axis is not None and (dim, axis) in document.forbidden:
+        raise LayoutError(f"`{dim}` is never on `{axis}` in searches: allow it there to pin it.")
+    pins = {**dict(document.pins), dim: axis}
     read_constraints(documents.program, Mesh(document.mesh), pins, None)
     return dataclasses.replace(document, pins=tuple(sorted(pins.items())))
 
@@ -192,6 +210,39 @@ def unpin(documents: Documents, intent: Unpin) -> Document:
     if dim not in dict(document.pins):
         raise LayoutError(f"`{dim}` is not pinned.{closest(dim, dict(document.pins))}")
     return dataclasses.replace(document, pins=tuple(pin for pin in document.pins if pin[0] != dim))
+
+
+def forbid(documents: Documents, intent: Forbid) -> Document:
+    document, dim, axis = documents.present, intent.dim, intent.axis
+    if dict(document.pins).get(dim) == axis:
+        raise LayoutError(f"`{dim}` is pinned to `{axis}`: unpin it to keep it off.")
+    read_constraints(documents.program, Mesh(document.mesh), None, {dim: axis})
+    return dataclasses.replace(document, forbidden=tuple(sorted({*document.forbidden, (dim, axis)})))
+
+
+def allow(documents: Documents, intent: Allow) -> Document:
+    document, pair = documents.present, (intent.dim, intent.axis)
+    if pair not in document.forbidden:
+        raise LayoutError(f"`{intent.dim}` may be on `{intent.axis}` in searches: nothing forbids it.")
+    return dataclasses.replace(document, forbidden=tuple(each for each in document.forbidden if each != pair))
+
+
+def silence(documents: Documents, intent: Silence) -> Document:
+    document, axis = documents.present, intent.axis
+    if problem := axes_problem(Mesh(document.mesh), [axis]):
+        raise LayoutError(problem)
+    others = {each for each in document.silent if each != axis}
+    return dataclasses.replace(document, silent=tuple(sorted({*others, axis} if intent.silent else others)))
+
+
+def limit(documents: Documents, intent: LimitAuto) -> Document | Refused:
+    document = documents.present
+    memory = document.memory if intent.memory is UNSET else intent.memory
+    seconds = document.seconds if intent.seconds is UNSET else intent.seconds
+    try:
+        return dataclasses.replace(document, **read_limits(memory, seconds))
+    except MeshlabError as error:
+        return Refused(str(error).removeprefix("ml.auto.layout() "), code="invalid")
 
 
 def _check_axes(mesh: MeshSizes, axes: Any):
@@ -224,6 +275,22 @@ def _with_mesh(document: Document, mesh: MeshSizes, follow: Follow) -> Document:
             if len(axes) < 2:
                 pins.append((dim, axes[0] if axes else None))
     return dataclasses.replace(document, mesh=mesh, layout=layout, pins=tuple(pins))
+
+
+def _followed(document: Document, names: Mapping[str, tuple[str, ...]]) -> Document:
+    """Returns a document whose forbidden and silent mesh axes have the names of now.
+
+    Args:
+        document: the document; its pins have followed.
+        names: of axes that have changed, what they are now: two names of one that was split.
+    """
+
+    def now(axis: str) -> tuple[str, ...]:
+        return names.get(axis, (axis,))
+
+    forbidden = {(dim, axis) for dim, old in document.forbidden for axis in now(old)}
+    silent = {axis for old in document.silent for axis in now(old)}
+    return dataclasses.replace(document, forbidden=tuple(sorted(forbidden)), silent=tuple(sorted(silent)))
 
 
 def _kept(mesh: MeshSizes, *changed: str) -> dict[str, str]:
@@ -334,7 +401,7 @@ def mesh_note(before: Document, after: Document, intent: Intent, names: Mapping[
 
 
 def pins_note(before: Document, after: Document, intent: Intent) -> str:
-    """Says which pins went."""
+    """Says which pins went with a change."""
     unpinned = [dim for dim, _ in before.pins if dim not in {name for name, _ in after.pins}]
     return f"The pin of {listed(unpinned)} is gone." if unpinned else ""
 

@@ -311,7 +311,7 @@ class ExplorerState:
         return peak_of(plan, platform, document.options.attention)
 
     def _search_space(self) -> tuple[Any, Mesh, Any, Any]:
-        return self.program, self.mesh, dict(self.document.pins), self.document.options
+        return self.program, self.mesh, self.document.kept, self.document.options
 
     def _searched(self):
         search = self.searches.last

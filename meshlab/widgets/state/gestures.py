@@ -26,14 +26,17 @@ from .document import ExplorerError
 from .explorer_state import ExplorerState
 from .handlers import apply
 from .intents import (
+    Allow,
     Assume,
     Baseline,
     Beside,
     Cancel,
     CancelAuto,
     CancelCurve,
+    Forbid,
     Intent,
     Lay,
+    LimitAuto,
     ListModels,
     Load,
     MergeAxes,
@@ -53,8 +56,10 @@ from .intents import (
     ResizeDim,
     Restore,
     Select,
+    Silence,
     SplitAxis,
     Start,
+    StopAuto,
     TakePreset,
     TakeRemedy,
     TogglePreset,
@@ -326,6 +331,29 @@ class Gestures(ExplorerState):
         """Lets searches choose a dim's axis again."""
         return self.apply(Unpin(self._dim_and_place(dim, None)))
 
+    def forbid(self, dim: Dim | str, axis: str) -> Outcome:
+        """Keeps a dim off a mesh axis in searches. The present layout stays."""
+        return self.apply(Forbid(self._dim_and_place(dim, None), axis))
+
+    def allow(self, dim: Dim | str, axis: str) -> Outcome:
+        """Lets searches put a dim on a mesh axis again."""
+        return self.apply(Allow(self._dim_and_place(dim, None), axis))
+
+    def silence(self, axis: str, silent: bool = True) -> Outcome:
+        """Has searches find what sends nothing over a mesh axis; or, with `silent=False`, what may."""
+        return self.apply(Silence(axis, flag("silence()", "silent", silent, ExplorerError)))
+
+    def limit_auto(
+        self, memory: float | str | UnsetType | None = UNSET, seconds: float | str | UnsetType | None = UNSET
+    ) -> Outcome:
+        """Limits searches; what is not named stays as it is.
+
+        Args:
+            memory: what a peak may take: a share of a device's memory, 0.9 or "90%", or "60 GB"; None for any.
+            seconds: after so many, or "90 s", the best so far is taken; None for never.
+        """
+        return self.apply(LimitAuto(memory, seconds))
+
     def assume(self, attention: str | None = None, prefetch: bool | None = None) -> Outcome:
         """Sets the assumptions under which costs are predicted.
 
@@ -360,6 +388,10 @@ class Gestures(ExplorerState):
     def cancel_auto(self) -> Outcome:
         """Stops the present search, for a layout or for exact regrets; its result is not shown."""
         return self.apply(CancelAuto())
+
+    def stop_auto(self) -> Outcome:
+        """Ends the present search with the best layout so far, which comes on the board."""
+        return self.apply(StopAuto())
 
     def run(self, steps: int | None = None) -> Run:
         """Trains under the present layout, in the background.

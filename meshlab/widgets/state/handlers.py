@@ -33,12 +33,14 @@ from .intents import (
     CancelCurve,
     Intent,
     ListModels,
+    Load,
     Open,
     Outcome,
     Refused,
     SearchRegrets,
     Select,
     Start,
+    StopAuto,
     Sweep,
     Undo,
     refused,
@@ -215,6 +217,13 @@ def cancel_search(state: ExplorerState, intent: CancelAuto) -> Answer:
     return None if refusal is None else state.regrets.cancel()
 
 
+def stop_search(state: ExplorerState, intent: StopAuto) -> Answer:
+    def take(choice: Any) -> None:
+        apply(state, Load(choice.plan.layout))
+
+    return state.searches.stop(take)
+
+
 def begin_curve(state: ExplorerState, intent: Sweep) -> Answer:
     try:
         state.curves.begin(intent.kind, intent.name)
@@ -251,6 +260,7 @@ HANDLERS: Mapping[type[Intent], Handler] = {
     Auto: Handler("auto", lambda state, intent: state.searches.start(intent.objective)),
     SearchRegrets: Handler("exact_regrets", lambda state, _: state.regrets.start(state.searches.fastest)),
     CancelAuto: Handler("cancel_auto", cancel_search),
+    StopAuto: Handler("stop_auto", stop_search),
     Open: Handler("open", open_named),
     ListModels: Handler("list_models", list_models),
     Sweep: Handler("curve", begin_curve),

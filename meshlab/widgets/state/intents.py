@@ -226,6 +226,34 @@ class Unpin(Intent, frozen=True):
     dim: str
 
 
+class Forbid(Intent, frozen=True):
+    """Keep a dim off a mesh axis in searches."""
+
+    dim: str
+    axis: str
+
+
+class Allow(Intent, frozen=True):
+    """Let searches put a dim on a mesh axis again."""
+
+    dim: str
+    axis: str
+
+
+class Silence(Intent, frozen=True):
+    """Have searches find what sends nothing over a mesh axis, or what may."""
+
+    axis: str
+    silent: bool = True
+
+
+class LimitAuto(Intent, frozen=True):
+    """Limit searches: memory by a share of a device's or a text, "60 GB", time by seconds; None for no limit."""
+
+    memory: float | str | UnsetType | None = UNSET
+    seconds: float | str | UnsetType | None = UNSET
+
+
 class Auto(Intent, frozen=True):
     """Search the layout that is best for this objective, and set it beside the present one."""
 
@@ -234,6 +262,10 @@ class Auto(Intent, frozen=True):
 
 class CancelAuto(Intent, frozen=True):
     """Stop the present search, for a layout or for what its decisions cost otherwise."""
+
+
+class StopAuto(Intent, frozen=True):
+    """End the present search with the best layout so far, and put that on the board."""
 
 
 class SearchRegrets(Intent, frozen=True):

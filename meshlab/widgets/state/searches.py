@@ -2,11 +2,13 @@
 
     search = searches.begin("traffic")      the search before it is cancelled
     searches.find(search)                   waits; `start` finds in the background
+    searches.stop(take)                     ends it with the best so far, which is given to `take`
     searches.cancel()
 
 The result of a search is shown only if it is still the latest, nobody has cancelled it, and program and mesh are the
 same, placement included: it would stand beside plans for another machine. One that was shown before that is `outdated`
-until they are the same again. Pins of the document are pins of the search. Of a search that goes on each better layout
+until they are the same again. What the document pins, forbids and limits holds for the search. Of a
+search that goes on each better layout
 is told at once, and how far it is a few times a second.
 """
 
@@ -16,7 +18,7 @@ import contextlib
 import dataclasses
 import threading
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...auto import Found, layout
@@ -37,25 +39,27 @@ class Search:
         objective: "time", "memory", "traffic" or "live".
         program: the program that it is for.
         mesh: the mesh that it is for, as it was placed.
-        pin: the dims that are pinned, with the axis of each.
+        kept: what it must keep to, as arguments of `ml.auto.layout`.
         options: the assumptions about a run that the board shows.
         phase: "searching", "found", "failed" or "cancelled".
         found: the best layout so far; None before there is one.
         choice: the result.
         error: why it failed, or why it was cancelled by itself.
         stop: the event that ends it.
+        enough: the event that ends it with the best so far.
     """
 
     objective: str
     program: Any
     mesh: Any
-    pin: Any
+    kept: Mapping[str, Any]
     options: Any
     phase: str = SEARCHING
     found: Found | None = None
     choice: Any = None
     error: str = ""
     stop: threading.Event = dataclasses.field(default_factory=threading.Event)
+    enough: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
 def best(search: Search, progress: Callable[[Found], Any]) -> Any:
@@ -64,10 +68,11 @@ def best(search: Search, progress: Callable[[Found], Any]) -> Any:
         search.program,
         search.mesh,
         objective=search.objective,
-        pin=search.pin or None,
+        **search.kept,
         options=dataclasses.asdict(search.options),
         progress=progress,
         cancel=search.stop,
+        stop=search.enough,
     )
 
 
@@ -75,7 +80,7 @@ class Searches:
     """The searches of one Explorer.
 
     Args:
-        present: gives the present program, mesh, pins, and assumptions about a run.
+        present: gives the present program, mesh, what a search must keep to, and assumptions about a run.
         lock: guards the Explorer.
         tell: called under the lock when a search begins or ends.
         note: called under the lock when one is further.
@@ -93,6 +98,7 @@ class Searches:
     ):
         self._present, self._lock, self._tell, self._tell_further = present, lock, tell, note
         self._told = -OFTEN
+        self._take: Callable[[Any], Any] | None = None
         self.last: Search | None = None
 
     @property
@@ -121,6 +127,7 @@ class Searches:
         with self._lock:
             if self.last is not None:
                 self.last.stop.set()
+            self._take = None
             return self._show(Search(objective, *self._present()))
 
     def start(self, objective: str) -> Refused | None:
@@ -151,6 +158,21 @@ class Searches:
         self._end(search, phase=FOUND, choice=choice)
         return choice
 
+    def stop(self, take: Callable[[Any], Any]) -> Refused | None:
+        """Ends the present search with the best so far; returns a refusal where there is none.
+
+        Args:
+            take: called under the lock with the `Choice`, once it is shown.
+        """
+        with self._lock:
+            if self.last is None or self.last.phase != SEARCHING:
+                return Refused("There is no search to stop.", code="nothing")
+            if self.last.found is None or self.last.found.plan is None:
+                return Refused("The search has met no layout that fits yet.", "Cancel it, or wait.", "nothing")
+            self._take = take
+            self.last.enough.set()
+            return None
+
     def cancel(self) -> Refused | None:
         """Cancels the present search; returns a refusal where there is none."""
         with self._lock:
@@ -178,6 +200,9 @@ class Searches:
             if what := _other(search, program, mesh):
                 result = {"phase": CANCELLED, "error": f"The {what} was changed meanwhile: search again."}
             self._show(dataclasses.replace(self.last, **result))
+            take, self._take = self._take, None
+            if take is not None and self.last.phase == FOUND:
+                take(self.last.choice)
 
     def _show(self, search: Search) -> Search:
         self.last = search

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...engine.errors import closest, listed, shown
 from ...engine.specs.layout import Layout
-from .document import Document, ExplorerError
+from .document import UNASKED, Document, ExplorerError
 
 START = "start"
 MOST = 40
@@ -44,7 +44,7 @@ class TriedLayout:
         """Returns the layout on the machine and under the assumptions of another document, if that has its mesh."""
         if _identity(self.document)[:3] != _identity(present)[:3]:
             return self.document
-        return dataclasses.replace(present, layout=self.document.layout, pad=self.document.pad, pins=())
+        return dataclasses.replace(present, layout=self.document.layout, pad=self.document.pad, **UNASKED)
 
 
 def _identity(document: Document) -> tuple:

@@ -80,7 +80,9 @@ def comparison_view(explorer: ExplorerState) -> ComparisonView:
     return {
         "cards": cards,
         "limit": None if mesh.on is None else int(mesh.on.hardware.memory_bytes),
-        "objectives": [objective_view(each) for each in sorted(offered(mesh), key=lambda each: each is not usual)],
+        "objectives": [
+            objective_view(each, present.memory) for each in sorted(offered(mesh), key=lambda each: each is not usual)
+        ],
     }
 
 
@@ -124,5 +126,6 @@ def totals_view(totals: Totals) -> TotalsView:
     }
 
 
-def objective_view(objective: Objective) -> ObjectiveView:
-    return {"name": objective.name, "label": objective.label, "condition": objective.condition}
+def objective_view(objective: Objective, memory: float | str | None) -> ObjectiveView:
+    """Describes what can be searched for, under a cap on memory."""
+    return {"name": objective.name, "label": objective.label, "condition": objective.within(memory)}

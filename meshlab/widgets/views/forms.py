@@ -79,8 +79,8 @@ def _beside_the_layout(document: Document) -> list[str]:
         lost.append(f"new sizes of dims: `program.resize({keywords(document.resized)})`")
     if document.renamed:
         lost.append(f"new names of dims: `program.rename({literal(dict(document.renamed))})`")
-    if document.pins:
-        lost.append(f"pins of a search: `ml.auto.layout(…, pin={literal(dict(document.pins))})`")
+    if document.kept:
+        lost.append(f"what a search keeps to: `ml.auto.layout(…, {keywords(document.kept.items())})`")
     if document.options != USUAL:
         lost.append(f"assumptions about the run: `plan.time.given({_options(document)})`")
     return lost
@@ -115,8 +115,8 @@ def python_text(document: Document, own_machine: bool = False) -> str:
     lines.append(f"# plan = program.plan(mesh, layout{', pad=True' * document.pad})")
     if document.options != USUAL:
         lines.append(f"# time = plan.time.given({_options(document)})")
-    if document.pins:
-        lines.append(f"# choice = ml.auto.layout(program, mesh, pin={literal(dict(document.pins), -WIDE)})")
+    if document.kept:
+        lines.append(f"# choice = ml.auto.layout(program, mesh, {keywords(document.kept.items())})")
     return "\n".join(lines) + "\n"
 
 

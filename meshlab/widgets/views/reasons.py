@@ -52,6 +52,7 @@ class WayStepView(TakenView):
 
 class WayView(TypedDict):
     steps: list[WayStepView]
+    order: str
     rank: str
     refused: str
 
@@ -101,12 +102,13 @@ def way_view(explorer: ExplorerState) -> WayView | PendingView:
     choice = explorer.searches.fastest
     way: Way | None = explorer.reasons.soon(WAY, explorer.layout)
     if choice is None:
-        return {"steps": [], "rank": "", "refused": ""}
+        return {"steps": [], "order": "", "rank": "", "refused": ""}
     if way is None:
         return PENDING
     pairs = zip((way.steps[:1] + way.steps), way.steps, strict=False)
     return {
         "steps": [step_view(explorer, before, step) for before, step in pairs],
+        "order": way.order,
         "rank": "" if way.rank is None else str(way.rank),
         "refused": way.refused,
     }

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from ...auto import Choice
+from ...auto.best_first.space import kinds_of
 from ...auto.objective import OBJECTIVES
 from ...auto.proof import Proof
 from ...auto.request.answer import Found
 from ...cost.machines.units import seconds_text, share_text
 from ...engine.specs.layout import Layout
+from ..state.document import MEMORY
 from ..state.explorer_state import ExplorerState
 from ..state.searches import SEARCHING, Search
 from .advice import IntentView
@@ -68,6 +70,24 @@ class FoundView(TypedDict):
     card: NotRequired[str | None]
 
 
+class KeptRuleView(TypedDict):
+    """What searches keep to, in words, and what takes that away."""
+
+    text: str
+    undo: IntentView
+
+
+class KeptView(TypedDict):
+    """What the next search keeps to: its marks, its limits as they are written in fields, its rules, and its space."""
+
+    forbidden: dict[str, list[str]]
+    silent: list[str]
+    memory: str
+    seconds: str
+    rules: list[KeptRuleView]
+    space: str
+
+
 class SearchView(FoundView):
     """The latest search; `outdated` says why it no longer holds, `told` counts the reasons that are known."""
 
@@ -76,8 +96,8 @@ class SearchView(FoundView):
     condition: str
     phase: str
     error: str
-    pinned: str
-    repinned: bool
+    kept: str
+    changed: bool
     outdated: str
     reasons: bool
     refining: bool
@@ -85,20 +105,57 @@ class SearchView(FoundView):
 
 
 class SearchPartView(TypedDict):
-    pinned: str
+    kept: KeptView
     search: SearchView | None
 
 
 def search_part(explorer: ExplorerState) -> SearchPartView:
     """Describes the latest search, and what searches keep as it is."""
     search = explorer.searches.last
-    pinned = pinned_text(dict(explorer.document.pins))
-    return {"pinned": pinned, "search": None if search is None else search_view(explorer, search)}
+    return {"kept": kept_view(explorer), "search": None if search is None else search_view(explorer, search)}
 
 
-def pinned_text(pins: Mapping[str, str | None]) -> str:
-    """Lists pins in words: "`batch:data`, `hidden` whole"."""
-    return ", ".join(f"`{dim}:{axis}`" if axis else f"`{dim}` whole" for dim, axis in pins.items())
+def kept_view(explorer: ExplorerState) -> KeptView:
+    """Describes what the next search keeps to, and what it looks at."""
+    document = explorer.document
+    kept = document.kept
+    return {
+        "forbidden": kept.get("forbid", {}),
+        "silent": kept.get("silent", []),
+        "memory": memory_text(document.memory),
+        "seconds": "" if document.seconds is None else seconds_text(document.seconds),
+        "rules": [{"text": text, "undo": {"op": op, "args": args}} for text, op, args in rules_of(kept)],
+        "space": kinds_of(explorer.program, explorer.mesh),
+    }
+
+
+def memory_text(memory: float | str | None) -> str:
+    """Writes a cap on memory as people do: "90%", "60 GB", "any"."""
+    return "any" if memory is None else memory if isinstance(memory, str) else share_text(memory)
+
+
+def rules_of(kept: Mapping[str, Any]) -> list[tuple[str, str, dict[str, object]]]:
+    """Lists what a search keeps to: in words, with the operation that takes it away and its arguments."""
+    rules: list[tuple[str, str, dict[str, object]]] = []
+    for dim, axis in kept.get("pin", {}).items():
+        rules.append((f"`{dim}` on `{axis}`" if axis else f"`{dim}` whole", "unpin", {"dim": dim}))
+    for dim, axes in kept.get("forbid", {}).items():
+        rules += [(f"`{dim}` never on `{axis}`", "allow", {"dim": dim, "axis": axis}) for axis in axes]
+    for axis in kept.get("silent", ()):
+        rules.append((f"`{axis}` silent", "silence", {"axis": axis, "silent": False}))
+    return rules
+
+
+def kept_text(kept: Mapping[str, Any]) -> str:
+    """Lists all that a search keeps to in words: "`batch` on `data`, `model` silent, at most 60 GB, within 30 s"."""
+    rules = [text for text, *_ in rules_of(kept)]
+    if "memory" in kept:
+        memory = kept["memory"]
+        share = " of a device's memory" if isinstance(memory, float | int) else ""
+        rules.append("any memory" if memory is None else f"at most {memory_text(memory)}{share}")
+    if "seconds" in kept:
+        rules.append(f"within {seconds_text(kept['seconds'])}")
+    return ", ".join(rules)
 
 
 def search_view(explorer: ExplorerState, search: Search) -> SearchView:
@@ -110,11 +167,11 @@ def search_view(explorer: ExplorerState, search: Search) -> SearchView:
     return {
         "objective": search.objective,
         "label": search.objective if objective is None else objective.label,
-        "condition": "" if objective is None else objective.condition,
+        "condition": "" if objective is None else objective.within(search.kept.get("memory", MEMORY)),
         "phase": search.phase,
         "error": search.error,
-        "pinned": pinned_text(search.pin),
-        "repinned": dict(search.pin) != dict(explorer.document.pins),
+        "kept": kept_text(search.kept),
+        "changed": search.kept != explorer.document.kept,
         "outdated": outdated and OTHER.get(outdated, f"The {outdated} was changed since: search again."),
         "reasons": explorer.searches.fastest is not None,
         "refining": regrets is not None and regrets.phase == SEARCHING,
@@ -134,7 +191,11 @@ def so_far_view(search: Search) -> FoundView:
     cost = OBJECTIVES[search.objective].text(found.value)
     more = f"gap {share_text(found.gap)}" if found.bound else "no lower bound yet"
     bracket = bracket_view(search.objective, found)
-    return {"said": f"{cost}; {more}; {plans}", "bracket": bracket, **taken_view(found.plan.layout)}
+    return {
+        "said": f"{cost}; {more}; {plans}",
+        "bracket": bracket,
+        **taken_view(found.plan.layout, f"Auto ({search.objective}) so far"),
+    }
 
 
 def found_view(explorer: ExplorerState, search: Search, choice: Choice) -> FoundView:

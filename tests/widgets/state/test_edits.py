@@ -205,7 +205,7 @@ class TestPins:
         seen = []
 
         def best(search, progress):
-            seen.append(search.pin)
+            seen.append(search.kept)
             return real(search, progress)
 
         real = searches.best
@@ -213,7 +213,7 @@ class TestPins:
         assert explorer.pin("batch", "model")
         assert explorer.pin("hidden")
         choice = explorer.auto()
-        assert seen == [{"batch": "model", "hidden": None}]
+        assert seen == [{"pin": {"batch": "model", "hidden": None}}]
         assert choice.layout.rules["batch"] == ("model",)
         assert "hidden" not in choice.layout.rules
         assert explorer.unpin("batch")

@@ -121,7 +121,7 @@ def test_what_stands_beside_the_layout_is_in_the_python_and_listed_for_the_rest(
             "padding of dims that their axes do not divide",
             "new sizes of dims",
             "new names of dims",
-            "pins of a search",
+            "what a search keeps to",
             "assumptions about the run",
         ]
     specs = written["PartitionSpecs"]

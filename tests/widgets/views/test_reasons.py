@@ -105,7 +105,7 @@ def test_a_regret_without_an_upper_end() -> None:
 
 def test_without_a_fastest_layout_there_is_nothing_to_tell(explorer: Explorer) -> None:
     assert read(explorer, "met", {}) == {"layouts": [], "count": 0}
-    assert read(explorer, "way", {}) == {"steps": [], "rank": "", "refused": ""}
+    assert read(explorer, "way", {}) == {"steps": [], "order": "", "rank": "", "refused": ""}
     nothing = {"rows": [], "binds": [], "phase": "", "searched": 0, "error": ""}
     assert read(explorer, "regrets", {}) == nothing
     explorer.on("v5e")

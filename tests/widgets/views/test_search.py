@@ -68,13 +68,14 @@ def test_what_is_pinned_is_kept_and_said() -> None:
     assert explorer.pin("batch", "a")
     assert explorer.pin("ffn")
     part = shared_state(explorer, "search")["search"]
-    assert part == {"pinned": "`batch:a`, `ffn` whole", "search": None}
+    assert part["search"] is None
+    assert [rule["text"] for rule in part["kept"]["rules"]] == ["`batch` on `a`", "`ffn` whole"]
     choice = explorer.auto("time")
     assert "a" in choice.layout.rules["batch"]
     assert "ffn" not in choice.layout.rules
-    assert (shown(explorer)["pinned"], shown(explorer)["repinned"]) == ("`batch:a`, `ffn` whole", False)
+    assert (shown(explorer)["kept"], shown(explorer)["changed"]) == ("`batch` on `a`, `ffn` whole", False)
     assert explorer.unpin("ffn")
-    assert (shown(explorer)["pinned"], shown(explorer)["repinned"]) == ("`batch:a`, `ffn` whole", True)
+    assert (shown(explorer)["kept"], shown(explorer)["changed"]) == ("`batch` on `a`, `ffn` whole", True)
     assert explorer.choice is choice
 
 

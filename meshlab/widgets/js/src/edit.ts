@@ -7,6 +7,7 @@ import type { Board } from "./board.ts";
 import { h, redraw, s } from "./dom.ts";
 import { exact, plural } from "./format.ts";
 import { chipOf, partsOf, TRAY } from "./hand.ts";
+import { drawNeverLine, drawSilent, drawSilentLine, isSilent } from "./keeps.ts";
 import { markClass, swatch } from "./marks.ts";
 import { field } from "./popover.ts";
 import { makeSizes, tracingText } from "./sizes.ts";
@@ -24,21 +25,23 @@ export function drawAxisHead(board: Board, axis: Axis): HTMLElement {
     swatch(board.view, axis.name),
     h("b", { class: "mlb-zone-name" }, axis.name),
     h("span", { class: "mlb-zone-size" }, `${size}${idle}`),
+    drawSilent(board.view, axis.name),
   ];
+  const silent = isSilent(board.view, axis.name) ? ", silent in searches" : "";
   const look = {
     key: axis.name,
     class: `mlb-axis ${markClass(board.view, axis.name)}${axis.inTime ? " mlb-in-time" : ""}`,
     "data-axis-row": axis.name,
   };
-  if (!board.can("resize_axis")) return h("div", { ...look, title: `${axis.name} ${size}${why}` }, said);
+  if (!board.can("resize_axis")) return h("div", { ...look, title: `${axis.name} ${size}${silent}${why}` }, said);
   return h(
     "button",
     {
       type: "button",
       ...look,
       "aria-haspopup": "dialog",
-      "aria-label": `${axis.name} ${size}${idle}: change this mesh axis`,
-      title: `${axis.name} ${size}: ${edits}${why}`,
+      "aria-label": `${axis.name} ${size}${idle}${silent}: change this mesh axis`,
+      title: `${axis.name} ${size}${silent}: ${edits}${why}`,
       onclick: ({ currentTarget }) => openAxis(board, axis, currentTarget),
     },
     said,
@@ -99,6 +102,7 @@ export function openAxis(board: Board, { name, size, inTime }: Axis, head: HTMLE
           // In the order of the mesh, so that devices stay where they are.
           axes: axes.filter((each) => each === name || each === other),
         })),
+    inTime ? null : drawSilentLine(board, name),
   ]);
 }
 
@@ -138,6 +142,7 @@ export function openDim(board: Board, chip: HTMLElement) {
     })),
     popover.line("rename_dim", "Rename", [field("name", "name", dim)], (values) => ({ dim, ...values })),
     button && h("div", { class: "mlb-popover-line" }, button),
+    drawNeverLine(board, dim),
   ]);
 }
 

@@ -1,6 +1,6 @@
 /**
  * The whole board by keyboard. Space or Enter picks a chip up, arrows go through the zones that take it, Space or Enter
- * drops, Escape lets go, A adds the axis to those that the dim has; Delete takes a dim off its axis, F2 opens what can be changed of it, P pins it; Ctrl+Z and
+ * drops, Escape lets go, A adds the axis to those that the dim has; Delete takes a dim off its axis, F2 opens what can be changed of it, P pins it, N keeps it off its axis in searches, and S a mesh axis silent; Ctrl+Z and
  * Ctrl+Shift+Z undo and redo. Without a chip in hand, arrows go from chip to chip; Enter selects a device or a
  * collective. Escape gives the layout its room again, cancels a search, or else releases what is selected. Shift+P is the
  * presenter's larger type.
@@ -13,6 +13,7 @@ import { drop } from "./dropping.ts";
 import { openDim, togglePin } from "./edit.ts";
 import { type Arrow, TRAY } from "./hand.ts";
 import { putBack, setAdding } from "./held.ts";
+import { toggleNever, toggleSilent } from "./keeps.ts";
 import { cancelSearch, isSearching } from "./search.ts";
 import { choose, clear } from "./selection.ts";
 
@@ -60,6 +61,11 @@ function handled(board: Board, event: KeyboardEvent, command: boolean): boolean 
     (beside as HTMLElement | null)?.focus();
     return true;
   }
+  const axis = target.getAttribute("data-axis-row");
+  if (axis && event.key === "s") {
+    toggleSilent(board, axis);
+    return true;
+  }
   const chip = target.closest(".mlb-chip") as HTMLElement | null;
   return chip ? onChip(board, event, chip) : false;
 }
@@ -94,6 +100,10 @@ function onChip(board: Board, event: KeyboardEvent, chip: HTMLElement): boolean 
   }
   if (event.key === "p" && !board.hand) {
     togglePin(board, dim, zone);
+    return true;
+  }
+  if (event.key === "n" && !board.hand) {
+    toggleNever(board, dim, zone);
     return true;
   }
   if (event.key in STEPS) {

@@ -6,7 +6,8 @@ const HELP =
   "Space or Enter picks the dim up, arrow keys choose a zone that takes it, Enter drops, Escape cancels, " +
   "A adds the axis to those it has, Delete takes it off its axis.";
 /** What is added to it where dims can be edited. */
-export const EDITS = " F2 opens its size and name, P pins it.";
+export const EDITS =
+  " F2 opens its size and name, P pins it, N keeps it off its axis in searches; S on a mesh axis keeps that silent.";
 
 /** Makes the parts of the frame around the stage. */
 export function makePanels() {

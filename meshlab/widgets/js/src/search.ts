@@ -7,6 +7,7 @@ import type { Board } from "./board.ts";
 import { disclosure } from "./disclosure.ts";
 import { h, type Properties, prose } from "./dom.ts";
 import { exact } from "./format.ts";
+import { drawKept } from "./keeps.ts";
 import { EMPTY } from "./model.ts";
 import { searchText } from "./sentences.ts";
 import { spot } from "./spots.ts";
@@ -14,11 +15,10 @@ import type { Bracket, Search, Taken, View } from "./types.ts";
 
 /** What can be searched for, before anything was; then the latest search, with what else there is. */
 export function drawSearches(board: Board): (HTMLElement | null)[] {
-  const { search, pinned } = board.view;
-  const keeps = pinned && board.can("auto") && (!search || search.repinned);
+  const { search } = board.view;
   return [
     search || !board.can("auto") ? null : drawGoals(board),
-    keeps ? h("p", { class: "mlb-pinned" }, prose(`The next search keeps what is pinned: ${pinned}.`)) : null,
+    ...drawKept(board),
     search && drawSearch(board, search),
   ];
 }
@@ -72,17 +72,19 @@ export function takeButton(board: Board, label: string, { layout, load }: Taken,
 
 function drawSearch(board: Board, search: Search): HTMLElement {
   const { phase, outdated, proof, objective, ties = [] } = search;
-  const pinned = search.pinned ? h("span", { class: "mlb-pinned" }, prose(` with ${search.pinned} pinned`)) : null;
+  // What it kept to stands in the fields above, where that has not changed.
+  const kept = search.kept && (search.changed || !board.can("limit_auto"));
   return h(
     "section",
     { class: "mlb-sought", "aria-label": "the latest search", "data-phase": phase, "data-outdated": outdated || null },
     h(
       "div",
       { class: "mlb-sought-head" },
-      h("p", {}, headOf(search), pinned),
+      h("p", {}, headOf(search)),
       proof ? h("code", { title: search.layout || EMPTY }, search.layout || EMPTY) : null,
       drawButtons(board, search),
     ),
+    kept ? h("p", { class: "mlb-kept-said" }, prose(`with ${search.kept}`)) : null,
     outdated ? h("p", { class: "mlb-outdated" }, `⚠ ${outdated}`) : null,
     spot("search", () => drawBracket(board)),
     search.searched && !outdated ? h("p", { class: "mlb-foot mlb-searched" }, prose(searchedText(search))) : null,
@@ -105,7 +107,8 @@ function headOf({ phase, label, error, bracket }: Search): (Node | string)[] {
   if (phase === "searching") return [`Searching for the ${label} …`];
   if (phase === "cancelled") return [`The search for the ${label} was cancelled. ${error}`];
   if (phase === "failed") return [h("span", { class: "mlb-error" }, "✕ ", prose(error))];
-  return [`✓ The ${label}: `, h("b", {}, bracket?.texts.value ?? "")];
+  const words = bracket && isProved(bracket) ? `✓ The ${label}: ` : `The ${label}, of those that were met: `;
+  return [words, h("b", {}, bracket?.texts.value ?? "")];
 }
 
 function drawButtons(board: Board, search: Search): HTMLElement {
@@ -119,10 +122,22 @@ function drawButtons(board: Board, search: Search): HTMLElement {
     "data-take": "best",
     "aria-label": `Use this layout: put ${searching ? "the best layout so far" : "this layout"} on the board`,
   });
+  const stop = button("◼ Stop and use", () => board.send("stop_auto"), {
+    "data-op": "stop_auto",
+    "aria-label": "Stop and use: end the search, and put the best layout so far on the board",
+    title: "end the search, and put the best layout so far on the board",
+  });
   const taken = same ? h("span", { class: "mlb-card-tag" }, "✓ on the board") : null;
   const can = searching || (search.load && !outdated);
   const again = board.can("auto") && drawGoal(board, objective, label, "↻", `Search again. ${sentence(condition)}`);
-  return h("div", { class: "mlb-sought-buttons" }, taken ?? (can && take), searching && cancel, again);
+  return h(
+    "div",
+    { class: "mlb-sought-buttons" },
+    taken ?? (can && take),
+    searching && search.load && stop,
+    searching && cancel,
+    again,
+  );
 }
 
 /** Puts the best layout of the latest search on the board, which may have got better since the button was drawn. */
@@ -142,12 +157,13 @@ function drawBracket(board: Board): (HTMLElement | null)[] {
     return [waiting, said ? h("p", { class: "mlb-bracket-said" }, said) : null];
   }
   const { texts, plans } = bracket;
-  const role = searching
-    ? { role: "progressbar", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": provedOf(bracket).toFixed(1) }
-    : { role: "img" };
+  const work = plans ? `${exact(plans)} plans, ${texts.seconds}` : texts.seconds;
+  if (phase === "found")
+    return [h("p", { class: "mlb-bracket-said" }, h("span", {}, provedText(bracket)), h("span", {}, work))];
+  const now = { "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": provedOf(bracket).toFixed(1) };
+  const role = searching ? { role: "progressbar", ...now } : { role: "img" };
   const name = searching ? `Searching for the ${label} …` : said;
   const gap = bracket.gap ? `gap ${texts.gap}` : "no gap";
-  const work = plans ? `${exact(plans)} plans, ${texts.seconds}` : texts.seconds;
   return [
     h(
       "div",
@@ -168,6 +184,18 @@ function drawBracket(board: Board): (HTMLElement | null)[] {
 /** The part of what a layout costs that every layout costs, in percent. */
 export function provedOf({ value, bound }: Pick<Bracket, "value" | "bound">): number {
   return value > 0 ? 100 * Math.max(0, Math.min(1, bound / value)) : 100;
+}
+
+// What lies closer to its bound is proved: as close as a search is asked to come.
+const PROVED = 0.01;
+
+const isProved = ({ gap }: Pick<Bracket, "gap">): boolean => gap <= PROVED;
+
+/** What is proved of an answer. */
+export function provedText({ gap, texts }: Pick<Bracket, "gap" | "texts">): string {
+  if (gap === 0) return "✓ proved: none that was searched costs less";
+  const least = `all that were searched cost at least ${texts.bound}`;
+  return isProved({ gap }) ? `✓ proved within ${texts.gap}: ${least}` : `not proved, gap ${texts.gap}: ${least}`;
 }
 
 /** @param count how many there are */

@@ -17,7 +17,7 @@ const RESTARTED =
   "The kernel was restarted: run the cell again for a live board, which opens with this layout. This one can only be read.";
 
 /** What stops something that Python is at work on. */
-const STOPS = ["cancel", "cancel_auto"];
+const STOPS = ["cancel", "cancel_auto", "stop_auto"];
 /** Phases of a run in which it goes on. */
 export const ACTIVE = ["compiling", "running"];
 

@@ -1041,6 +1041,7 @@ export type WayStep = {
 
 export type Way = {
   steps: WayStep[];
+  order: string;
   rank: string;
   refused: string;
 };
@@ -1197,6 +1198,22 @@ export type Found = {
   card?: string | null;
 };
 
+/** What searches keep to, in words, and what takes that away. */
+export type KeptRule = {
+  text: string;
+  undo: Intent;
+};
+
+/** What the next search keeps to: its marks, its limits as they are written in fields, its rules, and its space. */
+export type Kept = {
+  forbidden: Record<string, string[]>;
+  silent: string[];
+  memory: string;
+  seconds: string;
+  rules: KeptRule[];
+  space: string;
+};
+
 /** The latest search; `outdated` says why it no longer holds, `told` counts the reasons that are known. */
 export type Search = {
   said: string;
@@ -1215,8 +1232,8 @@ export type Search = {
   condition: string;
   phase: string;
   error: string;
-  pinned: string;
-  repinned: boolean;
+  kept: string;
+  changed: boolean;
   outdated: string;
   reasons: boolean;
   refining: boolean;
@@ -1224,7 +1241,7 @@ export type Search = {
 };
 
 export type SearchPart = {
-  pinned: string;
+  kept: Kept;
   search: Search | null;
 };
 

@@ -14,12 +14,13 @@ export function drawWay(board: Board): (Node | null | false)[] {
   const { data, error, fresh } = board.reads.of("way");
   if (error) return [h("p", { class: "mlb-error" }, `✕ ${error}`)];
   if (!data) return [!board.readOnly && h("p", { class: "mlb-none mlb-reading" }, "The way is being worked out …")];
-  const { steps, rank, refused } = data;
+  const { steps, order, rank, refused } = data;
   if (refused) return [h("p", { class: "mlb-error" }, "✕ The search cannot plan your layout: ", prose(refused))];
   if (!steps.length) return [];
   const alone = steps.length === 1;
   return [
     h("p", { class: "mlb-rank" }, alone ? "Yours is Auto's layout: " : "Your layout: ", `${rank}.`),
+    order !== "" && h("p", { class: "mlb-foot" }, order),
     !alone && h("div", { class: "mlb-way-box", "data-fresh": String(fresh) }, drawSteps(board, steps)),
   ];
 }

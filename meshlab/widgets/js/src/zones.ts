@@ -9,6 +9,7 @@ import { h } from "./dom.ts";
 import { drawAxisHead, drawMadeUp, drawPin, pinText } from "./edit.ts";
 import { exact, percent, plural, signedBytes, signedSeconds } from "./format.ts";
 import { dropIntent, type Hand, partsOf, TRAY, type Verdict, verdict, zoneName, zoneOf, zonesOf } from "./hand.ts";
+import { drawNever } from "./keeps.ts";
 import { markClass } from "./marks.ts";
 import { EMPTY, predicted } from "./model.ts";
 import { best, type Priced } from "./prices.ts";
@@ -115,7 +116,7 @@ export function drawZones(board: Board): (HTMLElement | null)[] {
   const heads = columns.map((column) => drawHead(board, column));
   const rows = mesh.axes.flatMap((axis) => [
     drawAxisHead(board, axis),
-    ...columns.map((column) => drawCell(view, column, axis, id)),
+    ...columns.map((column) => drawCell(board, column, axis, id)),
   ]);
   const free = view.chips.filter((chip) => (columns[0].rules[chip.name] ?? []).length === 0);
   const tray = drawZone(
@@ -170,7 +171,8 @@ function drawRule(text: string, onclick: () => void): HTMLElement {
   return h("button", { type: "button", key: text, class: "mlb-button", ...said, onclick }, h("code", {}, text), " ×");
 }
 
-function drawCell(view: View, column: Column, axis: Axis, help: string): HTMLElement {
+function drawCell(board: Board, column: Column, axis: Axis, help: string): HTMLElement {
+  const { view } = board;
   const zone = zoneOf(axis.name, column.at);
   const chips = view.chips.filter((chip) => column.rules[chip.name]?.includes(axis.name));
   const many = axis.inTime ? "times one after the other" : "devices";
@@ -182,6 +184,7 @@ function drawCell(view: View, column: Column, axis: Axis, help: string): HTMLEle
       { class: "mlb-chips" },
       chips.map((chip) => drawChip(view, chip, axis.name, column, help)),
       inherited.map((chip) => drawInherited(view, chip, axis.name)),
+      column.at ? [] : drawNever(board, axis.name),
     ),
   ]);
 }
