@@ -30,7 +30,7 @@ from ..best_first.pricer import LayoutPrice, Pricer
 _TOGETHER = 4
 # So many plans are made to look for an order.
 _PLANS = 160
-_NO_ORDER = "In every order of these changes a step is slower than both ends; in this one the slowest is fastest."
+_NO_ORDER = "Every order of these changes has a step that is slower than both ends; here it is the least slow."
 _NOT_MET = "No order of these changes without a step that is slower than both ends was met in"
 
 

@@ -205,7 +205,8 @@ def _waterfall(explorer: ExplorerState, view: dict) -> Any:
     """Draws the way from the layout on the board to Auto's: what the step takes, and what each change adds to it."""
     import plotly.graph_objects as go  # noqa: PLC0415
 
-    steps = way(explorer).steps
+    known = way(explorer)
+    steps = known.steps
     changes = [after.seconds - before.seconds for before, after in itertools.pairwise(steps)]
     bars = go.Waterfall(
         x=[*(step.change for step in steps), "Auto's"],
@@ -217,7 +218,8 @@ def _waterfall(explorer: ExplorerState, view: dict) -> Any:
         totals={"marker": {"color": NEUTRAL}},
     )
     return go.Figure(bars).update_layout(
-        title="Step by step, from yours to Auto's", yaxis_title="predicted seconds of a step"
+        title="Step by step, from yours to Auto's" + (f"<br><sup>{known.order}</sup>" if known.order else ""),
+        yaxis_title="predicted seconds of a step",
     )
 
 

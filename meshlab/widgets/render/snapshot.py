@@ -104,7 +104,13 @@ def _zones(view: dict) -> str:
     tray = (
         f'<div style="padding:6px 8px;border:1px solid {EDGE};border-radius:6px">{"".join(free)}</div>' if free else ""
     )
-    return heading("Layout") + grid + tray + _within(columns)
+    return heading("Layout") + grid + tray + _within(columns) + _kept(view)
+
+
+def _kept(view: dict) -> str:
+    """Lists what searches keep to; empty where they may do anything."""
+    rules = [prose(rule["text"]) for rule in view["kept"]["rules"]]
+    return f'<div style="color:{SOFT}">Searches keep to: {", ".join(rules)}.</div>' if rules else ""
 
 
 def _row(view: dict, sizes: dict[str, int], axis: str) -> str:

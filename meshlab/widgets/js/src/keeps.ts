@@ -34,8 +34,11 @@ const isChanged = ({ changed, phase }: Search): boolean => changed && phase !== 
 function drawLimit(board: Board, name: "memory" | "seconds", label: string, title: string): HTMLElement {
   const value = board.view.kept[name];
   const limit = async ({ currentTarget: input }: { currentTarget: HTMLInputElement }) => {
-    const answer = await board.send("limit_auto", { [name]: input.value });
-    if (answer?.kind !== "ack") input.value = board.view.kept[name];
+    const { value: typed } = input;
+    const answer = await board.send("limit_auto", { [name]: typed });
+    // As the document has it: while a field has the keyboard, drawing leaves what was typed.
+    const known = answer?.kind !== "ack" || board.view.kept[name] !== value;
+    if (known && input.value === typed) input.value = board.view.kept[name];
   };
   const look = { value, title, size: 7, placeholder: "no limit", autocomplete: "off", spellcheck: "false" };
   return h("label", { title }, label, h("input", { name, ...look, onchange: limit }));

@@ -134,7 +134,7 @@ function drawButtons(board: Board, search: Search): HTMLElement {
     "div",
     { class: "mlb-sought-buttons" },
     taken ?? (can && take),
-    searching && search.load && stop,
+    searching && stop,
     searching && cancel,
     again,
   );

@@ -123,7 +123,8 @@ def _part(view: dict[str, Any], part: dict[str, Any]) -> Fill:
 
 def draw_waterfall(page: Page, explorer: ExplorerState, view: dict[str, Any]) -> None:
     """Draws the way from the layout on the board to Auto's: what the step takes, and what each change adds to it."""
-    steps = way(explorer).steps
+    known = way(explorer)
+    steps = known.steps
     page.title("From the layout on the board to Auto's: predicted time of a step")
     page.legend([(filled(LESS), "takes less"), (filled(MORE), "takes more")])
     bars = [_total(steps[0].change, steps[0].seconds)]
@@ -134,6 +135,7 @@ def draw_waterfall(page: Page, explorer: ExplorerState, view: dict[str, Any]) ->
         text = f"{'+' * (by >= 0)}{seconds_text(by)}"
         bars.append(Bar(after.change, ((abs(by), fill),), text, begin=low))
     draw_bars(page, [*bars, _total("Auto's layout", steps[-1].seconds)])
+    page.note(known.order)
 
 
 def _total(name: str, seconds: float) -> Bar:
