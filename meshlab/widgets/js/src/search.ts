@@ -124,7 +124,7 @@ function drawButtons(board: Board, search: Search): HTMLElement {
   });
   const stop = button("◼ Stop and use", () => board.send("stop_auto"), {
     "data-op": "stop_auto",
-    "aria-label": "Stop and use: end the search, and put the best layout so far on the board",
+    "aria-label": "Stop and use: end the search with the best layout so far",
     title: "end the search, and put the best layout so far on the board",
   });
   const taken = same ? h("span", { class: "mlb-card-tag" }, "✓ on the board") : null;
