@@ -23,8 +23,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from meshlab.widgets import views
+from meshlab.widgets.documents.intents import Refused
 from meshlab.widgets.notebook import files, protocol
-from meshlab.widgets.state.intents import Refused
 from meshlab.widgets.views.board import PARTS
 from meshlab.widgets.views.panels import PANELS
 from meshlab.widgets.views.reads import READS

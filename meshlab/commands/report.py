@@ -45,9 +45,9 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
 
 def _explorer(options: argparse.Namespace, planned: Planned) -> Any:
     """Opens the board that is written; with a search, on what that has found."""
+    from ..widgets.documents.document import Document, Source  # noqa: PLC0415
+    from ..widgets.documents.machines import machine_on  # noqa: PLC0415
     from ..widgets.explorer import Explorer  # noqa: PLC0415
-    from ..widgets.state.document import Document, Source  # noqa: PLC0415
-    from ..widgets.state.machines import machine_on  # noqa: PLC0415
 
     program, mesh, sizes = planned.program, planned.mesh, planned.sizes
     dims, machine = tuple(program.dims.items()), machine_on(mesh)[0]

@@ -16,8 +16,8 @@ from ..engine.argument_checks import whole_number
 from ..puzzles.goals import Goal, check_goal
 from ..training.feeding import Training
 from ..widgets.background.models import Model, Models
+from ..widgets.documents.document import check_opened, saved
 from ..widgets.explorer import Explorer
-from ..widgets.state.document import check_opened, saved
 from .named_models import named_model, named_models
 
 # What is opened where nothing is asked for: small, with dims that everyone knows.

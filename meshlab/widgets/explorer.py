@@ -31,13 +31,13 @@ from ..engine.tensors.dims import Dim
 from ..puzzles.goals import Goal, Verdict, check_goal
 from ..training.feeding import Training
 from .background.models import NO_MODELS, Models
+from .documents.document import ExplorerError, check_machines, save
+from .documents.machines import machine_on, mesh_on
+from .documents.retraced import document_of
 from .render.plotly_charts import figure
 from .render.print.figures import print_figure
 from .render.snapshot import Snapshot
-from .state.document import ExplorerError, check_machines, save
-from .state.gestures import Gestures
-from .state.machines import machine_on, mesh_on
-from .state.retraced import document_of
+from .state.search_gestures import SearchGestures
 from .tables.needed import REASONS
 from .tables.table import Table
 from .tables.tables import table_of
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from .frozen.share import Shared
 
 
-class Explorer(Gestures):
+class Explorer(SearchGestures):
     """A layout that is being explored.
 
     Args:

@@ -8,8 +8,8 @@ from playwright.sync_api import Locator, expect
 import meshlab as ml
 from meshlab.cost.machines.units import bytes_text, seconds_text
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.intents import TakeRemedy
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.intents import TakeRemedy
 from meshlab.widgets.state.prices import Price, prices_of
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, violations

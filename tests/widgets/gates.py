@@ -11,10 +11,10 @@ import pytest
 from meshlab.auto.objective import OBJECTIVES
 from meshlab.auto.proof import Proof
 from meshlab.cost.workload.options import Options
+from meshlab.widgets.documents.costing import Costing
+from meshlab.widgets.documents.intents import Auto
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state import searches
-from meshlab.widgets.state.costing import Costing
-from meshlab.widgets.state.intents import Auto
 from meshlab.widgets.state.searches import Search
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.given import MESH, PROGRAM, ml, refused
 
-intents = ml.widgets.state.intents
+intents = ml.widgets.documents.intents
 ON_TPU = PROGRAM.plan(ml.mesh("v5e:2x2", data=2, model=2), "batch:data")
 SWITCH = ml.Switch.of(8, egress=2e11)
 FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network": SWITCH}

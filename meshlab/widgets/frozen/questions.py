@@ -13,7 +13,7 @@ from typing import Any
 
 from ...engine.errors import MeshlabError
 from ..background.reasons import MET, REGRETS, WAY
-from ..state.intents import Refused
+from ..documents.intents import Refused
 from ..views.plan import collectives_view
 from ..views.reads import read
 from .twin import Twin

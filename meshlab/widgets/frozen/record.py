@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_type_hints
 
 from ...engine.gc_pause import no_collection
-from ..state.document import Document
+from ..documents.document import Document
+from ..documents.intents import Intent, Refused, TakePreset, TogglePreset
 from ..state.handlers import message_of, read_intent
-from ..state.intents import Intent, Refused, TakePreset, TogglePreset
 from ..state.prices import other_columns
 from ..state.selection import identities, place_moved, places_of
 from ..views.board import PARTS

@@ -15,8 +15,8 @@ from typing import Any
 
 from ...engine.errors import closest, listed, shown
 from ...engine.specs.layout import Layout
+from ..documents.document import Document, ExplorerError
 from ..state.columns import COMPUTE
-from ..state.document import Document, ExplorerError
 from ..state.explorer_state import ExplorerState
 from ..views.search import TIES
 from .twin import Twin

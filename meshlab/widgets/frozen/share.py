@@ -19,7 +19,7 @@ from ...cost.machines.units import bytes_text
 from ...engine.argument_checks import whole_number
 from ...engine.errors import shown
 from ...engine.whole_files import write_whole
-from ..state.document import ExplorerError, path_of
+from ..documents.document import ExplorerError, path_of
 from .page import page
 from .record import Recorder
 from .scope import Scope, scope_of

@@ -13,11 +13,12 @@ from __future__ import annotations
 import dataclasses
 
 from ...engine.errors import LayoutError
+from ..documents.document import Document
+from ..documents.documents import settled
+from ..documents.history import History
+from ..documents.intents import Intent, Refused, refused
 from ..state.apply_intent import CHANGES
-from ..state.document import Document, History
-from ..state.documents import settled
 from ..state.explorer_state import ExplorerState
-from ..state.intents import Intent, Refused, refused
 from ..state.searches import FOUND
 from ..state.selection import Selection, places_of
 from ..state.tried import Tried

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from ..documents.document import Document
+from ..documents.intents import Place, Remove
 from ..state.columns import Column, columns_of, rules_at, scope_columns
-from ..state.document import Document
 from ..state.explorer_state import ExplorerState
-from ..state.intents import Place, Remove
 from .twin import Twin
 
 Axes = tuple[str, ...]

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from ...engine.errors import closest, listed, shown
+from ..documents.document import ExplorerError
+from ..documents.intents import Refused
 from ..render.print.figures import FIGURES, print_figure
-from ..state.document import ExplorerError
 from ..state.explorer_state import ExplorerState
-from ..state.intents import Refused
 from ..tables.needed import REASONS
 from ..tables.tables import TABLES, table_of
 from ..views.board import board_view

@@ -22,9 +22,9 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
+from ..documents.intents import Refused
 from ..state.gestures import Gestures
 from ..state.handlers import read_intent
-from ..state.intents import Refused
 from ..state.prices import prices_of
 from ..views.advice import IntentView, intent_view
 from ..views.board import parts_view

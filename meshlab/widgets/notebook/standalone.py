@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...engine.errors import closest, listed
-from ..state.document import ExplorerError
+from ..documents.document import ExplorerError
 from ..views.panels import PANELS
 from .session import Session
 

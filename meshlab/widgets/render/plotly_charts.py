@@ -15,7 +15,7 @@ from typing import Any
 
 from ...cost.machines.units import bytes_text, seconds_text
 from ...engine.errors import closest, listed
-from ..state.document import ExplorerError
+from ..documents.document import ExplorerError
 from ..state.explorer_state import ExplorerState
 from ..tables.needed import NO_CURVE, NO_RUN, met, peaked, timed, tried, way
 from ..views.charts.look import ChartView

@@ -19,10 +19,10 @@ from ...auto.additive.dim_work import SLACK
 from ...auto.best_first.changes import otherwise
 from ..background.one_by_one import Background
 from ..background.quiet import QUIET
+from ..documents.document import Document
+from ..documents.documents import Documents
+from ..documents.intents import Intent, Load, Place, Refused, Remove
 from .columns import COMPUTE, columns_of, rules_at
-from .document import Document
-from .documents import Documents
-from .intents import Intent, Load, Place, Refused, Remove
 from .prices import Price, previewed, price_of, prices_of
 
 # A change below this share is nothing that a reader would act on.

@@ -24,10 +24,11 @@ from ...engine.programs.axis_conflicts import conflicts_by_scope
 from ...engine.specs.layout import Layout
 from ...engine.specs.scopes import matches
 from ...layouts.by_name import SHORT
-from . import edits, presets
-from .document import UNASKED, Document, ExplorerError, History, Machine
-from .documents import Documents, settled
-from .intents import (
+from ..documents import edits, kept, presets
+from ..documents.document import UNASKED, Document, ExplorerError, Machine
+from ..documents.documents import Documents, settled
+from ..documents.history import History
+from ..documents.intents import (
     Allow,
     Assume,
     Forbid,
@@ -59,7 +60,7 @@ from .intents import (
     Unpin,
     refused,
 )
-from .machines import as_written, fit, mesh_on, named, placement_with
+from ..documents.machines import as_written, fit, mesh_on, named, placement_with
 from .selection import Selection, following
 
 # What an intent asks for: a document, or a step in the history; or why not.
@@ -373,10 +374,10 @@ CHANGES: Mapping[type, Change] = {
     Open: Change("open", edits.open_model, name=lambda intent, *_: intent.model),
     RenameDim: Change("rename_dim", edits.rename_dim),
     Pad: Change("pad", edits.pad, edits.pins_note),
-    Pin: Change("pin", edits.pin, edits.pins_note),
-    Unpin: Change("unpin", edits.unpin),
-    Forbid: Change("forbid", edits.forbid),
-    Allow: Change("allow", edits.allow),
-    Silence: Change("silence", edits.silence),
-    LimitAuto: Change("limit_auto", edits.limit),
+    Pin: Change("pin", kept.pin, edits.pins_note),
+    Unpin: Change("unpin", kept.unpin),
+    Forbid: Change("forbid", kept.forbid),
+    Allow: Change("allow", kept.allow),
+    Silence: Change("silence", kept.silence),
+    LimitAuto: Change("limit_auto", kept.limit),
 }

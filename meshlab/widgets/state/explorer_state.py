@@ -30,16 +30,17 @@ from ..background.curves import Curves
 from ..background.models import NO_MODELS, Listing, Models
 from ..background.one_by_one import Background
 from ..background.reasons import Reasons
+from ..documents.costing import PATIENCE, Costing, costs_of
+from ..documents.document import Document, ExplorerError, Source, check_machines, check_opened
+from ..documents.documents import Documents, named_key
+from ..documents.history import History
+from ..documents.intents import Accepted, Intent, Outcome, Refused
+from ..documents.retraced import Tracer
 from .advice import Adviser
 from .changes import Changes
-from .costing import PATIENCE, Costing, costs_of
-from .document import Document, ExplorerError, History, Source, check_machines, check_opened
-from .documents import Documents, named_key
-from .intents import Accepted, Intent, Outcome, Refused
 from .marks import Marks
 from .prices import point_of, previewed
 from .regret_searches import RegretSearches
-from .retraced import Tracer
 from .runs import Runs
 from .searches import FOUND, SEARCHING, Searches
 from .selection import Selection, places_of

@@ -21,22 +21,15 @@ from ...engine.plans.remedies import Remedy
 from ...engine.specs.layout import Layout
 from ...engine.tensors.dims import Dim, name_of
 from ..background.curves import AXIS, DIM, Curve
-from ..presets.buttons import KINDS
-from .document import ExplorerError
-from .explorer_state import ExplorerState
-from .handlers import apply
-from .intents import (
-    Allow,
+from ..documents.document import ExplorerError
+from ..documents.intents import (
     Assume,
     Baseline,
     Beside,
     Cancel,
-    CancelAuto,
     CancelCurve,
-    Forbid,
     Intent,
     Lay,
-    LimitAuto,
     ListModels,
     Load,
     MergeAxes,
@@ -44,7 +37,6 @@ from .intents import (
     Open,
     Outcome,
     Pad,
-    Pin,
     Place,
     Redo,
     Refused,
@@ -56,16 +48,16 @@ from .intents import (
     ResizeDim,
     Restore,
     Select,
-    Silence,
     SplitAxis,
     Start,
-    StopAuto,
     TakePreset,
     TakeRemedy,
     TogglePreset,
     Undo,
-    Unpin,
 )
+from ..presets.buttons import KINDS
+from .explorer_state import ExplorerState
+from .handlers import apply
 from .runs import Run
 
 
@@ -323,37 +315,6 @@ class Gestures(ExplorerState):
         """Sets whether dims that their axes do not divide are padded; without, they are refused."""
         return self.apply(Pad(flag("pad()", "pad", pad, ExplorerError)))
 
-    def pin(self, dim: Dim | str, axis: str | None = None) -> Outcome:
-        """Keeps a dim on a mesh axis in searches; whole, if none is given. The present layout stays."""
-        return self.apply(Pin(self._dim_and_place(dim, None), axis))
-
-    def unpin(self, dim: Dim | str) -> Outcome:
-        """Lets searches choose a dim's axis again."""
-        return self.apply(Unpin(self._dim_and_place(dim, None)))
-
-    def forbid(self, dim: Dim | str, axis: str) -> Outcome:
-        """Keeps a dim off a mesh axis in searches. The present layout stays."""
-        return self.apply(Forbid(self._dim_and_place(dim, None), axis))
-
-    def allow(self, dim: Dim | str, axis: str) -> Outcome:
-        """Lets searches put a dim on a mesh axis again."""
-        return self.apply(Allow(self._dim_and_place(dim, None), axis))
-
-    def silence(self, axis: str, silent: bool = True) -> Outcome:
-        """Has searches find what sends nothing over a mesh axis; or, with `silent=False`, what may."""
-        return self.apply(Silence(axis, flag("silence()", "silent", silent, ExplorerError)))
-
-    def limit_auto(
-        self, memory: float | str | UnsetType | None = UNSET, seconds: float | str | UnsetType | None = UNSET
-    ) -> Outcome:
-        """Limits searches; what is not named stays as it is.
-
-        Args:
-            memory: what a peak may take: a share of a device's memory, 0.9 or "90%", or "60 GB"; None for any.
-            seconds: after so many, or "90 s", the best so far is taken; None for never.
-        """
-        return self.apply(LimitAuto(memory, seconds))
-
     def assume(self, attention: str | None = None, prefetch: bool | None = None) -> Outcome:
         """Sets the assumptions under which costs are predicted.
 
@@ -384,14 +345,6 @@ class Gestures(ExplorerState):
         name = dim if dim is None or dim is UNSET else name_of(dim, "The Explorer")
         moment = UNSET if collective is UNSET else None
         return self.apply(Select(place, name, device, collective, moment))
-
-    def cancel_auto(self) -> Outcome:
-        """Stops the present search, for a layout or for exact regrets; its result is not shown."""
-        return self.apply(CancelAuto())
-
-    def stop_auto(self) -> Outcome:
-        """Ends the present search with the best layout so far, which comes on the board."""
-        return self.apply(StopAuto())
 
     def run(self, steps: int | None = None) -> Run:
         """Trains under the present layout, in the background.

@@ -17,13 +17,10 @@ from typing import Any
 import msgspec
 
 from ...engine.errors import LayoutError, MeshlabError, closest
-from ..presets.toggles import preset_of
-from .apply_intent import CHANGES, after, invalid_intent
-from .document import Document, ExplorerError
-from .documents import settled
-from .edits import opened_note
-from .explorer_state import ExplorerState
-from .intents import (
+from ..documents.document import Document, ExplorerError
+from ..documents.documents import settled
+from ..documents.edits import opened_note
+from ..documents.intents import (
     Accepted,
     Auto,
     Baseline,
@@ -45,6 +42,9 @@ from .intents import (
     Undo,
     refused,
 )
+from ..presets.toggles import preset_of
+from .apply_intent import CHANGES, after, invalid_intent
+from .explorer_state import ExplorerState
 from .selection import selected_after
 from .tried import TriedLayout
 

@@ -22,13 +22,14 @@ from ...cost.workload.options import USUAL
 from ...cost.workload.scenario import at_plan_sizes
 from ...engine.errors import LayoutError, MeshlabError
 from ..background.curves import Point
-from . import edits
+from ..documents import edits
+from ..documents.costing import costs_of
+from ..documents.document import Document
+from ..documents.documents import Documents
+from ..documents.history import History
+from ..documents.intents import Intent, Place, Refused, ResizeAxis, refused
 from .apply_intent import after, with_placed
 from .columns import COMPUTE, Column, columns_of
-from .costing import costs_of
-from .document import Document, History
-from .documents import Documents
-from .intents import Intent, Place, Refused, ResizeAxis, refused
 from .totals import totals_of
 
 

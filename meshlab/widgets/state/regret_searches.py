@@ -16,7 +16,7 @@ from typing import Any
 
 from ...auto import Choice
 from ...auto.reasons.regrets import Regret
-from .intents import Refused
+from ..documents.intents import Refused
 from .searches import CANCELLED, FAILED, FOUND, SEARCHING
 
 

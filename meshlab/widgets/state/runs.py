@@ -24,8 +24,8 @@ from ...engine.argument_checks import is_whole
 from ...engine.code.source import raised_at
 from ...engine.errors import shown
 from ...training.feeding import Training, check_batch
-from .document import Document, ExplorerError
-from .intents import Refused
+from ..documents.document import Document, ExplorerError
+from ..documents.intents import Refused
 from .run_values import RunValues
 
 REPORT_SECONDS = 0.1  # Jupyter drops messages beyond 1000 a second; the eye needs ten

@@ -24,7 +24,7 @@ from typing import Any
 from ...auto import Found, layout
 from ...auto.objective import OBJECTIVES, TIME, offered
 from ...engine.errors import closest, listed, shown
-from .intents import Refused
+from ..documents.intents import Refused
 
 SEARCHING, FOUND, FAILED, CANCELLED = "searching", "found", "failed", "cancelled"
 # Seconds between two tellings of how far a search is.

@@ -23,7 +23,7 @@ from ...engine.argument_checks import is_whole
 from ...engine.errors import closest, listed, shown
 from ...engine.plans.collectives import Collective
 from ...engine.programs.program import Program
-from .intents import Place, Refused, Select
+from ..documents.intents import Place, Refused, Select
 
 
 @dataclasses.dataclass(frozen=True)

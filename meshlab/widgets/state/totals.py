@@ -18,8 +18,8 @@ from typing import Any
 
 from ..background.one_by_one import Background
 from ..background.quiet import QUIET
-from .costing import Costing, Costs
-from .document import Document
+from ..documents.costing import Costing, Costs
+from ..documents.document import Document
 
 KEPT = 256
 # Seconds of work after which the background shows what it has, and lets others in.

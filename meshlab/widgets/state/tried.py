@@ -16,7 +16,7 @@ from typing import Any
 
 from ...engine.errors import closest, listed, shown
 from ...engine.specs.layout import Layout
-from .document import UNASKED, Document, ExplorerError
+from ..documents.document import UNASKED, Document, ExplorerError
 
 START = "start"
 MOST = 40

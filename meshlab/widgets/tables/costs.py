@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 
 from ..background.reasons import REGRETS, Decided
-from ..state.document import ExplorerError
+from ..documents.document import ExplorerError
 from ..state.explorer_state import ExplorerState
 from ..views.peak_memory import phases_view
 from ..views.roofline import dots_of

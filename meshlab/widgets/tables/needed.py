@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..background.reasons import MET, REGRETS, WAY, Met, Way
-from ..state.costing import Costs
-from ..state.document import ExplorerError
+from ..documents.costing import Costs
+from ..documents.document import ExplorerError
 from ..state.explorer_state import ExplorerState
 
 # What of a search is worked out for a figure or table, and of which attributes of the Explorer.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...engine.plans.collectives import wire_bytes_by_axis
-from ..state.document import ExplorerError
+from ..documents.document import ExplorerError
 from ..state.explorer_state import ExplorerState
 from ..state.selection import identities
 from ..views.devices.holdings import edges_of, slices_of

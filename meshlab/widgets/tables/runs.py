@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from ..state.document import ExplorerError
+from ..documents.document import ExplorerError
 from ..state.explorer_state import ExplorerState
 from ..views.devices.heat import heat_view
 from .needed import NO_NUMBERS, NO_RUN

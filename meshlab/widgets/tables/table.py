@@ -21,7 +21,7 @@ from typing import Any
 
 from ...engine.errors import listed, shown
 from ...engine.tables import Cell, html_rows
-from ..state.document import ExplorerError, write
+from ..documents.document import ExplorerError, write
 
 KINDS = (".csv", ".json")
 # So many rows are shown in a cell.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ...engine.errors import closest, listed, shown
 from ...version import __version__
-from ..state.document import ExplorerError
+from ..documents.document import ExplorerError
 from ..state.explorer_state import ExplorerState
 from .costs import (
     comparison_rows,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from ..documents.intents import Intent
 from ..state.explorer_state import ExplorerState
 from ..state.handlers import message_of
-from ..state.intents import Intent
 from .prices import StepCostView, step_cost_view
 
 

@@ -12,13 +12,13 @@ from typing import Any, TypedDict
 
 from ...engine.collectives.kinds import KINDS
 from ...engine.gc_pause import no_collection
+from ..documents.intents import Accepted, Refused
+from ..documents.presets import short_name
 from ..presets.buttons import Group
 from ..state.changes import Word
 from ..state.columns import Column, columns_of, rules_at, scope_columns
 from ..state.explorer_state import ExplorerState
 from ..state.handlers import OPERATIONS
-from ..state.intents import Accepted, Refused
-from ..state.presets import short_name
 from .advice import advice_part
 from .asked.curve import curve_part
 from .asked.models import models_part

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from ...auto.objective import Objective, objective_of, offered
-from ..state.document import Document
+from ..documents.document import Document
 from ..state.explorer_state import ExplorerState
 from ..state.totals import Totals
 from ..state.tried import TriedLayout

@@ -23,7 +23,7 @@ from ...cost.workload.options import USUAL
 from ...engine.axes.axis import Axis
 from ...engine.errors import LayoutError
 from ...engine.specs import flax_rules, mesh_tf_string
-from ..state.document import Document
+from ..documents.document import Document
 from ..state.explorer_state import ExplorerState
 
 WIDE = 100

@@ -11,9 +11,9 @@ from ...cost.machines.hardware import Switch, hardware, known
 from ...cost.machines.meshes import slice_of
 from ...cost.machines.placed import AxisPlacement, Placement
 from ...engine.specs.mesh import Mesh
-from ..state.document import MeshSizes
+from ..documents.document import MeshSizes
+from ..documents.machines import Choice, CustomMachines, fit, placements_of
 from ..state.explorer_state import ExplorerState
-from ..state.machines import Choice, CustomMachines, fit, placements_of
 from .machine_figures import AccuracyView, FigureView, accuracy_view, figures_view
 
 _PLATFORMS = (("tpu", "TPU"), ("gpu", "GPU"), ("cpu", "CPU"))

@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..state.intents import Refused
+from ..documents.intents import Refused
 from .devices.heat import heat_view, numbers_view
 from .devices.holdings import zoomed_view
 from .devices.hops import hops_view

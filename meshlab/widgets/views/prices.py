@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
+from ..documents.intents import Refused
 from ..state.explorer_state import ExplorerState
-from ..state.intents import Refused
 from ..state.prices import Price, can_pad, other_columns
 from .plan import RefusalView, RefusedColumnView
 

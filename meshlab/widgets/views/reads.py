@@ -15,8 +15,8 @@ from typing import Any
 
 from ...engine.errors import closest, listed
 from ...engine.gc_pause import no_collection
+from ..documents.intents import Refused
 from ..state.explorer_state import ExplorerState
-from ..state.intents import Refused
 from .forms import forms_view
 from .panels import PANELS, Read
 from .step_lanes import step_view

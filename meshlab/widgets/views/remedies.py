@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NotRequired, TypedDict
 
 from ...engine.plans.remedies import Remedy
+from ..documents.intents import TakeRemedy
 from ..state.explorer_state import ExplorerState
-from ..state.intents import TakeRemedy
 from ..state.selection import identities
 from .advice import intent_view
 

@@ -20,7 +20,7 @@ from ...auto.proof import Proof
 from ...auto.request.answer import Found
 from ...cost.machines.units import seconds_text, share_text
 from ...engine.specs.layout import Layout
-from ..state.document import MEMORY
+from ..documents.document import MEMORY
 from ..state.explorer_state import ExplorerState
 from ..state.searches import SEARCHING, Search
 from .advice import IntentView

@@ -15,8 +15,8 @@ from ...cost.machines.units import seconds_text, share_text
 from ...cost.step_time.time import Time
 from ...cost.step_time.utilisation import TOKENS, expected_between, expected_text
 from ...cost.workload.attention import ATTENTION
-from ..state.costing import Costs
-from ..state.document import Document
+from ..documents.costing import Costs
+from ..documents.document import Document
 from ..state.explorer_state import ExplorerState
 from .machine_figures import AccuracyView, FigureView, accuracy_view, figures_behind
 from .peak_memory import PeakMemoryView, peak_memory_view

@@ -16,9 +16,9 @@ from meshlab.auto.additive.dim_work import SLACK
 from meshlab.auto.best_first.changes import changes, handed_on, otherwise
 from meshlab.auto.best_first.polish import effect
 from meshlab.engine.legality.examine import resolve
+from meshlab.widgets.documents.intents import Refused
 from meshlab.widgets.state import advice
 from meshlab.widgets.state.explorer_state import ExplorerState
-from meshlab.widgets.state.intents import Refused
 from meshlab.widgets.state.prices import price_of
 from tests.auto.best_first.programs import MODELS
 from tests.auto.programs import SMALL, traced

@@ -15,12 +15,12 @@ import pytest
 
 import meshlab as ml
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.frozen import share as sharing
 from meshlab.widgets.frozen.pool import Pool
 from meshlab.widgets.frozen.questions import LEFT_OUT, RECORDED
 from meshlab.widgets.frozen.record import GESTURES, Recorder
-from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.handlers import OPERATIONS
 from meshlab.widgets.views.reads import READS
 from tests.widgets import small

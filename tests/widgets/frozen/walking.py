@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from meshlab.widgets.documents.intents import Accepted, Beside, Refused, TakePreset
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.frozen.questions import RECORDED, SELDOM
 from meshlab.widgets.frozen.record import Recorder
@@ -19,7 +20,6 @@ from meshlab.widgets.frozen.scope import Scope
 from meshlab.widgets.frozen.walk import drops
 from meshlab.widgets.notebook.protocol import answer, shared_state
 from meshlab.widgets.state.handlers import message_of, read_intent
-from meshlab.widgets.state.intents import Accepted, Beside, Refused, TakePreset
 from meshlab.widgets.views.reads import read
 
 DRIVER = pathlib.Path(__file__).with_name("replay.mjs")

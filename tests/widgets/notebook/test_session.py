@@ -10,11 +10,11 @@ from typing import Any
 import ipywidgets
 import pytest
 
+from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook import protocol, saved_picture
 from meshlab.widgets.notebook.session import STATIC, Session
 from meshlab.widgets.notebook.standalone import VIEWS
-from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.views.board import PARTS
 
 SENT: list[tuple[dict, int]] = []  # each answer, with the revision that the page has been told by then

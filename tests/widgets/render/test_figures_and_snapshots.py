@@ -11,10 +11,10 @@ import pytest
 import meshlab as ml
 from meshlab.cost.machines.units import seconds_text
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.render import palette, themed
 from meshlab.widgets.render.snapshot import Snapshot
-from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.marks import MARKS
 from meshlab.widgets.views.board import board_view
 from tests.engine.plans.test_work import LOST

@@ -9,9 +9,9 @@ import pytest
 import meshlab as ml
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.intents import Place, Refused
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.advice import LEAST, advise, changes, ranked, surveyed
-from meshlab.widgets.state.intents import Place, Refused
 from meshlab.widgets.state.prices import Price, price_of
 from tests.widgets import small
 from tests.widgets.state.test_machines import own

@@ -8,8 +8,8 @@ import meshlab as ml
 from meshlab.engine.specs.layout import Layout
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.intents import Place, Refused
 from meshlab.widgets.state.columns import columns_of
-from meshlab.widgets.state.intents import Place, Refused
 from tests.widgets import small
 
 MODELS = {model.name: model for model in zoo.models()}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from meshlab.engine.specs.layout import Layout
 from meshlab.widgets.background.one_by_one import Background
+from meshlab.widgets.documents.costing import LEAST, MOST, OPERATIONS, Costing
+from meshlab.widgets.documents.document import Document
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.costing import LEAST, MOST, OPERATIONS, Costing
-from meshlab.widgets.state.document import Document
 
 LAYOUTS = [Document((("n", 8),), (("x", 2),), Layout.of(f"n:x,d{number}:x"), None) for number in range(2 * MOST)]
 

@@ -9,8 +9,8 @@ import pytest
 import meshlab as ml
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.background.curves import AXIS, DIM, sizes_around
+from meshlab.widgets.documents.intents import Sweep
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.intents import Sweep
 from meshlab.widgets.state.totals import totals_of
 from tests.widgets import small
 

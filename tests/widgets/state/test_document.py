@@ -7,8 +7,9 @@ import json
 import pytest
 
 from meshlab.engine.specs.layout import Layout
+from meshlab.widgets.documents.document import Document, ExplorerError, read_document
+from meshlab.widgets.documents.history import History
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.document import Document, ExplorerError, History, read_document
 
 
 def document(layout: object = None) -> Document:

@@ -10,11 +10,11 @@ import pytest
 import meshlab as ml
 from meshlab.api.stages import Program
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.document import ExplorerError
+from meshlab.widgets.documents.intents import Accepted, Refused, ResizeDim
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state import searches
-from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.handlers import read_intent
-from meshlab.widgets.state.intents import Accepted, Refused, ResizeDim
 from tests.widgets import small
 
 LAYOUT = {"batch": "data", "hidden": ["model", "data"], "params/*": {"hidden": "data"}}

@@ -11,10 +11,10 @@ from meshlab.api.stages import Program
 from meshlab.engine.errors import LayoutError
 from meshlab.engine.specs.layout import Layout
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.document import ExplorerError
+from meshlab.widgets.documents.intents import Accepted, Load, Place, Refused, Select, Undo
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.handlers import read_intent
-from meshlab.widgets.state.intents import Accepted, Load, Place, Refused, Select, Undo
 
 
 def test_a_gesture_changes_layout_and_plan(explorer: Explorer) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 import meshlab.widgets
 from meshlab.engine.plans.remedies import Change, Remedy
+from meshlab.widgets.documents import intents
+from meshlab.widgets.documents.intents import Accepted, Intent
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state import intents
 from meshlab.widgets.state.gestures import Gestures
 from meshlab.widgets.state.handlers import HANDLERS, OPERATIONS, message_of, read_intent
-from meshlab.widgets.state.intents import Accepted, Intent
 
 # Each operation as a message of the page has it, and as a call: positions, keywords.
 EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import meshlab as ml
+from meshlab.widgets.documents.document import read_document
+from meshlab.widgets.documents.intents import Accepted, Refused
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import VERSION, answer, shared_state
-from meshlab.widgets.state.document import read_document
-from meshlab.widgets.state.intents import Accepted, Refused
 from meshlab.widgets.state.searches import SEARCHING
 from tests.widgets import small
 from tests.widgets.grown import opened, program

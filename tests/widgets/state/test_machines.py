@@ -15,11 +15,11 @@ import meshlab as ml
 from meshlab.cost.machines import hardware as hardware_module
 from meshlab.cost.machines.attached import file_of
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.document import ExplorerError, Machine, read_document
+from meshlab.widgets.documents.intents import Accepted, Assume, Lay, On, Refused
+from meshlab.widgets.documents.machines import fit, machine_on, mesh_on, placements_of
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.document import ExplorerError, Machine, read_document
 from meshlab.widgets.state.handlers import read_intent
-from meshlab.widgets.state.intents import Accepted, Assume, Lay, On, Refused
-from meshlab.widgets.state.machines import fit, machine_on, mesh_on, placements_of
 from meshlab.widgets.views.runs import job_view
 
 MACHINES = Path(hardware_module.__file__).parent / "data"

@@ -10,9 +10,9 @@ import pytest
 import meshlab as ml
 from meshlab.layouts.carried import within
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.document import ExplorerError
+from meshlab.widgets.documents.intents import Accepted, ListModels, Open, Refused
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.intents import Accepted, ListModels, Open, Refused
 from meshlab.widgets.views.board import session_part
 from tests.widgets import small
 

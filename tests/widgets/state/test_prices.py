@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from meshlab.widgets.documents.intents import Place
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.intents import Place
 from meshlab.widgets.state.prices import Price, prices_of
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from meshlab.auto import Cancelled
+from meshlab.widgets.documents.document import ExplorerError
+from meshlab.widgets.documents.intents import Auto, Refused, SearchRegrets
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.intents import Auto, Refused, SearchRegrets
 from meshlab.widgets.state.regret_searches import RegretSearch, RegretSearches
 from tests.widgets.grown import opened
 

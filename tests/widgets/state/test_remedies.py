@@ -12,11 +12,11 @@ from meshlab.engine.plans.remedies import Remedy
 from meshlab.engine.verifying.random_layouts import MESHES_IN_TIME, draw
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.document import ExplorerError
+from meshlab.widgets.documents.intents import Accepted, Refused, TakeRemedy
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
-from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.handlers import read_intent
-from meshlab.widgets.state.intents import Accepted, Refused, TakeRemedy
 from meshlab.widgets.state.selection import identities
 from tests.widgets import small
 

@@ -17,10 +17,10 @@ import pytest
 
 from meshlab.opening.open_explorer import explore
 from meshlab.training.feeding import Training
+from meshlab.widgets.documents.document import ExplorerError
+from meshlab.widgets.documents.intents import Refused, Start
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state import runs as runs_module
-from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.intents import Refused, Start
 from meshlab.widgets.views.runs import job_view
 from tests.widgets import small
 

@@ -9,9 +9,9 @@ import pytest
 
 import meshlab as ml
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.document import ExplorerError
+from meshlab.widgets.documents.intents import Refused
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.intents import Refused
 from tests.widgets import small
 
 

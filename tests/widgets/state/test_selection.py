@@ -15,9 +15,9 @@ from meshlab.models.language import llama
 from meshlab.models.parts import training
 from meshlab.models.parts.initial import shapes
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.intents import Refused
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
-from meshlab.widgets.state.intents import Refused
 from meshlab.widgets.state.selection import identities
 from meshlab.widgets.views.selection import MOST_DEVICES, group_view
 

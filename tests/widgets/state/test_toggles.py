@@ -7,10 +7,10 @@ import pytest
 import meshlab as ml
 from meshlab.models.zoo import models
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.intents import Refused, ResizeAxis, TakePreset
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.presets.buttons import KINDS
 from meshlab.widgets.presets.names import Names
-from meshlab.widgets.state.intents import Refused, ResizeAxis, TakePreset
 
 MODELS = {model.name: model for model in models()}
 

@@ -7,10 +7,10 @@ import dataclasses
 import pytest
 
 from meshlab.engine.specs.layout import Layout
+from meshlab.widgets.documents.document import ExplorerError
+from meshlab.widgets.documents.intents import Baseline, Refused
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.handlers import read_intent
-from meshlab.widgets.state.intents import Baseline, Refused
 from meshlab.widgets.state.tried import MOST, Tried
 
 

@@ -14,8 +14,8 @@ import pytest
 import meshlab as ml
 from meshlab.opening.open_explorer import explore
 from meshlab.version import __version__
+from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.tables.table import MOST_SHOWN, Table
 from meshlab.widgets.tables.tables import TABLES
 from tests.widgets import small

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.document import ExplorerError
+from meshlab.widgets.documents.intents import Beside, Refused
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
-from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.state.handlers import read_intent
-from meshlab.widgets.state.intents import Beside, Refused
 from meshlab.widgets.views.board import parts_view
 from tests.widgets import small
 from tests.widgets.gates import Gate

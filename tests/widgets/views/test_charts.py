@@ -11,9 +11,9 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.peak_memory.memory import Memory, Moment
+from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.render.palette import SOLID, TINT, VARIABLES
-from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.views.charts.kernels import decades, kernels_chart
 from meshlab.widgets.views.charts.losses import Losses, drawn_runs, drawn_steps, losses_chart
 from meshlab.widgets.views.charts.moments import NARROW, StepsPhaseView, highest, moments_chart

@@ -14,11 +14,11 @@ import pytest
 import meshlab as ml
 from meshlab.auto import Cancelled
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.intents import Auto, Refused
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state import searches as searches_module
 from meshlab.widgets.state.handlers import read_intent
-from meshlab.widgets.state.intents import Auto, Refused
 from meshlab.widgets.state.searches import Search
 from meshlab.widgets.views.board import board_view
 from tests.widgets import small

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import meshlab as ml
+from meshlab.widgets.documents.intents import Place
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.intents import Place
 from meshlab.widgets.state.prices import Price, prices_of
 from meshlab.widgets.views import peak_memory as peak_memory_module
 from meshlab.widgets.views.peak_memory import alive_view, moments_view, phases_view, verdict

@@ -9,9 +9,9 @@ import pytest
 
 from meshlab.auto.reasons.regrets import Regret
 from meshlab.engine.specs.layout import Layout
+from meshlab.widgets.documents.intents import Load
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.handlers import read_intent
-from meshlab.widgets.state.intents import Load
 from meshlab.widgets.views.reads import read
 from meshlab.widgets.views.reasons import regret_view
 from tests.widgets.grown import MANUAL, opened

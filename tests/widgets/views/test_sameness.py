@@ -12,8 +12,8 @@ import meshlab as ml
 from meshlab.cost.machines.units import seconds_text
 from meshlab.engine.planning.steps import Move
 from meshlab.engine.verifying.results import TOLERANCE
+from meshlab.widgets.documents.document import Document
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.document import Document
 from meshlab.widgets.state.runs import Run
 from meshlab.widgets.views.charts.sameness import reference_of, same
 from meshlab.widgets.views.runs import SIMULATED, job_view

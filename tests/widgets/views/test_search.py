@@ -11,11 +11,11 @@ import pytest
 import meshlab as ml
 from meshlab.auto.objective import OBJECTIVES
 from meshlab.cost.machines.units import seconds_text
+from meshlab.widgets.documents.intents import Refused
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state import searches as searches_module
 from meshlab.widgets.state.handlers import read_intent
-from meshlab.widgets.state.intents import Refused
 from meshlab.widgets.state.searches import OFTEN, Search
 from meshlab.widgets.views import search as search_module
 from tests.widgets.grown import opened, tied

@@ -5,8 +5,8 @@ import json
 import pytest
 
 import meshlab as ml
+from meshlab.widgets.documents.intents import Refused
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.intents import Refused
 from meshlab.widgets.views.board import PARTS, parts_view
 from meshlab.widgets.views.plan import collectives_view
 from meshlab.widgets.views.reads import read

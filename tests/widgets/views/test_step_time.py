@@ -21,10 +21,10 @@ from meshlab.cost.machines.units import seconds_text, share_text
 from meshlab.models.language import llama
 from meshlab.models.parts.initial import shapes
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.costing import Costs
+from meshlab.widgets.documents.intents import Remove
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import shared_state
-from meshlab.widgets.state.costing import Costs
-from meshlab.widgets.state.intents import Remove
 from meshlab.widgets.state.prices import Price, prices_of
 from meshlab.widgets.views.machine_figures import figure_view, figures_behind, figures_view
 from tests.widgets.gates import Gate

@@ -3,7 +3,7 @@
  * states (meshlab/widgets/frozen/record.py) as Python would (notebook/protocol.py). The page is the same, `session.ts`.
  *
  * A state follows from the layout alone, and says where each gesture leads or why it is refused. What depends on how a
- * reader came there is worked out here, by the same rules as in Python: undo (state/document.py), the layouts that were
+ * reader came there is worked out here, by the same rules as in Python: undo (documents/document.py), the layouts that were
  * tried (state/tried.py), what stays selected and which tensor follows a chip (state/selection.py).
  */
 import { UNRECORDED } from "./hand.ts";

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....cost.machines.units import bytes_text
-from ...state.document import ExplorerError
+from ...documents.document import ExplorerError
 from ...state.explorer_state import ExplorerState
 from ...tables.needed import NO_CURVE, NO_RUN, costs_of, peaked
 from ...views.charts.losses import drawn_runs, drawn_steps

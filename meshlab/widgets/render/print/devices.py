@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...state.document import ExplorerError
+from ...documents.document import ExplorerError
 from ...state.explorer_state import ExplorerState
 from ..identity import channels, identity
 from ..palette import DASH, EDGE, INK, QUIET, SOFT, SOLID, mark

@@ -18,7 +18,7 @@ import sys
 from types import ModuleType
 
 from ....engine.errors import listed, shown
-from ...state.document import ExplorerError, write
+from ...documents.document import ExplorerError, write
 from .sheet import FONT, POINTS_PER_MM, Written, number
 
 DPI = 300

@@ -13,7 +13,7 @@ from typing import Any
 
 from ....engine.argument_checks import flag
 from ....engine.errors import closest, listed, shown
-from ...state.document import ExplorerError
+from ...documents.document import ExplorerError
 from ...state.explorer_state import ExplorerState
 from ...tables.tables import about
 from .comparison import draw_comparison

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...state.document import ExplorerError
+from ...documents.document import ExplorerError
 from ...state.explorer_state import ExplorerState
 from ...tables.needed import NO_NUMBERS
 from ...views.devices.heat import heat_view

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ....cost.machines.units import scaled_text, seconds_text
-from ...state.document import ExplorerError
+from ...documents.document import ExplorerError
 from ...state.explorer_state import ExplorerState
 from ...tables.needed import costs_of, timed
 from ...views.charts.kernels import DotView, name_of

@@ -18,13 +18,13 @@ import meshlab as ml
 from meshlab.cost.machines.units import bytes_text, seconds_text
 from meshlab.opening.open_explorer import explore
 from meshlab.version import __version__
+from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.render.palette import SOLID
 from meshlab.widgets.render.print.comparison import compared, pareto
 from meshlab.widgets.render.print.figure import PrintFigure
 from meshlab.widgets.render.print.figures import FIGURES
 from meshlab.widgets.render.print.numbers import heat_colour
-from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.views.program.steps import steps_view
 from tests.widgets import small
 from tests.widgets.printed import BOARDS, of_digits, of_llama, of_mixtral

@@ -380,34 +380,3 @@ class Source:
     def of_model(cls, model: Model) -> Source:
         """Returns the source of a model that has a name."""
         return cls(model.name, f'"{model.name}"', model.sizes)
-
-
-@dataclasses.dataclass(frozen=True)
-class History:
-    """The documents before and after the present one.
-
-    Args:
-        present: the document on the board.
-        past: earlier ones, oldest first.
-        future: documents that were undone, next first.
-    """
-
-    present: Document
-    past: tuple[Document, ...] = ()
-    future: tuple[Document, ...] = ()
-
-    def commit(self, document: Document) -> History:
-        """Returns the history after a change; undone documents are dropped."""
-        return History(document, (*self.past, self.present))
-
-    def undo(self) -> History:
-        """Returns the history one step back; itself where there is no step."""
-        if not self.past:
-            return self
-        return History(self.past[-1], self.past[:-1], (self.present, *self.future))
-
-    def redo(self) -> History:
-        """Returns the history one step forward; itself where there is no step."""
-        if not self.future:
-            return self
-        return History(self.future[0], (*self.past, self.present), self.future[1:])

@@ -28,7 +28,8 @@ from ..background.models import NO_MODELS, Models
 from ..presets.buttons import Preset, presets_of
 from ..presets.names import Names
 from .costing import EACH, SLOW
-from .document import Document, History, check_document, fitted
+from .document import Document, check_document, fitted
+from .history import History
 from .intents import Refused, refused
 from .machines import CustomMachines, machine_on, mesh_on
 from .retraced import Programs

@@ -1,10 +1,9 @@
-"""The document after an edit of its mesh, its dims' names and sizes, its padding, or what a search must keep to.
+"""The document after an edit of its mesh, its dims' names and sizes, its padding, or its model.
 
     RenameAxis("data", "replica")     rules, pins and the placement follow
     SplitAxis("data", 2, "pod")       batch:data becomes batch:pod+data
     MergeAxes(("pod", "data"))        and back, where every rule has them side by side
     ResizeAxis("data", 8)             the layout stays, and is refused where a dim is not divided
-    Silence("model")                  searches find what sends nothing over model
 
 The placement on the machine is derived anew: constraints of axes that changed are dropped, and the slice stays if the
 mesh fits it. Notes say what went.
@@ -20,15 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from msgspec import UNSET
-
-from ...api.silent import axes_problem
-from ...auto.request.constraints import read_constraints
 from ...cost.machines.hardware import HardwareError
 from ...cost.machines.meshes import slice_of
 from ...cost.machines.placed import AxisPlacement
 from ...engine.argument_checks import is_whole
-from ...engine.errors import LayoutError, MeshError, MeshlabError, closest, listed, shown
+from ...engine.errors import LayoutError, MeshError, closest, listed, shown
 from ...engine.legality.examine import resolve
 from ...engine.programs.rename import renamed
 from ...engine.programs.resize import check_sizes
@@ -38,25 +33,19 @@ from ...engine.specs.spec import Axes
 from ...layouts.carried import carried, ruled
 from ..background.models import Model
 from ..presets.buttons import Preset
-from .document import Document, Machine, MeshSizes, read_limits
+from .document import Document, Machine, MeshSizes
 from .documents import Documents
 from .intents import (
-    Allow,
-    Forbid,
     Intent,
-    LimitAuto,
     MergeAxes,
     Open,
     Pad,
-    Pin,
     Refused,
     RenameAxis,
     RenameDim,
     ResizeAxis,
     ResizeDim,
-    Silence,
     SplitAxis,
-    Unpin,
     refused,
 )
 from .machines import CustomMachines, as_written, fit
@@ -191,58 +180,6 @@ def rename_dim(documents: Documents, intent: RenameDim) -> Document:
 
 def pad(documents: Documents, intent: Pad) -> Document:
     return dataclasses.replace(documents.present, pad=intent.pad)
-
-
-# What a search must keep to: what is on the board stays as it is.
-
-
-def pin(documents: Documents, intent: Pin) -> Document:
-    document, dim, axis = documents.present, intent.dim, intent.axis
-    if axis is not None and (dim, axis) in document.forbidden:
-        raise LayoutError(f"`{dim}` is never on `{axis}` in searches: allow it there to pin it.")
-    pins = {**dict(document.pins), dim: axis}
-    read_constraints(documents.program, Mesh(document.mesh), pins, None)
-    return dataclasses.replace(document, pins=tuple(sorted(pins.items())))
-
-
-def unpin(documents: Documents, intent: Unpin) -> Document:
-    document, dim = documents.present, intent.dim
-    if dim not in dict(document.pins):
-        raise LayoutError(f"`{dim}` is not pinned.{closest(dim, dict(document.pins))}")
-    return dataclasses.replace(document, pins=tuple(pin for pin in document.pins if pin[0] != dim))
-
-
-def forbid(documents: Documents, intent: Forbid) -> Document:
-    document, dim, axis = documents.present, intent.dim, intent.axis
-    if dict(document.pins).get(dim) == axis:
-        raise LayoutError(f"`{dim}` is pinned to `{axis}`: unpin it to keep it off.")
-    read_constraints(documents.program, Mesh(document.mesh), None, {dim: axis})
-    return dataclasses.replace(document, forbidden=tuple(sorted({*document.forbidden, (dim, axis)})))
-
-
-def allow(documents: Documents, intent: Allow) -> Document:
-    document, pair = documents.present, (intent.dim, intent.axis)
-    if pair not in document.forbidden:
-        raise LayoutError(f"`{intent.dim}` may be on `{intent.axis}` in searches: nothing forbids it.")
-    return dataclasses.replace(document, forbidden=tuple(each for each in document.forbidden if each != pair))
-
-
-def silence(documents: Documents, intent: Silence) -> Document:
-    document, axis = documents.present, intent.axis
-    if problem := axes_problem(Mesh(document.mesh), [axis]):
-        raise LayoutError(problem)
-    others = {each for each in document.silent if each != axis}
-    return dataclasses.replace(document, silent=tuple(sorted({*others, axis} if intent.silent else others)))
-
-
-def limit(documents: Documents, intent: LimitAuto) -> Document | Refused:
-    document = documents.present
-    memory = document.memory if intent.memory is UNSET else intent.memory
-    seconds = document.seconds if intent.seconds is UNSET else intent.seconds
-    try:
-        return dataclasses.replace(document, **read_limits(memory, seconds))
-    except MeshlabError as error:
-        return Refused(str(error).removeprefix("ml.auto.layout() "), code="invalid")
 
 
 def _check_axes(mesh: MeshSizes, axes: Any):
