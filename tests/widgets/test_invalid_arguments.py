@@ -65,8 +65,8 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
         (lambda: ml.explore(3, MESH), r"was given 3 for its program; write ml.explore\(ml.trace\(fn, ...\), mesh\)"),
         (lambda: ml.explore(MESH, PROGRAM), "for its program; .* The program comes first"),
         (
-            lambda: ml.explore(PROGRAM, None),
-            r"was given None for its mesh; write ml.explore\(program, ml.mesh\(data=2\)\)",
+            lambda: ml.explore(PROGRAM, 3),
+            r"was given 3 for its mesh; write ml.explore\(program, ml.mesh\(data=2\)\)",
         ),
         (lambda: ml.explore(PROGRAM, MESH, run=3), r"run was given 3; it must be a training: run=ml.Training\("),
         (lambda: ml.Training(3), "Training was given start=3; it must be a dict"),

@@ -47,7 +47,8 @@ def test_csv_and_json_have_every_row(name: str) -> None:
     data = json.loads(table.json())
     assert data["rows"] == [dict(row) for row in table]
     assert (data["table"], data["meshlab"], data["machine"]) == (name, __version__, "Google TPU v5e, 2x4")
-    assert (data["mesh"], data["layout"]) == ("data 4 × model 2", "batch:data hidden:model")
+    named = "DP over data + TP over model (batch:data hidden:model)"
+    assert (data["mesh"], data["layout"]) == ("data 4 × model 2", named)
 
 
 def test_what_is_sent_adds_up() -> None:

@@ -104,7 +104,7 @@ def test_the_caption_says_mesh_machine_layout_and_version(board: str) -> None:
 
 def test_a_layout_is_called_by_its_name() -> None:
     explorer = explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data")
-    assert "Layout: DP (batch:data)." in explorer.figure("communication", width_mm=85).caption
+    assert "Layout: DP over data (batch:data)." in explorer.figure("communication", width_mm=85).caption
 
 
 def test_bars_say_what_the_plan_sends_and_holds() -> None:
