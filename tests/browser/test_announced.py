@@ -86,7 +86,7 @@ def baseline(board: BlankBoard) -> None:
 
 
 def padded(board: BlankBoard) -> None:
-    board.root.get_by_role("button", name="More").click()
+    board.root.get_by_role("button", name="More", exact=True).click()
     board.root.get_by_label("Pad dims").check()
 
 
@@ -101,15 +101,18 @@ GESTURES: dict[str, tuple[Gesture, str]] = {
     "aim": (key("classes", "Enter", "ArrowRight"), r"data.*: classes 5 of 10 on each device"),
     "let go": (key("hidden", "Enter", "Escape"), r"hidden is where it was\."),
     "drop": (key("classes", "Enter", "ArrowRight", "Enter"), LAYOUT),
-    "take off": (key("hidden", "Delete"), f"{LAYOUT}batch:data$"),
+    "take off": (key("hidden", "Delete"), f"{LAYOUT}DP over data$"),
     "refuse": (lambda board: board.drag("classes", "model"), r"Refused: classes has size 10"),
-    "undo": (undone, f"{LAYOUT}batch:data hidden:model$"),
-    "redo": (redone, f"{LAYOUT}batch:data$"),
+    "undo": (undone, f"{LAYOUT}DP over data \\+ TP over model$"),
+    "redo": (redone, f"{LAYOUT}DP over data$"),
     "reset": (press('[data-op="reset"]'), r"Nothing changes: it is so already\."),
     "preset": (press('[data-preset="fsdp"]'), LAYOUT),
     "remedy": (remedied, LAYOUT),
-    "rename an axis": (edit(axis, "rename_axis", name="tensor"), f"{LAYOUT}batch:data hidden:tensor"),
-    "split an axis": (edit(axis, "split_axis", outer="2", name="outer"), f"{LAYOUT}batch:data hidden:outer\\+model"),
+    "rename an axis": (edit(axis, "rename_axis", name="tensor"), f"{LAYOUT}DP over data \\+ TP over tensor$"),
+    "split an axis": (
+        edit(axis, "split_axis", outer="2", name="outer"),
+        f"{LAYOUT}DP over data \\+ TP over outer\\+model$",
+    ),
     "merge axes": (edit(axis, "merge_axes", other="data"), r"data.*model.* cannot be merged"),
     "resize an axis": (edit(axis, "resize_axis", size="2"), r"The mesh is on v5e:2x2 now\."),
     "rename a dim": (edit(lambda board: board.chip("rows"), "rename_dim", name="lines"), r"rows is called lines now\."),

@@ -131,13 +131,13 @@ def test_totals_of_the_layout_before_are_not_shown_as_new(
     sent = bytes_text(explorer.plan.wire_bytes)
     expect(board.total("sends").locator(".mlb-total-value")).to_have_text(sent)
     opacity = "lanes => Number(getComputedStyle(lanes).opacity)"
-    assert board.root.locator(".mlb-lanes").evaluate(opacity) < 1
+    assert board.root.locator(".mlb-lane[data-lane]").first.evaluate(opacity) < 1
     gate.open.set()
     explorer.view()
     board.blank.poll()
     for key in old:
         expect(board.total(key)).not_to_contain_text("…")
-    assert board.root.locator(".mlb-lanes").evaluate(opacity) == 1
+    assert board.root.locator(".mlb-lane[data-lane]").first.evaluate(opacity) == 1
 
 
 def test_nothing_is_the_best_while_another_is_worked_out(

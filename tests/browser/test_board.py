@@ -43,7 +43,7 @@ def test_a_drag_replans(open_board, explorer: Explorer) -> None:
     assert board.chart == {"model": "model 480 B 320 B"}
     assert board.root.locator(".mlb-ghost").count() == 0
     said = "25% of the FLOPs on each device (from 100% against start), 960 B of arguments held (−1.25 kB), 480 B sent"
-    expect(board.status).to_have_text(f"{said} (+480 B); hidden:model")
+    expect(board.status).to_have_text(f"{said} (+480 B); TP over model")
     expect(board.panel("traffic").locator(".mlb-because")).to_contain_text("hidden")
     expect(board.panel("traffic").locator('[data-line^="small.py:"]')).to_have_count(1)
     with board.next_revision():
@@ -84,7 +84,7 @@ def test_a_refusal_is_painted_before_the_drop(open_board, explorer: Explorer) ->
     board.move_to("data")
     expect(board.status).to_contain_text("data: classes 5 of 10 on each device")
     board.move_to("model")
-    expect(board.status).to_contain_text(f"{reason.replace('`', '')} Sizes that fit: 8 or 12.")
+    expect(board.status).to_contain_text(f"{reason.replace('`', '')} Sizes that fit: 8 or 12; or pad it.")
     expect(board.status).to_have_attribute("data-mood", "refused")
     board.blank.shot("refused")
     board.mouse.up()

@@ -41,11 +41,11 @@ def test_the_status_line_tells_of_the_layout_that_is_there(open_board, explorer:
     with second.next_revision():
         first.drag("hidden", "model")
     for board in (first, second):
-        expect(board.status).to_contain_text("480 B sent (+480 B); hidden:model")
+        expect(board.status).to_contain_text("480 B sent (+480 B); TP over model")
     explorer.place("batch", "data")
     first.blank.poll()
     for board in (first, second):
-        expect(board.status).to_contain_text("; batch:data hidden:model")
+        expect(board.status).to_contain_text("; DP over data + TP over model")
     explorer.on("v5e")
     explorer.view()
     first.blank.poll()

@@ -68,12 +68,14 @@ def test_a_layout_is_dragged_until_the_goal_is_met_and_undo_unticks(open_board) 
     expect(strip(board)).to_contain_text("Goal met")
     assert set(states(board).values()) == {"met"}
     expect(condition(board, "sends at most")).to_contain_text("660 B")
-    expect(board.status).to_have_text(re.compile(r"^Goal met: all 4 conditions hold\. .*; batch:data hidden:model$"))
+    expect(board.status).to_have_text(
+        re.compile(r"^Goal met: all 4 conditions hold\. .*; DP over data \+ TP over model$")
+    )
     board.blank.shot("goal-met")
     board.button("undo").click()
     expect(strip(board)).to_contain_text("Goal 2 of 4")
     assert states(board)["repeats no work"] == "missed"
-    expect(board.status).to_have_text(re.compile(r"; batch:data\. Goal: 2 of 4 conditions met\.$"))
+    expect(board.status).to_have_text(re.compile(r"; DP over data\. Goal: 2 of 4 conditions met\.$"))
 
 
 def test_by_keyboard_alone(open_board) -> None:

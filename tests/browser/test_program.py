@@ -158,7 +158,7 @@ def test_a_selected_dim_marks_the_values_that_have_it(board: BlankBoard) -> None
 
 def test_it_is_searched(board: BlankBoard) -> None:
     field = board.root.get_by_role("searchbox", name="find in the program")
-    found = board.root.locator(".mlb-found")
+    found = board.panel("program").locator(".mlb-found")
     rows(board).last.click()
     assert board.root.locator(".mlb-row[data-hit]").count() == 0
     field.fill("batch/data")
@@ -260,7 +260,7 @@ def test_ten_thousand_steps_are_never_in_the_page_at_once(open_board) -> None:
     assert rows(board, "function").count() < 60
     field = board.root.get_by_role("searchbox", name="find in the program")
     field.fill("dot_general")
-    found = board.root.locator(".mlb-found")
+    found = board.panel("program").locator(".mlb-found")
     expect(found).to_have_text(re.compile(r"^\d,\d{3} hits$"))
     board.keyboard.press("Shift+Enter")
     expect(found).to_have_text(re.compile(r"^(\d,\d{3}) of \1 hits$"))

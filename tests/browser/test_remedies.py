@@ -79,7 +79,7 @@ def test_it_is_one_step_however_it_is_pressed(open_board, explorer: Explorer, by
         else:
             button.tap() if by == "touch" else button.click()
     assert explorer.layout.to_dict() == {"batch": "data"}
-    expect(board.status).to_contain_text("; batch:data")
+    expect(board.status).to_contain_text("; DP over data")
     with board.next_revision():
         board.button("undo").click()
     assert str(explorer.layout) == LAYOUT

@@ -42,18 +42,18 @@ export function drawTitle(board: Board): HTMLElement | null {
 
 function openModels(board: Board, head: HTMLElement) {
   const list = h("div", { class: "mlb-models" });
-  const search = h("input", {
+  const search: HTMLInputElement = h("input", {
     type: "search",
     "aria-label": "find a model",
     placeholder: "find a model",
     autocomplete: "off",
+    oninput: (): void => draw(),
   });
-  const draw = () => redraw(list, ...drawModels(board, search.value));
-  search.addEventListener("input", draw);
-  const box = h("div", { class: "mlb-models-box" }, search, list);
-  box.addEventListener("keydown", (event) => {
-    if (goThrough(box, search, event.key)) event.preventDefault();
-  });
+  const draw = (): void => redraw(list, ...drawModels(board, search.value));
+  const onkeydown = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
+    if (goThrough(event.currentTarget, search, event.key)) event.preventDefault();
+  };
+  const box = h("div", { class: "mlb-models-box", onkeydown }, search, list);
   board.popover.models = draw;
   draw();
   board.channel.intent("list_models", {});

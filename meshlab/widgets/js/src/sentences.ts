@@ -7,9 +7,7 @@ import { predicted } from "./model.ts";
 import type { Price, Refusal, Search, View } from "./types.ts";
 
 /** What to do, before anything was done. */
-export const HOW =
-  "Drag a dim onto a mesh axis: each zone says what that would change. Without a mouse: Space picks a dim up, arrow " +
-  "keys choose, Enter drops.";
+export const HOW = "Drag a dim onto a mesh axis, and see what changes. By keyboard: Space, arrow keys, Enter.";
 
 /**
  * The totals, before the layout that has them: "1.92 s a step (−12 ms against start), 21.0 GB held, …; ". The baseline is
