@@ -63,6 +63,8 @@ class Explorer(SearchGestures):
         ExplorerError: the program or the mesh is invalid, or `run` does not fit the program.
     """
 
+    _session: Any = None
+
     @classmethod
     def from_json(
         cls,
@@ -197,12 +199,14 @@ class Explorer(SearchGestures):
 
         return Views(self)
 
-    @functools.cached_property
+    @property
     def session(self) -> Any:
-        """The notebook's widget, one however often it is shown."""
+        """The notebook's widget, one however often it is shown; another where a notebook has closed it."""
         from .notebook.session import Session  # noqa: PLC0415  it imports anywidget
 
-        return Session(self)
+        if self._session is None or not self._session.is_open:
+            self._session = Session(self)
+        return self._session
 
     @functools.cached_property
     def picture(self) -> Any:

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 import meshlab.widgets.notebook.session as session_module
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.notebook.library import library_answer
+from meshlab.widgets.notebook.library import QUESTIONS, library_answers
 from meshlab.widgets.notebook.protocol import answer, shared_state
 from tests.browser.board import Board
 from tests.browser.page import ARTIFACTS, DEADLINE, PICTURES
@@ -37,7 +37,7 @@ window.model = {
     off: (event, listener) => listeners[event]?.delete(listener),
     send: async content => {
         window.sent.push(content);
-        window.hear(await window.toPython(content));
+        for (const said of [await window.toPython(content)].flat()) window.hear(said);
     },
 };
 window.hear = ({ state, reply, buffers }) => {
@@ -74,6 +74,8 @@ class BlankPage:
         panel: the panel that stands there by itself; the whole board where it is empty.
         idle: whether the page ever has nothing else to do, so that it fetches ahead what it may need.
         stored: whether the page has a storage, in which it remembers; it is at an address then.
+        carries: what the notebook does with bytes: "all" of them arrive, a "stripped" message arrives without, or it
+            is "lost" with them.
     """
 
     def __init__(
@@ -89,9 +91,10 @@ class BlankPage:
         panel: str = "",
         idle: bool = False,
         stored: bool = False,
+        carries: str = "all",
     ):
         self.explorer = explorer
-        self.silent = False
+        self.silent, self.carries = False, carries
         self.unread: list[dict | None] = []
         self.errors: list[str] = []
         context = browser.new_context(
@@ -116,20 +119,23 @@ class BlankPage:
         self.view.add_script_tag(content=MODEL.replace("INITIAL", json.dumps(state)))
         self.view.evaluate(RENDER, [_bundle("session.js"), boards])
 
-    def _to_python(self, content: dict | None) -> dict:
+    def _to_python(self, content: dict | None) -> dict | list[dict]:
         if self.silent:
             self.unread.append(content)
             return {}
         if content is None:
             return {"state": shared_state(self.explorer)}
-        if content.get("kind") == "library":
-            reply, buffers = library_answer(content)
-            return {"state": None, "reply": reply, "buffers": [base64.b64encode(each).decode() for each in buffers]}
+        if content.get("kind") in QUESTIONS:
+            return [self._carried(*each) for each in library_answers(content) if self.carries != "lost" or not each[1]]
         changes: list[str] = []
         stop = self.explorer.subscribe(changes.append)
         reply = answer(self.explorer, content)
         stop()
         return {"state": shared_state(self.explorer) if changes else None, "reply": reply}
+
+    def _carried(self, reply: Any, buffers: list[bytes]) -> dict:
+        kept = [] if self.carries == "stripped" else buffers
+        return {"reply": reply, "buffers": [base64.b64encode(each).decode() for each in kept]}
 
     def poll(self) -> None:
         """Brings what changed without the page: progress of a run, gestures of a script."""

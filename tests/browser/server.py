@@ -48,6 +48,7 @@ c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 c.LabApp.extension_manager = "readonly"
 c.LabApp.expose_app_in_browser = True
+c.JupyterNotebookApp.expose_app_in_browser = True
 """
 
 PAGE = {
@@ -84,9 +85,10 @@ class Server:
 
         Args:
             notebook: its path.
-            mode: "doc", alone on its page, or "lab", in a tab of the whole JupyterLab.
+            mode: "doc", alone on its page, "lab", in a tab of the whole JupyterLab, or "notebooks", in Notebook 7.
         """
-        return f"{self.base}/{mode}/tree/{notebook}?token={self.token}&reset"
+        path = notebook if mode == "notebooks" else f"tree/{notebook}"
+        return f"{self.base}/{mode}/{path}?token={self.token}&reset"
 
 
 @contextmanager

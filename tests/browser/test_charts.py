@@ -27,6 +27,11 @@ CUT_OFF = """() => {
         return send(content);
     };
 }"""
+# What the page waits for longer than a frame or two never comes.
+IMPATIENT = """() => {
+    const timeout = window.setTimeout;
+    window.setTimeout = (then, wait, ...more) => (wait > 50 ? 0 : timeout(then, wait, ...more));
+}"""
 FETCHES = "() => window.sent.filter(each => each.kind === 'library').length"
 
 
@@ -66,6 +71,16 @@ def test_it_is_fetched_when_the_page_is_idle_before_a_chart_is_seen(open_board) 
     board.show("memory")
     chart_of(board)
     assert board.blank.view.evaluate(FETCHES) == 1
+
+
+@pytest.mark.parametrize("carries", ["stripped", "lost"])
+def test_a_notebook_in_which_no_bytes_arrive_gets_it_as_text_without_waiting(open_board, carries: str) -> None:
+    board: BlankBoard = open_board(carries=carries)
+    board.blank.view.evaluate(IMPATIENT)
+    board.show("memory")
+    chart_of(board)
+    asked = board.blank.view.evaluate("window.sent.filter(each => ['bytes', 'library'].includes(each.kind))")
+    assert [(each["kind"], each.get("text")) for each in asked] == [("bytes", None), ("library", True)]
 
 
 def test_a_view_without_charts_fetches_nothing(open_board) -> None:

@@ -9,9 +9,9 @@ and for each gets the new state, if it changed, and then an answer with the same
 a fix. A page that saw an older revision is answered for the present one. `prices` asks what several intents would
 cost, and as many are answered as are ready soon; `advise` asks for the change that helps most, which follows as a part
 of the view; `read` asks for what a panel shows or saves and no drop sends (`views/reads.READS`, `files.py`); `library`
-for plotly.js, which comes as bytes (`library.py`). Every answer has Python's clock, `now`; an intent may say until
-when, by that clock, it is `good`: the page waits no longer, and has put the chip back, so what comes later is not
-carried out. Nothing raises here: a page would not see it.
+for plotly.js, which comes as bytes, and `bytes` whether such arrive (`library.py`). Every answer has Python's clock,
+`now`; an intent may say until when, by that clock, it is `good`: the page waits no longer, and has put the chip back,
+so what comes later is not carried out. Nothing raises here: a page would not see it.
 """
 
 from __future__ import annotations
@@ -86,9 +86,10 @@ class ReadAnswerView(_Head):
 
 
 class LibraryAnswerView(_Head):
-    """Its bytes come beside it."""
+    """Its bytes come beside it, or as base64 where no bytes arrive."""
 
     kind: Literal["library"]
+    text: NotRequired[str]
 
 
 AnswerView = AckView | NackView | PricesAnswerView | ReadAnswerView | LibraryAnswerView

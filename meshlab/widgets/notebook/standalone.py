@@ -47,8 +47,8 @@ class View:
 
     @property
     def session(self) -> Session:
-        """The widget, which is opened when it is first shown."""
-        if self._session is None:
+        """The widget, which is opened when it is first shown, and anew where it was closed."""
+        if self._session is None or not self._session.is_open:
             self._session = Session(self._explorer, self.name)
         return self._session
 

@@ -88,6 +88,7 @@ export class Board {
   /** What costs follow from, by the document that it was read of. */
   read = { document: "", asked: "" };
   listeners: [string, () => void][];
+  unlisten: () => void;
   /** What the status line was last said of. */
   said: string;
   /** Whether the goal was met when that was. */
@@ -119,7 +120,7 @@ export class Board {
     this.popover = new Popover(this);
     this.hint = new Hint(root);
     this.drag = new PointerDrag(this);
-    listenToKeys(this);
+    this.unlisten = listenToKeys(this);
     if (this.can("resize_dim")) this.panels.help.append(EDITS);
     this.listeners = [
       ...PARTS.map((part) => [`change:${part}`, () => this.later(part)] as [string, () => void]),
@@ -147,6 +148,7 @@ export class Board {
     this.showPicture();
     this.charts.close();
     this.channel.close();
+    this.unlisten();
     for (const [event, listener] of this.listeners) this.model.off(event, listener);
   }
 

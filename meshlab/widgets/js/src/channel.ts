@@ -104,7 +104,7 @@ export class Channel {
   }
 
   send(
-    kind: "hello" | "intent" | "prices" | "advise" | "read" | "library",
+    kind: "hello" | "intent" | "prices" | "advise" | "read" | "bytes" | "library",
     content: Record<string, unknown>,
   ): Promise<Heard | null> {
     // An answer could not be heard, and Python would be asked for one again and again.
@@ -115,7 +115,7 @@ export class Channel {
     return new Promise((resolve) => {
       // A selection waits behind prices that are being worked out; late, it is as good.
       const slow = SLOW.includes(kind) || content.op === "select" ? PRICING : PATIENCE;
-      const patience = kind === "library" ? FETCHING : slow;
+      const patience = kind === "library" || kind === "bytes" ? FETCHING : slow;
       const timer = setTimeout(() => this.silence(), patience);
       this.waiting.set(id, { resolve, timer, sent });
       // Until when, by Python's clock, the page waits: what Python reads later it must not carry out.

@@ -5,7 +5,8 @@
  * collective. Escape gives the layout its room again, cancels a search, or else releases what is selected. Shift+P is the
  * presenter's larger type.
  *
- * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell".
+ * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell". Notebook 7 takes keys before
+ * the board hears of them, but for elements with `SUPPRESS`. Saving is the notebook's.
  */
 
 import type { Board } from "./board.ts";
@@ -19,17 +20,26 @@ import { choose, clear } from "./selection.ts";
 
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 } as Record<string, 1 | -1>;
 
-export function listenToKeys(board: Board) {
+const SUPPRESS = "data-lm-suppress-shortcuts";
+
+/** @returns ends what listens outside the board */
+export function listenToKeys(board: Board): () => void {
+  const suppress = (event: KeyboardEvent) => board.root.toggleAttribute(SUPPRESS, !saves(event));
+  window.addEventListener("keydown", suppress, true);
   board.root.addEventListener("keydown", (event) => {
     if (event.key === "Tab") {
       board.letGo();
       return;
     }
-    const command = event.ctrlKey || event.metaKey;
-    if (command && event.key.toLowerCase() === "s") return;
+    if (saves(event)) return;
     event.stopPropagation();
-    if (handled(board, event, command)) event.preventDefault();
+    if (handled(board, event, event.ctrlKey || event.metaKey)) event.preventDefault();
   });
+  return () => window.removeEventListener("keydown", suppress, true);
+}
+
+function saves(event: KeyboardEvent): boolean {
+  return (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s";
 }
 
 function handled(board: Board, event: KeyboardEvent, command: boolean): boolean {

@@ -6,6 +6,8 @@ export type Model = {
   on(event: string, listener: (...args: any[]) => void): void;
   off(event: string, listener: (...args: any[]) => void): void;
   send(content: unknown): void;
+  set?(name: string, value: unknown): void;
+  save_changes?(): void;
 };
 
 /** How a layout is called that shards nothing. */

@@ -4,6 +4,7 @@ import { Board } from "./board.ts";
 import { h } from "./dom.ts";
 import type { Model } from "./model.ts";
 import { nextNumber } from "./numbers.ts";
+import { tellSeen } from "./seen.ts";
 import { learn } from "./terms.ts";
 import { followTheme } from "./theme.ts";
 
@@ -13,11 +14,11 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const name = number > 1 ? `meshlab Explorer ${number}` : "meshlab Explorer";
   const root = h("div", { class: "mlb", role: "region", "aria-label": name, tabindex: -1 });
   el.append(root);
-  const unfollow = followTheme(root);
+  const ends = [followTheme(root), tellSeen(model)];
   learn(model.get("terms") ?? ({} as Record<string, string>));
   const board = new Board(model, root);
   return () => {
-    unfollow();
+    for (const end of ends) end();
     board.close();
     root.remove();
   };

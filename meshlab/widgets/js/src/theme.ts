@@ -1,14 +1,25 @@
-/** Light or dark, as the surroundings are: JupyterLab, VS Code and Colab each say it in their own way. */
+/** Light or dark, as the surroundings are: each notebook says it in its own way. */
 
-function surroundings(): "light" | "dark" {
+type Theme = "light" | "dark";
+
+// What `body` or `html` is where a notebook says its theme: JupyterLab, Notebook and what nbconvert writes; marimo; VS Code;
+// Colab. The first that fits counts.
+const SAID: [string, Theme][] = [
+  ['[data-jp-theme-light="false"]', "dark"],
+  ["[data-jp-theme-light]", "light"],
+  [".dark-theme", "dark"],
+  [".light-theme", "light"],
+  [".vscode-high-contrast-light", "light"],
+  [".vscode-dark, .vscode-high-contrast", "dark"],
+  [".vscode-light", "light"],
+  ['html[theme="dark"]', "dark"],
+  ["html[theme]", "light"],
+];
+
+function surroundings(): Theme {
   const { body, documentElement } = document;
-  const jupyter = body.getAttribute("data-jp-theme-light");
-  if (jupyter) return jupyter === "false" ? "dark" : "light";
-  if (body.classList.contains("vscode-dark") || body.classList.contains("vscode-high-contrast")) return "dark";
-  if (body.classList.contains("vscode-light")) return "light";
-  const colab = documentElement.getAttribute("theme");
-  if (colab) return colab === "dark" ? "dark" : "light";
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const said = SAID.find(([mark]) => body.matches(mark) || documentElement.matches(mark));
+  return said?.[1] ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 }
 
 /**

@@ -1504,11 +1504,12 @@ export type ReadAnswer = {
   data: Record<string, unknown>;
 };
 
-/** Its bytes come beside it. */
+/** Its bytes come beside it, or as base64 where no bytes arrive. */
 export type LibraryAnswer = {
   id: string;
   now: number;
   kind: "library";
+  text?: string;
 };
 
 export type Answer = Ack | Nack | PricesAnswer | ReadAnswer | LibraryAnswer;
