@@ -69,7 +69,7 @@ SAVE = """() => {
 }"""
 # What a page logs of itself: Notebook 7 with any notebook, marimo without a network.
 THEIRS = re.compile(
-    r"reading 'schema'|Schema not found|Failed? to load (settings|resource)|not registered|ERR_NAME_NOT_RESOLVED"
+    r"reading 'schema'|Schema not found|Fail(ed)? to load (settings|resource)|not registered|ERR_NAME_NOT_RESOLVED"
 )
 
 
