@@ -1,10 +1,9 @@
-"""The notebooks in which a board lives, each a real server with a real page, and the HTML that they export.
+"""The notebooks in which a board lives, each a real server with a real page.
 
 with marimo(chromium, folder) as host:
     Board(host)                              # the board in the first cell; Board(host, 1) is a view in another
     host.expect_layout("hidden:model")       # what a cell reads of the Explorer
     host.set_theme("dark")                   # by the notebook's own command
-    host.exported("dark")                    # a file, as the notebook writes it
 """
 
 from __future__ import annotations
@@ -101,7 +100,9 @@ class Jupyter:
         self.view.evaluate(SAVE)
         self.view.wait_for_function("() => window.saved")
         text, _ = HTMLExporter(theme=theme).from_notebook_node(nbformat.read(self._path, as_version=4))
-        return _written(self._path.with_suffix(".html"), text)
+        path = self._path.with_suffix(".html")
+        path.write_text(text, encoding="utf-8")
+        return path
 
     @property
     def errors(self) -> list[str]:
@@ -115,8 +116,7 @@ class Jupyter:
 class Marimo:
     """marimo's editor; the cells have run."""
 
-    def __init__(self, browser: Browser, address: str, path: Path):
-        self._path = path
+    def __init__(self, browser: Browser, address: str):
         # The computer is dark where marimo is light: a board that follows the computer is wrong.
         context = browser.new_context(
             viewport={"width": 1360, "height": 1700}, color_scheme="dark", reduced_motion="reduce"
@@ -150,13 +150,6 @@ class Marimo:
         self.view.keyboard.press("Control+K")
         self.view.get_by_role("option", name=f"Set theme: {theme}").click()
 
-    def exported(self, theme: str) -> Path:
-        """Exports the notebook, as it is on the disk; its theme is that of marimo's settings."""
-        path = self._path.with_suffix(".html")
-        command = [sys.executable, "-m", "marimo", "-q", "export", "html", str(self._path), "-o", str(path), "-f"]
-        subprocess.run(command, env=_environment(self._path.parent), check=True, capture_output=True)
-        return path
-
     @property
     def errors(self) -> list[str]:
         """What the page logged, but for what is the notebook's own."""
@@ -184,7 +177,7 @@ def marimo(browser: Browser, folder: Path) -> Iterator[Marimo]:
         try:
             address = f"http://127.0.0.1:{port}/"
             _wait_until_up(process, address, folder / "marimo.log")
-            host = Marimo(browser, address, path)
+            host = Marimo(browser, address)
             try:
                 yield host
             finally:
@@ -216,8 +209,3 @@ def _wait_until_up(process: subprocess.Popen, address: str, log: Path) -> None:
         except OSError:
             time.sleep(0.05)
     raise RuntimeError(f"marimo did not start within {START_SECONDS} s. Its log:\n{log.read_text()[-4000:]}")
-
-
-def _written(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path

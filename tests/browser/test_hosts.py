@@ -1,4 +1,4 @@
-"""The board in each notebook that it is promised for: JupyterLab, Notebook 7, marimo, and the HTML that they export."""
+"""The board in JupyterLab, Notebook 7 and marimo, and in the HTML that Jupyter exports."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def test_it_is_light_and_dark_as_the_notebook_is(host: Host, board: Board) -> No
             expect(Board(cast(Any, host), number).root).to_have_attribute("data-theme", theme)
 
 
+# marimo's exported page loads marimo from the network.
+@pytest.mark.parametrize("host", list(MODES), indirect=True)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_exported_page_shows_the_board_without_python(
-    host: Host, board: Board, chromium: Browser, theme: str
+    host: Jupyter, board: Board, chromium: Browser, theme: str
 ) -> None:
-    if isinstance(host, Marimo):
-        pytest.skip("marimo writes another page, tested by itself")
     with board.next_revision():
         board.drag("hidden", "model")
     page = exported(chromium, host.exported(theme))
