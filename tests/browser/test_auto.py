@@ -307,14 +307,17 @@ def test_pins_are_said_before_and_after_the_search(open_board, explorer: Explore
     expect(keeps).to_contain_text("batch on a")
     choice = found(explorer)
     board.blank.poll()
-    expect(panel.locator(".mlb-sought-head")).to_contain_text("with batch:a pinned")
+    # What it kept to stands above, and is not said twice.
+    expect(panel.locator(".mlb-sought-head")).to_contain_text("✓ The fastest that fits")
+    expect(panel.locator(".mlb-kept-said")).to_have_count(0)
+    expect(keeps).to_contain_text("batch on a")
     assert "a" in choice.layout.rules["batch"]
     explorer.unpin("batch")
     explorer.pin("ffn")
     board.blank.poll()
     expect(keeps).to_contain_text("ffn whole")
     expect(keeps).not_to_contain_text("batch on a")
-    expect(panel.locator(".mlb-sought-head")).to_contain_text("with batch:a pinned")
+    expect(panel.locator(".mlb-sought .mlb-kept-said")).to_have_text("with batch on a")
 
 
 @pytest.mark.parametrize(("width", "theme"), [(600, "light"), (1112, "dark")])

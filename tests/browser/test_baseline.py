@@ -90,6 +90,8 @@ def test_the_status_line_says_the_result_first_and_shortens_a_long_layout(open_b
     # One without a name is shortened, by whole rules.
     with board.next_revision():
         board.drag("embed", "model")
+    shown.view()
+    board.blank.poll()
     said = board.status.locator("code")
     expect(said).to_have_text(re.compile(r"^batch:data .*… .*"))
     text = str(shown.layout)
