@@ -1,8 +1,8 @@
 """Pictures of the workbench and of its views alone, in all sizes and themes, with contact sheets: `make pictures`.
 
 They land in `tests/browser/artifacts/pictures/`, which git ignores: one PNG for each model, width, theme and tab, and a
-sheet for each model with all of its pictures side by side. `python -m tests.browser.pictures docs` takes those few
-again that the docs show.
+sheet for each model with all of its pictures side by side. What is cut or covered is printed, and fails.
+`python -m tests.browser.pictures docs` takes those few again that the docs show.
 """
 
 from __future__ import annotations
@@ -12,51 +12,35 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import jax
 from playwright.sync_api import Browser, expect
 
 import meshlab as ml
 from meshlab.models import zoo
-from meshlab.models.language import llama, moe
-from meshlab.models.parts import training
-from meshlab.models.parts.initial import shapes
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.standalone import VIEWS
 from tests.browser.blank import BlankBoard, BlankPage
+from tests.browser.overflow import CUT, overflowing
 from tests.browser.page import ARTIFACTS, open_browser
-from tests.widgets import small
+from tests.widgets.printed import BOARDS
 
 FOLDER = ARTIFACTS / "pictures"
 DOCS = Path(__file__).parents[2] / "docs" / "images"
 # What JupyterLab leaves a cell at 1280 x 720, 1440 x 900 and 1920 x 1080, at zoom 200 %, and in a narrow cell.
-SIZES = ((1112, 640), (1272, 820), (1752, 1000), (556, 320), (600, 900))
+SIZES = ((1112, 640), (1272, 820), (1752, 1000), (556, 320), (700, 900))
 TABS = VIEWS[:-2]
 ALONE = (556, 1112)
 
 
-def trained(model: Any, config: Any, mesh: ml.Mesh, layout: Any) -> Explorer:
-    """Opens a training step of a model with AdamW, on shapes alone."""
-    optimizer, params = training.adamw(), shapes(model.init, config)
-    arguments = params, jax.eval_shape(optimizer.init, params), *model.inputs(config)
-    return explore(ml.trace(training.adamw_step(model.loss, optimizer), *arguments), mesh, layout)
-
-
 def subjects() -> dict[str, Callable[[], Explorer]]:
-    """Returns what is pictured: a small net, Llama 3 8B on two axes, experts on four, a U-Net with halos, and Flax."""
-    v5p = ml.mesh("v5p:4x4x4", data=16, model=4)
-    sharded = {"batch": "data", "heads": "model", "ffn": "model", "params/*": {"embed": "data"}}
-    named = {model.name: model for model in zoo.models()}
+    """Returns what is pictured: digits, Llama 3 8B on three axes, Mixtral on five, a U-Net with halos, and Flax."""
+    unet = next(model for model in zoo.models() if model.name == "unet3d_sgd")
     flax = next(model for model in zoo.imported_models() if "linen" in model.name)
     halo, eight = ml.mesh("h100", data=2, space=4), ml.mesh("v5e", data=4, model=2)
-    four = ml.mesh(data=2, model=2, expert=2, pod=2)
     return {
-        "mlp": lambda: explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data", run=small.training()),
-        "llama": lambda: trained(llama, llama.Config.llama3_8b(batch=64), v5p, sharded),
-        "moe": lambda: trained(moe, moe.Config(), four, {"batch": "data", "experts": "expert"}),
-        "unet": lambda: explore(named["unet3d_sgd"].trace(), halo, "batch:data depth:space"),
+        **BOARDS,
+        "unet": lambda: explore(unet.trace(), halo, "batch:data depth:space"),
         "flax": lambda: explore(flax.trace(), eight, "batch:data ffn:model heads:model"),
     }
 
@@ -67,8 +51,8 @@ def wait_for(board: BlankBoard) -> None:
     expect(board.root.locator(waiting)).to_have_count(0)
 
 
-def pictures(browser: Browser, name: str, explorer: Explorer) -> Iterator[Path]:
-    """Takes the pictures of one board, once its costs are known."""
+def pictures(browser: Browser, name: str, explorer: Explorer) -> Iterator[tuple[Path, list[str]]]:
+    """Takes the pictures of one board, once its costs are known, each with what does not fit in it."""
     explorer.view()
     for (width, height), theme in itertools.product(SIZES, ("light", "dark")):
         page = BlankPage(browser, explorer, theme=theme, width=width)
@@ -80,7 +64,7 @@ def pictures(browser: Browser, name: str, explorer: Explorer) -> Iterator[Path]:
             wait_for(board)
             path = FOLDER / f"{name}-{width}-{theme}-{tab}.png"
             page.view.screenshot(path=str(path), full_page=True)
-            yield path
+            yield path, overflowing(board)
         page.close()
     for width, theme, view in itertools.product(ALONE, ("light", "dark"), VIEWS):
         page = BlankPage(browser, explorer, theme=theme, width=width, panel=view)
@@ -89,7 +73,7 @@ def pictures(browser: Browser, name: str, explorer: Explorer) -> Iterator[Path]:
         wait_for(board)
         path = FOLDER / f"{name}-alone-{width}-{theme}-{view}.png"
         page.view.screenshot(path=str(path), full_page=True)
-        yield path
+        yield path, board.blank.view.evaluate(CUT)
         page.close()
 
 
@@ -136,8 +120,15 @@ def main(what: str = "") -> None:
         if what == "docs":
             for_docs(browser)
             return
+        failed = False
         for name, opened in subjects().items():
-            print(sheet(browser, name, list(pictures(browser, name, opened()))))
+            taken = list(pictures(browser, name, opened()))
+            for path, problems in taken:
+                failed |= bool(problems)
+                for problem in problems:
+                    print(f"{path.stem}: {problem}")
+            print(sheet(browser, name, [path for path, _ in taken]))
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

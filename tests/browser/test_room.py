@@ -14,6 +14,7 @@ from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
 from tests.browser.board import TRAY
+from tests.browser.overflow import COVERED, CUT, OUTSIDE
 from tests.browser.test_board import TABS
 from tests.browser.test_tray import advised
 from tests.engine.plans.test_work import LOST
@@ -21,27 +22,6 @@ from tests.widgets import small
 
 Batch, Embed, Hidden, Layers = ml.dims(batch=8, embed=16, hidden=32, layers=1200)
 
-# What is wider than its place and hidden there, and no title says it whole. Drawings scale, and a choice is read whole
-# when it is opened.
-CUT = """() => [...document.querySelectorAll(".mlb *")]
-    .filter(each => !each.closest("svg, select, .mlb-alive, .mlb-tree"))
-    .filter(each => getComputedStyle(each).overflowX !== "visible" && !each.closest("[title]:not([title=''])"))
-    .filter(each => each.clientWidth && each.scrollWidth > each.clientWidth + 1)
-    .map(each => `${each.className}: ${each.textContent.slice(0, 60)}`)"""
-# What stands outside of the frame; what scrolls in a panel does not.
-OUTSIDE = """root => {
-    const frame = root.querySelector(".mlb-frame").getBoundingClientRect();
-    return [...root.querySelectorAll(".mlb-frame *")]
-        .filter(each => each.getClientRects().length && !each.closest(".mlb-body > *, .mlb-tray > *, svg"))
-        .filter(each => {
-            const box = each.getBoundingClientRect();
-            return box.bottom > frame.bottom + 1 || box.right > frame.right + 1;
-        })
-        .map(each => `${each.className}: ${each.textContent.slice(0, 60)}`);
-}"""
-# Lines of the frame that what is in them overflows, so that it is covered by the next.
-COVERED = """() => [...document.querySelectorAll(".mlb-frame > *, .mlb-main > *")]
-    .filter(each => each.clientHeight && each.scrollHeight > each.clientHeight + 1).map(each => each.className)"""
 # What is aligned to the right runs out to the left, which no scroll width tells.
 INSIDE = """note => {
     const range = document.createRange();
