@@ -24,12 +24,12 @@ _LEGEND, _LINE = LEFT + SIDE + 24, 22
 MACHINES = ("h100", "a100", "h200", "v5e", "v5p", "v6e", "v7x", "a100_40g", "h100 of 500 W", "v4")
 # Their colours in light and in dark: those of the board (`colours.css`), and four that are as far as can be from these.
 COLOURS = (
-    ("#1652a3", "#b9cafe"),
-    ("#cb6f3d", "#e09a45"),
-    ("#1f8a8d", "#22c0b0"),
-    ("#9151f9", "#b28bf4"),
-    ("#b52963", "#f5628a"),
-    ("#525c05", "#cedf60"),
+    ("#1652a3", "#bfc9f2"),
+    ("#cb6f3d", "#dfa737"),
+    ("#1f8a8d", "#13ceb0"),
+    ("#9151f9", "#a994ef"),
+    ("#b52963", "#f3727a"),
+    ("#525c05", "#deef69"),
     ("#171b22", "#9d6227"),
     ("#4e003b", "#9d3beb"),
     ("#002700", "#00ffc4"),

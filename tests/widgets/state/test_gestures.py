@@ -71,7 +71,7 @@ OWN = {"auto", "exact_regrets", "run", "curve"}
 SOURCES = pathlib.Path(meshlab.widgets.__file__).parent / "js" / "src"
 SENT = re.compile(r"""\b(?:send|intent|line)\(\s*"([a-z_]+)"|\bop: "([a-z_]+)\"""")
 # Messages that ask, and change nothing.
-QUESTIONS = {"hello", "intent", "library", "prices", "advise", "read"}
+QUESTIONS = {"hello", "intent", "library", "bytes", "prices", "advise", "read"}
 
 
 def kinds() -> set[type]:
