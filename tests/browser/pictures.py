@@ -45,10 +45,17 @@ def subjects() -> dict[str, Callable[[], Explorer]]:
     }
 
 
+# Asks Python for what it has worked out meanwhile, and says whether all that is in sight is there.
+DRAWN = """() => {
+    window.poll();
+    const waiting = document.querySelectorAll(".mlb-reading, [aria-busy=true], [data-fresh=false]");
+    return ![...waiting].some(each => each.checkVisibility());
+}"""
+
+
 def wait_for(board: BlankBoard) -> None:
     """Waits until all that is in sight has been worked out, fetched and drawn."""
-    waiting = ".mlb-reading:visible, [aria-busy=true]:visible, [data-fresh=false]:visible"
-    expect(board.root.locator(waiting)).to_have_count(0)
+    board.blank.view.wait_for_function(DRAWN, polling=100)
 
 
 def pictures(browser: Browser, name: str, explorer: Explorer) -> Iterator[tuple[Path, list[str]]]:

@@ -107,6 +107,15 @@ def test_collectives_scroll_by_keyboard_in_their_panel(open_board, layers: int) 
     assert board.blank.view.evaluate("scrollY") == 0
 
 
+def test_a_footnote_has_no_mark_of_the_timeline(open_board) -> None:
+    """Under a panel with footnotes a dark line lay along the lower edge of the stage."""
+    panel = open_board(deep(3)).show("traffic")
+    marks = "all => all.map(each => getComputedStyle(each, '::after').content)"
+    found = panel.locator(".mlb-foot").evaluate_all(marks)
+    assert found
+    assert set(found) == {"none"}
+
+
 def test_the_stage_says_what_is_below_its_edge(open_board) -> None:
     board = open_board(deep(30), width=1112, height=600)
     panel = board.show("traffic")

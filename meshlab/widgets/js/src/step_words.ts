@@ -85,7 +85,7 @@ function wholeWords({ view, selection }: Board): Words {
     : ["No communication is exposed. "];
   const { dim } = selection;
   const about =
-    dim === null ? ["Click a segment: what it is, and why it is there."] : [swatch("mlb-foot"), ` about ${dim}.`];
+    dim === null ? ["Click a segment: what it is, and why it is there."] : [swatch("mlb-related"), ` about ${dim}.`];
   return [...exposed, ...about];
 }
 
