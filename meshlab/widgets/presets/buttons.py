@@ -17,7 +17,7 @@ from ...engine.errors import LayoutError
 from ...engine.specs.layout import Layout
 from ...layouts.by_name import PRESETS, SHORT
 
-Group = Literal["batch", "model", "sequence", "time"]
+Group = Literal["batch", "model", "experts", "sequence", "time"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Kind:
     """A preset in words.
 
     Attributes:
-        group: what it divides; of a group one is on the board at a time, but for experts.
+        group: what it divides; of a group one is on the board at a time.
         axis: the keyword of its mesh axis.
         about: what it is.
         needs: what it needs of a program and a mesh.
@@ -83,7 +83,7 @@ KINDS: dict[str, Kind] = {
         'a residual stream that is tagged in each layer: `x = ml.tag(x, "residual")`',
     ),
     "expert_parallel": Kind(
-        "model",
+        "experts",
         "expert",
         "Expert parallel: each device has a part of the experts, and tokens are sent to where their expert is.",
         "a mixture of experts, whose dim is called `experts`",

@@ -80,7 +80,5 @@ def _given(preset: Preset, over: str | None) -> dict[str, str]:
 
 
 def _in_the_way(there: str, wanted: str) -> bool:
-    """Says whether a preset on the board makes room for another: of a group one is there at a time, besides experts."""
-    if there == wanted:
-        return True
-    return KINDS[there].group == KINDS[wanted].group and "expert_parallel" not in (there, wanted)
+    """Says whether a preset on the board makes room for another: of a group one is there at a time."""
+    return KINDS[there].group == KINDS[wanted].group

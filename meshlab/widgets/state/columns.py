@@ -47,7 +47,7 @@ class Column:
 
 def columns_of(program: Program, layout: Layout) -> tuple[Column, ...]:
     """Returns the columns of a program, and of the other places that a layout has rules at."""
-    columns = [_as_written(column, layout) for column in _program_columns(program)]
+    columns = [_as_written(program, column, layout) for column in _program_columns(program)]
     known, others = {column.at for column in columns}, []
     for at in layout.places:
         if at in known:
@@ -77,10 +77,13 @@ def rules_at(layout: Layout, column: Column) -> Mapping[str, Axes]:
     return by_glob.get(column.at, {}) if column.at else layout.rules
 
 
-def _as_written(column: Column, layout: Layout) -> Column:
-    """A column under the glob by which the layout has its rules: an optional place ends in `?`."""
-    optional = f"{column.at}?"
-    return dataclasses.replace(column, at=optional) if column.at and optional in layout.places else column
+def _as_written(program: Program, column: Column, layout: Layout) -> Column:
+    """A column under the glob by which the layout has its rules: an optional place ends in `?`, others match the same."""
+    if not column.at or column.at in layout.places:
+        return column
+    places = set(program.matching(column.at))
+    same = (at for at in layout.places if set(program.matching(at.removesuffix("?"))) == places)
+    return dataclasses.replace(column, at=next(same, column.at))
 
 
 @analysis

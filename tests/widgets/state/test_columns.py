@@ -9,7 +9,7 @@ from meshlab.engine.specs.layout import Layout
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.documents.intents import Place, Refused
-from meshlab.widgets.state.columns import columns_of
+from meshlab.widgets.state.columns import Column, columns_of, rules_at
 from tests.widgets import small
 
 MODELS = {model.name: model for model in zoo.models()}
@@ -47,6 +47,17 @@ def test_rules_for_some_places_of_a_column_are_listed_at_its_head() -> None:
     columns_at = {column.at: column.within for column in columns_of(small.program(), layout)}
     assert columns_at["params/*"] == ("params/w2",)
     assert "params/w2" not in columns_at
+
+
+def test_a_tag_has_the_rules_of_a_glob_that_matches_it_alone() -> None:
+    """TP with SP writes `residual*`: the column of the tag was empty."""
+    program = MODELS["transformer_adamw"].trace()
+    layout = ml.layouts.sequence_parallel(program, ml.mesh(data=2, model=4))
+    (glob,) = layout.places
+    columns = {column.label: column for column in columns_of(program, layout)}
+    assert glob == "residual*"
+    assert columns["residual"] == Column("residual*", "residual", "tag")
+    assert rules_at(layout, columns["residual"]) == {"seq": ("model",)}
 
 
 def test_one_argument_of_parameters_and_state_has_a_column_for_each() -> None:

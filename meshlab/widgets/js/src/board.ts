@@ -320,7 +320,9 @@ export class Board {
     this.said = this.asked;
     this.awaited = this.view.pending;
     this.met = this.view.goal?.met ?? false;
-    this.say(totalsText(this.view), "done", drawSaid(this.view));
+    // What does not fit is no success.
+    const mood = this.view.peak_memory?.fits === false ? "plain" : "done";
+    this.say(totalsText(this.view), mood, drawSaid(this.view));
   }
 
   /** Takes what is selected from Python, and says of a device what Python knows; not what was replaced meanwhile. */

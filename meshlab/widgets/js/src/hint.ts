@@ -36,7 +36,8 @@ export class Hint {
   }
 
   show(target: HTMLElement) {
-    if (this.of === target) return;
+    // What it explains has opened a popover, which it would lie on.
+    if (this.of === target || target.hasAttribute("data-opened")) return;
     this.hide();
     this.of = target;
     target.setAttribute("aria-describedby", this.element.id);

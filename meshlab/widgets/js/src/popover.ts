@@ -36,7 +36,9 @@ export class Popover {
     if (board.readOnly) return;
     board.letGo();
     board.hint.hide();
+    this.opener?.removeAttribute("data-opened");
     this.opener = opener;
+    opener.setAttribute("data-opened", "");
     this.refusal.replaceChildren();
     element.setAttribute("aria-label", title);
     element.replaceChildren(h("h3", {}, title));

@@ -8,7 +8,7 @@ import { h, prose } from "./dom.ts";
 import { drawScopes } from "./scopes.ts";
 import type { Preset, PresetHere } from "./types.ts";
 
-const GROUPS = ["batch", "model", "sequence", "time"] as const;
+const GROUPS = ["batch", "model", "experts", "sequence", "time"] as const;
 
 export function drawPresets(board: Board): HTMLElement {
   const { presets, named } = board.view;

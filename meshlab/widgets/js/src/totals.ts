@@ -109,18 +109,12 @@ function holdsFigure(view: View, changes: Changes | null, price?: Priced): Figur
     key: "peak",
     caption: "each device holds at its peak",
     hint: `${TERMS["peak memory"]} ${peak.text}`,
-    value: ofLimit(peak.bytes, peak.limit),
+    value: bytes(peak.bytes),
     rest: [`of ${bytes(peak.limit)}`, peak.fits ? "fits" : "✕ does not fit"],
     change: changes?.peak,
     after: price && !price.refused && price.peak !== null ? bytes(price.peak) : "",
     bad: !peak.fits,
   };
-}
-
-/** 267 GB of 96 GB → "267": the unit is said once. */
-export function ofLimit(count: number, limit: number): string {
-  const [value, unit] = bytes(count).split(" ");
-  return bytes(limit).endsWith(` ${unit}`) ? value : `${value} ${unit}`;
 }
 
 function sendsFigure({ communication: { total } }: View, changes: Changes | null, price?: Priced): Figure {

@@ -148,7 +148,7 @@ export type HistoryPart = {
 export type Preset = {
   name: string;
   label: string;
-  group: "batch" | "model" | "sequence" | "time";
+  group: "batch" | "model" | "experts" | "sequence" | "time";
   about: string;
   needs: string;
   why: string;

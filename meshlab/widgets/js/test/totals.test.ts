@@ -4,7 +4,6 @@ import { test } from "node:test";
 import { freeSpot } from "../src/pointer.ts";
 import { totalsText } from "../src/sentences.ts";
 import { shortened } from "../src/status.ts";
-import { ofLimit } from "../src/totals.ts";
 import type { View } from "../src/types.ts";
 
 const before = { bytes: 100, arguments: 40, work: 1, collectives: 1, seconds: 2, peak: 9e9, fits: true };
@@ -56,10 +55,6 @@ test("of a long layout the middle is left out, between rules", () => {
   assert.equal(shortened(text, 50), "batch:data+model · … vocab:data");
   assert.equal(shortened("batch:data", 50), "batch:data");
   assert.ok(shortened("x".repeat(200), 50).length <= 50);
-});
-
-test("a unit is said once", () => {
-  assert.deepEqual([ofLimit(267e9, 96e9), ofLimit(640e6, 16e9)], ["267", "640 MB"]);
 });
 
 test("what is dragged covers no number of the zone that it is aimed at", () => {
