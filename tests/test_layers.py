@@ -24,7 +24,8 @@ api whatif training layouts
 auto.request auto.additive auto.best_first auto.reasons auto
 puzzles
 widgets.background widgets.presets widgets.documents widgets.state
-widgets.views.charts widgets.views.devices widgets.views.program widgets.views.asked widgets.views
+widgets.views.charts widgets.views.devices widgets.views.program widgets.views.asked
+widgets.views.forms widgets.views
 widgets.tables widgets.render widgets.render.print widgets.notebook widgets.frozen widgets
 meshlab
 models.parts models.basic models.language models.vision models.imported models

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import sys
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from ..auto.proof import Proof
 from ..engine.errors import LayoutError
 from .exits import DONE, STOPPED, WORSE, UsageError, fail
 from .plan_text import plan_text
-from .planned import add_planned, planned_of
+from .planned import Planned, add_planned, planned_of
 from .saved import check_destination, record, save
 from .searching import Stopped, searched
 
@@ -39,6 +40,7 @@ def add(verbs: Any):
     parser.add_argument("--memory", type=float, help="with --auto: the share of device memory to use, 0.9 say")
     parser.add_argument("--seconds", type=float, help="with --auto: take the best layout so far after so many seconds")
     parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
+    parser.add_argument("--as", dest="form", metavar="FORM", help='print the layout alone, as "jit" say, to be pasted')
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the plan, for `meshlab diff`")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the step as a Chrome trace, for Perfetto")
     parser.add_argument("--silent", metavar="AXES", help="fail where anything is sent over these mesh axes: model")
@@ -50,8 +52,9 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
     _check(options)
     try:
         with contextlib.redirect_stdout(sys.stderr):  # whatever the user's file prints
-            name, plan, proof = _planned(options)
-            known = record(name, plan, proof)
+            asked, plan, proof = _planned(options)
+            known = record(asked.name, plan, proof)
+            form = None if options.form is None else _form(options, asked)
     except NothingFits as error:
         return fail(str(error), WORSE)
     except Stopped as error:
@@ -62,10 +65,23 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
         save(text, options.save)
     if options.trace is not None:
         plan.write_trace(options.trace)
-    print(text if options.json else plan_text(known, plan, proof))
+    if form is None:
+        print(text if options.json else plan_text(known, plan, proof))
+    else:
+        print(form.rstrip("\n"))
     if loud:
         return fail(loud, WORSE)
     return DONE if known["donated"].get("fits", True) else WORSE
+
+
+def _form(options: argparse.Namespace, asked: Planned) -> str:
+    """Returns the layout in a form to be pasted; what that cannot say is printed, as all is that is no result."""
+    from .opened import opened  # noqa: PLC0415  few commands need the board
+
+    written = opened(options, asked).form(options.form)
+    for lost in written.lost:
+        print(f"{written.form} cannot say: {lost}")
+    return written
 
 
 def _loud(plan: Plan, axes: str | None) -> str:
@@ -80,25 +96,31 @@ def _loud(plan: Plan, axes: str | None) -> str:
 
 
 def _check(options: argparse.Namespace):
-    """Refuses options that cannot be together, and a file that cannot be written."""
+    """Refuses options that cannot be together, a form that there is not, and a file that cannot be written."""
     problems = []
     alone = [f"--{name}" for name in ("memory", "seconds") if getattr(options, name) is not None]
     if alone and options.auto is None:
         problems.append(f"{' and '.join(alone)} without a search, which --auto time asks for, say")
     if options.pad and options.auto is not None:
         problems.append("--pad with a search, which pads nothing: leave one of them out")
+    if options.json and options.form is not None:
+        problems.append("--json and --as, which are both all of what is printed: leave one of them out")
     if options.trace is not None and options.on is None:
         problems.append("--trace without a machine, whose times it has: add --on v5e, say")
     if problems:
         raise UsageError(f"meshlab plan was given {'; and '.join(problems)}.")
+    if options.form is not None:
+        from ..widgets.views.forms.forms import form_name  # noqa: PLC0415  few commands need the board
+
+        form_name(options.form)
     for name in ("save", "trace"):
         if (path := getattr(options, name)) is not None:
             check_destination(path, f"--{name}")
 
 
-def _planned(options: argparse.Namespace) -> tuple[str, Plan, Proof | None]:
+def _planned(options: argparse.Namespace) -> tuple[Planned, Plan, Proof | None]:
     asked = planned_of(options)
     if options.auto is None:
-        return asked.name, asked.program.plan(asked.mesh, asked.layout, pad=options.pad), None
+        return asked, asked.program.plan(asked.mesh, asked.layout, pad=options.pad), None
     choice = searched(asked.program, asked.mesh, options.auto, options.memory, options.seconds)
-    return asked.name, choice.plan, choice.proof
+    return dataclasses.replace(asked, layout=choice.plan.layout), choice.plan, choice.proof

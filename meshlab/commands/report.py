@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..engine.specs.layout import Layout
 from .exits import DONE
-from .planned import Planned, add_planned, planned_of
+from .planned import add_planned, planned_of
 from .saved import check_destination
 
 
@@ -32,31 +31,15 @@ def add(verbs: Any):
 
 def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
     """Records the layouts and writes the file; returns the exit status."""
-    from ..widgets.frozen.share import share  # noqa: PLC0415  no other command needs the board
+    from ..widgets.frozen.share import share  # noqa: PLC0415  few commands need the board
+    from .opened import opened  # noqa: PLC0415
 
     check_destination(options.out, "--out")
     with contextlib.redirect_stdout(sys.stderr):  # whatever the user's file prints
-        explorer = _explorer(options, planned_of(options))
+        explorer = opened(options, planned_of(options))
+        if options.auto is not None:
+            explorer.load(explorer.auto(options.auto).layout)
     columns, dims = (None if text is None else text.split(",") for text in (options.columns, options.dims))
     stream = sys.stderr if sys.stderr.isatty() else None
     print(share(explorer, options.out, columns or (), options.limit, dims, stream))
     return DONE
-
-
-def _explorer(options: argparse.Namespace, planned: Planned) -> Any:
-    """Opens the board that is written; with a search, on what that has found."""
-    from ..widgets.documents.document import Document, Source  # noqa: PLC0415
-    from ..widgets.documents.machines import machine_on  # noqa: PLC0415
-    from ..widgets.explorer import Explorer  # noqa: PLC0415
-
-    program, mesh, sizes = planned.program, planned.mesh, planned.sizes
-    dims, machine = tuple(program.dims.items()), machine_on(mesh)[0]
-    explorer = Explorer(program, mesh, Document(dims, mesh.shape, Layout.of(planned.layout), machine, pad=options.pad))
-    if planned.name == options.program and not planned.name.endswith(".py"):  # a model, by its name
-        written = tuple({**sizes.of_model, **sizes.dims}.items())
-        explorer.source = Source(planned.name, f'"{planned.name}"', written)
-    else:
-        explorer.source = Source(planned.name)
-    if options.auto is not None:
-        explorer.load(explorer.auto(options.auto).layout)
-    return explorer

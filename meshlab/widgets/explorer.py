@@ -42,6 +42,7 @@ from .tables.needed import REASONS
 from .tables.table import Table
 from .tables.tables import table_of
 from .views.board import board_view
+from .views.forms.forms import Written, written
 from .views.goal import verdict_of
 
 if TYPE_CHECKING:
@@ -225,6 +226,35 @@ class Explorer(SearchGestures):
             ExplorerError: the path is no path, or cannot be written.
         """
         save(self.document, path)
+
+    def form(self, name: str) -> Written:
+        """Returns the layout in a form that can be pasted elsewhere, as Export copies it.
+
+        Args:
+            name: "Python", "dict", "JSON", "jit" (for `jax.jit`, without meshlab), "PartitionSpecs", "axis rules",
+                "MaxText", "Levanter" or "Mesh TensorFlow".
+
+        Returns:
+            A text, whose `lost` lists what the form cannot say.
+
+        Raises:
+            ExplorerError: there is no such form, or it can say nothing of this layout.
+        """
+        with self.lock:
+            return written(self, name)
+
+    def next_cell(self, form: str = "Python") -> None:
+        """Puts the layout into the next cell of the notebook, in one of the forms of `form`.
+
+        Args:
+            form: the form. What it cannot say stands above it, as comments.
+
+        Raises:
+            ExplorerError: there is no such form, it can say nothing of this layout, or no notebook's cell runs.
+        """
+        from .notebook.next_cell import put_into_next_cell  # noqa: PLC0415  with the notebook's packages
+
+        put_into_next_cell(self.form(form).cell)
 
     def share(
         self,

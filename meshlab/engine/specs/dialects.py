@@ -52,12 +52,15 @@ def not_said(layout: Rules) -> list[str]:
         if in_time := [axis for axis in axes if axis in layout.in_time]:
             lost.append(f"`{dim}` is on {listed(in_time)}, an axis in time: there are axes of devices alone there")
     for glob, rules in layout.place_rules:
-        stored = ", ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules) or "nothing"
-        lost.append(f"at `{glob}` is stored {stored}: there are no rules for places there")
+        lost.append(f"at `{glob}` is stored {rules_in(rules)}: there are no rules for places there")
     for glob, rules in layout.scope_rules:
-        computed = ", ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules) or "nothing"
-        lost.append(f"in `{glob}` is computed {computed}: there are no rules for scopes there")
+        lost.append(f"in `{glob}` is computed {rules_in(rules)}: there are no rules for scopes there")
     return lost
+
+
+def rules_in(rules: DimRules) -> str:
+    """Returns rules in words: `embed:data, ffn:whole`."""
+    return ", ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules) or "nothing"
 
 
 def refuse_lost(asked: str, form: str, lost: Sequence[str]):

@@ -18,7 +18,8 @@ from typing import Any
 from ...cost.machines.meshes import slice_of
 from ...cost.workload.options import USUAL
 from ...version import __version__
-from ..views.forms import keywords, mesh_and_layout
+from ..views.forms.literal import keywords
+from ..views.forms.python import mesh_and_layout
 
 STATIC = pathlib.Path(__file__).parents[1] / "static"
 HTML = """<!doctype html>

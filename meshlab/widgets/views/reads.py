@@ -17,7 +17,7 @@ from ...engine.errors import closest, listed
 from ...engine.gc_pause import no_collection
 from ..documents.intents import Refused
 from ..state.explorer_state import ExplorerState
-from .forms import forms_view
+from .forms.forms import forms_view
 from .panels import PANELS, Read
 from .step_lanes import step_view
 

@@ -18,7 +18,9 @@ from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.views.forms import FormView, forms_view, keywords, literal, specs_text
+from meshlab.widgets.views.forms.forms import FormView, forms_view
+from meshlab.widgets.views.forms.literal import keywords, literal
+from meshlab.widgets.views.forms.specs import specs_text
 from tests.widgets import small
 
 MODELS = ("digits", "gpt2_adamw", "moe_switch", "unet3d", "llama", "plain_gpt", "nnx_mixer")

@@ -21,6 +21,7 @@ export function drawCopy(board: Board): { element: HTMLElement; fill: () => Prom
     "aria-label": "text",
   });
   const lost = h("div", { class: "mlb-form-lost", role: "status" });
+  const cell = h("p", { class: "mlb-form-about" });
   const button = h(
     "button",
     { type: "submit", class: "mlb-button mlb-primary", "data-op": "copy", disabled: true },
@@ -34,13 +35,14 @@ export function drawCopy(board: Board): { element: HTMLElement; fill: () => Prom
     about,
     text,
     lost,
-    button,
+    h("div", { class: "mlb-export-row" }, button, cell),
   );
   let known: { forms: Form[]; rev: number } = { forms: [], rev: -1 };
 
   const show = () => {
     const form = known.forms.find((each) => each.name === latest) ?? known.forms[0];
     redraw(about, prose(form.about));
+    redraw(cell, drawCell(board, form));
     text.value = form.text;
     text.scrollTop = 0;
     button.disabled = form.text === "";
@@ -86,6 +88,12 @@ function choice({ name }: Form, show: () => void): HTMLElement {
   };
   const radio = { type: "radio", name: "form", value: name, checked: name === latest, onchange: choose };
   return h("label", {}, h("input", radio), h("span", {}, name));
+}
+
+/** What puts the text into a cell: a button could not, for notebooks take that from a cell that runs alone. */
+function drawCell(board: Board, { name, text }: Form): (Node | string)[] {
+  if (!text || !board.can("files")) return [];
+  return ["or in a cell ", h("code", {}, `explorer.next_cell("${name}")`)];
 }
 
 function drawLost({ name, lost }: Form): (HTMLElement | null)[] {

@@ -1,0 +1,24 @@
+"""Opens the board of what is planned; only commands that need one import it."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..engine.specs.layout import Layout
+from ..widgets.documents.document import Document, Source
+from ..widgets.documents.machines import machine_on
+from ..widgets.explorer import Explorer
+from .planned import Planned
+
+
+def opened(options: argparse.Namespace, planned: Planned) -> Explorer:
+    """Opens the board at the layout that is planned."""
+    program, mesh, sizes = planned.program, planned.mesh, planned.sizes
+    dims, machine = tuple(program.dims.items()), machine_on(mesh)[0]
+    explorer = Explorer(program, mesh, Document(dims, mesh.shape, Layout.of(planned.layout), machine, pad=options.pad))
+    if planned.name == options.program and not planned.name.endswith(".py"):  # a model, by its name
+        written = tuple({**sizes.of_model, **sizes.dims}.items())
+        explorer.source = Source(planned.name, f'"{planned.name}"', written)
+    else:
+        explorer.source = Source(planned.name)
+    return explorer
