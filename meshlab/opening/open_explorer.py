@@ -16,7 +16,8 @@ from ..engine.argument_checks import whole_number
 from ..puzzles.goals import Goal, check_goal
 from ..training.feeding import Training
 from ..widgets.background.models import Model, Models
-from ..widgets.documents.document import check_opened, saved
+from ..widgets.documents.document import ExplorerError, check_opened, saved
+from ..widgets.documents.intents import Refused
 from ..widgets.explorer import Explorer
 from .named_models import named_model, named_models
 
@@ -32,6 +33,7 @@ def explore(  # noqa: PLR0917  in the order that is promised
     height: int = 600,
     document: str | os.PathLike[str] | None = None,
     goal: Goal | None = None,
+    address: str | None = None,
     **sizes: int,
 ) -> Explorer:
     """Opens the Explorer: drag a dim onto a mesh axis, and see the costs and their causes.
@@ -47,6 +49,8 @@ def explore(  # noqa: PLR0917  in the order that is promised
         document: a file that `explorer.save` wrote: where there is one, its layout, mesh and machine are opened in
             place of `layout` and `mesh`.
         goal: what the layout has to meet, from `ml.goal`; the board says what of it is met.
+        address: what is shown at first, as `explorer.address` gives it: "traffic?layout=batch:data". Its layout takes
+            the place of `layout`, which undo goes back to.
         **sizes: of dims, by name: `batch=32`.
 
     Returns:
@@ -57,7 +61,7 @@ def explore(  # noqa: PLR0917  in the order that is promised
         DimError: there is no dim of that name, or it cannot have that size.
         LayoutError: the layout does not fit.
         ExplorerError: `run` does not fit the program, `height` is too small, or `document` is no document of a program
-            with these dims.
+            with these dims; or `address` cannot be opened: everything that is wrong is listed.
 
     Example:
         >>> ml.explore(program, ml.mesh(data=2, model=2), "batch:data")
@@ -81,4 +85,6 @@ def explore(  # noqa: PLR0917  in the order that is promised
     explorer.height = tall
     if goal is not None:
         explorer.set_goal(goal)
+    if address is not None and isinstance(answer := explorer.go(address), Refused):
+        raise ExplorerError(answer.reason)
     return explorer

@@ -32,6 +32,7 @@ from ..puzzles.goals import Goal, Verdict, check_goal
 from ..training.feeding import Training
 from .background.models import NO_MODELS, Models
 from .documents.document import ExplorerError, check_machines, save
+from .documents.intents import Outcome
 from .documents.machines import machine_on, mesh_on
 from .documents.retraced import document_of
 from .render.plotly_charts import figure
@@ -41,6 +42,7 @@ from .state.search_gestures import SearchGestures
 from .tables.needed import REASONS
 from .tables.table import Table
 from .tables.tables import table_of
+from .views.address import address_of, go
 from .views.board import board_view
 from .views.forms.forms import Written, written
 from .views.goal import verdict_of
@@ -227,12 +229,39 @@ class Explorer(SearchGestures):
         """
         save(self.document, path)
 
+    def address(self, view: str = "") -> str:
+        """Returns what is shown as a text, which `go` and `ml.explore(…, address=…)` open again.
+
+        Args:
+            view: the tab, "traffic" say; by default that which was gone to last, or the first.
+
+        Raises:
+            ExplorerError: there is no such tab.
+
+        Example:
+            >>> explorer.address("traffic")
+            'traffic?layout=batch:data hidden:model'
+        """
+        with self.lock:
+            return address_of(self, view)
+
+    def go(self, address: str) -> Outcome:
+        """Goes to an address: its layout, its baseline, what it selects, and its tab, wherever the board is shown.
+
+        Args:
+            address: as `address` gives it, or a link to a shared board that ends in one.
+
+        Returns:
+            `Accepted`, or `Refused` with everything that is wrong; nothing changes then.
+        """
+        return go(self, address)
+
     def form(self, name: str) -> Written:
         """Returns the layout in a form that can be pasted elsewhere, as Export copies it.
 
         Args:
             name: "Python", "dict", "JSON", "jit" (for `jax.jit`, without meshlab), "PartitionSpecs", "axis rules",
-                "MaxText", "Levanter" or "Mesh TensorFlow".
+                "MaxText" or "Mesh TensorFlow".
 
         Returns:
             A text, whose `lost` lists what the form cannot say.

@@ -20,9 +20,9 @@ from tests.widgets.frozen.test_walk import readme
 
 
 class SharedPage:
-    """A file in the browser; `view` is its page."""
+    """A file in the browser, opened at an address; `view` is its page."""
 
-    def __init__(self, browser: Browser, path: Path, theme: Any):
+    def __init__(self, browser: Browser, path: Path, theme: Any, address: str = ""):
         context = browser.new_context(
             viewport={"width": 1272, "height": 820}, color_scheme=theme, reduced_motion="reduce", offline=True
         )
@@ -31,7 +31,7 @@ class SharedPage:
         self.view: Page = context.new_page()
         self.view.on("pageerror", lambda error: self.errors.append(str(error)))
         self.view.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
-        self.view.goto(path.as_uri())
+        self.view.goto(f"{path.as_uri()}#{address}" if address else path.as_uri())
 
 
 @pytest.fixture(scope="session")

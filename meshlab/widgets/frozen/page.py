@@ -3,7 +3,8 @@
     page(explorer, recorder.table(65), "65 layouts are recorded: …")        "<!doctype html>…"
 
 The page's code is that of a notebook (`static/session.js`), unchanged; `static/replay.js` stands for its model.
-Browsers unpack gzip themselves. What users have named is written as text alone.
+Browsers unpack gzip themselves; its bytes are text to the base 85, a sixteenth shorter than base64. What users have
+named is written as text alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from ..views.forms.literal import keywords
 from ..views.forms.python import mesh_and_layout
 
 STATIC = pathlib.Path(__file__).parents[1] / "static"
+# The digits to the base 85, as `base64.b85encode` has them, but for the one that ends a script.
+LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;.=>?@^_`{|}~"
 HTML = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -55,17 +58,29 @@ header pre {{ overflow: auto; margin: 4px 0; padding: 8px; border: 1px solid; bo
 <script type="module">
 const board = document.getElementById("board");
 try {{
+  const bytes = (text) => {{
+    const packed = new DataView(new ArrayBuffer(Math.ceil(text.length / 5) * 4));
+    const tail = -text.length % 5 + 5 * (text.length % 5 > 0);
+    const whole = text.padEnd(text.length + tail, "~");
+    for (let at = 0; at < whole.length; at += 5) {{
+      let word = 0;
+      for (let i = at; i < at + 5; i++) word = word * 85 + "{letters}".indexOf(whole[i]);
+      packed.setUint32((at / 5) * 4, word);
+    }}
+    return new Uint8Array(packed.buffer, 0, packed.byteLength - tail);
+  }};
   const unpacked = async (id) => {{
-    const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
+    const packed = bytes(document.getElementById(id).textContent);
     return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
   }};
   const load = (code) => import(URL.createObjectURL(new Blob([code], {{ type: "text/javascript" }})));
   const [table, style, session, replay] = await Promise.all(["table", "style", "session", "replay"].map(unpacked));
   document.head.appendChild(document.createElement("style")).textContent = style;
-  const [{{ default: widget }}, {{ Replay }}] = await Promise.all([session, replay].map(load));
+  const [{{ default: widget }}, {{ Replay, follow }}] = await Promise.all([session, replay].map(load));
   board.replaceChildren();
   window.replay = new Replay(table);
   widget.render({{ model: window.replay, el: board }});
+  follow(window.replay, window);
 }} catch (error) {{
   board.textContent = `This browser cannot open the board: ${{error}}. A browser of 2023 or later does.`;
 }}
@@ -91,6 +106,7 @@ def page(explorer: Any, table: Sequence[str], said: str) -> str:
         style=_packed_file("session.css"),
         session=_packed_file("session.js"),
         replay=_packed_file("replay.js"),
+        letters=LETTERS,
     )
 
 
@@ -120,7 +136,7 @@ def live_code(explorer: Any) -> str:
 
 def _packed(text: str) -> str:
     """Compresses a text, the same way each time."""
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+    return base64.b85encode(gzip.compress(text.encode(), 9, mtime=0)).decode().replace("<", ".")
 
 
 def _packed_file(name: str) -> str:

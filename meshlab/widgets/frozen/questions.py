@@ -78,6 +78,7 @@ RECORDED: Mapping[str, Callable[[Twin], list[Arguments]]] = {
 SELDOM = ("way",)
 # Why the others are not: a page asks for none of them where it knows that.
 LEFT_OUT = {
+    "link": "the page says it itself",
     "moments": "a chart of plotly.js alone",
     "zoomed": "a part of a large mesh: there are as many as clicks",
     "heat": "numbers of a run",

@@ -20,8 +20,10 @@ from ..documents.intents import Intent, Refused, TakePreset, TogglePreset
 from ..state.handlers import message_of, read_intent
 from ..state.prices import other_columns
 from ..state.selection import identities, place_moved, places_of
+from ..views.address import tab_part
 from ..views.board import PARTS
 from ..views.devices.holdings import tensor_view
+from ..views.panels import TABS
 from ..views.plan import PlanView, place_view
 from ..views.selection import group_view
 from ..views.step_time import PredictionView
@@ -32,10 +34,12 @@ from .twin import Twin
 from .walk import drops
 
 # Parts that depend on how the board came to its layout: the page makes them of what is recorded.
-REPLAYED = ("devices", "selection", "beside", "history", "session")
+REPLAYED = ("devices", "selection", "beside", "history", "tab", "session")
 # Gestures of which the page knows where they lead.
 _LAYOUTS = ("place", "remove", "load", "reset", "preset", "toggle", "remedy")
 GESTURES = (*_LAYOUTS, "undo", "redo", "baseline", "beside", "select")
+# The tab of what only Python can do.
+RUN = "run"
 # Devices that can be selected each by itself; a picture of more has blocks of them (`views/devices/picture.py`).
 MOST_DEVICES = 512
 
@@ -167,8 +171,9 @@ def _always(twin: Twin) -> dict[str, Any]:
         "labels": {preset.name: preset.label for preset in twin.documents.presets},
         "plan": [*get_type_hints(PlanView)],
         "prediction": [*get_type_hints(PredictionView)],
-        "can": [*GESTURES, *RECORDED],
-        "traits": {"height": twin.height, "notice": {}, "panel": "", "saved": ""},
+        "can": [*GESTURES, *RECORDED, "link"],
+        "views": [tab for tab in TABS if tab != RUN],
+        "traits": {"height": twin.height, "notice": {}, "panel": "", "saved": "", "tab": tab_part(twin)},
     }
 
 

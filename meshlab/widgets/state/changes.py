@@ -31,6 +31,7 @@ Word = Literal[
     "name",
     "search",
     "run",
+    "tab",
 ]
 # A revision is a change of what prices and answers are of.
 REVISIONS: frozenset[Word] = frozenset(("document", "comparison", "beside"))

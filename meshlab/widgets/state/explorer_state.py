@@ -71,6 +71,7 @@ class ExplorerState:
         marks: the colours of mesh axes.
         listing: the models to choose from.
         curves: the costs over the sizes of a dim or of a mesh axis.
+        tab: that which pages were sent to last, and how often they were sent to one.
         height: of the workbench in a notebook, in CSS pixels.
     """
 
@@ -125,6 +126,7 @@ class ExplorerState:
             self.lock,
             lambda: changes.tell("curve"),
         )
+        self.tab: tuple[str, int] = "", 0
         self.height = 600
         self._source = Source.of(program) if models.opened is None else Source.of_model(models.opened)
 

@@ -19,6 +19,7 @@ from ..state.changes import Word
 from ..state.columns import Column, columns_of, rules_at, scope_columns
 from ..state.explorer_state import ExplorerState
 from ..state.handlers import OPERATIONS
+from .address import tab_part
 from .advice import advice_part
 from .asked.curve import curve_part
 from .asked.models import models_part
@@ -294,6 +295,7 @@ PARTS: Mapping[str, Part] = {
     "search": Part(search_part, ("document", "comparison", "search")),
     "job": Part(job_view, ("run",), drawn=False),
     "terms": Part(terms_part, (), drawn=False),
+    "tab": Part(tab_part, ("tab",), drawn=False),
     "session": Part(session_part, (), drawn=False),
 }
 

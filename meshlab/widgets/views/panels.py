@@ -68,3 +68,5 @@ PANELS: Mapping[str, Panel] = {
     # Without a tab, for a cell of its own: Traffic has it too.
     "collective": Panel("One collective", ("board", "selection"), {"hops": hops_view}, module="hops"),
 }
+# Those with a tab of the workbench.
+TABS = tuple(name for name in PANELS if name != "collective")

@@ -17,12 +17,14 @@ from ...engine.errors import closest, listed
 from ...engine.gc_pause import no_collection
 from ..documents.intents import Refused
 from ..state.explorer_state import ExplorerState
+from .address import link_view
 from .forms.forms import forms_view
 from .panels import PANELS, Read
 from .step_lanes import step_view
 
 READS: Mapping[str, Read] = {name: read for panel in PANELS.values() for name, read in panel.reads.items()} | {
-    "forms": forms_view,  # of the Export menu
+    "forms": forms_view,  # of the Export menu, as the next
+    "link": link_view,
     "step": step_view,  # of the step over time, which stands below all panels
 }
 

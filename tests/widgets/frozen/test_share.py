@@ -36,7 +36,7 @@ def explorer() -> Explorer:
 
 def table(page: str) -> list[str]:
     (packed,) = re.findall(r'id="table">([^<]*)<', page)
-    return gzip.decompress(base64.b64decode(packed)).decode().split("\n")
+    return gzip.decompress(base64.b85decode(packed.replace(".", "<"))).decode().split("\n")
 
 
 def test_the_readmes_mlp_with_all_that_drops_lead_to_takes_a_quarter_of_a_megabyte(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
 
 from meshlab.widgets.documents.intents import Accepted, Beside, Refused, TakePreset
 from meshlab.widgets.explorer import Explorer
@@ -20,6 +21,8 @@ from meshlab.widgets.frozen.scope import Scope
 from meshlab.widgets.frozen.walk import drops
 from meshlab.widgets.notebook.protocol import answer, shared_state
 from meshlab.widgets.state.handlers import message_of, read_intent
+from meshlab.widgets.views.address import address_of
+from meshlab.widgets.views.panels import TABS
 from meshlab.widgets.views.reads import read
 
 DRIVER = pathlib.Path(__file__).with_name("replay.mjs")
@@ -130,6 +133,10 @@ class Walk:
                 if "refused" in price:
                     price["refused"]["pads"] = False  # what is padded is not recorded
                 assert json.loads(json.dumps(price)) == other, message
+        view = self.draw.choice(TABS)
+        link = self.replay.answer({"v": 2, "kind": "read", "id": "4", "what": "link", "args": {"view": view}})
+        mine_there = f"#{unquote(address_of(self.explorer, view))}"
+        assert unquote(link["data"]["text"]) == mine_there
         what = self.draw.choice([*RECORDED])
         for args in RECORDED[what](self.explorer)[:3]:  # pyright: ignore[reportArgumentType]
             data = read(self.explorer, what, args)

@@ -125,6 +125,7 @@ export class Board {
     this.listeners = [
       ...PARTS.map((part) => [`change:${part}`, () => this.later(part)] as [string, () => void]),
       ["change:rev", () => this.later("rev")],
+      ["change:tab", () => only || this.stage.show(this.stage.asked)],
       ["change:job", () => this.showJob()],
       ["change:notice", () => model.get("notice")?.reason && this.say(model.get("notice").reason, "refused")],
     ];

@@ -109,7 +109,7 @@ function drawLost({ name, lost }: Form): (HTMLElement | null)[] {
 }
 
 /** @returns whether it is on the clipboard; otherwise it is selected */
-async function toClipboard(text: HTMLTextAreaElement): Promise<boolean> {
+export async function toClipboard(text: HTMLTextAreaElement | HTMLInputElement): Promise<boolean> {
   try {
     // There is none where the page does not come by HTTPS or from this machine.
     await navigator.clipboard.writeText(text.value);

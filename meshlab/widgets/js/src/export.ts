@@ -7,6 +7,7 @@
 import type { Board } from "./board.ts";
 import { drawCopy } from "./copy.ts";
 import { h, redraw } from "./dom.ts";
+import { drawLink } from "./link.ts";
 import { type Heard, refusalOf } from "./model.ts";
 import { keptNodes } from "./program.ts";
 import type { FileOffer, Files, Pending, SavedFile } from "./types.ts";
@@ -34,7 +35,7 @@ export function drawExport(board: Board): HTMLElement {
     const copy = drawCopy(board);
     const panel = board.stage.shown;
     const files = saves && [h("h4", {}, "Save as a file"), drawFiles(board, [panel, "workbench"])];
-    board.popover.open(button, "Export", [copy.element, ...(files || [])]);
+    board.popover.open(button, "Export", [copy.element, drawLink(board), ...(files || [])]);
     copy.fill();
   });
 }

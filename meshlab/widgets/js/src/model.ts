@@ -8,6 +8,8 @@ export type Model = {
   send(content: unknown): void;
   set?(name: string, value: unknown): void;
   save_changes?(): void;
+  /** Told which tab is shown, where somebody asks for that. */
+  shows?(view: string): void;
 };
 
 /** How a layout is called that shards nothing. */

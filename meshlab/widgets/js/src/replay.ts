@@ -6,14 +6,16 @@
  * reader came there is worked out here, by the same rules as in Python: undo (documents/document.py), the layouts that were
  * tried (state/tried.py), what stays selected and which tensor follows a chip (state/selection.py).
  */
+import { addressOf } from "./address.ts";
 import { UNRECORDED } from "./hand.ts";
 import type { Model } from "./model.ts";
-import { Table } from "./table.ts";
+import { Recorded, type Tensor } from "./recorded.ts";
 import { type Tried, type TriedLayout, triedOf, withLayout } from "./tried.ts";
-import type { Place, Selection, Shards, Totals } from "./types.ts";
+import type { Selection, Shards } from "./types.ts";
+
+export { follow } from "./address.ts";
 
 type Refused = { code: string; text: string; fix: string; columns: unknown[] };
-type Tensor = { place: string; tensor: Place; shards: Shards };
 type Reply = { kind: string; [name: string]: unknown };
 type Args = Record<string, any>;
 
@@ -26,10 +28,7 @@ const NOT_HERE: Refused = {
   columns: [],
 };
 
-export class Replay implements Model {
-  table: Table;
-  root: any;
-  states: any[];
+export class Replay extends Recorded implements Model {
   traits: Record<string, any>;
   listeners: Record<string, Set<(...args: any[]) => void>> = {};
   rev = 0;
@@ -39,19 +38,20 @@ export class Replay implements Model {
   tried: Tried;
   beside: TriedLayout | null = null;
   selection: Pick<Selection, "place" | "dim" | "device" | "collective" | "moment">;
-  /** States by their layouts as text, once a layout was asked for. */
-  numbers: Map<string, number> | null = null;
+  /** The tab that is shown. */
+  tab: string;
+  /** Told when what is shown is another: layout, selection or tab. */
+  onMove = () => {};
 
   /** @param text the table, as meshlab/widgets/frozen/record.py writes it */
   constructor(text: string) {
-    this.table = new Table(text);
-    this.root = this.table.root;
-    this.states = this.table.shallow(this.root.states);
+    super(text);
     this.now = this.root.start;
     this.tried = this.table.open(this.root.tried);
     const place = this.tensors(this.now)[0]?.place ?? null;
     this.selection = { place, dim: null, device: null, collective: null, moment: null };
     const session = { opened: this.part(this.now, "board").document, can: this.table.open(this.root.can) };
+    this.tab = this.views[0];
     this.traits = { ...this.table.open(this.root.traits), session, rev: 0, ...this.parts() };
   }
 
@@ -68,6 +68,11 @@ export class Replay implements Model {
 
   off(event: string, listener: (...args: any[]) => void) {
     this.listeners[event]?.delete(listener);
+  }
+
+  shows(view: string) {
+    this.tab = view;
+    this.onMove();
   }
 
   send(message: any) {
@@ -99,6 +104,7 @@ export class Replay implements Model {
   }
 
   read(what: string, args: Args): Reply {
+    if (what === "link") return { kind: "read", data: { text: this.link(args.view) } };
     const known = this.table.shallow(this.state(this.now).reads)[keyOf(what, args)];
     return known === undefined ? refusal(NOT_HERE) : { kind: "read", data: this.table.open(known) };
   }
@@ -203,15 +209,12 @@ export class Replay implements Model {
     const brought = "place" in asked ? null : this.moved(this.now)[asked.collective];
     const changes = brought ? { ...asked, place: brought } : asked;
     const { place, device, collective } = { ...this.selection, ...changes };
-    const known =
-      this.tensors(this.now).some((each) => each.place === place) &&
-      (device === null || device < this.root.devices) &&
-      (collective === null || collective in this.moved(this.now));
-    if (!known) return refusal(NOT_HERE);
+    if (this.unknown({ place, device, collective }, this.now).length) return refusal(NOT_HERE);
     const changed = Object.keys(changes).some((name) => changes[name] !== this.selection[name as "place"]);
     const tensor = place !== this.selection.place;
     Object.assign(this.selection, changes);
     if (changed) this.share({ selection: this.selected(), ...(tensor ? { devices: this.devices() } : {}) });
+    if (changed) this.onMove();
     return DONE;
   }
 
@@ -219,45 +222,17 @@ export class Replay implements Model {
   changed() {
     this.rev += 1;
     this.share({ ...this.parts(), rev: this.rev });
+    this.onMove();
   }
 
-  // What is recorded
-
-  state(number: number): any {
-    return this.table.shallow(this.table.shallow(this.states[number]).state);
+  /** Shows a tab on the page. */
+  turnTo(view: string) {
+    this.share({ tab: { view, count: this.traits.tab.count + 1 } });
   }
 
-  part(number: number, name: string): any {
-    return this.table.open(this.table.shallow(this.state(number).parts)[name]);
-  }
-
-  tensors(number: number): Tensor[] {
-    return this.table.open(this.state(number).tensors);
-  }
-
-  /** The collectives by their names, with the place of the tensor that each moves. */
-  moved(number: number): Record<string, string | null> {
-    return this.table.open(this.state(number).collectives);
-  }
-
-  totals(number: number): Totals {
-    return this.part(number, "comparison").comparison.cards[0].totals;
-  }
-
-  label(preset: string): string {
-    return this.table.open(this.root.labels)[preset];
-  }
-
-  /** The state of a layout, if it was recorded. */
-  laidOut(layout: unknown): number | undefined {
-    this.numbers ??= new Map(
-      this.states.map((_, i) => [JSON.stringify(JSON.parse(this.part(i, "board").document).layout), i]),
-    );
-    return this.numbers.get(JSON.stringify(layout));
-  }
-
-  documented(document: string): number | undefined {
-    return this.laidOut(JSON.parse(document).layout);
+  /** The link of a tab as it is. */
+  link(view: string): string {
+    return `${globalThis.location?.href.split("#")[0] ?? ""}#${encodeURI(addressOf(this, view)).replaceAll("%25", "%")}`;
   }
 
   // What is shown of it

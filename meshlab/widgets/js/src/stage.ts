@@ -89,7 +89,12 @@ export class Stage {
     this.element = h("div", { class: "mlb-stage" }, head, [...this.bodies.values()]);
     this.below = new Below(this.element, () => this.body(this.shown));
     this.training = new Training(board, this.body("run"));
-    this.show(this.shown);
+    this.show(this.asked || this.shown);
+  }
+
+  /** The tab that Python has sent the page to; "" for none. */
+  get asked(): string {
+    return this.board.model.get("tab")?.view ?? "";
   }
 
   /** The stage with one panel alone, without tabs. */
@@ -113,6 +118,7 @@ export class Stage {
     }
     for (const [each, body] of this.bodies) body.hidden = each !== name;
     if (!this.board.ready) return;
+    this.board.model.shows?.(name);
     if (this.stale.has(name)) this.board.reads.forget(PANELS.find((panel) => panel.name === name)?.reads ?? []);
     this.draw();
     this.marked();

@@ -3,6 +3,17 @@
  * scripts/page_types.py (`make types`): change them there.
  */
 
+/** What opens a view again, to be copied: code, or the link of a board without Python. */
+export type Link = {
+  text: string;
+};
+
+/** The tab that a page was sent to last, and how often one was. */
+export type TabPart = {
+  view: string;
+  count: number;
+};
+
 /** The operation and the arguments by which a page sends an intent. */
 export type Intent = {
   op: string;
@@ -1571,6 +1582,7 @@ export type ReadData = {
   way: Way | Pending;
   regrets: Regrets | Pending;
   forms: Forms;
+  link: Link;
   step: Step | NoStep | Pending;
   files: Files;
   file: SavedFile | Pending;
