@@ -78,7 +78,7 @@ def rules_at(layout: Layout, column: Column) -> Mapping[str, Axes]:
 
 
 def _as_written(program: Program, column: Column, layout: Layout) -> Column:
-    """A column under the glob by which the layout has its rules: an optional place ends in `?`, others match the same."""
+    """A column under the glob by which the layout has its rules: `?` at its end, or another that matches the same."""
     if not column.at or column.at in layout.places:
         return column
     places = set(program.matching(column.at))
