@@ -76,11 +76,24 @@ def convert(source: Path) -> dict[str, Any]:
     notebook = jupytext.read(source)
     # Jupytext's own entries would make later saves write a text file beside the reader's copy.
     notebook.metadata.pop("jupytext", None)
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    # What a notebook application would write there, which makes a notebook unsaved as soon as it is opened.
+    notebook.metadata |= _kernel()
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"  # Jupytext draws ids at random; equal sources should give equal files.
     notebook.metadata["meshlab"] = {"cells": _fingerprint(notebook)}
     return notebook
+
+
+def _kernel() -> dict[str, Any]:
+    """Returns what the kernel of this Python says of itself, as a notebook application notes it."""
+    from ipykernel.ipkernel import IPythonKernel  # noqa: PLC0415 - of the notebook extra
+    from ipykernel.kernelspec import get_kernel_dict  # noqa: PLC0415
+
+    spec = get_kernel_dict()
+    return {
+        "kernelspec": {"name": "python3", "display_name": spec["display_name"], "language": spec["language"]},
+        "language_info": dict(IPythonKernel.language_info),
+    }
 
 
 def write(source: Path, copy: Path) -> None:

@@ -31,14 +31,15 @@ from ..engine.tensors.dims import Dim
 from ..puzzles.goals import Goal, Verdict, check_goal
 from ..training.feeding import Training
 from .background.models import NO_MODELS, Models
-from .documents.document import ExplorerError, check_machines, save
+from .documents.document import ExplorerError, check_machines, write
 from .documents.intents import Outcome
 from .documents.machines import machine_on, mesh_on
 from .documents.retraced import document_of
 from .render.plotly_charts import figure
 from .render.print.figures import print_figure
 from .render.snapshot import Snapshot
-from .state.search_gestures import SearchGestures
+from .state.saved_boards import board_text, read_board
+from .state.tried_gestures import TriedGestures
 from .tables.needed import REASONS
 from .tables.table import Table
 from .tables.tables import table_of
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from .frozen.share import Shared
 
 
-class Explorer(SearchGestures):
+class Explorer(TriedGestures):
     """A layout that is being explored.
 
     Args:
@@ -77,7 +78,7 @@ class Explorer(SearchGestures):
         machines: Sequence[Hardware] = (),
         models: Models = NO_MODELS,
     ) -> Self:
-        """Opens a document that `to_json` wrote.
+        """Opens a document that `to_json` wrote, or a board that `save` did.
 
         Args:
             text: the JSON.
@@ -99,6 +100,7 @@ class Explorer(SearchGestures):
         explorer = cls(program, mesh, dataclasses.replace(document, machine=machine_on(mesh)[0]), run, models)
         for machine in machines:
             explorer.known(machine)
+        explorer.tried = read_board(text, explorer.documents).opened()
         return explorer
 
     def view(self, wait: bool = True) -> dict:
@@ -219,7 +221,9 @@ class Explorer(SearchGestures):
         return SavedPicture(self, self.session.saved)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the present document, which `ml.explore(..., document=path)` opens again.
+        """Writes the present document, with the layouts that were tried, their labels and notes.
+
+        `ml.explore(..., document=path)` and `open_saved` open it again.
 
         Args:
             path: the file, which is replaced whole.
@@ -227,7 +231,9 @@ class Explorer(SearchGestures):
         Raises:
             ExplorerError: the path is no path, or cannot be written.
         """
-        save(self.document, path)
+        with self.lock:
+            text = board_text(self.document, self.tried)
+        write(path, text)
 
     def address(self, view: str = "") -> str:
         """Returns what is shown as a text, which `go` and `ml.explore(…, address=…)` open again.

@@ -47,14 +47,14 @@ def test_all_changes_are_against_the_baseline_that_is_named(open_board, explorer
     # The layout before is chosen by name, and the status line follows.
     choice = board.root.get_by_label("compared with")
     with board.next_revision():
-        choice.select_option(label="#1")
-    expect(board.status).to_have_text("All layouts are compared with #1.")
+        choice.select_option(label="DP & TP")
+    expect(board.status).to_have_text("All layouts are compared with DP & TP.")
     expect(board.total("sends").locator(".mlb-change")).to_have_text(f"▼ −{bytes_text(sent[1] - sent[2])}")
     with board.next_revision():
         board.button("reset").click()
     explorer.view()
     board.blank.poll()
-    expect(choice.locator("option:checked")).to_have_text("#1")
+    expect(choice.locator("option:checked")).to_have_text("DP & TP")
     by = sent[0] - sent[1]
     change = f"▲ +{bytes_text(by)}" if by > 0 else f"▼ −{bytes_text(-by)}"
     expect(board.total("sends").locator(".mlb-change")).to_have_text(change)

@@ -45,8 +45,8 @@ def test_a_row_and_a_dot_load_their_layout_as_one_change(open_board, explorer: E
     explorer.load("batch:data hidden:model")
     board = open_board()
     panel = compared(board)
-    assert names(panel) == ["#2", "tensor parallel", "start"]
-    expect(panel.locator("[aria-current]")).to_contain_text("2 on the board")
+    assert names(panel) == ["DP & TP", "tensor parallel", "start"]
+    expect(panel.locator("[aria-current]")).to_contain_text("DP & TP on the board")
     with board.next_revision():
         panel.locator('[data-load="1"]').click()
     assert board.layout == "hidden:model"
@@ -62,7 +62,7 @@ def test_a_row_and_a_dot_load_their_layout_as_one_change(open_board, explorer: E
     with board.next_revision():
         board.button("undo").click()
     assert board.layout == "batch:data"
-    assert names(panel) == ["#2", "tensor parallel", "start"]
+    assert names(panel) == ["DP & TP", "tensor parallel", "start"]
 
 
 def test_all_numbers_are_told_against_the_baseline(open_board, explorer: Explorer) -> None:
@@ -80,9 +80,9 @@ def test_all_numbers_are_told_against_the_baseline(open_board, explorer: Explore
     choice = board.root.get_by_label("compared with")
     expect(choice.locator("option:checked")).to_have_text("start")
     with board.next_revision():
-        panel.get_by_label("compare with #1").check()
+        panel.get_by_label("compare with DP & TP").check()
     expect(board.root.locator(".mlb-total .mlb-change")).to_have_count(0)
-    expect(choice.locator("option:checked")).to_have_text("#1")
+    expect(choice.locator("option:checked")).to_have_text("DP & TP")
     row = panel.locator('tr[data-card="1"]')
     expect(row.locator('[data-total="step"]')).to_contain_text("baseline")
     with board.next_revision():

@@ -165,3 +165,32 @@ def test_it_is_accessible(opened: Callable[..., Board], theme: str) -> None:
     expect(board.note("data", "params/*")).to_have_text("not recorded")
     assert violations(page, "body") == []
     board.mouse.up()
+
+
+def test_what_was_said_of_layouts_is_shown_and_cannot_be_changed(chromium: Browser, tmp_path: Path) -> None:
+    shown = explore(readme(), ml.mesh(data=2, model=2), "batch:data")
+    shown.load("hidden:model")
+    shown.load("cols:model")
+    shown.label("#1", "wide", note="nothing to gather\nin the forward pass")
+    shown.share(tmp_path / "board.html", dims=["batch"])
+    page = SharedPage(chromium, tmp_path / "board.html", "light")
+    board = Board(cast(Any, page))
+    board.show("compare")
+    panel = board.panel("compare")
+    row = panel.locator('tr[data-card="1"]')
+    expect(row.locator("b")).to_have_text("wide")
+    expect(row.locator(".mlb-card-note")).to_have_text("nothing to gather\nin the forward pass")
+    expect(board.root.get_by_label("compared with").locator("option")).to_have_text(["start", "wide", "#2"])
+    # What needs Python has no button, and no key.
+    for op in ("[data-edit-card]", "[data-forget]", '[data-op="save_board"]', '[data-op="open_saved"]'):
+        expect(board.root.locator(op)).to_have_count(0)
+    row.locator("[data-load]").focus()
+    for key in ("F2", "Delete"):
+        board.keyboard.press(key)
+    expect(row.locator("b")).to_have_text("wide")
+    expect(panel.locator("form.mlb-card-draft")).to_have_count(0)
+    # It is sorted all the same.
+    panel.get_by_role("button", name="layout", exact=True).click()
+    assert panel.locator("tr[data-card] b").all_inner_texts() == ["#2", "start", "wide"]
+    assert page.errors == []
+    page.view.context.close()

@@ -119,8 +119,12 @@ class Document:
         kept = {name: value for name, value in named.items() if value}
         return kept if self.memory == MEMORY else {**kept, "memory": self.memory}
 
-    def to_dict(self) -> dict:
-        """Returns the document as JSON-like data, with its schema version; mesh axes and places keep their order."""
+    def to_dict(self, plain: bool = True) -> dict:
+        """Returns the document as JSON-like data, with its schema version; mesh axes and places keep their order.
+
+        Args:
+            plain: whether it is written in the first schema that says all of it.
+        """
         along = self.machine.along if self.machine else ()
         kept, model = self.kept, self.model
         more = {
@@ -129,7 +133,7 @@ class Document:
             "search": {"memory": self.memory, "seconds": self.seconds},
             "silent": list(self.silent),
         }
-        plain = model is None and kept.keys() <= {"pin"}
+        plain = plain and model is None and kept.keys() <= {"pin"}
         return {
             "along": {name: list(where) if isinstance(where, tuple) else where for name, where in sorted(along)},
             "dims": dict(sorted(self.dims)),
@@ -327,11 +331,6 @@ def read_document(text: str) -> Document:
     return Document(**read, **limits, machine=Machine(on, along) if on else None)
 
 
-def save(document: Document, path: Any) -> None:
-    """Writes a document to a file, which is replaced whole."""
-    write(path, document.to_json())
-
-
 def write(path: Any, content: str | bytes) -> None:
     """Writes what an Explorer saves to a file, which is replaced whole."""
     target = path_of("save()", path)
@@ -341,13 +340,13 @@ def write(path: Any, content: str | bytes) -> None:
         raise ExplorerError(f"save() cannot write {shown(str(target))}: {error.strerror}.") from None
 
 
-def saved(path: Any) -> str | None:
+def saved(path: Any, what: str = "explore()") -> str | None:
     """Returns the text of a document that was saved; None where there is no such file yet."""
-    source = path_of("explore()", path)
+    source = path_of(what, path)
     try:
         return source.read_text(encoding="utf-8") if source.exists() else None
     except (OSError, UnicodeDecodeError) as error:
-        raise ExplorerError(f"explore() cannot read the document {shown(str(source))}: {error}.") from None
+        raise ExplorerError(f"{what} cannot read the document {shown(str(source))}: {error}.") from None
 
 
 def path_of(what: str, path: Any) -> pathlib.Path:

@@ -28,7 +28,7 @@ from ..background.models import NO_MODELS, Models
 from ..presets.buttons import Preset, presets_of
 from ..presets.names import Names
 from .costing import EACH, SLOW
-from .document import Document, check_document, fitted
+from .document import UNASKED, Document, check_document, fitted
 from .history import History
 from .intents import Refused, refused
 from .machines import CustomMachines, machine_on, mesh_on
@@ -218,7 +218,7 @@ class Documents:
 
 def named_key(document: Document) -> Document:
     """Returns what a name depends on of a document: neither the machine, nor what a search is given."""
-    return dataclasses.replace(document, machine=None, options=USUAL, pins=())
+    return dataclasses.replace(document, machine=None, options=USUAL, **UNASKED)
 
 
 def settled(document: Document, program: Any) -> Document:

@@ -90,6 +90,13 @@ class Restore(Intent, frozen=True):
     document: str
 
 
+class OpenSaved(Intent, frozen=True):
+    """Open a board that was saved, as JSON: its document, unless `tried_alone`, and what was tried there."""
+
+    document: str
+    tried_alone: bool = False
+
+
 class Undo(Intent, frozen=True):
     """Go to the document before."""
 
@@ -109,6 +116,20 @@ class Beside(Intent, frozen=True):
 
     document: str | None = None
     preset: str = ""
+
+
+class Label(Intent, frozen=True):
+    """Give a layout that was tried, `of` this name or number ("#4"), this label and this note; unset they stay."""
+
+    of: str
+    label: str | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+
+
+class Forget(Intent, frozen=True):
+    """Delete layouts that were tried, of these names or numbers; undo brings them back."""
+
+    of: tuple[str, ...]
 
 
 class Select(Intent, frozen=True):

@@ -22,6 +22,7 @@ from ..state.prices import other_columns
 from ..state.selection import identities, place_moved, places_of
 from ..views.address import tab_part
 from ..views.board import PARTS
+from ..views.comparison import marks_view
 from ..views.devices.holdings import tensor_view
 from ..views.panels import TABS
 from ..views.plan import PlanView, place_view
@@ -152,7 +153,7 @@ class Recorder:
         """Describes where the board begins: the layout on it, and those that were tried."""
         explorer, present = self._explorer, self._explorer.document
         all_tried = [
-            {"number": each.number, "name": each.name, "state": numbers[document]}
+            {"number": each.number, "name": each.name, **marks_view(each), "state": numbers[document]}
             for each in explorer.tried
             if (document := each.under(present)) in numbers
         ]

@@ -10,6 +10,7 @@ as the plan has them. A page that wants PNG draws the SVG. What has to be worked
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -18,6 +19,7 @@ from ..documents.document import ExplorerError
 from ..documents.intents import Refused
 from ..render.print.figures import FIGURES, print_figure
 from ..state.explorer_state import ExplorerState
+from ..state.saved_boards import board_text
 from ..tables.needed import REASONS
 from ..tables.tables import TABLES, table_of
 from ..views.board import board_view
@@ -105,6 +107,14 @@ def file_view(
     return {"file": file, "type": TYPES[kind], "text": text, "base64": kind == "pdf", "said": said}
 
 
+def saved_view(explorer: ExplorerState) -> SavedFileView:
+    """Makes the file that `explorer.save` writes."""
+    name = re.sub(r"\W+", "-", explorer.source.name).strip("-") or "board"
+    text, count = board_text(explorer.document, explorer.tried), len(explorer.tried)
+    said = f"with {count} layout{'s' * (count != 1)}"
+    return {"file": f"meshlab-{name}.json", "type": TYPES["json"], "text": text, "base64": False, "said": said}
+
+
 def _table(
     explorer: ExplorerState, view: dict[str, Any], name: str, kind: str, only: Sequence[int] | None
 ) -> tuple[str, str]:
@@ -125,4 +135,8 @@ def _is_pending(explorer: ExplorerState, name: str) -> bool:
     return any(each is None for each in wanted)
 
 
-FILES: Mapping[str, Callable[..., Mapping[str, object] | Refused]] = {"files": files_view, "file": file_view}
+FILES: Mapping[str, Callable[..., Mapping[str, object] | Refused]] = {
+    "files": files_view,
+    "file": file_view,
+    "saved": saved_view,
+}

@@ -3,7 +3,8 @@
 A reopened notebook has no kernel, and JupyterLab shows nothing in place of a dead widget, not even the HTML beside
 it. So the snapshot of the present revision is displayed by itself; the live board hides it while it is there (`saved`
 is the id by which it finds it). After the page was reloaded JupyterLab drops what replaces an output: the picture then
-says of which revision it is.
+says of which revision it is. Its metadata have the board itself, which the cell offers when it runs again
+(`saved_outputs.py`): the layout does not depend on what a browser remembers.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..render.snapshot import Snapshot
 from ..render.themed import DARK_STYLE
 from ..state.explorer_state import ExplorerState
 from ..views.board import board_view
+from .saved_outputs import metadata_of, offer_saved
 
 # What JupyterLab says in place of a dead widget, "Error displaying widget", is hidden where the picture says more.
 NO_DEAD_WIDGET = (
@@ -41,7 +43,10 @@ class SavedPicture:
 
     def show(self) -> None:
         """Displays the picture, below what is displayed at present."""
-        handle = display(self._bundle(), raw=True, display_id=True)
+        explorer = self._explorer
+        if explorer.document.machine and not explorer.documents.slow:
+            explorer.costs.of(explorer.document)  # a notebook that is saved at once has them
+        handle = display(self._bundle(), raw=True, display_id=True, metadata=metadata_of(explorer))
         if handle is not None:
             self._handles.append(handle)
 
@@ -50,7 +55,7 @@ class SavedPicture:
         explorer = self._explorer
         still = (
             f"A picture of revision {explorer.revision}; later changes may be missing. Run the cell again for the live"
-            " board: it opens with the last layout that this browser saw."
+            " board: it opens with the last layout that this browser saw, or offers this one."
         )
         return (
             f"<style>{NO_DEAD_WIDGET} {DARK_STYLE}</style>"
@@ -59,14 +64,18 @@ class SavedPicture:
         )
 
     def _follow(self, what: str) -> None:
-        if what in ("document", "tensor", "costs", "comparison", "goal"):
+        if what in ("document", "tensor", "costs", "comparison", "goal", "offer"):
             self._background.follow(self, self._renew)
 
     def _renew(self) -> None:
-        QUIET.wait()
-        picture = self._bundle()
+        # What a browser brings back is the first change: nobody has the board in hand yet, and may save at once.
+        if self._explorer.revision > 1:
+            QUIET.wait()
+        explorer = self._explorer
+        with explorer.lock:
+            picture, metadata = self._bundle(), metadata_of(explorer)
         for handle in self._handles:
-            handle.update(picture, raw=True)
+            handle.update(picture, raw=True, metadata=metadata)
 
     def _bundle(self) -> dict[str, str]:
         return {"text/html": self.html(), "text/plain": repr(self._explorer)}
@@ -74,6 +83,7 @@ class SavedPicture:
 
 def show(explorer: Any) -> None:
     """Displays an Explorer: its widget, and its picture below."""
+    offer_saved(explorer)
     data, metadata = explorer._repr_mimebundle_()
     # Text is shown where no widget is, for ever as of this revision: the picture below has it, and is renewed.
     display(data | {"text/plain": ""}, metadata=metadata, raw=True)

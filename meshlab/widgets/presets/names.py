@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from ...layouts.naming import Named
 from ..background.one_by_one import Background
+from ..background.quiet import QUIET
 
 KEPT = 256
 # Seconds that a drop waits for a name, and those that the first takes for each operation of a program.
@@ -53,9 +54,25 @@ class Names(Generic[Key]):
                 self._known[key] = name
         return self._known[key]
 
-    def soon(self, key: Key, background: Background, tell: Callable[[], Any]) -> tuple[bool, Named | None]:
-        """Returns whether the name is known, and the name; what is not known follows, and then `tell` is called."""
+    def soon(
+        self, key: Key, background: Background, tell: Callable[[], Any], aside: bool = False
+    ) -> tuple[bool, Named | None]:
+        """Returns whether the name is known, and the name; what is not known follows, and then `tell` is called.
+
+        Args:
+            key: the layout.
+            background: where it is worked out.
+            tell: is called then.
+            aside: whether it is that of a layout beside the one on the board, which comes first.
+        """
         if key in self._known or self._took < PATIENCE:
             return True, self.of(key)
-        background.follow(self, lambda: (self.of(key), tell()))
+
+        def work() -> None:
+            if aside:
+                QUIET.wait()
+            self.of(key)
+            tell()
+
+        background.follow((self, key) if aside else self, work, idle=aside)
         return False, None

@@ -39,6 +39,7 @@ from ..documents.intents import (
     MergeAxes,
     On,
     Open,
+    OpenSaved,
     Pad,
     Pin,
     Place,
@@ -120,7 +121,7 @@ def redo(documents: Documents, intent: Redo) -> History | Refused:
     return history.redo() if history.future else Refused("There is nothing to redo.", code="nothing")
 
 
-def restore(documents: Documents, intent: Restore) -> Document:
+def restore(documents: Documents, intent: Restore | OpenSaved) -> Document:
     try:
         return documents.programs.read(intent.document)
     except ExplorerError as error:
@@ -361,6 +362,7 @@ CHANGES: Mapping[type, Change] = {
     TakeRemedy: Change("remedy", remedy),
     Reset: Change("reset", reset),
     Restore: Change("restore", restore),
+    OpenSaved: Change("open_saved", restore),
     Undo: Change("undo", undo),
     Redo: Change("redo", redo),
     On: Change("on", on),

@@ -29,6 +29,7 @@ Word = Literal[
     "curve",
     "advice",
     "name",
+    "offer",
     "search",
     "run",
     "tab",

@@ -35,6 +35,7 @@ from ..documents.document import Document, ExplorerError, Source, check_machines
 from ..documents.documents import Documents, named_key
 from ..documents.history import History
 from ..documents.intents import Accepted, Intent, Outcome, Refused
+from ..documents.presets import short_name
 from ..documents.retraced import Tracer
 from .advice import Adviser
 from .changes import Changes
@@ -42,10 +43,11 @@ from .marks import Marks
 from .prices import point_of, previewed
 from .regret_searches import RegretSearches
 from .runs import Runs
+from .saved_boards import Offer
 from .searches import FOUND, SEARCHING, Searches
 from .selection import Selection, places_of
 from .totals import KnownTotals
-from .tried import Tried, TriedLayout
+from .tried import Tried, TriedLayout, titles_of
 
 
 class ExplorerState:
@@ -60,6 +62,7 @@ class ExplorerState:
         wanted: the goal: what the layout has to meet; None for nothing.
         peaks: predicted for the machine that the goal names, where the board's is of another platform.
         tried: the layouts that were tried, and the baseline among them.
+        offer: the board that was saved with the cell before it ran again, until the board is changed.
         other: the layout that is shown beside the present one; None where there is none.
         selection: what is selected, in all views.
         tracer: traces the program again at other sizes.
@@ -109,6 +112,8 @@ class ExplorerState:
             drop=lambda document: None,
         )
         self.tried = Tried.opened(documents.opened)
+        self._named: dict[int, list[str]] = {}  # by the number of a layout that was tried
+        self.offer: Offer | None = None
         self.other: TriedLayout | None = None
         self.selection = Selection(next(iter(places_of(program)), None))
         self.tracer = Tracer(documents.programs, self.lock, lambda: changes.tell("tracing"))
@@ -176,6 +181,23 @@ class ExplorerState:
         """Returns whether the layout's name is known, and the name; what takes longer follows, and is told."""
         key = named_key(self.document)
         return self.documents.names.soon(key, self._background, lambda: self.changes.tell("name"))
+
+    def titles(self) -> dict[int, str]:
+        """Returns what the layouts that were tried are called, by number: by people, by their plans, or by number."""
+        return titles_of(self.tried, self._own_names)
+
+    def _own_names(self, tried: TriedLayout) -> list[str]:
+        """Returns what a layout is called by its plan; what takes longer follows, and is told."""
+        if tried.number not in self._named:
+            document, names = tried.under(self.document), self.documents.names
+            if not self.documents.programs.known(document):
+                return []
+            key, tell = named_key(document), lambda: self.changes.tell("name")
+            known, name = names.soon(key, self._background, tell, aside=True)
+            if not known:
+                return []
+            self._named[tried.number] = [] if name is None else [short_name(name), str(name)]
+        return self._named[tried.number]
 
     def plan_at(self, document: Document) -> Any:
         """Returns the plan of a document."""

@@ -21,7 +21,7 @@ from ...engine.plans.remedies import Remedy
 from ...engine.specs.layout import Layout
 from ...engine.tensors.dims import Dim, name_of
 from ..background.curves import AXIS, DIM, Curve
-from ..documents.document import ExplorerError
+from ..documents.document import Document, ExplorerError
 from ..documents.intents import (
     Assume,
     Baseline,
@@ -191,7 +191,7 @@ class Gestures(ExplorerState):
             baseline: a layout in any of its spellings, a document, or a name in `explorer.tried`; None for the layout
                 that the Explorer was opened with.
         """
-        text = None if baseline is None else self.tried.document_of(baseline, self.document, "baseline").to_json()
+        text = None if baseline is None else self._document_of(baseline, "baseline").to_json()
         return self.apply(Baseline(text))
 
     def beside(self, other: Any = None) -> Outcome:
@@ -203,8 +203,11 @@ class Gestures(ExplorerState):
         """
         if isinstance(other, str) and other in KINDS:
             return self.apply(Beside(preset=other))
-        text = None if other is None else self.tried.document_of(other, self.document, "beside").to_json()
+        text = None if other is None else self._document_of(other, "beside").to_json()
         return self.apply(Beside(text))
+
+    def _document_of(self, named: Any, method: str) -> Document:
+        return self.tried.document_of(named, self.document, method, self.titles())
 
     def on(self, machine: str | Hardware | None, /, **along: AxisPlacement) -> Outcome:
         """Places the mesh on a machine, so that times are predicted and peak memory is compared with its capacity.

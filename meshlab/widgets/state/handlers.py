@@ -28,12 +28,16 @@ from ..documents.intents import (
     Cancel,
     CancelAuto,
     CancelCurve,
+    Forget,
     Intent,
+    Label,
     ListModels,
     Load,
     Open,
+    OpenSaved,
     Outcome,
     Refused,
+    Restore,
     SearchRegrets,
     Select,
     Start,
@@ -47,9 +51,7 @@ from .apply_intent import CHANGES, after, invalid_intent
 from .explorer_state import ExplorerState
 from .selection import selected_after
 from .tried import TriedLayout
-
-# Why an intent is refused, or what else is to be said of it.
-Answer = Refused | str | None
+from .tried_table import Answer, forget, label, open_saved, put_back
 
 
 def apply(state: ExplorerState, intent: Intent) -> Outcome:
@@ -97,6 +99,9 @@ def change_document(state: ExplorerState, intent: Intent) -> Answer:
     if isinstance(asked, Refused):
         return asked
     before, changed = documents.present, asked is not documents.history
+    if changed and state.offer is not None and not isinstance(intent, Restore):
+        state.offer = None
+        state.changes.tell("offer")
     tried = state.tried.with_document(asked.present, change.name(intent, documents, asked.present), asked.present)
     renamed = tried != state.tried
     documents.history, state.tried = asked, tried
@@ -126,9 +131,9 @@ def list_models(state: ExplorerState, intent: ListModels) -> Answer:
 
 
 def undo(state: ExplorerState, intent: Undo) -> Answer:
-    """Goes one change back, or ends the tracing that goes on."""
+    """Goes one change back, of the document or of what was tried; or ends the tracing that goes on."""
     if not state.tracer.active:
-        return change_document(state, intent)
+        return put_back(state) or change_document(state, intent)
     state.tracer.cancel()
     return "The program stays as it is."
 
@@ -254,6 +259,8 @@ HANDLERS: Mapping[type[Intent], Handler] = {
     Undo: Handler("undo", undo),
     Select: Handler("select", select),
     Baseline: Handler("baseline", compare_with),
+    Label: Handler("label", label),
+    Forget: Handler("forget", forget),
     Beside: Handler("beside", show_beside),
     Start: Handler("run", start_run),
     Cancel: Handler("cancel", lambda state, _: state.runs.cancel()),
@@ -262,6 +269,7 @@ HANDLERS: Mapping[type[Intent], Handler] = {
     CancelAuto: Handler("cancel_auto", cancel_search),
     StopAuto: Handler("stop_auto", stop_search),
     Open: Handler("open", open_named),
+    OpenSaved: Handler("open_saved", lambda state, intent: open_saved(state, intent, change_document)),
     ListModels: Handler("list_models", list_models),
     Sweep: Handler("curve", begin_curve),
     CancelCurve: Handler("cancel_curve", cancel_curve),

@@ -97,7 +97,9 @@ def comparison_rows(explorer: ExplorerState, view: View) -> Iterator[Row]:
     for card in tried(view):
         totals = card["totals"]
         yield {
+            "number": int(card["key"]),
             "name": card["name"],
+            "note": card.get("note", ""),
             "layout": card["layout"],
             "mesh": card["mesh"],
             "seconds": totals["seconds"],
@@ -112,7 +114,9 @@ def comparison_rows(explorer: ExplorerState, view: View) -> Iterator[Row]:
     found, limit = met(explorer), view["comparison"]["limit"] or math.inf
     for each in found.layouts if found else ():
         yield {
+            "number": None,
             "name": "",
+            "note": "",
             "layout": str(each.layout),
             "seconds": each.seconds,
             "peak_bytes": each.peak_bytes,

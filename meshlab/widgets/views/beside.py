@@ -47,7 +47,7 @@ def beside_part(explorer: ExplorerState) -> BesidePartView:
     # A layout that was tried has the name and the number of its card.
     return {
         "beside": {
-            "name": (known or other).name,
+            "name": explorer.titles()[known.number] if known else other.name,
             "card": str(known.number) if known else "",
             "now": other.is_of(present),
             **plan_view(plan, explorer.marks),

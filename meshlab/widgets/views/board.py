@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from ...engine.collectives.kinds import KINDS
 from ...engine.gc_pause import no_collection
@@ -145,11 +145,19 @@ class PlacesPartView(TypedDict):
     places: PlacesView
 
 
+class SavedBoardView(TypedDict):
+    """A board that was saved, as text, and what its layout is called."""
+
+    document: str
+    said: str
+
+
 class SessionPartView(TypedDict):
-    """The document that the Explorer was opened with, and what can be asked for."""
+    """The document that the Explorer was opened with, what can be asked for, and a saved board that is offered."""
 
     opened: str
     can: list[str]
+    offer: NotRequired[SavedBoardView]
 
 
 class TracingView(TypedDict):
@@ -233,7 +241,8 @@ def selection_part(explorer: ExplorerState) -> SelectionPartView:
 def history_part(explorer: ExplorerState) -> HistoryPartView:
     """Describes how often one can undo and redo."""
     history = explorer.history
-    return {"history": {"undo": len(history.past), "redo": len(history.future)}}
+    undo = len(history.past) + explorer.tried.undoable(history)
+    return {"history": {"undo": undo, "redo": len(history.future)}}
 
 
 def tracing_part(explorer: ExplorerState) -> TracingPartView:
@@ -256,7 +265,10 @@ def session_part(explorer: ExplorerState) -> SessionPartView:
     """Describes where the board began, and what a page can ask for: of what it cannot it shows no control."""
     lacking = OF_MODELS if explorer.documents.programs.models.find is None else ()
     can = [each for each in (*OPERATIONS, *READS, *MORE) if each not in lacking]
-    return {"opened": explorer.documents.opened.to_json(), "can": can}
+    session: SessionPartView = {"opened": explorer.documents.opened.to_json(), "can": can}
+    if explorer.offer is not None:
+        session["offer"] = {"document": explorer.offer.text, "said": explorer.offer.said}
+    return session
 
 
 @dataclasses.dataclass(frozen=True)
@@ -284,19 +296,19 @@ PARTS: Mapping[str, Part] = {
     "devices": Part(devices_part, ("document", "tensor", "beside")),
     "selection": Part(selection_part, ("document", "tensor", "selection")),
     "costs": Part(costs_view, ("document", "costs")),
-    "history": Part(history_part, ("document",)),
+    "history": Part(history_part, ("document", "comparison")),
     "tracing": Part(tracing_part, ("document", "tracing")),
     "advice": Part(advice_part, ("document", "advice")),
     "curve": Part(curve_part, ("document", "curve")),
     "models": Part(models_part, ("document", "models")),
-    "beside": Part(beside_part, ("document", "beside", "comparison", "costs")),
-    "comparison": Part(comparison_part, ("document", "comparison", "costs", "totals")),
+    "beside": Part(beside_part, ("document", "beside", "comparison", "costs", "name")),
+    "comparison": Part(comparison_part, ("document", "comparison", "costs", "totals", "name")),
     "goal": Part(goal_part, ("document", "costs", "goal")),
     "search": Part(search_part, ("document", "comparison", "search")),
     "job": Part(job_view, ("run",), drawn=False),
     "terms": Part(terms_part, (), drawn=False),
     "tab": Part(tab_part, ("tab",), drawn=False),
-    "session": Part(session_part, (), drawn=False),
+    "session": Part(session_part, ("offer",), drawn=False),
 }
 
 

@@ -6,7 +6,7 @@ follow. The page draws their differences against the baseline, which is one of t
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from ...auto.objective import Objective, objective_of, offered
 from ..documents.document import Document
@@ -29,10 +29,15 @@ class TotalsView(TypedDict):
 
 
 class CardView(TypedDict):
-    """A layout that was tried; its model and its mesh are named where they are not those on the board."""
+    """A layout that was tried, by its number; its model and its mesh are named where they are not those on the board.
+
+    The name is its label where it has one. What people have not said is left out.
+    """
 
     key: str
     name: str
+    label: NotRequired[str]
+    note: NotRequired[str]
     layout: str
     mesh: str
     load: IntentView
@@ -72,7 +77,8 @@ def comparison_view(explorer: ExplorerState) -> ComparisonView:
         JSON-like data: the cards, the objectives of a search with the usual one first, and the capacity of a device.
     """
     present, tried = explorer.document, explorer.tried
-    cards = [card_view(explorer, each) for each in tried]
+    titles = explorer.titles()
+    cards = [card_view(explorer, each, titles[each.number]) for each in tried]
     # The baseline first, since the score line shows it.
     explorer.totals.follow([tried.baseline.under(present), *tried.documents(present)])
     mesh = explorer.mesh
@@ -86,8 +92,8 @@ def comparison_view(explorer: ExplorerState) -> ComparisonView:
     }
 
 
-def card_view(explorer: ExplorerState, tried: TriedLayout) -> CardView:
-    """Describes one layout: its name, what loads it, and its totals."""
+def card_view(explorer: ExplorerState, tried: TriedLayout, title: str) -> CardView:
+    """Describes one layout: what it is called, what loads it, and its totals."""
     present = explorer.document
     document, now = tried.under(present), tried.is_of(present)
     totals = explorer.totals.now(document) if now else explorer.totals.known(document)
@@ -95,7 +101,8 @@ def card_view(explorer: ExplorerState, tried: TriedLayout) -> CardView:
     load: IntentView = {"op": "load", "args": {"layout": document.layout.to_dict()}}
     return {
         "key": str(tried.number),
-        "name": tried.name,
+        "name": title,
+        **marks_view(tried),
         "layout": str(document.layout),
         "mesh": "" if here else _elsewhere(document, present),
         "load": load
@@ -106,6 +113,21 @@ def card_view(explorer: ExplorerState, tried: TriedLayout) -> CardView:
         "machine": document.machine is not None,
         "totals": None if totals is None else totals_view(totals),
     }
+
+
+class MarksView(TypedDict, total=False):
+    label: str
+    note: str
+
+
+def marks_view(tried: TriedLayout) -> MarksView:
+    """Describes what people have said of a layout."""
+    marks: MarksView = {}
+    if tried.label:
+        marks["label"] = tried.label
+    if tried.note:
+        marks["note"] = tried.note
+    return marks
 
 
 def _elsewhere(document: Document, present: Document) -> str:

@@ -96,7 +96,7 @@ def test_a_view_that_there_is_not(explorer: Explorer) -> None:
 
 def test_the_bundle_is_small() -> None:
     size = {name: pathlib.Path(STATIC / name).stat().st_size for name in ("session.js", "session.css")}
-    assert size["session.js"] < 240_000
+    assert size["session.js"] < 244_000
     assert size["session.css"] < 68_000
 
 
@@ -111,10 +111,12 @@ class Displayed:
     def display(self, shown: dict[str, str], raw: bool, display_id: bool = False, **options: Any) -> Displayed | None:
         assert raw
         self.outputs["picture" if display_id else "widget"] = shown.get("text/html", shown["text/plain"])
+        self.metadata = options["metadata"]
         return self if display_id else None
 
-    def update(self, shown: dict[str, str], raw: bool) -> None:
+    def update(self, shown: dict[str, str], raw: bool, metadata: dict[str, Any]) -> None:
         assert raw
+        self.metadata = metadata
         assert shown["text/plain"].startswith("Explorer(layout=")
         self.outputs["picture"] = shown["text/html"]
         self.replaced.set()
@@ -132,4 +134,6 @@ def test_a_picture_of_the_present_revision_is_an_output_of_its_own(explorer: Exp
     explorer.place("hidden", "model")
     assert displayed.replaced.wait(60)
     assert 'data-revision="1"' in displayed.outputs["picture"]
+    assert displayed.metadata["meshlab"]["board"]["layout"] == {"hidden": "model"}
+    assert displayed.metadata["meshlab"]["opened"]["layout"] == {}
     assert "hidden:model" in displayed.outputs["picture"]

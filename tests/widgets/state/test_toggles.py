@@ -115,8 +115,8 @@ def test_a_name_that_takes_long_follows() -> None:
     worked: list[str] = []
 
     class Later:
-        def follow(self, who: object, action: object) -> None:
-            worked.append("later")
+        def follow(self, who: object, action: object, idle: bool = False) -> None:
+            worked.append("aside" if idle else "later")
             action()  # type: ignore[operator]
 
     names: Names[str] = Names(lambda key: worked.append(key), operations=1_000_000)  # type: ignore[arg-type]
@@ -125,6 +125,9 @@ def test_a_name_that_takes_long_follows() -> None:
     assert names.soon("a", Later(), lambda: None) == (True, None)  # type: ignore[arg-type]
     assert names.soon("b", Later(), lambda: None) == (True, None)  # type: ignore[arg-type]
     assert worked == ["later", "a", "told", "b"]
+    slow: Names[str] = Names(lambda key: worked.append(key), operations=1_000_000)  # type: ignore[arg-type]
+    assert slow.soon("c", Later(), lambda: worked.append("told"), aside=True) == (False, None)  # type: ignore[arg-type]
+    assert worked[4:] == ["aside", "c", "told"]
 
 
 def test_the_name_is_that_of_a_figure_and_of_the_view(explorer: Explorer) -> None:

@@ -62,7 +62,7 @@ def test_each_layout_is_a_card_with_the_totals_of_the_score_line(explorer: Explo
     explorer.load("batch:data hidden:model", "both")
     explorer.undo()
     view = explorer.view()
-    assert [card["name"] for card in view["comparison"]["cards"]] == ["start", "#1", "both"]
+    assert [card["name"] for card in view["comparison"]["cards"]] == ["start", "DP", "both"]
     (now,) = (card for card in view["comparison"]["cards"] if card["now"])
     assert now["totals"] == {
         "bytes": view["communication"]["total"],
@@ -106,8 +106,8 @@ def test_the_result_of_a_search_stays_beside_mine(searching: Explorer) -> None:
     assert searching.load(choice.layout)
     assert shown(searching)["same"]
     after = cards(searching)
-    assert list(after) == ["start", "#1", "Auto (traffic)"]
-    assert (after["#1"]["layout"], after["Auto (traffic)"]["now"]) == ("batch:data", True)
+    assert list(after) == ["start", "DP", "Auto (traffic)"]
+    assert (after["DP"]["layout"], after["Auto (traffic)"]["now"]) == ("batch:data", True)
 
 
 def test_a_search_that_finds_what_was_tried_names_it(searching: Explorer) -> None:

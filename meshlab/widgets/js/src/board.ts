@@ -25,7 +25,8 @@ import { Popover } from "./popover.ts";
 import { Prices } from "./prices.ts";
 import { Reads } from "./reads.ts";
 import { Remedies } from "./remedies.ts";
-import { hidePicture, remember, remembered } from "./remember.ts";
+import { hidePicture, remember } from "./remember.ts";
+import { askedOf, restore } from "./restore.ts";
 import { Room } from "./room.ts";
 import { type Shown, split } from "./scopes.ts";
 import { followSearch } from "./search.ts";
@@ -136,8 +137,8 @@ export class Board {
     this.met = this.view.goal?.met ?? false;
     this.ready = true;
     this.showJob();
-    this.restore();
     this.say(HOW);
+    restore(this);
   }
 
   close() {
@@ -169,14 +170,6 @@ export class Board {
     Object.assign(view, split(view.columns, this.opened));
     if (!view.pending) this.costs = { time, peak_memory, timeline };
     return view.pending ? { ...view, ...this.costs } : view;
-  }
-
-  /** Goes back to what was on the board when this browser saw it last, where the cell has just run again. */
-  async restore() {
-    const last = this.can("restore") && this.revision === 0 ? remembered(this.view.document, this.openedWith) : null;
-    if (last === null) return;
-    const answer = await this.channel.intent("restore", { document: last });
-    if (answer?.kind === "ack") this.say("The layout from before is back. Undo goes to the one in the cell.", "done");
   }
 
   /** The document that the Explorer was opened with. */
@@ -310,10 +303,7 @@ export class Board {
   /** What costs follow from, as one text. */
   get asked(): string {
     const { document } = this.view;
-    if (document !== this.read.document) {
-      const { layout, machine, along, mesh, options, pad, resized, model } = JSON.parse(document);
-      this.read = { document, asked: JSON.stringify([layout, machine, along, mesh, options, pad, resized, model]) };
-    }
+    if (document !== this.read.document) this.read = { document, asked: askedOf(document) };
     return this.read.asked;
   }
 

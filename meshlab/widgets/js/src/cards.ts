@@ -1,10 +1,13 @@
 /**
- * The layouts that were tried as rows of a table, the latest first: what each takes, with its difference against the
- * baseline, and the best of each column. A row's button loads it; its circle makes it the baseline.
+ * The layouts that were tried as rows of a table, to sort and to filter: what each takes, with its difference against the
+ * baseline, and the best of each column. A row's button loads it; its circle makes it the baseline. What people say of a
+ * layout, and what deletes it, is `card_marks.ts`.
  */
 import { baselineOf, compareWith } from "./baseline.ts";
 import { documentOf, showBeside } from "./beside.ts";
 import type { Board } from "./board.ts";
+import { drawDelete, drawDraft, drawEdit, drawNote, onCard } from "./card_marks.ts";
+import { drawCardTools, drawSort, matches, sorted } from "./card_tools.ts";
 import { h } from "./dom.ts";
 import { bytes, exact, percent, relative, seconds } from "./format.ts";
 import { EMPTY } from "./model.ts";
@@ -61,35 +64,59 @@ export function bestOf(column: Column, cards: Card[]): number | null {
 }
 
 export function drawCards(board: Board): HTMLElement {
-  const { view } = board;
+  const { view, chosen } = board;
   const { cards } = view.comparison;
   const columns = columnsOf(view);
   const best = new Map(columns.map((column) => [column, bestOf(column, cards)]));
-  const head = columns.map((column) => h("th", { scope: "col", "data-column": column.key }, column.title));
-  const rows = [...cards].reverse().map((card) =>
+  const found = sorted(cards, columns, chosen.cards).filter((card) => matches(card, chosen.cards.filter));
+  const rows = found.map((card) =>
     h(
       "tr",
-      { key: card.key, "data-card": card.key, class: card.now ? "mlb-card-now" : "" },
-      h("td", {}, drawBaseline(board, card)),
-      h("th", { scope: "row" }, h("div", { class: "mlb-card-name" }, drawName(board, card), drawOther(board, card))),
+      {
+        key: card.key,
+        "data-card": card.key,
+        class: card.now ? "mlb-card-now" : "",
+        onkeydown: (event) => onCard(board, card, event),
+      },
+      h("td", {}, drawBaseline(board, card), h("small", { class: "mlb-card-number" }, `#${card.key}`)),
+      h("th", { scope: "row" }, drawLayout(board, card)),
       columns.map((column) => drawCell(board, card, column, best.get(column) ?? null)),
     ),
   );
+  const star = h("small", { title: "the best of those that fit" }, "★ best");
+  const head = [
+    drawSort(board, "", "#", "by number, as they were tried"),
+    drawSort(board, "name", "layout", "by name", star),
+    columns.map(({ key, title }) => drawSort(board, key, title, `by ${title}`)),
+  ];
   return h(
-    "table",
-    { class: "mlb-table mlb-cards" },
+    "div",
+    { class: "mlb-cards-box" },
+    drawCardTools(board, found),
     h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        h("th", { scope: "col", title: "the baseline" }, "base"),
-        h("th", { scope: "col" }, "layout ", h("small", { title: "the best of those that fit" }, "★ best")),
-        head,
-      ),
+      "table",
+      { class: "mlb-table mlb-cards", "aria-label": "layouts that were tried" },
+      h("thead", {}, h("tr", {}, head.flat())),
+      h("tbody", {}, rows),
     ),
-    h("tbody", {}, rows),
+  );
+}
+
+/** The layout: its name, which loads it, its note, and what can be done with it; or the fields in which it is named. */
+function drawLayout(board: Board, card: Card): HTMLElement {
+  if (board.chosen.cards.draft?.key === card.key) return drawDraft(board, card);
+  return h(
+    "div",
+    { class: "mlb-card-name" },
+    drawName(board, card),
+    drawNote(card),
+    h(
+      "div",
+      { class: "mlb-card-does" },
+      drawOther(board, card),
+      board.can("label") && drawEdit(board, card),
+      board.can("forget") && drawDelete(board, card),
+    ),
   );
 }
 

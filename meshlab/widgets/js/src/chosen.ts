@@ -2,6 +2,17 @@
 
 /** How a table is sorted, filtered and cut. */
 export type Order = { by: string; down: boolean; filter: string; all: boolean };
+/**
+ * How the layouts that were tried are sorted and filtered: by number where `by` is "", the latest first; which is edited,
+ * with what is typed; and why a file was not opened.
+ */
+export type CardsChosen = {
+  by: string;
+  down: boolean;
+  filter: string;
+  draft: { key: string; label: string; note: string } | null;
+  refused: string;
+};
 /** `instant` is the step whose memory is listed, null the peak; `reason` is what Compare shows of a search, and `met` the layout that is looked at of those that it has met; `hop` is which moment is shown of which collective, and the timer of one that is played; `cell` is the one of the matrix that keys have reached. */
 type Chosen = {
   order: Order;
@@ -10,6 +21,7 @@ type Chosen = {
   met: string | null;
   hop: { of: string | null; at: number; timer: number };
   cell: number;
+  cards: CardsChosen;
 };
 
 export function nothingChosen(): Chosen {
@@ -20,5 +32,6 @@ export function nothingChosen(): Chosen {
     met: null,
     hop: { of: null, at: 0, timer: 0 },
     cell: 0,
+    cards: { by: "", down: true, filter: "", draft: null, refused: "" },
   };
 }

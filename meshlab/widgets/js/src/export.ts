@@ -5,8 +5,10 @@
  */
 
 import type { Board } from "./board.ts";
+import { drawFile } from "./board_file.ts";
 import { drawCopy } from "./copy.ts";
 import { h, redraw } from "./dom.ts";
+import { blobOf, download, SILENT } from "./download.ts";
 import { drawLink } from "./link.ts";
 import { type Heard, refusalOf } from "./model.ts";
 import { keptNodes } from "./program.ts";
@@ -24,7 +26,6 @@ const DPI = 300;
 // Milliseconds after which Python is asked again for what it still works out.
 const AGAIN = 500;
 const PENDING = "It is being worked out, and saved then …";
-const SILENT = "Python does not answer.";
 
 /** The button of the header. */
 export function drawExport(board: Board): HTMLElement {
@@ -34,7 +35,12 @@ export function drawExport(board: Board): HTMLElement {
   return opener(board, "Export ▾", title, (button) => {
     const copy = drawCopy(board);
     const panel = board.stage.shown;
-    const files = saves && [h("h4", {}, "Save as a file"), drawFiles(board, [panel, "workbench"])];
+    const files = saves && [
+      h("h4", {}, "Save as a file"),
+      drawFiles(board, [panel, "workbench"]),
+      h("h4", {}, "Save the board, or open one"),
+      drawFile(board, (answer) => answer && board.popover.refuse(answer)),
+    ];
     board.popover.open(button, "Export", [copy.element, drawLink(board), ...(files || [])]);
     copy.fill();
   });
@@ -134,11 +140,6 @@ async function madeOf(board: Board, args: Record<string, unknown>): Promise<Hear
   }
 }
 
-function blobOf({ text, base64, type }: SavedFile): Blob {
-  const content = base64 ? Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)) : text;
-  return new Blob([content], { type });
-}
-
 /** A figure as the browser draws it, at 300 dots per inch. */
 async function asPng(name: string, svg: string): Promise<[string, Blob, string]> {
   const url = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
@@ -155,13 +156,4 @@ async function asPng(name: string, svg: string): Promise<[string, Blob, string]>
   } finally {
     URL.revokeObjectURL(url);
   }
-}
-
-function download(name: string, blob: Blob) {
-  const url = URL.createObjectURL(blob);
-  const link = h("a", { href: url, download: name });
-  document.body.append(link);
-  link.click();
-  link.remove();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

@@ -44,7 +44,7 @@ function saves(event: KeyboardEvent): boolean {
 
 function handled(board: Board, event: KeyboardEvent, command: boolean): boolean {
   const target = event.target as HTMLElement;
-  if (target.closest("input, select, .mlb-popover")) return false;
+  if (target.closest("input, select, textarea, .mlb-popover")) return false;
   if (command) return history(board, event);
   if (event.key === "Escape" && board.hint.hide()) return true;
   if (event.key === "Escape" && board.hand) {

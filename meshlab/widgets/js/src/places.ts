@@ -11,8 +11,8 @@ export type Placed = { x: number; y: number; line: Box | null };
 
 const TURNS = [0, 180, 315, 225, 45, 135, 270, 90];
 const FAR = [0, 7, 14, 22, 32, 44];
-// Pixels of a letter, and of a name above and below its base line.
-const [LETTER, UP, DOWN] = [6.2, 9, 3];
+// Pixels of a small letter and of a wide one, and of a name above and below its base line.
+const [LETTER, WIDE, UP, DOWN] = [6.2, 8.6, 9, 3];
 
 /** @returns whether two boxes overlap */
 export function meet([left, top, right, bottom]: Box, other: Box): boolean {
@@ -44,7 +44,8 @@ export function placesOf(points: Named[], taken: Box[], within: Box): (Placed | 
 
 function boxOf({ x, y, name, reach }: Named, turn: number, far: number): Box {
   const [dx, dy] = [Math.cos((turn * Math.PI) / 180), Math.sin((turn * Math.PI) / 180)];
-  const [long, out] = [LETTER * name.length, reach + 3 + far];
+  const wide = name.match(/[A-Z&#+]/g)?.length ?? 0;
+  const [long, out] = [LETTER * (name.length - wide) + WIDE * wide, reach + 3 + far];
   const side = Math.abs(dx) < 0.1 ? 0 : Math.sign(dx);
   const middle = x + dx * out + (side * long) / 2;
   const centre = y + dy * (out + (side ? 0 : (UP + DOWN) / 2));

@@ -10,7 +10,7 @@ import { addressOf } from "./address.ts";
 import { UNRECORDED } from "./hand.ts";
 import type { Model } from "./model.ts";
 import { Recorded, type Tensor } from "./recorded.ts";
-import { type Tried, type TriedLayout, triedOf, withLayout } from "./tried.ts";
+import { type Tried, type TriedLayout, titlesOf, triedOf, withLayout } from "./tried.ts";
 import type { Selection, Shards } from "./types.ts";
 
 export { follow } from "./address.ts";
@@ -254,9 +254,19 @@ export class Replay extends Recorded implements Model {
 
   cards(): unknown[] {
     const { all, baseline } = this.tried;
-    return all.map(({ number, name, state }) => {
-      const [card] = this.part(state, "comparison").comparison.cards;
-      return { ...card, key: String(number), name, now: state === this.now, baseline: state === baseline };
+    const titles = this.titles();
+    return all.map(({ number, label, note, state }) => {
+      const [{ name, totals, ...card }] = this.part(state, "comparison").comparison.cards;
+      const marks = { ...(label ? { label } : {}), ...(note ? { note } : {}) };
+      const now = { now: state === this.now, baseline: state === baseline };
+      return { ...card, key: String(number), name: titles.get(number) ?? name, ...marks, ...now, totals };
+    });
+  }
+
+  titles(): Map<number, string> {
+    return titlesOf(this.tried.all, ({ state }) => {
+      const { named } = this.part(state, "named");
+      return named ? [named.short, named.text] : [];
     });
   }
 
@@ -309,7 +319,7 @@ export class Replay extends Recorded implements Model {
     const [board, costs] = [this.part(beside.state, "board"), this.part(beside.state, "costs")];
     return {
       beside: {
-        name: (known ?? beside).name,
+        name: (known && this.titles().get(known.number)) ?? beside.name,
         card: known ? String(known.number) : "",
         now: beside.state === this.now,
         ...picked(board, table.open(root.plan)),

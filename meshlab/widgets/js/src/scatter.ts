@@ -105,7 +105,14 @@ function drawAxes(
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
     s("path", { class: "mlb-scatter-frame", d: `M${FRAME.left} ${FRAME.top}V${FRAME.bottom}H${FRAME.right}` }),
-    across.ticks.map((tick) => text(x(tick), FRAME.bottom + 13, "middle", (timed ? seconds : percent)(tick))),
+    across.ticks.map((tick) =>
+      text(
+        x(tick),
+        FRAME.bottom + 13,
+        x(tick) > FRAME.right - 20 ? "end" : "middle",
+        (timed ? seconds : percent)(tick),
+      ),
+    ),
     up.ticks.map((tick) => text(FRAME.left - 5, y(tick) + 4, "end", bytes(tick))),
     text(FRAME.right, FRAME.bottom + 25, "end", `${over} →`),
     text(FRAME.left - 5, FRAME.top - 6, "end", `${under} ↑`),

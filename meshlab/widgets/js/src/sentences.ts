@@ -48,6 +48,7 @@ export function missedText(view: View): string {
 export function doneText(op: string, args: Record<string, any>): string {
   const texts = {
     baseline: "", // whoever asks for it knows its name
+    label: args.label ? `${args.of} is called ${args.label}.` : `What is said of ${args.of} is kept.`,
     run: "The run begins.",
     cancel: "The run stops after its present step.",
     auto: "", // whoever asks for it follows it

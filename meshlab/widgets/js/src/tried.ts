@@ -4,7 +4,7 @@
  */
 
 /** @property state the number of its recorded state */
-export type TriedLayout = { number: number; name: string; state: number };
+export type TriedLayout = { number: number; name: string; label?: string; note?: string; state: number };
 export type Tried = { all: TriedLayout[]; count: number; baseline: number };
 
 const MOST = 40;
@@ -35,4 +35,23 @@ export function withLayout(tried: Tried, state: number, name: string, present: n
 function bothNames({ name, number }: TriedLayout, another: string): string {
   if (!another || name.split(", ").includes(another)) return name;
   return name === `#${number}` ? another : `${name}, ${another}`;
+}
+
+/**
+ * What each layout is called, by its number; no two alike.
+ * @param own what one is called by its plan, the shortest first
+ */
+export function titlesOf(tried: TriedLayout[], own: (each: TriedLayout) => string[]): Map<number, string> {
+  const titles = new Map<number, string>();
+  const taken = new Set<string>();
+  const labelled = tried.filter(({ label }) => label);
+  for (const each of [...labelled, ...tried.filter(({ label }) => !label)]) {
+    const { number, name, label } = each;
+    const sign = `#${number}`;
+    const names = label ? [label] : name === sign ? [...own(each), sign] : [name];
+    const title = names.find((one) => !taken.has(one)) ?? `${names[0]} ${sign}`;
+    titles.set(number, title);
+    taken.add(title);
+  }
+  return titles;
 }

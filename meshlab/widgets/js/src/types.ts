@@ -225,10 +225,17 @@ export type PlacesPart = {
   places: Places;
 };
 
-/** The document that the Explorer was opened with, and what can be asked for. */
+/** A board that was saved, as text, and what its layout is called. */
+export type SavedBoard = {
+  document: string;
+  said: string;
+};
+
+/** The document that the Explorer was opened with, what can be asked for, and a saved board that is offered. */
 export type SessionPart = {
   opened: string;
   can: string[];
+  offer?: SavedBoard;
 };
 
 /** The latest tracing of the program at other sizes, or of another model. */
@@ -289,10 +296,12 @@ export type Totals = {
   fits: boolean | null;
 };
 
-/** A layout that was tried; its model and its mesh are named where they are not those on the board. */
+/** A layout that was tried, by its number; its model and its mesh are named where they are not those on the board. */
 export type Card = {
   key: string;
   name: string;
+  label?: string;
+  note?: string;
   layout: string;
   mesh: string;
   load: Intent;
@@ -317,6 +326,11 @@ export type Comparison = {
 
 export type ComparisonPart = {
   comparison: Comparison;
+};
+
+export type Marks = {
+  label?: string;
+  note?: string;
 };
 
 /** The cells of one block: their edges, as indices, and their numbers row by row, null without any finite one. */
@@ -1586,4 +1600,5 @@ export type ReadData = {
   step: Step | NoStep | Pending;
   files: Files;
   file: SavedFile | Pending;
+  saved: SavedFile;
 };
