@@ -95,7 +95,9 @@ def _without_verb(others: Sequence[str]) -> str:
 
 def _unknown(parser: argparse.ArgumentParser, others: Sequence[str]) -> str:
     """The error for words that a command does not know."""
-    hint = closest(others[0].partition("=")[0], re.findall(r"--[a-z]+", parser.format_usage()))
+    # By their words: with dashes all short options are alike.
+    near = closest(others[0].partition("=")[0].lstrip("-"), re.findall(r"--([a-z]+)", parser.format_usage()))
+    hint = re.sub(r"`(\w+)`", r"`--\1`", near)
     text = f"{parser.prog} does not know {' '.join(others)}{f'.{hint}' if hint else ';'}"
     return f"{text} `{parser.prog} --help` lists its options."
 
