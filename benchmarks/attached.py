@@ -1,11 +1,12 @@
 """Steps on the accelerator that is attached, measured, beside what is predicted for them.
 
-    python -m benchmarks.attached steps.jsonl            one line for each step, of one device
-    python -m benchmarks.attached steps.jsonl --small    the same of small models, to try the command itself
+    python -m benchmarks.attached                        measures, and adds to attached.jsonl
+    python -m benchmarks.attached --small                the same of small models into no file, to try the command
+    python -m benchmarks.attached --write docs/accuracy.md   writes what was measured beside what is predicted today
 
 Each is a whole step of a model at a published size, with AdamW where the model has it, planned on a mesh of one device,
 compiled with its carried arguments donated, and run. A step's seconds are the median of `RUNS`, each waited for; its
-memory is what the compiled program asks for, and the most that the device's allocator held.
+memory is what the compiled program asks for. A step whose runs differ by more than `STEADY` is left out.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ import jax.numpy as jnp
 import numpy as np
 
 import meshlab as ml
-from meshlab.cost.machines.attached import file_of
+from benchmarks.pages import Section
+from meshlab.cost.machines.units import bytes_text, seconds_text
 from meshlab.engine.running.run import abstract_arguments, compiled, jax_mesh
 from meshlab.opening.named_models import named_model
 
-RUNS, WARM_UPS = 9, 3
+RUNS, WARM_UPS, STEADY = 9, 3, 1.2
+JOURNAL = pathlib.Path(__file__).with_suffix(".jsonl")
+SECTION = Section("attached")
 # Integers are tokens and labels: below what any of the models looks up.
 TOKENS = 1000
 
@@ -77,18 +81,19 @@ def stepped(plan: ml.Plan, executable: Any, arrays: list[Any]) -> Iterator[float
         arrays = [array if i is None else results[i] for array, i in zip(arrays, after, strict=True)]
 
 
-def machines() -> list[str]:
-    """Returns the machines that the attached device is: by its data sheet, and as `meshlab calibrate` measured it."""
-    kind = jax.devices()[0].device_kind
-    sheets = [name for name in ("h100", "h200", "a100", "b200", "cpu") if name in kind.lower()]
-    return [*sheets, *(["attached"] if file_of(kind).exists() else [])]
+def machine_of(device: str) -> str:
+    """Returns the machine that a device is, by the kind that JAX calls it."""
+    return next(name for name in ("h100", "h200", "a100", "b200", "cpu") if name in device.lower())
 
 
-def measured(name: str, sizes: dict[str, int]) -> dict[str, Any]:
-    """Measures one step, and predicts it."""
-    program = named_model(name).trace(**sizes)
-    plans = {machine: program.plan(ml.mesh(machine, data=1), "") for machine in machines()}
-    plan = next(iter(plans.values()))
+def plan_of(device: str, name: str, sizes: dict[str, int]) -> ml.Plan:
+    """Plans a step on one device."""
+    return named_model(name).trace(**sizes).plan(ml.mesh(machine_of(device), data=1), "")
+
+
+def measured(device: str, name: str, sizes: dict[str, int]) -> dict[str, Any]:
+    """Measures one step."""
+    plan = plan_of(device, name, sizes)
     took = time.perf_counter()
     executable = compiled(plan, donate=True)
     took = time.perf_counter() - took
@@ -99,29 +104,56 @@ def measured(name: str, sizes: dict[str, int]) -> dict[str, Any]:
     found = executable.memory_analysis()
     held = found.temp_size_in_bytes + found.argument_size_in_bytes + found.output_size_in_bytes
     return {
+        "device": device,
+        "jax": jax.__version__,
+        "model": name,
+        "sizes": sizes,
         "seconds": statistics.median(seconds),
         "spread": max(seconds) / min(seconds),
-        "predicted": {machine: float(each.time.estimate) for machine, each in plans.items()},
-        "flops": float(plan.time.flops) if hasattr(plan.time, "flops") else None,
         "peak_bytes": held - found.alias_size_in_bytes,
-        "predicted_peak_bytes": int(plan.memory.donated.peak_bytes),
-        "allocated_bytes": (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use"),
         "compile_seconds": took,
     }
 
 
-def main(path: str, *options: str) -> None:
-    """Measures all cases, one line each in a file, as they are done."""
-    about = {"device": jax.devices()[0].device_kind, "jax": jax.__version__}
-    with pathlib.Path(path).open("w") as out:
-        for name, sizes in SMALL if "--small" in options else CASES:
-            case = about | {"model": name, "sizes": sizes}
-            try:
-                line = json.dumps(case | measured(name, sizes))
-            except Exception as error:
-                line = json.dumps(case | {"error": f"{type(error).__name__}: {error}"[:600]})
-            print(line, file=out, flush=True)
-            print(line, flush=True)
+def page() -> str:
+    """Returns what was measured beside what is predicted today, as Markdown."""
+    lines = [json.loads(line) for line in JOURNAL.read_text().splitlines()]
+    rows = ["| device | step | measured | predicted | measured peak | predicted |", "|---|---|---:|---:|---:|---:|"]
+    times, peaks = [], []
+    for line in lines:
+        if line["spread"] > STEADY:
+            continue
+        plan = plan_of(line["device"], line["model"], line["sizes"])
+        time_, peak = float(plan.time.estimate), plan.memory.donated.peak_bytes
+        times.append(time_ / line["seconds"] - 1)
+        peaks.append(peak / line["peak_bytes"] - 1)
+        sizes = ", ".join(f"{name}={size}" for name, size in line["sizes"].items())
+        rows.append(
+            f"| {line['device']} | {line['model']}{f', {sizes}' * bool(sizes)} | {seconds_text(line['seconds'])}"
+            f" | {seconds_text(time_)}, {times[-1]:+.0%} | {bytes_text(line['peak_bytes'])}"
+            f" | {bytes_text(peak)}, {peaks[-1]:+.0%} |"
+        )
+    medians = f"{_median(times):.0%} of the seconds, {_median(peaks):.0%} of the peak"
+    said = f"Of {len(times)} steps the median error is {medians}."
+    return "\n".join([*rows, "", said])
+
+
+def _median(errors: list[float]) -> float:
+    return statistics.median(map(abs, errors))
+
+
+def main(*options: str) -> None:
+    """Measures all cases, or writes the page."""
+    if options[:1] == ("--write",):
+        SECTION.write(pathlib.Path(options[1]), page())
+        return
+    device = jax.devices()[0].device_kind
+    for name, sizes in SMALL if "--small" in options else CASES:
+        line = json.dumps(measured(device, name, sizes))
+        print(line, flush=True)
+        if "--small" not in options:
+            with JOURNAL.open("a") as out:
+                print(line, file=out)
 
 
 if __name__ == "__main__":

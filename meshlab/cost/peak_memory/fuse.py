@@ -9,7 +9,7 @@ This follows XLA's instruction fusion, as its compilers for CPUs and GPUs run it
 `CpuInstructionFusion`): from the last node to the first, every stored node fuses its operands, and theirs, as long as
 
 - both can be computed element by element (`graph.FUSED`);
-- the operand is not expensive, or each of its elements is read once;
+- the operand is not expensive, or each of its elements is read once (on GPUs: once in each reader);
 - it is read once, or reads no more memory than it saves, or all its readers can compute it, on every path.
 
     InstructionFusion::Run                         cluster
@@ -29,6 +29,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from .backends import Backend
 from .fuse_libraries import LibraryCall, library_calls
 from .graph import FUSED, FUSES, Graph, Node, ancestors, topological
 
@@ -133,7 +134,7 @@ class _Clustering:
 
         The last in order goes first, so that all that reads a node is inside or out before it is asked about.
         """
-        growing = _GrowingCluster(self.nodes, root, self.graph.backend.matmul_fusion)
+        growing = _GrowingCluster(self.nodes, root, self.graph.backend)
         waiting = [(-self.rank[read], read) for read in growing.enter(root, True)]
         heapq.heapify(waiting)
         while waiting:
@@ -232,7 +233,7 @@ class _GrowingCluster:
         inside: the nodes that are computed inside it, its root included.
         reads: the nodes that it reads from memory.
         aligned: for its reads and the nodes inside, whether their elements are read at the position where it writes.
-        matmul_fusion: whether it fuses all that it can, with one matmul among it.
+        backend: whether it fuses all that it can, with one matmul among it, and computes again what is expensive.
         reused: the nodes whose elements are read many times by one element of a reader.
         readers: the number of nodes inside that read each node.
         indexers: for each node, those that index its elements in their own way. Two readers that index alike share
@@ -240,8 +241,8 @@ class _GrowingCluster:
         evaluations: how often each node is computed for one element of the root: once for each way to index it.
     """
 
-    def __init__(self, nodes: Sequence[Node], root: int, matmul_fusion: bool):
-        self.nodes, self.root, self.matmul_fusion = nodes, nodes[root], matmul_fusion
+    def __init__(self, nodes: Sequence[Node], root: int, backend: Backend):
+        self.nodes, self.root, self.backend = nodes, nodes[root], backend
         self.inside: list[int] = []
         self.reads: list[int] = []
         self.aligned: dict[int, bool] = {}
@@ -279,12 +280,12 @@ class _GrowingCluster:
         node, root = self.nodes[number], self.root
         if node.kind not in FUSED or (root.kind == "update" and number == root.reads[0]):
             return False
-        if self.matmul_fusion:
+        if self.backend.matmul_fusion:
             if node.kind == "reduce":
                 return False
             if node.kind == "matmul":
                 return readers == 1 and self.matmuls == 0 and number not in self.reused
-        elif node.expensive and (number in self.reused or readers > 1):
+        elif node.expensive and (number in self.reused or (readers > 1 and not self.backend.recomputation)):
             return False
         if node.kind == "reduce" and self.reductions >= _MOST_REDUCTIONS:
             return False
