@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...engine.errors import LayoutError, closest, listed, shown, some
@@ -47,6 +47,15 @@ class OnBoard:
     layout: Layout
     name: Named | None
     presets: Sequence[Preset]
+
+
+def presses(presets: Sequence[Preset], name: Named | None) -> Iterator[tuple[Preset, str | None, bool]]:
+    """Yields each press of a button: its preset, the mesh axis that is chosen where it asks, whether it is there."""
+    there = {part.preset for part in name.parts} if name else set[str]()
+    for preset in presets:
+        here, finds = preset.name in there, preset.layout is not None
+        if not preset.why:
+            yield from ((preset, over, here) for over in ((None,) if here or finds else preset.choices))
 
 
 def toggled(board: OnBoard, wanted: str, over: str | None = None) -> Layout:

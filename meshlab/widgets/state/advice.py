@@ -3,6 +3,7 @@
     advice = advise(documents)
     advice.intent, advice.price         Place("vocab", ("model",)), a step of 5.50 s instead of 5.74 s
 
+A preset is put beside what is there, as its button does: so nothing on the board goes unless the advice says so.
 What helps most makes the step shortest, or without a machine sends the fewest bytes while the device computes no more;
 where the present layout does not fit its device, whatever fits comes first. Nothing is said where nothing helps.
 """
@@ -21,9 +22,10 @@ from ..background.one_by_one import Background
 from ..background.quiet import QUIET
 from ..documents.document import Document
 from ..documents.documents import Documents
-from ..documents.intents import Intent, Load, Place, Refused, Remove
+from ..documents.intents import Intent, Place, Refused, Remove, TakePreset, TogglePreset
+from ..presets.toggles import presses
 from .columns import COMPUTE, columns_of, rules_at
-from .prices import Price, previewed, price_of, prices_of
+from .prices import Price, previewed, price_of
 
 # A change below this share is nothing that a reader would act on.
 LEAST = 5e-3
@@ -90,13 +92,22 @@ def surveyed(
 
 def best_of(documents: Documents, now: Price, survey: list[Advice]) -> Advice | None:
     """Returns the change that helps most, with its peak; None where none does."""
-    best = min(survey, key=lambda each: _value(each.price, now), default=None)
-    if best is None or _value(best.price, now) >= _value(now, now) or not _helps(best.price, now):
-        return None
-    (price,) = prices_of(documents, [best.intent], peak=True)
-    if isinstance(price, Refused) or (price.fits is False and now.fits):
-        return None
-    return dataclasses.replace(best, price=price)
+    for best in sorted(survey, key=lambda each: _value(each.price, now)):
+        if _value(best.price, now) >= _value(now, now) or not _helps(best.price, now):
+            return None
+        outcome = previewed(documents, best.intent)
+        if isinstance(outcome, Refused):  # the board has moved on
+            return None
+        price = price_of(documents, outcome, peak=True)
+        if price.fits is not False or not now.fits:
+            return Advice(best.intent, f"{best.text}{_named(documents, best.intent, outcome)}", price)
+    return None
+
+
+def _named(documents: Documents, intent: Intent, outcome: Document) -> str:
+    """Returns what the layout is called once a preset is there, or is gone; "" after other changes."""
+    name = documents.name_of(outcome) if isinstance(intent, TogglePreset | TakePreset) else None
+    return f", which makes it {name}" if name else ""
 
 
 def changes(documents: Documents) -> Iterator[tuple[Intent, str]]:
@@ -115,9 +126,11 @@ def changes(documents: Documents) -> Iterator[tuple[Intent, str]]:
                     yield Place(dim, (*there, axis), at), f"`{dim}` on `{'+'.join((*there, axis))}`{where}"
                 if there and there != (axis,):
                     yield Place(dim, (axis,), at), f"`{dim}` on `{axis}`{where}"
-    for preset in documents.presets:
+    for preset, over, here in presses(documents.presets, documents.name_of(documents.present)):
+        label = f"the preset {preset.label}"
+        yield TogglePreset(preset.name, over), f"{label} taken away" if here else label
         if preset.layout is not None:
-            yield Load(preset.layout.to_dict()), f"the preset {preset.label}"
+            yield TakePreset(preset.name), f"{label} alone"
 
 
 def ranked(now: Price, survey: list[Advice]) -> list[tuple[str, bool]]:

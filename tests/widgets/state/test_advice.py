@@ -9,9 +9,9 @@ import pytest
 import meshlab as ml
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
-from meshlab.widgets.documents.intents import Place, Refused
+from meshlab.widgets.documents.intents import Place, Refused, TogglePreset
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.advice import LEAST, advise, changes, ranked, surveyed
+from meshlab.widgets.state.advice import LEAST, Advice, advise, changes, ranked, surveyed
 from meshlab.widgets.state.prices import Price, price_of
 from tests.widgets import small
 from tests.widgets.state.test_machines import own
@@ -41,6 +41,64 @@ def test_it_is_the_best_of_all_single_changes() -> None:
     outcomes = [explorer.what_if(intent) for intent, _ in changes(explorer.documents)]
     prices = [price_of(explorer.documents, o.document, peak=False) for o in outcomes if not isinstance(o, Refused)]
     assert advice.price.seconds == min(price.seconds for price in prices if price.seconds is not None)
+
+
+def pressed(explorer: Explorer) -> list[Price]:
+    """The prices after a press of each button of a preset, as the page sends it."""
+    here = {part["name"] for part in (explorer.view()["named"] or {"parts": []})["parts"]}
+    presses = [
+        TogglePreset(preset["name"], over)
+        for preset in explorer.view()["presets"]
+        if not preset["why"]
+        for over in ((preset["name"] not in here and preset["choices"]) or [None])
+    ]
+    outcomes = [explorer.what_if(press) for press in presses]
+    return [price_of(explorer.documents, o.document, peak=True) for o in outcomes if not isinstance(o, Refused)]
+
+
+def no_button_is_better(explorer: Explorer, advice: Advice | None) -> None:
+    now, prices = price_of(explorer.documents, explorer.document, peak=True), pressed(explorer)
+    assert len(prices) > 3
+    best = min((price for price in prices if price.fits or not now.fits), key=rank, default=now)
+    assert rank(advice.price if advice else now) <= (
+        rank(best) if advice else (rank(best)[0], rank(best)[1] / (1 - LEAST))
+    )
+
+
+def rank(price: Price) -> tuple[bool, float]:
+    return price.fits is False, price.seconds or 0
+
+
+@pytest.mark.parametrize("asks", [False, True], ids=["finds its axis", "asks for it"])
+@pytest.mark.parametrize("layout", [None, "batch:data", "ffn:model heads:model", "embed:model", "batch:data+model"])
+def test_no_button_is_better_than_the_advice(layout: str | None, asks: bool) -> None:
+    program, names = MODELS["transformer_adamw"].trace(), ("x", "y") if asks else ("data", "model")
+    layout = layout and layout.replace("data", names[0]).replace("model", names[1])
+    explorer = explore(program, ml.mesh("v5e:2x2", **dict.fromkeys(names, 2)), layout)
+    no_button_is_better(explorer, advise(explorer.documents))
+
+
+def test_a_preset_is_advised_beside_what_is_there() -> None:
+    """Of llama3-8b on DP the preset TP+SP was advised, and to apply that took DP away."""
+    explorer = explore("llama3-8b", ml.mesh("h100:2x8", data=2, model=8), "batch:data", batch=32)
+    advice = advise(explorer.documents)
+    assert advice is not None
+    assert advice.text == "the preset TP+SP, which makes it DP over data + TP+SP over model"
+    no_button_is_better(explorer, advice)
+    assert explorer.apply(advice.intent)
+    assert explorer.name == "DP over data + TP+SP over model"
+
+
+@pytest.mark.parametrize("layout", [None, "batch:data"])
+def test_a_preset_that_asks_for_its_axis_is_advised_over_that(layout: str | None) -> None:
+    """FSDP was advised, of 7.3 s, and beside DP `ffn` on `model`; HSDP takes 1.9 s."""
+    explorer = explore("llama3-8b", ml.mesh("v5p:4x4x4", data=16, model=4), layout, batch=64)
+    advice = advise(explorer.documents)
+    assert advice is not None
+    assert advice.text == "the preset HSDP, which makes it HSDP over data (copies over model)"
+    no_button_is_better(explorer, advice)
+    assert explorer.apply(advice.intent)
+    assert explorer.name == "HSDP over data (copies over model)"
 
 
 def test_every_step_on_the_way_is_faster_until_nothing_helps() -> None:
