@@ -4,11 +4,13 @@
     toggled(board, "tensor_parallel")       and again: FSDP over data
 
 What is on the board is known by its name (`ml.layouts.named`). A preset of the same group takes the place of the one
-that is there: a batch is divided in one way. A layout without a name is one by hand: a preset is put beside its rules.
+that is there, over the same mesh axes where it can be: a batch is divided in one way. A layout without a name is one by
+hand: a preset is put beside its rules.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
@@ -16,6 +18,8 @@ from typing import Any
 
 from ...engine.errors import LayoutError, closest, listed, shown, some
 from ...engine.specs.layout import Layout
+from ...engine.specs.spec import Axes
+from ...layouts.axis_names import called
 from ...layouts.by_name import PRESETS, beside
 from ...layouts.naming import Named, NamedPart, made
 from .buttons import KINDS, Preset
@@ -69,11 +73,26 @@ def toggled(board: OnBoard, wanted: str, over: str | None = None) -> Layout:
     preset, parts = preset_of(board.presets, wanted), board.name.parts if board.name else ()
     if over is None and any(part.preset == wanted for part in parts):
         return made(board.program, board.mesh, [part for part in parts if part.preset != wanted])
+    kept = [part for part in parts if not _in_the_way(part.preset, wanted)]
+    batch = next((part.batch for part in parts if part not in kept), ())
+    for given in _where_the_batch_is(preset, batch) if over is None else ():
+        with contextlib.suppress(LayoutError):
+            layout = made(board.program, board.mesh, [*kept, NamedPart(wanted, batch, given)])
+            board.program.refusals(board.mesh, layout)  # which raises where the layout is illegal
+            return layout
     given = _given(preset, over)
     if not parts:
         return beside(board.layout, functools.partial(PRESETS[wanted], **given), board.program, board.mesh)
-    kept = [part for part in parts if not _in_the_way(part.preset, wanted)]
     return made(board.program, board.mesh, [*kept, NamedPart(wanted, (over,) if over else (), given)])
+
+
+def _where_the_batch_is(preset: Preset, batch: Axes) -> Iterator[dict[str, Axes]]:
+    """Yields the arguments by which a preset leaves the batch on the axes on which the one before it has put it."""
+    if preset.name != "hsdp":
+        yield from [{"data": batch}] if batch else []
+    elif len(batch) > 1:
+        shards = called(batch, "shards") or batch[-1]
+        yield {"data": (shards,), "replica": tuple(axis for axis in batch if axis != shards)}
 
 
 def _given(preset: Preset, over: str | None) -> dict[str, str]:

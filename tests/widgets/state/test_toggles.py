@@ -66,6 +66,34 @@ def test_a_preset_without_its_axis_says_which_there_are(explorer: Explorer) -> N
     assert explorer.name == "FSDP over x"
 
 
+@pytest.mark.parametrize(
+    ("preset", "name", "back"),
+    [
+        ("fsdp", "FSDP over data+model", "DP over data+model"),
+        ("zero1", "ZeRO-1 over data+model", "DP over data+model"),
+        ("hsdp", "HSDP over data (copies over model)", "DP over model+data"),
+    ],
+)
+def test_what_takes_the_place_of_dp_leaves_the_batch_where_it_is(
+    explorer: Explorer, preset: str, name: str, back: str
+) -> None:
+    """FSDP took the batch off `model` without a word."""
+    explorer.load("batch:data+model")
+    assert explorer.name == "DP over data+model"
+    assert explorer.toggle(preset)
+    assert explorer.name == name
+    assert explorer.toggle("data_parallel")
+    assert explorer.name == back
+
+
+def test_where_the_batch_is_no_parameter_divides_the_preset_takes_its_own_axis() -> None:
+    program = MODELS["transformer_adamw"].trace().resize(batch=12)
+    explorer = explore(program, ml.mesh(data=2, model=3), "batch:data+model")
+    assert explorer.name == "DP over data+model"
+    assert explorer.toggle("fsdp")
+    assert explorer.name == "FSDP over data"
+
+
 def test_a_preset_that_cannot_be_says_what_it_needs(explorer: Explorer) -> None:
     refused = explorer.toggle("expert_parallel")
     assert isinstance(refused, Refused)
