@@ -49,6 +49,7 @@ from .intents import (
     refused,
 )
 from .machines import CustomMachines, as_written, fit
+from .model_sizes import sizes_for
 
 # For one rule's axes, those after an edit.
 Follow = Callable[[str, Axes], Axes]
@@ -134,7 +135,11 @@ def resize_dim(documents: Documents, intent: ResizeDim) -> Document:
 
 def open_model(documents: Documents, intent: Open) -> Document:
     """Returns the document with another model; with the layout of before where that has to be traced first."""
-    present, model = documents.present, Model(intent.model, tuple(sorted(intent.sizes.items())))
+    present = documents.present
+    if present.model is not None and present.model.name == intent.model and not intent.sizes:
+        return present
+    sizes = intent.sizes or sizes_for(documents, intent.model)
+    model = Model(intent.model, tuple(sorted(sizes.items())))
     document = dataclasses.replace(present, model=model, resized=(), renamed=())
     if document == present or not documents.programs.known(document):
         return document

@@ -46,6 +46,7 @@ from ..documents.intents import (
     Undo,
     refused,
 )
+from ..documents.model_sizes import sizes_said
 from ..presets.toggles import preset_of
 from .apply_intent import CHANGES, after, invalid_intent
 from .explorer_state import ExplorerState
@@ -115,14 +116,15 @@ def change_document(state: ExplorerState, intent: Intent) -> Answer:
 
 
 def open_named(state: ExplorerState, intent: Open) -> Answer:
-    """Opens another model, and says what became of the layout."""
+    """Opens another model, and says which sizes it has, and what became of the layout."""
     if state.documents.programs.models.find is None:
         return Refused("This Explorer opens no other model.", 'Write ml.explore("llama3-8b", mesh).', "nothing")
     before = state.document
     answer = change_document(state, intent)
     if isinstance(answer, Refused) or state.document.model == before.model:
         return answer
-    return opened_note(before, state.document, state.documents.presets)
+    layout = opened_note(before, state.document, state.documents.presets)
+    return " ".join(filter(None, ("" if intent.sizes else sizes_said(state.documents), layout)))
 
 
 def list_models(state: ExplorerState, intent: ListModels) -> Answer:

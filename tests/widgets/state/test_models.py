@@ -50,6 +50,31 @@ def test_a_preset_stays_that_preset() -> None:
     assert explorer.layout == ml.layouts.fsdp(explorer.program, explorer.mesh)
 
 
+def test_sizes_that_were_set_stay() -> None:
+    """The same model again took batch from 64 to 8, and wiped the layout without a word."""
+    explorer = explore("gpt2_adamw", ml.mesh(data=16, model=4), "batch:data", batch=64)
+    before = explorer.document
+    assert opened(explorer, "gpt2_adamw") == ""
+    assert explorer.document == before
+    assert opened(explorer, "llama_adamw") == "As before: `batch` 64. The layout stays."
+    assert explorer.program.dims["batch"] == 64
+    explorer.resize_dim("seq", 32)
+    assert opened(explorer, "gpt2_adamw") == "As before: `batch` 64, `seq` 32. The layout stays."
+    assert {**explorer.program.dims, "batch": 64, "seq": 32} == explorer.program.dims
+    assert opened(explorer, "vit", batch=16) == "The layout stays."
+    assert explorer.program.dims["batch"] == 16
+
+
+def test_a_batch_that_the_mesh_does_not_divide_grows() -> None:
+    explorer = explore("mlp", ml.mesh(data=16, model=4), "batch:data")
+    note = opened(explorer, "gpt2_adamw")
+    assert note == "`batch` is 16: its own 8 does not divide over `data` 16. The layout stays."
+    assert explorer.program.dims["batch"] == 16
+    # Nobody has set it: another model has its own again.
+    assert opened(explorer, "autoencoder") == "The layout stays."
+    assert explorer.program.dims["batch"] == 64
+
+
 def test_rules_of_places_and_scopes_go_with_them() -> None:
     program = small.program()
     layout = ml.Layout.of(
