@@ -18,6 +18,9 @@ from ..specs.mesh import Mesh
 from ..specs.spec import Axes
 from .refusal import Refusal
 
+# How the fix begins.
+FITTING = "Sizes that fit: "
+
 
 def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Refusal:
     """Refuses a dim whose size its axes do not divide, with the sizes that they would."""
@@ -30,7 +33,7 @@ def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Re
     sizes = iterations_fitting(size, axes, mesh)
     others = [f"{axis}={mesh.in_time[axis].resized(n).source}" for axis, n in sizes]
     in_time = f"; or {' or '.join(others)}" if others else ""
-    return Refusal("not_divisible", text, f"Sizes that fit: {fitting}{in_time}{instead}.")
+    return Refusal("not_divisible", text, f"{FITTING}{fitting}{in_time}{instead}.")
 
 
 def iterations_fitting(size: int, axes: Axes, mesh: Mesh) -> list[tuple[str, int]]:

@@ -50,7 +50,7 @@ def refused_beside(documents: Documents, intent: TogglePreset, error: LayoutErro
 
 
 def _without_preset(preset: Preset, error: LayoutError) -> Refused:
-    needs = f"{preset.label} needs {preset.kind.needs}."
+    needs = f"{preset.label} needs {preset.needs}." if preset.needs else ""
     return dataclasses.replace(refused(error), brief=(f"No {preset.label} here: {preset.why}", needs))
 
 

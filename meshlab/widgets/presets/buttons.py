@@ -10,10 +10,10 @@ What a preset is comes first: who does not know HSDP learns nothing of why it is
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any, Literal
 
 from ...engine.errors import LayoutError
+from ...engine.legality.uneven import FITTING
 from ...engine.specs.layout import Layout
 from ...layouts.by_name import PRESETS, SHORT
 
@@ -120,6 +120,7 @@ class Preset:
         choices: the mesh axes that it can be over, where it does not find its own by its name.
         refused: why there is none, with all problems and what to write.
         why: the same in few words; "" where there is a layout, or a choice.
+        needs: what it needs instead; "" where other sizes are enough, which `why` says.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Preset:
     choices: tuple[str, ...] = ()
     refused: str = ""
     why: str = ""
+    needs: str = ""
 
     @property
     def label(self) -> str:
@@ -146,8 +148,16 @@ def _preset(name: str, program: Any, mesh: Any) -> Preset:
     try:
         return Preset(name, _made(name, program, mesh))
     except LayoutError as error:
-        choices = tuple(_choices(name, program, mesh)) if _asks(error) else ()
-        return Preset(name, choices=choices, refused=str(error), why="" if choices else _why(error))
+        choices, problem = (), error
+        if _asks(error):
+            choices, others = _choices(name, program, mesh)
+            # Over none of them it can be: that no axis is called as its own is not why.
+            problem = next((each for each in others if _sizes(each)), error)
+        if choices:
+            return Preset(name, choices=choices, refused=str(error))
+        sizes = _sizes(problem)
+        why = f"{_why(problem)} {sizes}".strip()
+        return Preset(name, refused=str(problem), why=why, needs="" if sizes else KINDS[name].needs)
 
 
 def _made(name: str, program: Any, mesh: Any, **given: str) -> Layout:
@@ -161,16 +171,27 @@ def _asks(error: LayoutError) -> bool:
     return any(getattr(problem, "code", "") == "unknown_axis" for problem in error.problems)
 
 
-def _choices(name: str, program: Any, mesh: Any) -> Iterator[str]:
+def _choices(name: str, program: Any, mesh: Any) -> tuple[tuple[str, ...], list[LayoutError]]:
+    """Returns the mesh axes that a preset can be over, and why it cannot be over the others."""
+    axes, errors = [], []
     for axis in mesh.in_time if name == "accumulate" else mesh.devices.axes:
         try:
             _made(name, program, mesh, **{KINDS[name].axis: axis})
-        except LayoutError:
-            continue
-        yield axis
+        except LayoutError as error:
+            errors.append(error)
+        else:
+            axes.append(axis)
+    return tuple(axes), errors
 
 
 def _why(error: LayoutError) -> str:
     """Returns why a preset is refused in few words: the first of its problems, without what to write in Python."""
     texts = [getattr(problem, "text", "") for problem in error.problems]
     return next(filter(None, texts), str(error).split("\n", 1)[0])
+
+
+def _sizes(error: LayoutError) -> str:
+    """Returns the sizes of a dim that would do; "" where it is not refused for its size."""
+    first = error.problems[0] if error.problems else None
+    fix = getattr(first, "fix", "") if getattr(first, "code", "") == "not_divisible" else ""
+    return f"{fix.split(';', 1)[0].rstrip('.')}." if fix.startswith(FITTING) else ""

@@ -199,7 +199,7 @@ def presets_part(explorer: ExplorerState) -> PresetsPartView:
             "label": preset.label,
             "group": preset.kind.group,
             "about": preset.kind.about,
-            "needs": preset.kind.needs,
+            "needs": preset.needs,
             "why": preset.why,
             "choices": list(preset.choices),
         }

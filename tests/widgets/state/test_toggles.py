@@ -94,6 +94,21 @@ def test_where_the_batch_is_no_parameter_divides_the_preset_takes_its_own_axis()
     assert explorer.name == "FSDP over data"
 
 
+def test_a_batch_that_does_not_divide_is_said_to_be_why() -> None:
+    """It was said of HSDP that no axis is called `replica`, and that DP needs data with a batch dim."""
+    explorer = explore(MODELS["transformer_adamw"].trace(), ml.mesh(data=16, model=4))
+    presets = {preset["label"]: preset for preset in explorer.view()["presets"]}
+    for label in ("DP", "FSDP", "ZeRO-1", "ZeRO-2"):
+        assert presets[label]["why"] == "`batch` has size 8, which 16 (`data`) does not divide. Sizes that fit: 16."
+        assert presets[label]["needs"] == ""
+    assert presets["HSDP"]["why"].startswith("`batch` has size 8, which 64 (")
+    assert presets["HSDP"]["why"].endswith(") does not divide. Sizes that fit: 64.")
+    assert presets["EP"]["needs"] == "a mixture of experts, whose dim is called `experts`"
+    refused = explorer.toggle("data_parallel")
+    assert isinstance(refused, Refused)
+    assert refused.said == (f"No DP here: {presets['DP']['why']}", "")
+
+
 def test_a_preset_that_cannot_be_says_what_it_needs(explorer: Explorer) -> None:
     refused = explorer.toggle("expert_parallel")
     assert isinstance(refused, Refused)

@@ -83,9 +83,8 @@ function drawImpossible(board: Board): HTMLElement | null {
         h("br"),
         h("b", {}, "Not here: "),
         prose(why),
-        h("br"),
-        "It needs ",
-        prose(`${needs}.`),
+        needs && h("br"),
+        prose(needs && `It needs ${needs}.`),
       ),
     ]);
     const list = h("dl", { class: "mlb-impossible", tabindex: "0" }, said.flat());
