@@ -117,6 +117,26 @@ def test_a_program_without_models_has_its_name_alone(open_board, explorer: Explo
     expect(board.root.locator('[data-op="models"]')).to_have_count(0)
 
 
+def test_a_crossed_size_says_why_under_the_pointer(open_board, explorer: Explorer) -> None:
+    """A red cross gave no reason, and a drag over the slider selected what is written there."""
+    board = open_board()
+    open_size(board, explorer, "data", board.root.locator('[data-axis-row="data"]'))
+    cross = slider(board).locator(".mlb-sizes-why")
+    expect(cross).to_have_count(1)
+    cross.hover()
+    expect(board.root.get_by_role("tooltip")).to_have_text("16: ✕ batch has size 8, which 16 (data) does not divide.")
+    box = slider(board).bounding_box()
+    assert box is not None
+    board.mouse.move(box["x"] + 4, box["y"] + 4)
+    board.mouse.down()
+    board.mouse.move(box["x"] + box["width"] - 4, box["y"] + box["height"] + 30, steps=5)
+    selected = "(root) => (root.getRootNode().getSelection?.() ?? document.getSelection()).toString()"
+    assert board.root.evaluate(selected) == ""
+    expect(board.root.locator(".mlb-sizes .mlb-error")).to_contain_text("16: ✕ batch has size 8")
+    board.mouse.up()
+    assert dict(explorer.mesh.axes) == {"data": 2, "model": 2}
+
+
 def test_a_mesh_axis_takes_the_size_that_it_is_dragged_to(open_board, explorer: Explorer) -> None:
     board = open_board()
     curve = open_size(board, explorer, "data", board.root.locator('[data-axis-row="data"]'))

@@ -93,8 +93,8 @@ def point_of(documents: Documents, axis: str, size: int) -> Point:
         plan = make_plan(documents.programs.at(document), mesh, document.layout, document.pad or None)
         totals = totals_of(plan, costs_of(plan, document) if document.machine else None)
     except LayoutError as error:
-        refusal = refused(error)
-        return Point(size, refused=f"{refusal.reason} {refusal.fix}".strip())
+        # Without the fix: "Sizes that fit: 16" are sizes of a dim, and the point's are the axis's.
+        return Point(size, refused=refused(error).reason)
     except MeshlabError as error:
         return Point(size, refused=str(error))
     return Point(size, totals.seconds, totals.peak_bytes, totals.wire_bytes, totals.argument_bytes)

@@ -31,7 +31,8 @@ def test_a_point_of_a_mesh_axis_is_what_the_board_says_once_it_is_taken(explorer
             totals = explorer.totals.of(explorer.document)
             assert (point.seconds, point.peak_bytes) == (totals.seconds, totals.peak_bytes)
             assert (point.wire_bytes, point.argument_bytes) == (totals.wire_bytes, totals.argument_bytes)
-    assert "`batch` has size 8, which 16 (`data`) does not divide" in curve.points[-1].refused
+    # "Sizes that fit: 16" would read as sizes of `data`.
+    assert curve.points[-1].refused == "`batch` has size 8, which 16 (`data`) does not divide."
 
 
 def test_a_point_of_a_dim_is_of_the_plan_at_that_size(explorer: Explorer) -> None:

@@ -210,6 +210,18 @@ function drawCurves(curve: Curve | null, rows: Row[], sizes: number[], at: numbe
       }),
     ),
     thumb || [],
+    // A cross is thin: its reason is told around it.
+    refused.map(({ size, refused }) =>
+      s("rect", {
+        key: size,
+        class: "mlb-sizes-why",
+        "data-hint": `${exact(size)}: ✕ ${refused}`,
+        x: x(size) - Math.min(wide / 2, 10),
+        y: bottom - 2,
+        width: Math.min(wide, 20),
+        height: 20,
+      }),
+    ),
     labelled(sizes, curve?.present ?? at).map((size) =>
       s(
         "text",
