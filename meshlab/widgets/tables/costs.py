@@ -23,8 +23,8 @@ def memory_rows(explorer: ExplorerState, view: View) -> Iterator[Row]:
             yield {"value": part["name"], "is_output": part["output"], "bytes": part["bytes"]}
         return
     for part in peak["parts"]:
-        yield {"role": part["name"], "bytes": part["bytes"], "device_memory_bytes": peak["limit"]}
-    yield {"role": "all", "bytes": peak["bytes"], "device_memory_bytes": peak["limit"]}
+        yield {"kind": "part", "role": part["name"], "bytes": part["bytes"], "device_memory_bytes": peak["limit"]}
+    yield {"kind": "total", "role": "all", "bytes": peak["bytes"], "device_memory_bytes": peak["limit"]}
 
 
 def moments_rows(explorer: ExplorerState, view: View) -> Iterator[Row]:
@@ -43,9 +43,10 @@ def time_rows(explorer: ExplorerState, view: View) -> Iterator[Row]:
     time = timed(view)
     for part in time["parts"]:
         figures = "recalled" if part["recalled"] else "verified"
-        yield {"part": part["label"], "seconds": part["seconds"], "figures": figures}
+        yield {"kind": "part", "part": part["label"], "seconds": part["seconds"], "figures": figures}
     for name in ("lower", "estimate", "upper", "exposed"):
         yield {
+            "kind": "step",
             "part": f"step, {name}",
             "seconds": time[name],
             "figures": "recalled" if time["recalled"] else "verified",

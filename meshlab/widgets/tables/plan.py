@@ -86,14 +86,15 @@ def program_rows(explorer: ExplorerState, view: View) -> Iterator[Row]:
             "sharded_over": " ".join(f"{strings[d]}:{strings[axes]}" for d, _, _, axes in dims if axes),
             "times": sent["times"] if sent else nodes["times"][at],
             "mesh_axes": sent["key"] if sent else "",
-            "payload_bytes": sent["payload"] if sent else None,
-            "wire_bytes": sent["wire"] if sent else None,
+            "payload_bytes_each": sent["payload"] if sent else None,
+            "wire_bytes_each": sent["wire"] if sent else None,
+            "wire_bytes": sent["wire"] * sent["times"] if sent else None,
             "because": sent["because"] if sent else "",
         }
 
 
 def collectives_rows(explorer: ExplorerState, view: View) -> Iterator[Row]:
-    """Yields each collective in the order of the steps; bytes are of one device, each time."""
+    """Yields each collective in the order of the steps; bytes are of one device, each time and in a step."""
     for name, c in zip(identities(explorer.plan), explorer.plan.collectives, strict=True):
         yield {
             "kind": c.kind,
@@ -101,9 +102,11 @@ def collectives_rows(explorer: ExplorerState, view: View) -> Iterator[Row]:
             "value": c.value,
             "dims": " ".join(map(str, c.dims)),
             "dtype": str(c.dtype),
-            "payload_bytes": int(c.payload_bytes),
-            "wire_bytes": float(c.wire_bytes),
             "times": int(c.times),
+            "payload_bytes_each": int(c.payload_bytes),
+            "wire_bytes_each": float(c.wire_bytes),
+            "payload_bytes": int(c.payload_bytes) * int(c.times),
+            "wire_bytes": float(c.wire_bytes) * int(c.times),
             "source": "" if c.source is None else str(c.source),
             "because": c.because,
             "id": name,

@@ -3,9 +3,11 @@
     table = explorer.table("communication")
     table[0]                        {"mesh_axes": "data", "wire_bytes": 420, "payload_bytes": 280}
     table.csv(), table.json()       for a spreadsheet, for a program; pandas.DataFrame(table) takes it as it is
-    table.save("sent.csv")
+    table.latex(), table.markdown() for a paper, for a page
+    table.save("sent.csv")          or .json, .tex, .md
+    print(table)                    its first rows
 
-A number is as exact as the plan has it. What is not known is None, in CSV nothing.
+A number is as exact as the plan has it, in CSV and JSON. What is not known is None, elsewhere nothing.
 """
 
 from __future__ import annotations
@@ -16,19 +18,19 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...engine.errors import listed, shown
-from ...engine.tables import Cell, html_rows
+from ...engine.tables import html_rows
 from ..documents.document import ExplorerError, write
+from .written import cell, latex, lines, markdown
 
-KINDS = (".csv", ".json")
-# So many rows are shown in a cell.
-MOST_SHOWN = 40
+# So many rows are shown in a cell, and printed.
+MOST_SHOWN, MOST_PRINTED = 40, 10
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Table(Sequence[Mapping[str, Any]]):
     """The rows of a table.
 
@@ -40,7 +42,7 @@ class Table(Sequence[Mapping[str, Any]]):
 
     name: str
     about: Mapping[str, str]
-    rows: tuple[Mapping[str, Any], ...] = dataclasses.field(repr=False)
+    rows: tuple[Mapping[str, Any], ...]
 
     @property
     def columns(self) -> list[str]:
@@ -66,8 +68,17 @@ class Table(Sequence[Mapping[str, Any]]):
         rows = [{column: _finite(value) for column, value in row.items()} for row in self.rows]
         return json.dumps({"table": self.name, **self.about, "rows": rows}, indent=1)
 
+    def markdown(self) -> str:
+        """Returns the table as Markdown; of no rows nothing."""
+        return markdown(self.rows, self.columns) if self.rows else ""
+
+    def latex(self) -> str:
+        """Returns the table as LaTeX, a `tabular` with the rules of booktabs; of no rows nothing."""
+        said = ", ".join(f"{what} {of}" for what, of in self.about.items() if of)
+        return latex(self.rows, self.columns, f"{self.name}: {said}") if self.rows else ""
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the table as its name ends: .csv or .json.
+        """Writes the table as its name ends: .csv, .json, .tex or .md.
 
         Args:
             path: the file, which is replaced whole.
@@ -78,7 +89,7 @@ class Table(Sequence[Mapping[str, Any]]):
         kind = next((each for each in KINDS if str(path).lower().endswith(each)), "")
         if not kind:
             raise ExplorerError(f"save() was given {shown(path)} for its file; the name must end in {listed(KINDS)}.")
-        write(path, self.csv() if kind == ".csv" else self.json())
+        write(path, KINDS[kind](self))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -86,11 +97,17 @@ class Table(Sequence[Mapping[str, Any]]):
     def __getitem__(self, at: Any) -> Any:
         return self.rows[at]
 
+    def __repr__(self) -> str:
+        count = len(self.rows)
+        head = f"Table {self.name}: {count:,} row{'s' * (count != 1)}"
+        more = [f"and {count - MOST_PRINTED:,} more rows"] if count > MOST_PRINTED else []
+        return "\n".join([head, *lines(self.rows, self.columns, MOST_PRINTED), *more]) if count else head
+
     def _repr_html_(self) -> str:
         if not self.rows:
             return "<p>no rows</p>"
         columns = self.columns
-        rows = ([_shown(row.get(column)) for column in columns] for row in self.rows[:MOST_SHOWN])
+        rows = ([cell(row.get(column)) for column in columns] for row in self.rows[:MOST_SHOWN])
         more = len(self.rows) - MOST_SHOWN
         return html_rows(rows, columns) + (f"<p>and {more:,} more rows</p>" if more > 0 else "")
 
@@ -103,7 +120,9 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _shown(value: Any) -> Cell:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    return f"{value:.6g}" if isinstance(value, float) else str(_cell(value))
+KINDS: Mapping[str, Callable[[Table], str]] = {
+    ".csv": Table.csv,
+    ".json": Table.json,
+    ".tex": Table.latex,
+    ".md": Table.markdown,
+}

@@ -55,6 +55,8 @@ TABLES: Mapping[str, Callable[[ExplorerState, View], Iterable[Row]]] = {
     "loss": loss_rows,
     "runs": runs_rows,
 }
+# Columns of sentences, in which the page sets names in backquotes as code.
+_SENTENCES = ("because", "change", "error")
 
 
 def table_of(name: str, explorer: ExplorerState, view: View) -> Table:
@@ -70,7 +72,13 @@ def table_of(name: str, explorer: ExplorerState, view: View) -> Table:
     """
     if name not in TABLES:
         raise ExplorerError(f"There is no table {shown(name)}; there are {listed(TABLES)}.{closest(name, TABLES)}")
-    return Table(name, about(view), tuple(TABLES[name](explorer, view)))
+    return Table(name, about(view), tuple(map(_plain, TABLES[name](explorer, view))))
+
+
+def _plain(row: Row) -> Row:
+    """Returns a row whose sentences are plain text."""
+    sentences = {column: row[column].replace("`", "") for column in _SENTENCES if row.get(column)}
+    return row | sentences
 
 
 def about(view: View) -> dict[str, str]:

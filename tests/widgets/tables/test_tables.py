@@ -16,7 +16,7 @@ from meshlab.opening.open_explorer import explore
 from meshlab.version import __version__
 from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.tables.table import MOST_SHOWN, Table
+from meshlab.widgets.tables.table import MOST_PRINTED, MOST_SHOWN, Table
 from meshlab.widgets.tables.tables import TABLES
 from tests.widgets import small
 from tests.widgets.printed import BOARDS, of_digits, of_llama, of_mixtral
@@ -56,11 +56,15 @@ def test_what_is_sent_adds_up() -> None:
         plan = explorer.plan
         sent = explorer.table("collectives")
         assert len(sent) == len(plan.collectives)
-        assert sum(row["wire_bytes"] * row["times"] for row in sent) == pytest.approx(plan.wire_bytes)
+        assert sum(row["wire_bytes_each"] * row["times"] for row in sent) == pytest.approx(plan.wire_bytes)
+        # `wire_bytes` is of a step in every table.
+        assert sum(column(sent, "wire_bytes")) == pytest.approx(plan.wire_bytes)
+        assert all(row["payload_bytes"] == row["payload_bytes_each"] * row["times"] for row in sent)
         assert sum(column(explorer.table("communication"), "wire_bytes")) == pytest.approx(plan.wire_bytes, abs=5)
         assert sum(column(explorer.table("lines"), "wire_bytes")) == pytest.approx(plan.wire_bytes, abs=50)
         nodes = [row for row in explorer.table("program") if row["wire_bytes"] is not None]
-        assert sum(row["wire_bytes"] * row["times"] for row in nodes) == pytest.approx(plan.wire_bytes)
+        assert sum(row["wire_bytes"] for row in nodes) == pytest.approx(plan.wire_bytes)
+        assert all(row["wire_bytes"] == row["wire_bytes_each"] * row["times"] for row in nodes)
 
 
 def test_time_adds_up_lane_by_lane() -> None:
@@ -76,6 +80,10 @@ def test_time_adds_up_lane_by_lane() -> None:
         parts = {row["part"]: row["seconds"] for row in explorer.table("time")}
         assert parts["step, estimate"] == time.estimate
         assert (parts["step, lower"], parts["step, upper"]) == (time.lower, time.upper)
+        # What is a part is told apart from what is of the whole step.
+        alone = [row["part"] for row in explorer.table("time") if row["kind"] == "part"]
+        assert alone == [part["label"] for part in explorer.view()["time"]["parts"]]
+        assert {row["kind"] for row in explorer.table("time")} == {"part", "step"}
         assert sum(column(explorer.table("roofline"), "seconds")) == pytest.approx(float(time.compute))
 
 
@@ -84,6 +92,8 @@ def test_memory_adds_up() -> None:
         memory = explorer.plan.memory.donated
         roles = {row["role"]: row["bytes"] for row in explorer.table("memory")}
         assert roles.pop("all") == sum(roles.values()) == memory.peak_bytes
+        parts = [row["bytes"] for row in explorer.table("memory") if row["kind"] == "part"]
+        assert sum(parts) == memory.peak_bytes
         moments = explorer.table("moments")
         assert column(moments, "bytes") == [int(point.bytes) for point in memory.timeline]
         assert max(column(moments, "bytes")) == memory.peak_bytes
@@ -138,7 +148,45 @@ def test_a_table_is_a_list_of_rows_and_shows_itself() -> None:
     html = table._repr_html_()
     assert html.count("<tr>") == MOST_SHOWN + 1
     assert f"and {len(table) - MOST_SHOWN:,} more rows" in html
-    assert repr(table).startswith("Table(name='moments'")
+    printed = repr(table).splitlines()
+    assert printed[0] == f"Table moments: {len(table):,} rows"
+    assert printed[1].split() == table.columns
+    assert [line.split()[0] for line in printed[2:-1]] == [f"{row['operation']}" for row in table[:MOST_PRINTED]]
+    assert f"{table[0]['bytes']:,}" in printed[2]
+    assert printed[-1] == f"and {len(table) - MOST_PRINTED:,} more rows"
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_the_texts_of_a_table_are_plain(name: str) -> None:
+    marked = [value for row in of_digits().table(name) for value in row.values() if "`" in str(value)]
+    assert marked == []
+
+
+def test_a_table_is_set_in_markdown_and_latex() -> None:
+    table = of_llama().table("collectives")
+    sent = f"{int(table[0]['wire_bytes']):,}"
+    markdown = table.markdown().splitlines()
+    assert len(markdown) == len(table) + 2
+    assert markdown[0] == f"| {' | '.join(table.columns)} |"
+    assert [bar == "---:" for bar in markdown[1][2:-2].split(" | ")] == [
+        "bytes" in c or c == "times" for c in table.columns
+    ]
+    assert sent in markdown[2]
+    latex = table.latex().splitlines()
+    assert latex[0].startswith("% collectives: mesh replica 2 × data 8 × model 4, machine Google TPU v5p")
+    assert latex[2] == r"\begin{tabular}{lllllrrrrrlll}"
+    assert latex[4].startswith(r"kind & mesh\_axes & value")
+    assert (latex[3], latex[5], latex[-2]) == (r"\toprule", r"\midrule", r"\bottomrule")
+    rows = latex[6:-2]
+    assert len(rows) == len(table)
+    assert sent in rows[0]
+    assert all(row.count(" & ") == len(table.columns) - 1 and row.endswith(r" \\") for row in rows)
+
+
+def test_what_latex_and_markdown_read_as_their_own_is_escaped() -> None:
+    table = Table("one", {}, ({"a_b": r"50% of $x_1 & {y}\z|*`", "n": 2.0, "none": None, "yes": True, "half": 0.5},))
+    assert r"50\% of \$x\_1 \& \{y\}\textbackslash{}z\textbar{}*` & 2 &  & true & 0.5 \\" in table.latex()
+    assert r"| 50% of $x\_1 & {y}\\z\|\*\` | 2 |  | true | 0.5 |" in table.markdown()
 
 
 @pytest.mark.parametrize(
@@ -165,6 +213,7 @@ def test_a_table_that_has_no_rows_yet_says_why(explorer: Explorer, name: str, re
 def test_a_table_without_rows_is_nothing(explorer: Explorer) -> None:
     table = explorer.table("communication")
     assert (len(table), table.csv(), table._repr_html_()) == (0, "", "<p>no rows</p>")
+    assert (table.markdown(), table.latex(), repr(table)) == ("", "", "Table communication: 0 rows")
 
 
 def test_a_table_is_saved_as_its_name_ends(tmp_path: Path) -> None:
@@ -173,7 +222,11 @@ def test_a_table_is_saved_as_its_name_ends(tmp_path: Path) -> None:
     table.save(tmp_path / "sent.json")
     assert (tmp_path / "sent.csv").read_bytes().decode() == table.csv()
     assert (tmp_path / "sent.json").read_text() == table.json()
-    with pytest.raises(ExplorerError, match=r"the name must end in .*\.csv.*\.json"):
+    table.save(tmp_path / "sent.tex")
+    table.save(tmp_path / "sent.md")
+    assert (tmp_path / "sent.tex").read_text() == table.latex()
+    assert (tmp_path / "sent.md").read_text() == table.markdown()
+    with pytest.raises(ExplorerError, match=r"the name must end in .*\.csv.*\.json.*\.tex.*\.md"):
         table.save(tmp_path / "sent.xlsx")
 
 
