@@ -152,7 +152,7 @@ class Explorer(TriedGestures):
             name: "communication", "lines", "memory", "moments", "time", "roofline", "comparison", "waterfall" (from the
                 layout on the board to Auto's) or "loss"; for print also "board", "layout", "devices" and "timeline".
             width_mm: the width in millimetres; 85 is a column of most papers.
-            caption: whether the figure has its title and caption in it; else they are its `caption` alone.
+            caption: whether the figure has its caption in it; else it is its `caption` alone.
 
         Returns:
             A `PrintFigure`, which is saved as SVG, PDF or PNG; without a width a `plotly.graph_objects.Figure`.

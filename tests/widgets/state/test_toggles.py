@@ -180,4 +180,6 @@ def test_the_name_is_that_of_a_figure_and_of_the_view(explorer: Explorer) -> Non
         "short": "FSDP",
         "parts": [{"name": "fsdp", "text": "FSDP over data"}],
     }
-    assert explorer.figure("memory", width_mm=85).caption.count("FSDP over data (") == 1
+    figure = explorer.figure("memory", width_mm=85)
+    assert "Layout: FSDP over data. " in figure.caption
+    assert figure.described.count("FSDP over data (") == 1

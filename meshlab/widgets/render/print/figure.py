@@ -3,7 +3,7 @@
     figure = explorer.figure("timeline", width_mm=85)
     figure                                  shows itself in a cell
     figure.save("timeline.pdf")             .svg, .pdf or .png; the last two need meshlab[print]
-    figure.caption                          what stands below it, for a paper that sets its captions itself
+    figure.title, figure.caption            what it shows, and of what: for a paper that sets its captions itself
 
 Its texts are texts, none below 6 points; it is light, on white. PDF and PNG are vl-convert's, one wheel without any
 other program.
@@ -31,7 +31,9 @@ class PrintFigure:
 
     Attributes:
         name: which figure it is.
-        caption: what it shows, of which mesh, machine and layout, and by which version.
+        title: what it shows.
+        caption: what has to be said of it: of which mesh, machine and layout it is, and by which version.
+        described: its caption with the whole layout, which the file has for who cannot see it, or asks for it.
         width: in points.
         height: in points.
         body: its shapes, as SVG.
@@ -39,7 +41,9 @@ class PrintFigure:
     """
 
     name: str
+    title: str
     caption: str
+    described: str = dataclasses.field(repr=False)
     width: float
     height: float
     body: str = dataclasses.field(repr=False)
@@ -100,7 +104,8 @@ class PrintFigure:
     def _document(self, width: str, height: str) -> str:
         size = f'width="{width}" height="{height}" viewBox="0 0 {number(self.width)} {number(self.height)}"'
         ground = f'<rect width="{number(self.width)}" height="{number(self.height)}" fill="#ffffff"/>'
-        said = f"<title>{html.escape(self.caption, quote=False)}</title>"
+        words = (("title", self.title), ("desc", self.described))
+        said = "".join(f"<{tag}>{html.escape(text, quote=False)}</{tag}>" for tag, text in words)
         font = f'font-family="{FONT}"'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font} role="img">'
         return f"{head}{said}{ground}\n{self.body}\n</svg>\n"

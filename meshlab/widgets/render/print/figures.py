@@ -21,6 +21,7 @@ from .costs import draw_communication, draw_lines, draw_memory, draw_time, draw_
 from .curves import draw_loss, draw_moments
 from .devices import draw_devices
 from .figure import PrintFigure
+from .letters import without_middle
 from .numbers import draw_numbers
 from .page import GAP, Page
 from .program import draw_program
@@ -32,6 +33,8 @@ from .zones import draw_layout
 Drawer = Callable[[Page, ExplorerState, dict[str, Any]], None]
 # What a page can be read at, in millimetres.
 LEAST, MOST = 60, 1000
+# A layout without a name has at most so many letters in a caption: three lines of a column.
+_LETTERS = 160
 
 
 def draw_board(page: Page, explorer: ExplorerState, view: dict[str, Any]) -> None:
@@ -72,7 +75,7 @@ def print_figure(
         explorer: the Explorer.
         view: the board's data, from `board_view`.
         width_mm: its width, in millimetres.
-        words: whether its title and caption are drawn.
+        words: whether its caption is drawn.
 
     Raises:
         ExplorerError: no figure has that name, the width is no width, or there is nothing to draw yet.
@@ -87,15 +90,21 @@ def print_figure(
     sheet = Sheet(width_mm)
     page = Page(sheet, flag("figure()", "caption", words, ExplorerError))
     FIGURES[name](page, explorer, view)
-    caption = caption_of(page, view)
-    height = page.close(caption)
-    return PrintFigure(name, caption, sheet.width, height, sheet.body, tuple(sheet.written))
-
-
-def caption_of(page: Page, view: dict[str, Any]) -> str:
-    """Says what a figure shows, of which mesh, machine and layout, and by which version."""
     facts = about(view)
-    titles = [f"{page.titles[0]}."] if len(page.titles) == 1 and not page.words else []
+    caption = _caption(page, facts, _layout(view))
+    described, title = _caption(page, facts, facts["layout"]), "; ".join(page.titles)
+    height = page.close(caption)
+    return PrintFigure(name, title, caption, described, sheet.width, height, sheet.body, tuple(sheet.written))
+
+
+def _caption(page: Page, facts: Mapping[str, str], layout: str) -> str:
+    """Says what there is to say of a figure: of which mesh, machine and layout it is, and by which version."""
     mesh = " on ".join(filter(None, (facts["mesh"], facts["machine"])))
-    layout = [f"Layout: {facts['layout']}."] * page.of_one
-    return " ".join([*titles, *page.notes, f"Mesh: {mesh}.", *layout, f"meshlab {facts['meshlab']}."])
+    of = [f"Layout: {layout}."] * page.of_one
+    return " ".join([*page.notes, f"Mesh: {mesh}.", *of, f"meshlab {facts['meshlab']}."])
+
+
+def _layout(view: dict[str, Any]) -> str:
+    """Returns the layout by its name alone; one without a name in full, but for the middle of a long one."""
+    named = view["named"]
+    return named["text"] if named else without_middle(view["layout"]["text"] or "no layout", _LETTERS)

@@ -56,6 +56,21 @@ def wrapped(text: str, width: float, size: float, bold: bool = False) -> list[st
     return [*lines, *[line] * bool(line)]
 
 
+def without_middle(text: str, most: int) -> str:
+    """Returns a text of at most so many letters, an ellipsis in place of the words in its middle."""
+    words, fits = text.split(" "), ""
+    if len(text) <= most:
+        return text
+    # The beginning and the end by turns: a layout ends with the rules of what is stored.
+    begin = end = 0
+    while True:
+        longer = (begin + 1, end) if begin <= end else (begin, end + 1)
+        shown = " ".join([*words[: longer[0]], "…", *words[len(words) - longer[1] :]])
+        if len(shown) > most or sum(longer) >= len(words):
+            return fits or f"{text[: most - 1]}…"
+        fits, (begin, end) = shown, longer
+
+
 def shortened(text: str, width: float, size: float, bold: bool = False, code: bool = False) -> str:
     """Returns a text that is no wider; what is left out is an ellipsis. For names, never for numbers."""
     if width_of(text, size, bold, code) <= width:

@@ -5,8 +5,7 @@
     frame = page.room(90)                           a box of the whole width, 90 points high
     page.note("Figures that are recalled, not verified: …")
 
-The title and the notes go into the caption as well (`page.caption`), which a paper may set itself: without `words` they
-are not drawn.
+The notes go into the caption, which a paper may set itself: without `words` it is not drawn. The title always is.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Page:
 
     Attributes:
         sheet: what is drawn on.
-        words: whether titles, notes and the caption are drawn.
+        words: whether the caption is drawn.
         y: how far down it is drawn, in points.
         titles: the titles.
         notes: what has to be said of the numbers.
@@ -60,9 +59,8 @@ class Page:
     def title(self, text: str) -> None:
         """Says what is shown below."""
         self.titles.append(text)
-        if self.words:
-            self.write(text, TITLE, bold=True)
-            self.y += GAP / 2
+        self.write(text, TITLE, bold=True)
+        self.y += GAP / 2
 
     def note(self, text: str) -> None:
         """Says what belongs into the caption."""

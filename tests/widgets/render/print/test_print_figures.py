@@ -24,6 +24,7 @@ from meshlab.widgets.render.palette import SOLID
 from meshlab.widgets.render.print.comparison import compared, pareto
 from meshlab.widgets.render.print.figure import PrintFigure
 from meshlab.widgets.render.print.figures import FIGURES
+from meshlab.widgets.render.print.letters import without_middle
 from meshlab.widgets.render.print.numbers import heat_colour
 from meshlab.widgets.views.program.steps import steps_view
 from tests.widgets import small
@@ -79,7 +80,7 @@ def test_a_text_over_another_is_found() -> None:
     """What is tested above can fail."""
     explorer = of_digits()
     figure = explorer.figure("time", width_mm=85)
-    twice = PrintFigure("time", "", figure.width, figure.height, "", (*figure.written, figure.written[0]))
+    twice = PrintFigure("time", "", "", "", figure.width, figure.height, "", (*figure.written, figure.written[0]))
     assert problems(twice)
 
 
@@ -92,19 +93,45 @@ def test_the_caption_says_mesh_machine_layout_and_version(board: str) -> None:
     for words in (f"Mesh: {mesh} on {title}, {explorer.view()['machine']['slice']}.", f"meshlab {__version__}."):
         assert words in figure.caption
         assert words in figure.svg
-    assert str(explorer.layout) in figure.caption
+    # The name alone, where there is one; the whole layout is in the file, for who asks for it.
+    named = explorer.view()["named"]
+    assert named is None or f"Layout: {named['text']}. meshlab" in figure.caption
+    root = ElementTree.fromstring(figure.svg)
+    assert (root.findtext(f"{SVG}title"), root.findtext(f"{SVG}desc")) == (figure.title, figure.described)
+    assert str(explorer.layout) in figure.described
     assert " ".join(figure.caption.split()) in said(figure)
     # A paper may set its captions itself.
     alone = explorer.figure("communication", width_mm=85, caption=False)
     assert "Mesh:" not in said(alone)
-    assert "Bytes that a device sends" not in said(alone)
-    assert alone.caption.startswith("Bytes that a device sends, by mesh axis. Mesh: ")
+    assert alone.caption == figure.caption
+    # Its title stays.
+    assert alone.title == "Bytes that a device sends, by mesh axis"
+    assert alone.title in said(alone)
     assert alone.height < figure.height
 
 
 def test_a_layout_is_called_by_its_name() -> None:
     explorer = explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data")
-    assert "Layout: DP over data (batch:data)." in explorer.figure("communication", width_mm=85).caption
+    figure = explorer.figure("communication", width_mm=85)
+    assert "Layout: DP over data. " in figure.caption
+    assert "Layout: DP over data (batch:data). " in figure.described
+
+
+def test_a_long_layout_without_a_name_is_shortened_in_the_middle() -> None:
+    mesh = ml.mesh("v5e", copies_of_the_whole_model=2, parts_of_every_tensor_of_it=4)
+    copies, parts = mesh.axes
+    stored = {"params/*": {"hidden": None}, "params/w1": {"cols": copies}, "params/w2": {"hidden": parts}}
+    explorer = explore(small.program(), mesh, {"batch": copies, "hidden": parts, **stored})
+    assert explorer.view()["named"] is None
+    figure, text = explorer.figure("communication", width_mm=85), str(explorer.layout)
+    shown = re.search(r"Layout: (.*)\. meshlab", figure.caption)
+    assert shown
+    begin, end = shown[1].split(" … ")
+    assert len(shown[1]) <= 160 < len(text)
+    assert (text.startswith(begin), text.endswith(end)) == (True, True)
+    assert text in figure.described
+    assert without_middle(text, len(text)) == text
+    assert without_middle("x" * 50, 20) == "x" * 19 + "…"
 
 
 def test_bars_say_what_the_plan_sends_and_holds() -> None:
