@@ -15,6 +15,7 @@ from typing import Any
 import jax
 
 from ..api.stages import Program
+from ..cost.machines.units import count_text
 from ..engine.argument_checks import is_whole
 from ..engine.errors import DimError, MeshlabError, closest, shown
 from ..engine.tensors.tensor import Tensor
@@ -22,7 +23,7 @@ from ..models.published import Published, published
 from ..models.zoo import Model, imported_models, models
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Named:
     """A model that has a name.
 
@@ -81,6 +82,17 @@ class Named:
         """The dims of its last argument, which is an input, with their sizes: what users change first."""
         return dict(pair for leaf in _leaves(self.arguments[-1]) for pair in _sizes_of(leaf))
 
+    def __repr__(self) -> str:
+        parts = [f"{count_text(self.parameters)} parameters", *(f"{dim} {size:,}" for dim, size in self.inputs.items())]
+        return f"{self.name}: {', '.join(parts)}"
+
+
+class NamedModels(dict[str, Named]):
+    """Models by their names, which are printed one a line."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.values()))
+
 
 def _leaves(tree: Any) -> list[Any]:
     return jax.tree.leaves(tree, is_leaf=lambda leaf: isinstance(leaf, Tensor))
@@ -109,7 +121,7 @@ def named_models() -> Mapping[str, Named]:
             f' (pip install {error.name}, or "meshlab[notebook]"), or take a program of your own.'
         ) from None
     every = [*map(_published, published().values()), *map(_small, (*small, *_imported()))]
-    return {model.name: model for model in every}
+    return NamedModels((model.name, model) for model in every)
 
 
 def named_model(name: str) -> Named:

@@ -22,6 +22,13 @@ def test_a_published_model_takes_its_own_sizes_and_those_of_any_dim():
     assert set(published()) < set(ml.named_models())
 
 
+def test_models_are_printed_one_a_line_with_what_they_are_of():
+    models = ml.named_models()
+    assert repr(models["llama3-8b"]) == "llama3-8b: 8.03 B parameters, batch 8, seq 8,192"
+    assert repr(models["mlp"]) == "mlp: 4.61 K parameters, batch 16"
+    assert repr(models).splitlines() == [repr(model) for model in models.values()]
+
+
 def test_a_program_takes_sizes_too():
     program = ml.named_models()["mlp"].trace()
     assert ml.explore(program, MESH, batch=64).program.dims["batch"] == 64

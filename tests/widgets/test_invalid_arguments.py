@@ -219,6 +219,11 @@ def own(name="h100", **more):
             ml.MeshlabError,
             r"apply\(\) was given the class Place for an intent; write explorer.apply\(Place\(dim, axes\)\)\.$",
         ),
+        (
+            lambda: ml.explore(PROGRAM, MESH).apply(ml.Layout.of("batch:data")),
+            ml.MeshlabError,
+            r"explorer.load\(layout\)",
+        ),
         (lambda: ml.explore(PROGRAM, MESH).what_if(3), ml.MeshlabError, "was given 3 for an intent; write explorer.pl"),
         (
             lambda: ml.explore(PROGRAM, MESH).view(wait="no"),

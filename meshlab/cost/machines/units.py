@@ -44,6 +44,12 @@ def scaled_text(value: float, unit: str) -> str:
     return f"{_sign(value)}{_three_digits(size)} {_PREFIXES[power]}{unit}"
 
 
+def count_text(count: int) -> str:
+    """Returns a number of things as it is spoken of: "8.03 B" for billions; up to three digits in full."""
+    size, power = _scaled(count, 5)
+    return f"{_three_digits(size)} {' KMBT'[power]}".rstrip()
+
+
 def share_text(share: float) -> str:
     """Returns a share of the whole in hundredths: "12.5%"."""
     return f"{_sign(share)}{_three_digits(abs(100 * share))}%"

@@ -103,8 +103,8 @@ def invalid_intent(value: Any) -> str:
         write = f"explorer.apply({value.__name__}({', '.join(needed)}))"
         return f"explorer.apply() was given the class {value.__name__} for an intent; write {write}."
     return (
-        f"The Explorer was given {shown(value)} for an intent; write explorer.place(dim, axes), or"
-        " explorer.apply(Place(dim, axes))."
+        f"The Explorer was given {shown(value)} for an intent; write explorer.place(dim, axes), explorer.load(layout)"
+        " for a whole layout, or explorer.apply(Place(dim, axes))."
     )
 
 

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 import meshlab
-from meshlab.cost.machines.units import bytes_text, scaled_text, seconds_text, share_text
+from meshlab.cost.machines.units import bytes_text, count_text, scaled_text, seconds_text, share_text
 
 TABLE = pathlib.Path(meshlab.__file__).parent / "widgets" / "js" / "test" / "numbers.json"
 NUMBERS = json.loads(TABLE.read_text(encoding="utf-8"))
@@ -39,3 +39,10 @@ def test_a_unit_gets_its_prefix(value, unit, text):
 @pytest.mark.parametrize(("share", "text"), [(1, "100%"), (0.5, "50%"), (0.125, "12.5%"), (1 / 512, "0.195%")])
 def test_shares_have_three_digits(share, text):
     assert share_text(share) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0"), (24, "24"), (4_608, "4.61 K"), (8_030_261_248, "8.03 B"), (5 * 10**12, "5 T")]
+)
+def test_a_count_is_written_as_it_is_spoken_of(count, text):
+    assert count_text(count) == text
