@@ -84,16 +84,18 @@ class Page:
         self.y = box.bottom + GAP
         return box
 
-    def legend(self, entries: Sequence[tuple[Swatch, str]], size: float = SMALL) -> None:
-        """Says what marks stand for, in as many lines as it takes."""
+    def legend(self, entries: Sequence[tuple[Swatch | None, str]], size: float = SMALL) -> None:
+        """Says what marks stand for, in as many lines as it takes; what has no mark is a text alone."""
         x, high = 0.0, LINE * size
         for swatch, name in entries:
-            text = shortened(name, self.width - SWATCH - 3, size)
-            long = SWATCH + 3 + width_of(text, size)
+            indent = SWATCH + 3 if swatch else 0.0
+            text = shortened(name, self.width - indent, size)
+            long = indent + width_of(text, size)
             if x and x + long > self.width:
                 x, self.y = 0.0, self.y + high
-            swatch(self.sheet, x, self.y + 0.5 * size)
-            self.sheet.text(x + SWATCH + 3, self.y + UP * size, text, size, fill=SOFT)
+            if swatch:
+                swatch(self.sheet, x, self.y + 0.5 * size)
+            self.sheet.text(x + indent, self.y + UP * size, text, size, fill=SOFT)
             x += long + APART
         self.y += (high + GAP / 2) * bool(entries)
 

@@ -200,6 +200,38 @@ def test_devices_have_the_letters_of_their_slices() -> None:
     assert "hidden 4–7" in texts(explorer.figure("devices", width_mm=85))
 
 
+def of_picture(explorer: Explorer) -> tuple[PrintFigure, str]:
+    figure = explorer.figure("devices", width_mm=85)
+    return figure, said(figure)
+
+
+def test_letters_are_listed_where_they_are_drawn_alone() -> None:
+    llama = of_llama()
+    figure, words = of_picture(llama)
+    # On two devices each, and in the tensor; A, B and the last are listed besides.
+    letters = Counter(each for each in texts(figure) if re.fullmatch("[A-Z]{1,2}", each))
+    assert (len(letters), letters["C"], letters["A"], letters["AF"]) == (32, 3, 4, 4)
+    explorer = explore("llama3-8b", ml.mesh("v5p:8x8x4", data=64, model=4), {"vocab": "model", "embed": "data"})
+    explorer.select("params/embedding")
+    figure, words = of_picture(explorer)
+    assert not [each for each in texts(figure) if re.fullmatch("[A-Z]{1,2}", each)]
+    assert "Each shade is one of 256 slices, each on one device." in words
+    assert figure.height_mm < 120
+
+
+def test_a_mesh_axis_has_a_line_where_one_is_drawn_alone() -> None:
+    explorer = of_llama()
+    figure, words = of_picture(explorer)
+    picture = explorer.view()["picture"]
+    drawn = {shape["key"] for shape in picture["shapes"] if shape["is"] == "path" and shape["as"] != "sample"}
+    assert drawn == {"replica", "data"}
+    assert "model 4 from block to block, ring" in words
+    lines = [each for each in ElementTree.fromstring(figure.svg).iter(f"{SVG}path") if "stroke-width" in each.attrib]
+    colours = [each.attrib["stroke"] for each in lines if each.attrib["stroke"] in SOLID]
+    # One for the links of an axis, and one in the legend for each way that it runs.
+    assert Counter(colours) == {SOLID[0]: 2, SOLID[1]: 3}
+
+
 def test_the_program_has_every_collective() -> None:
     for explorer in (of_digits(), of_mixtral()):
         figure = explorer.figure("program", width_mm=175)
