@@ -36,7 +36,7 @@ from .documents.intents import Outcome
 from .documents.machines import machine_on, mesh_on
 from .documents.retraced import document_of
 from .render.plotly_charts import figure
-from .render.print.figures import print_figure
+from .render.print.figures import PAGE, print_figure
 from .render.snapshot import Snapshot
 from .state.saved_boards import board_text, read_board
 from .state.tried_gestures import TriedGestures
@@ -145,7 +145,9 @@ class Explorer(TriedGestures):
             self.peaks.forget()
             self.changes.tell("goal")
 
-    def figure(self, name: str = "communication", width_mm: float | None = None, caption: bool = True) -> Any:
+    def figure(
+        self, name: str = "communication", width_mm: float | None = None, caption: bool = True, height_mm: float = PAGE
+    ) -> Any:
         """Returns one of the board's figures: for print where it is given a width, else a chart of Plotly's.
 
         Args:
@@ -153,17 +155,19 @@ class Explorer(TriedGestures):
                 layout on the board to Auto's) or "loss"; for print also "board", "layout", "devices" and "timeline".
             width_mm: the width in millimetres; 85 is a column of most papers.
             caption: whether the figure has its caption in it; else it is its `caption` alone.
+            height_mm: of a figure for print, its height at most, by default a page. Of the program as many rows are
+                drawn as fit, of the board as many parts, and the caption says what is left out.
 
         Returns:
             A `PrintFigure`, which is saved as SVG, PDF or PNG; without a width a `plotly.graph_objects.Figure`.
 
         Raises:
-            ExplorerError: no figure has that name, or it has nothing to draw yet.
+            ExplorerError: no figure has that name, it has nothing to draw yet, or it is higher and cannot be cut.
         """
         view = self._worked_out(name)
         with self.lock:
             if width_mm is not None:
-                return print_figure(name, self, view, width_mm, caption)
+                return print_figure(name, self, view, width_mm, words=caption, height_mm=height_mm)
             return figure(name, self, view)
 
     def table(self, name: str) -> Table:

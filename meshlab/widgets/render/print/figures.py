@@ -8,6 +8,7 @@ page; the board is several of them, one below the other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,24 +27,34 @@ from .numbers import draw_numbers
 from .page import GAP, Page
 from .program import draw_program
 from .roofline import draw_roofline
-from .sheet import Sheet
+from .sheet import POINTS_PER_MM, Sheet
 from .timeline import draw_timeline
 from .zones import draw_layout
 
 Drawer = Callable[[Page, ExplorerState, dict[str, Any]], None]
-# What a page can be read at, in millimetres.
+# What a page can be read at, in millimetres, and how high it may be.
 LEAST, MOST = 60, 1000
+LOWEST, HIGHEST, PAGE = 20, 5000, 230
+# So often a figure is drawn anew, as what is left out of it lengthens its caption.
+_TRIES = 4
 # A layout without a name has at most so many letters in a caption: three lines of a column.
 _LETTERS = 160
 
 
 def draw_board(page: Page, explorer: ExplorerState, view: dict[str, Any]) -> None:
-    """Draws the whole board: the layout, and what it costs."""
+    """Draws the whole board: the layout, and what it costs; of more than a page the parts that fit."""
     timed = view["time"] and "missing" not in view["time"]
-    parts = [draw_layout, *([draw_timeline, draw_time] if timed else []), draw_communication, draw_memory, draw_devices]
-    for draw in parts:
-        draw(page, explorer, view)
+    names = ["layout", *(["timeline", "time"] if timed else []), "communication", "memory", "devices"]
+    left_out = []
+    for name in names:
+        # An empty board is refused for its height.
+        if name != "layout" and not page.fits(lambda name=name: FIGURES[name](page, explorer, view)):
+            left_out.append(name)
+            continue
+        if name == "layout":
+            draw_layout(page, explorer, view)
         page.y += 2 * GAP
+    page.note(f"Left out, for its height: {listed(left_out)}.".replace("`", "") if left_out else "")
 
 
 FIGURES: Mapping[str, Drawer] = {
@@ -66,7 +77,13 @@ FIGURES: Mapping[str, Drawer] = {
 
 
 def print_figure(
-    name: str, explorer: ExplorerState, view: dict[str, Any], width_mm: float, words: bool = True
+    name: str,
+    explorer: ExplorerState,
+    view: dict[str, Any],
+    width_mm: float,
+    *,
+    words: bool = True,
+    height_mm: float = PAGE,
 ) -> PrintFigure:
     """Draws one figure.
 
@@ -76,21 +93,38 @@ def print_figure(
         view: the board's data, from `board_view`.
         width_mm: its width, in millimetres.
         words: whether its caption is drawn.
+        height_mm: its height at most; of more rows or parts those that fit are drawn.
 
     Raises:
-        ExplorerError: no figure has that name, the width is no width, or there is nothing to draw yet.
+        ExplorerError: no figure has that name, a size is no size, what cannot be cut is higher, or there is nothing to
+            draw yet.
     """
     if name not in FIGURES:
         raise ExplorerError(f"There is no figure {shown(name)}; there are {listed(FIGURES)}.{closest(name, FIGURES)}")
-    if isinstance(width_mm, bool) or not isinstance(width_mm, int | float) or not LEAST <= width_mm <= MOST:
-        raise ExplorerError(
-            f"figure() was given width_mm={shown(width_mm)}; it must be a number from {LEAST} to {MOST}. A column of a"
-            " paper is mostly 85 wide, two are 175."
-        )
-    sheet = Sheet(width_mm)
-    page = Page(sheet, flag("figure()", "caption", words, ExplorerError))
+    _check("width_mm", width_mm, (LEAST, MOST), "A column of a paper is mostly 85 wide, two are 175.")
+    _check("height_mm", height_mm, (LOWEST, HIGHEST), f"A page of a paper has about {PAGE}.")
+    words, room = flag("figure()", "caption", words, ExplorerError), height_mm * POINTS_PER_MM
+    most = room
+    for _ in range(_TRIES):
+        figure = _draw(name, explorer, view, Page(Sheet(width_mm), words, most))
+        if figure.height <= room:
+            return figure
+        most -= figure.height - room
+    raise ExplorerError(
+        f"The figure `{name}` would be {math.ceil(figure.height_mm):,} mm high at a width of {width_mm:,} mm, and"
+        f" height_mm is {height_mm:,}; give it a larger width_mm or height_mm."
+    )
+
+
+def _check(name: str, size: Any, ends: tuple[float, float], why: str) -> None:
+    if isinstance(size, bool) or not isinstance(size, int | float) or not ends[0] <= size <= ends[1]:
+        must = f"it must be a number from {ends[0]} to {ends[1]}."
+        raise ExplorerError(f"figure() was given {name}={shown(size)}; {must} {why}")
+
+
+def _draw(name: str, explorer: ExplorerState, view: dict[str, Any], page: Page) -> PrintFigure:
     FIGURES[name](page, explorer, view)
-    facts = about(view)
+    facts, sheet = about(view), page.sheet
     caption = _caption(page, facts, _layout(view))
     described, title = _caption(page, facts, facts["layout"]), "; ".join(page.titles)
     height = page.close(caption)

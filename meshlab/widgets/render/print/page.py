@@ -38,14 +38,15 @@ class Page:
     Attributes:
         sheet: what is drawn on.
         words: whether the caption is drawn.
+        most: how far down it may be drawn, in points; of rows and parts those that fit are drawn.
         y: how far down it is drawn, in points.
         titles: the titles.
         notes: what has to be said of the numbers.
         of_one: whether what is shown is of the layout on the board alone.
     """
 
-    def __init__(self, sheet: Sheet, words: bool):
-        self.sheet, self.words = sheet, words
+    def __init__(self, sheet: Sheet, words: bool, most: float):
+        self.sheet, self.words, self.most = sheet, words, most
         self.y = 1.0
         self.titles: list[str] = []
         self.notes: list[str] = []
@@ -61,6 +62,17 @@ class Page:
         self.titles.append(text)
         self.write(text, TITLE, bold=True)
         self.y += GAP / 2
+
+    def fits(self, draw: Callable[[], object]) -> bool:
+        """Draws a row or a part where there is room for it; where there is none, nothing."""
+        y, titles, notes, mark = self.y, len(self.titles), len(self.notes), self.sheet.mark()
+        draw()
+        if self.y <= self.most:
+            return True
+        self.y = y
+        del self.titles[titles:], self.notes[notes:]
+        self.sheet.undo(mark)
+        return False
 
     def note(self, text: str) -> None:
         """Says what belongs into the caption."""

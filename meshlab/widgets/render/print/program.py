@@ -1,6 +1,7 @@
 """The program with its collectives: the user's lines, the loops and scopes that they are in, and what is sent at each.
 
-Of a long program the branches that send something are drawn, and a note says so.
+Of a long program the branches that send something are drawn, as many rows as the page has room for, and a note says
+what is left out.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from .letters import LINE as LEAD
 from .letters import SMALL, UP, shortened, width_of, wrapped
 from .page import Page
 
-# So many rows are drawn of a program in which all is drawn, and so many in any case; points for each level.
-_ALL, _MOST, _INDENT, _MARK, _APART = 48, 160, 7.0, 6.0, 8.0
+# So many rows are drawn of a program in which all is drawn; points for each level.
+_ALL, _INDENT, _MARK, _APART = 48, 7.0, 6.0, 8.0
 
 
 class Node(NamedTuple):
@@ -32,16 +33,19 @@ def draw_program(page: Page, explorer: ExplorerState, view: dict[str, Any]) -> N
     """Draws the program as its lines, with what is sent at each."""
     program = steps_view(explorer.plan)
     page.title("The program, and what each device sends")
-    nodes, left_out = drawn_nodes(program)
-    for node in nodes:
-        _draw(page, view, program, node)
+    nodes, whole = drawn_nodes(program)
+    drawn = next(
+        (n for n, node in enumerate(nodes) if not page.fits(lambda node=node: _draw(page, view, program, node))),
+        len(nodes),
+    )
     page.y += 3
-    if left_out:
-        page.note(f"Left out: {left_out}.")
+    left_out = [] if whole else ["lines at which nothing is sent"]
+    left_out += [f"the last {len(nodes) - drawn:,} of {len(nodes):,} rows"] if drawn < len(nodes) else []
+    page.note(f"Left out: {' and '.join(left_out)}." if left_out else "")
 
 
-def drawn_nodes(program: ProgramDataView) -> tuple[list[Node], str]:
-    """Returns the nodes that are drawn, in order, and what is left out."""
+def drawn_nodes(program: ProgramDataView) -> tuple[list[Node], bool]:
+    """Returns the nodes that are to be drawn, in order, and whether these are all."""
     nodes = program["nodes"]
     count = len(nodes["parent"])
     sends = [False] * count
@@ -59,9 +63,7 @@ def drawn_nodes(program: ProgramDataView) -> tuple[list[Node], str]:
         is_drawn = said[at] if whole else sends[at]
         depths.append(depth + is_drawn)
         drawn += [Node(at, depth)] * is_drawn
-    texts = [] if whole else ["lines at which nothing is sent"]
-    texts += [f"the last {len(drawn) - _MOST:,} rows"] if len(drawn) > _MOST else []
-    return drawn[:_MOST], " and ".join(texts)
+    return drawn, whole
 
 
 def _draw(page: Page, view: dict[str, Any], program: ProgramDataView, node: Node) -> None:

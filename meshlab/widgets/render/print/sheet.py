@@ -171,6 +171,15 @@ class Sheet:
             self._patterns[name] = f'<pattern id="{name}" {box}>{ground}{drawn}</pattern>'
         return f"url(#{name})"
 
+    def mark(self) -> tuple[int, int, int]:
+        """Returns how much is drawn."""
+        return len(self._shapes), len(self.written), len(self.taken)
+
+    def undo(self, mark: tuple[int, int, int]) -> None:
+        """Takes away what was drawn since."""
+        for drawn, count in zip((self._shapes, self.written, self.taken), mark, strict=True):
+            del drawn[count:]
+
     def take(self, box: Box) -> None:
         """Keeps a place from being written on."""
         self.taken.append(box)
