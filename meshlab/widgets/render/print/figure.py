@@ -19,7 +19,7 @@ from types import ModuleType
 
 from ....engine.errors import listed, shown
 from ...documents.document import ExplorerError, write
-from .sheet import FONT, POINTS_PER_MM, Written, number
+from .sheet import FONT, MARGIN, POINTS_PER_MM, Written, number
 
 DPI = 300
 KINDS = (".svg", ".pdf", ".png")
@@ -34,8 +34,8 @@ class PrintFigure:
         title: what it shows.
         caption: what has to be said of it: of which mesh, machine and layout it is, and by which version.
         described: its caption with the whole layout, which the file has for who cannot see it, or asks for it.
-        width: in points.
-        height: in points.
+        width: in points, with its margins.
+        height: in points, with its margins.
         body: its shapes, as SVG.
         written: its texts, and where they stand.
     """
@@ -102,8 +102,12 @@ class PrintFigure:
         write(path, content)
 
     def _document(self, width: str, height: str) -> str:
-        size = f'width="{width}" height="{height}" viewBox="0 0 {number(self.width)} {number(self.height)}"'
-        ground = f'<rect width="{number(self.width)}" height="{number(self.height)}" fill="#ffffff"/>'
+        box = (-MARGIN, -MARGIN, self.width, self.height)
+        size = f'width="{width}" height="{height}" viewBox="{" ".join(map(number, box))}"'
+        at = " ".join(
+            f'{name}="{number(value)}"' for name, value in zip(("x", "y", "width", "height"), box, strict=True)
+        )
+        ground = f'<rect {at} fill="#ffffff"/>'
         words = (("title", self.title), ("desc", self.described))
         said = "".join(f"<{tag}>{html.escape(text, quote=False)}</{tag}>" for tag, text in words)
         font = f'font-family="{FONT}"'

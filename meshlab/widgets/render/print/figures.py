@@ -27,7 +27,7 @@ from .numbers import draw_numbers
 from .page import GAP, Page
 from .program import draw_program
 from .roofline import draw_roofline
-from .sheet import POINTS_PER_MM, Sheet
+from .sheet import MARGIN, POINTS_PER_MM, Sheet
 from .timeline import draw_timeline
 from .zones import draw_layout
 
@@ -36,7 +36,7 @@ Drawer = Callable[[Page, ExplorerState, dict[str, Any]], None]
 LEAST, MOST = 60, 1000
 LOWEST, HIGHEST, PAGE = 20, 5000, 230
 # So often a figure is drawn anew, as what is left out of it lengthens its caption.
-_TRIES = 4
+_TRIES = 8
 # A layout without a name has at most so many letters in a caption: three lines of a column.
 _LETTERS = 160
 
@@ -104,12 +104,15 @@ def print_figure(
     _check("width_mm", width_mm, (LEAST, MOST), "A column of a paper is mostly 85 wide, two are 175.")
     _check("height_mm", height_mm, (LOWEST, HIGHEST), f"A page of a paper has about {PAGE}.")
     words, room = flag("figure()", "caption", words, ExplorerError), height_mm * POINTS_PER_MM
-    most = room
+    most = room - 2 * MARGIN
     for _ in range(_TRIES):
-        figure = _draw(name, explorer, view, Page(Sheet(width_mm), words, most))
+        page = Page(Sheet(width_mm), words, most)
+        figure = _draw(name, explorer, view, page)
         if figure.height <= room:
             return figure
-        most -= figure.height - room
+        if page.last is None:
+            break
+        most = page.last - (figure.height - room)
     raise ExplorerError(
         f"The figure `{name}` would be {math.ceil(figure.height_mm):,} mm high at a width of {width_mm:,} mm, and"
         f" height_mm is {height_mm:,}; give it a larger width_mm or height_mm."
@@ -127,8 +130,8 @@ def _draw(name: str, explorer: ExplorerState, view: dict[str, Any], page: Page) 
     facts, sheet = about(view), page.sheet
     caption = _caption(page, facts, _layout(view))
     described, title = _caption(page, facts, facts["layout"]), "; ".join(page.titles)
-    height = page.close(caption)
-    return PrintFigure(name, title, caption, described, sheet.width, height, sheet.body, tuple(sheet.written))
+    width, height = sheet.width + 2 * MARGIN, page.close(caption) + 2 * MARGIN
+    return PrintFigure(name, title, caption, described, width, height, sheet.body, tuple(sheet.written))
 
 
 def _caption(page: Page, facts: Mapping[str, str], layout: str) -> str:

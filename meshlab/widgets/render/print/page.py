@@ -40,6 +40,7 @@ class Page:
         words: whether the caption is drawn.
         most: how far down it may be drawn, in points; of rows and parts those that fit are drawn.
         y: how far down it is drawn, in points.
+        last: where the last row or part ends of those that may be left out; None where there is none.
         titles: the titles.
         notes: what has to be said of the numbers.
         of_one: whether what is shown is of the layout on the board alone.
@@ -48,6 +49,7 @@ class Page:
     def __init__(self, sheet: Sheet, words: bool, most: float):
         self.sheet, self.words, self.most = sheet, words, most
         self.y = 1.0
+        self.last: float | None = None
         self.titles: list[str] = []
         self.notes: list[str] = []
         self.of_one = True
@@ -68,6 +70,7 @@ class Page:
         y, titles, notes, mark = self.y, len(self.titles), len(self.notes), self.sheet.mark()
         draw()
         if self.y <= self.most:
+            self.last = self.y
             return True
         self.y = y
         del self.titles[titles:], self.notes[notes:]

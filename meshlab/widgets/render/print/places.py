@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..palette import INK, SOFT
+from .axes import keep_clear
 from .letters import LINE, SMALL, UP, width_of
 from .sheet import Box, Sheet, box_of
 
 # How far from its point a name may be, in points.
-_FAR = (0.0, 6.0, 12.0, 20.0, 30.0, 42.0)
+_FAR = (0.0, 6.0, 12.0, 20.0, 30.0, 42.0, 56.0, 72.0)
 _TURNS, _ABOVE = (0, 180, 315, 225, 45, 135, 270, 90), (270, 225, 315)
 # The name of a stretch, and where it begins.
 Span = tuple[str, float]
@@ -46,16 +47,18 @@ def placed(sheet: Sheet, points: Iterable[Point], within: Box, size: float = SMA
     left, turns = [], _ABOVE if above else _TURNS
     for point in points:
         tries = (_try(point, turn, far, size) for far in _FAR for turn in turns)
-        at = next((each for each in tries if _is_in(each.box, within) and sheet.is_free(each.box)), None)
+        free = (each for each in tries if _is_in(each.box, within) and sheet.is_free(each.box))
+        at = next((each for each in free if not each.far or not _strikes(sheet, _leader(point, each))), None)
         if at is None:
             left.append(point)
             continue
         if at.far:
-            near = min(max(point.x, at.box.left), at.box.right), min(max(point.y, at.box.top + 1), at.box.bottom - 1)
-            share = point.reach / (math.dist(near, (point.x, point.y)) or 1.0)
-            start = point.x + (near[0] - point.x) * share, point.y + (near[1] - point.y) * share
-            sheet.line([start, near], SOFT, 0.4)
-        sheet.text(at.x, at.y, point.name, size, bold=point.bold, fill=INK)
+            line = _leader(point, at)
+            sheet.line(line, SOFT, 0.4)
+            keep_clear(sheet, line, 0.5)
+        # A font may be narrower than its room: a name ends where its line does.
+        x, anchor = _anchored(point, at)
+        sheet.text(x, at.y, point.name, size, anchor, bold=point.bold, fill=INK)
     return left
 
 
@@ -96,6 +99,31 @@ def _try(point: Point, turn: int, far: float, size: float) -> _Try:
     y = point.y + dy * (out + size / 2 * (abs(dx) < 0.1)) + (UP - 0.4) * size
     x = middle - long / 2
     return _Try(x, y, box_of(x, y, point.name, size, bold=point.bold), far)
+
+
+def _leader(point: Point, at: _Try) -> list[tuple[float, float]]:
+    """Returns the line from the mark of a point to its name."""
+    near = min(max(point.x, at.box.left), at.box.right), min(max(point.y, at.box.top), at.box.bottom)
+    share = point.reach / (math.dist(near, (point.x, point.y)) or 1.0)
+    return [(point.x + (near[0] - point.x) * share, point.y + (near[1] - point.y) * share), near]
+
+
+def _anchored(point: Point, at: _Try) -> tuple[float, str]:
+    if at.box.right <= point.x:
+        return at.box.right, "end"
+    return (at.box.left, "start") if at.box.left >= point.x else ((at.box.left + at.box.right) / 2, "middle")
+
+
+def _strikes(sheet: Sheet, line: list[tuple[float, float]]) -> bool:
+    """Whether a line goes through what is written."""
+    (x0, y0), (x1, y1) = line
+    count = max(1, math.ceil(max(abs(x1 - x0), abs(y1 - y0))))
+    ways = [(x0 + (x1 - x0) * n / count, y0 + (y1 - y0) * n / count) for n in range(count + 1)]
+    return any(
+        each.box.left < x < each.box.right and each.box.top < y < each.box.bottom
+        for x, y in ways
+        for each in sheet.written
+    )
 
 
 def _is_in(box: Box, other: Box) -> bool:

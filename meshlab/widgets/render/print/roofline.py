@@ -12,7 +12,7 @@ from ...tables.needed import costs_of, timed
 from ...views.charts.kernels import DotView, name_of
 from ...views.roofline import roofline_of
 from ..palette import INK, NEUTRAL, SOFT
-from .axes import Axis, Plot, draw_plot, keep_clear, plain, scale_of
+from .axes import Axis, Plot, draw_plot, keep_clear, scale_of
 from .curves import tall
 from .letters import SMALL, width_of
 from .page import SWATCH, Page
@@ -41,7 +41,7 @@ def draw_roofline(page: Page, explorer: ExplorerState, view: dict[str, Any]) -> 
     across = scale_of([*map(_intensity, dots), *knees], wide=True, room=0.12)
     up = scale_of([*(dot["rate"] for dot in dots), *(roof["peak"] for roof in roofs)], wide=True, room=0.16)
     plot = draw_plot(
-        page, tall(page), Axis(across, "arithmetic intensity, FLOP/B →", plain), Axis(up, "FLOP/s ↑", _rate)
+        page, tall(page), Axis(across, "arithmetic intensity, FLOP/B →", _per_byte), Axis(up, "FLOP/s ↑", _rate)
     )
     peaks = {
         peak: [roof["dtype"] for roof in roofs if roof["peak"] == peak] for peak in sorted({r["peak"] for r in roofs})
@@ -54,6 +54,11 @@ def draw_roofline(page: Page, explorer: ExplorerState, view: dict[str, Any]) -> 
     placed(page.sheet, points[:_NAMED], Box(plot.box.left + 2, plot.box.top, page.width, plot.box.bottom - 1))
     page.note(described["said"])
     page.note("A dot's area is its time.")
+
+
+def _per_byte(value: float) -> str:
+    """Writes every value alike: "100", "10 k", "100 k"."""
+    return scaled_text(value, "")
 
 
 def _rate(value: float) -> str:

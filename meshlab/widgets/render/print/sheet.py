@@ -19,6 +19,8 @@ from ..palette import INK
 from .letters import DOWN, TEXT, UP, width_of
 
 POINTS_PER_MM = 72 / 25.4
+# Points around what is drawn, which the sheet does not count.
+MARGIN = 3.0
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 CODE_FONT = "'DejaVu Sans Mono', 'Liberation Mono', Menlo, Consolas, monospace"
 # White lines across a colour, by the number of a pattern: how they are turned, in degrees, and how far apart they are.
@@ -76,7 +78,7 @@ class Sheet:
     """
 
     def __init__(self, width_mm: float):
-        self.width = width_mm * POINTS_PER_MM
+        self.width = width_mm * POINTS_PER_MM - 2 * MARGIN
         self.written: list[Written] = []
         self.taken: list[Box] = []
         self._shapes: list[str] = []

@@ -1,7 +1,7 @@
 """One step over time: a lane for kernels, one for each set of mesh axes, all of them, and the memory below.
 
 A segment has its name where that fits, on a plate of its own, so that it is read on any pattern; at the end of a lane
-are the seconds in which something runs in it. Where no kernel runs, communication is exposed.
+are the seconds for which it is busy. Where no kernel runs, communication is exposed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from ....cost.machines.units import bytes_text, seconds_text
 from ...state.explorer_state import ExplorerState
 from ...tables.needed import timed
-from ..palette import NEUTRAL, SOFT
+from ..palette import INK, NEUTRAL, SOFT
 from .axes import steps
 from .costs import marked, spaced
 from .curves import draw_area
@@ -21,7 +21,9 @@ from .places import lines_of_spans, named_spans
 from .sheet import Box, Fill, Sheet, box_of
 
 # Points: the height of a lane, the gap to the next, and the height of the memory; the share of the width for names.
-_LANE, _GAP, _MEMORY, _NAMES = 11.0, 3.0, 34.0, 0.22
+_LANE, _GAP, _MEMORY, _NAMES = 11.0, 3.0, 38.0, 0.22
+# What stands above the seconds of the lanes. A limit is drawn where it is at most so many times as much as the most.
+_BUSY, _NEAR = "busy", 5.0
 # Points that one time along the step needs at least.
 _TICK = 40.0
 _WHITE = Fill("#ffffff")
@@ -48,9 +50,14 @@ class _Drawing:
         self.names = [wrapped(spaced(lane["key"]) or "kernels", _NAMES * page.width, TEXT) for lane in lanes]
         self.sums = [seconds_text(sum(each["seconds"] for each in lane["segments"])) for lane in lanes]
         self.most = max((amount for _, amount in timeline["memory"]), default=0.0)
+        self.limit = view["peak_memory"]["limit"]
         lines = ["memory", *(line for lines in self.names for line in lines)]
         self.left = max(width_of(line, TEXT) for line in lines) + 4
-        self.right = page.width - max(width_of(text, SMALL) for text in [*self.sums, bytes_text(self.most)]) - 4
+        self.right = page.width - max(width_of(text, SMALL) for text in self.right_texts()) - 4
+
+    def right_texts(self) -> list[str]:
+        """Returns what stands to the right."""
+        return [_BUSY, *self.sums, bytes_text(self.most), bytes_text(self.limit)]
 
     def x(self, seconds: float) -> float:
         whole = self.timeline["seconds"]
@@ -64,6 +71,7 @@ class _Drawing:
         top = page.y
         self.draw_phases()
         self.draw_loops()
+        self.head_sums()
         for lane, lines, text in zip(timeline["lanes"], self.names, self.sums, strict=True):
             self.draw_lane(lane, lines, text)
         self.draw_memory()
@@ -98,6 +106,13 @@ class _Drawing:
             page.y += LINE * SMALL
             page.note("A loop is drawn as one iteration, stretched over the time of all.")
 
+    def head_sums(self) -> None:
+        """Says what the seconds to the right are, in a line above where that is free."""
+        x, by = self.page.width, UP * SMALL
+        if not self.sheet.is_free(box_of(x, self.page.y - LINE * SMALL + by, _BUSY, SMALL, "end")):
+            self.page.y += LINE * SMALL
+        self.sheet.text(x, self.page.y - LINE * SMALL + by, _BUSY, SMALL, "end", fill=SOFT)
+
     def draw_lane(self, lane: dict[str, Any], lines: list[str], text: str) -> None:
         """Draws one lane; in that of the kernels also where none runs."""
         sheet, page = self.sheet, self.page
@@ -126,23 +141,41 @@ class _Drawing:
             self.sheet.text(middle, top + _LANE / 2 + 0.36 * SMALL, name, SMALL, "middle")
 
     def draw_memory(self) -> None:
-        """Draws the memory that is in use over the step, from 0 on, and says the most."""
+        """Draws the memory that is in use over the step, from 0 on, below what a device has; says both."""
         page, memory = self.page, self.timeline["memory"]
         if not memory:
             return
-        top, bottom = page.y + 2, page.y + _MEMORY
+        top, bottom = page.y + 4, page.y + _MEMORY
+        near = self.limit <= _NEAR * self.most
+        high = max(self.most, self.limit if near else 0) or 1
         ends = [*(begin for begin, _ in memory[1:]), self.timeline["seconds"]]
         level = [
-            (self.x(at), bottom - (bottom - top) * amount / (self.most or 1))
+            (self.x(at), bottom - (bottom - top) * amount / high)
             for (begin, amount), end in zip(memory, ends, strict=True)
             for at in (begin, end)
         ]
         draw_area(page, level, bottom)
         self.sheet.line([(self.left, bottom), (self.right, bottom)], SOFT, 0.5)
-        self.sheet.text(self.left - 4, (top + bottom) / 2 + 0.36 * TEXT, "memory", TEXT, "end")
-        self.sheet.text(page.width, top + UP * SMALL, bytes_text(self.most), SMALL, "end")
-        self.sheet.text(page.width, bottom, "0 B", SMALL, "end", fill=SOFT)
+        self.sheet.text(self.left - 4, bottom - 1, "memory", TEXT, "end")
+        if near:
+            y = bottom - (bottom - top) * self.limit / high
+            self.sheet.line([(self.left, y), (self.right, y)], INK, 0.75, "4 2")
+            self.say(y, bytes_text(self.limit), INK, "limit")
+        else:
+            page.note(f"A device has {bytes_text(self.limit)} of memory.")
+        self.say(bottom - (bottom - top) * self.most / high, bytes_text(self.most), INK)
+        self.say(bottom - 0.36 * SMALL, "0 B", SOFT)
         page.y = bottom
+
+    def say(self, y: float, text: str, fill: str, name: str = "") -> None:
+        """Says an amount of memory to the right of its height, or next to that, and to the left what it is."""
+        for base in (y + 0.36 * SMALL + by for by in (0.0, *(sign * n for n in range(1, 9) for sign in (1, -1)))):
+            if self.sheet.is_free(box_of(self.page.width, base, text, SMALL, "end")):
+                self.sheet.text(self.page.width, base, text, SMALL, "end", fill=fill)
+                break
+        at = (self.left - 4, y + 0.36 * SMALL)
+        if name and self.sheet.is_free(box_of(*at, name, SMALL, "end")):
+            self.sheet.text(*at, name, SMALL, "end", fill=fill)
 
     def draw_times(self) -> None:
         """Says the time below, at round values that do not meet."""

@@ -162,10 +162,68 @@ def test_the_timeline_has_every_lane_with_its_seconds(board: str) -> None:
         assert seconds_text(float(seconds)) in texts(figure), axes
         assert axes.split("+")[-1] in said(figure)
     assert seconds_text(float(time.compute)) in texts(figure)
-    assert {"forward", "backward", "update", "memory", "kernels"} <= set(texts(figure))
+    assert {"forward", "backward", "update", "memory", "kernels", "busy"} <= set(texts(figure))
+    # The limit of the memory is drawn, or said where it is far above.
+    memory = explorer.plan.memory.donated
+    limit = bytes_text(memory.limit_bytes)
+    if memory.limit_bytes <= 5 * memory.peak_bytes:
+        assert {"limit", limit} <= set(texts(figure))
+        assert 'stroke-dasharray="4 2"' in figure.svg
+    else:
+        assert f"A device has {limit} of memory." in figure.caption
     marks = [lane for lane in explorer.view()["timeline"]["lanes"]]
     rects = ElementTree.fromstring(figure.svg).findall(f".//{SVG}rect")
     assert len(rects) > sum(len(lane["segments"]) for lane in marks)
+
+
+def test_the_borders_of_phases_go_through_no_name() -> None:
+    for explorer in (of_llama(), of_mixtral()):
+        figure = explorer.figure("timeline", width_mm=85)
+        borders = [float(x) for x in re.findall(r'<path d="M([\d.]+) [^"]*" [^>]*stroke-dasharray="2 2"', figure.svg)]
+        assert len(borders) == 2
+        for each in figure.written:
+            assert each.text not in ("forward", "backward", "update") or not [
+                x for x in borders if each.box.left + 0.1 < x < each.box.right - 0.1
+            ]
+
+
+def test_a_figure_has_a_margin() -> None:
+    figure = of_llama().figure("timeline", width_mm=85)
+    root = ElementTree.fromstring(figure.svg)
+    x, y, wide, high = map(float, root.attrib["viewBox"].split())
+    assert max(each.box.right for each in figure.written) <= x + wide - 3 + 0.01
+    assert max(each.box.bottom for each in figure.written) <= y + high - 3 + 0.01
+    assert min(each.box.left for each in figure.written) - x >= 3 - 0.01
+    assert (wide, high) == pytest.approx((figure.width, figure.height), abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["roofline", "comparison"])
+def test_lines_to_names_strike_through_none(name: str) -> None:
+    struck, leaders = [], 0
+    for explorer in (of_llama(), of_digits()):
+        figure = explorer.figure(name, width_mm=85)
+        lines = re.findall(
+            r'<path d="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)" fill="none" stroke="#\w+" stroke-width="0.4"/>', figure.svg
+        )
+        for x0, y0, x1, y1 in (map(float, each) for each in lines):
+            leaders += 1
+            ways = [(x0 + (x1 - x0) * n / 50, y0 + (y1 - y0) * n / 50) for n in range(50)]
+            struck += [
+                each.text
+                for each in figure.written
+                if any(
+                    each.box.left + 0.1 < x < each.box.right - 0.1 and each.box.top + 0.1 < y < each.box.bottom - 0.1
+                    for x, y in ways
+                )
+            ]
+    assert leaders or name == "comparison"
+    assert struck == []
+
+
+def test_values_along_a_roofline_are_written_alike() -> None:
+    words = texts(of_llama().figure("roofline", width_mm=85))
+    assert {"1 k", "10 k", "100 k"} <= set(words)
+    assert "10,000" not in words
 
 
 def test_the_figures_of_recalled_figures_say_so() -> None:
@@ -269,7 +327,9 @@ def test_of_a_long_program_it_is_said_how_many_rows_are_left_out() -> None:
 def test_of_a_high_board_it_is_said_which_parts_are_left_out() -> None:
     explorer = of_llama()
     figure = explorer.figure("board", width_mm=85, height_mm=150)
-    assert "Left out, for its height: time, memory, devices." in figure.caption
+    left_out = re.search(r"Left out, for its height: (.*?)\.", figure.caption)
+    assert left_out
+    assert {"memory", "devices"} <= {*left_out[1].split(", ")} <= {"time", "communication", "memory", "devices"}
     assert "Who holds what" not in said(figure)
     assert "Left out" not in explorer.figure("board", width_mm=85, height_mm=1000).caption
 
