@@ -1,0 +1,61 @@
+"""The presenter's board and views over the whole width: larger type cuts and covers nothing, and the room is used."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+import meshlab as ml
+from meshlab.opening.open_explorer import explore
+from meshlab.widgets.explorer import Explorer
+from tests.browser.blank import BlankBoard
+from tests.browser.boxes import CUTS, OVERLAPS
+from tests.browser.overflow import OUTSIDE
+
+FSDP = {"batch": "data", "params/*": {"embed": "data"}}
+# What is wider than its place.
+
+
+@pytest.fixture(scope="module")
+def llama() -> Explorer:
+    shown = explore("llama3-8b", ml.mesh("v5p:4x4x4", data=16, model=4), FSDP, batch=64)
+    for layout in ("batch:data", "batch:data+model", {**FSDP, "ffn": "model", "heads": "model", "vocab": "model"}):
+        shown.load(layout)
+        shown.view()
+    return shown
+
+
+@pytest.fixture
+def explorer(llama: Explorer) -> Explorer:
+    return llama
+
+
+def opened(open_board, mode: str, width: int = 1272, height: int = 820, **options: object) -> BlankBoard:
+    """Opens a board as it is, or for a "presenter"; "wide" gives its views the whole width as well."""
+    board: BlankBoard = open_board(width=width, height=height, **options)
+    if "presenter" in mode:
+        board.root.locator(".mlb-chip").first.focus()
+        board.keyboard.press("Shift+P")
+    if "wide" in mode:
+        board.root.locator(".mlb-widen").click()
+    return board
+
+
+def test_presets_and_auto_are_pressed_while_presenting(open_board, llama: Explorer) -> None:
+    board = opened(open_board, "presenter")
+    before = board.layout
+    parallel = board.root.locator(".mlb-preset").filter(has_text=re.compile("^TP$"))
+    expect(parallel).to_have_attribute("aria-pressed", "true")
+    with board.next_revision():
+        parallel.click()
+    expect(parallel).to_have_attribute("aria-pressed", "false")
+    with board.next_revision():
+        parallel.click()
+    assert board.layout == before
+    expect(board.root.get_by_role("button", name="Auto", exact=True)).to_be_visible()
+    expect(board.root.locator(".mlb-advice")).to_be_hidden()
+    assert board.root.evaluate(OVERLAPS, ".mlb-either") == []
+    assert board.root.evaluate(CUTS, ".mlb-either") == []
+    assert board.root.evaluate(OUTSIDE) == []
