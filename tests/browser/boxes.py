@@ -49,6 +49,24 @@ CUTS = f"""(root, selector) => {{ {LINES}
     return lines(root, selector).filter(cut).map(each => each.text);
 }}"""
 
+# The texts of drawings that run out of their panel, on its left or right.
+DRAWN_OUT = """(root, selector) => [...root.querySelectorAll(`${selector} text`)].filter(each => {
+    const [text, panel] = [each, each.closest(".mlb-body")].map(part => part.getBoundingClientRect());
+    return text.width && (text.left < panel.left - 1 || text.right > panel.right + 1);
+}).map(each => each.textContent)"""
+
+# The texts of drawings that lie on something else that is drawn: of two selectors, those of the first on those of the
+# second.
+DRAWN_ON = """(root, [texts, others]) => {
+    const boxed = selector => [...root.querySelectorAll(selector)]
+        .map(each => ({ each, box: each.getBoundingClientRect() })).filter(({ box }) => box.width > 1);
+    const on = (one, other) => one.each !== other.each
+        && one.box.left + 1.5 < other.box.right && other.box.left + 1.5 < one.box.right
+        && one.box.top + 4 < other.box.bottom && other.box.top + 4 < one.box.bottom;
+    const all = boxed(others);
+    return boxed(texts).filter(one => all.some(other => on(one, other))).map(({ each }) => each.textContent);
+}"""
+
 # The numbers of the zone aimed at that what is dragged lies on.
 COVERED_BY_GHOST = """root => {
     const ghost = root.querySelector(".mlb-ghost").getBoundingClientRect();

@@ -11,11 +11,13 @@ import meshlab as ml
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
-from tests.browser.boxes import CUTS, OVERLAPS
+from tests.browser.boxes import CUTS, DRAWN_ON, DRAWN_OUT, OVERLAPS
 from tests.browser.overflow import OUTSIDE
+from tests.browser.pictures import wait_for
 
 FSDP = {"batch": "data", "params/*": {"embed": "data"}}
 # What is wider than its place.
+WIDER = "all => all.filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.textContent)"
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +61,26 @@ def test_presets_and_auto_are_pressed_while_presenting(open_board, llama: Explor
     assert board.root.evaluate(OVERLAPS, ".mlb-either") == []
     assert board.root.evaluate(CUTS, ".mlb-either") == []
     assert board.root.evaluate(OUTSIDE) == []
+
+
+@pytest.mark.parametrize("mode", ["", "presenter", "presenter wide"])
+def test_the_chart_of_layouts_is_read_whole(open_board, mode: str) -> None:
+    board = opened(open_board, mode)
+    board.show("compare")
+    wait_for(board)
+    texts = board.root.locator(".mlb-scatter text")
+    expect(texts.filter(has_text="peak ↑")).to_have_count(1)
+    assert board.root.evaluate(DRAWN_OUT, ".mlb-scatter") == []
+    assert board.root.evaluate(DRAWN_ON, [".mlb-scatter text", ".mlb-scatter text"]) == []
+    assert board.root.locator(".mlb-cards thead th").evaluate_all(WIDER) == []
+    assert board.root.evaluate(OVERLAPS, ".mlb-cards thead") == []
+
+
+def test_the_chart_has_larger_type_as_soon_as_somebody_presents(open_board) -> None:
+    board = opened(open_board, "")
+    board.show("compare")
+    text = board.root.locator(".mlb-scatter text").filter(has_text="step →")
+    before = (text.bounding_box() or {})["height"]
+    board.root.locator(".mlb-chip").first.focus()
+    board.keyboard.press("Shift+P")
+    assert (text.bounding_box() or {})["height"] > 1.3 * before

@@ -7,6 +7,8 @@ import type { Board } from "./board.ts";
 import { h } from "./dom.ts";
 import { keep, kept } from "./remember.ts";
 
+// Pixels of small type without a presenter.
+const USUAL_TYPE = 12;
 // The layout's share of the width, in percent: as it is until somebody moves it, and how far it goes.
 const [USUAL, LEAST, MOST, STEP] = [57, 35, 75, 2];
 const STEPS = { ArrowLeft: -STEP, ArrowRight: STEP, Home: LEAST - MOST, End: MOST - LEAST } as Record<string, number>;
@@ -30,7 +32,7 @@ export class Room {
     this.board = board;
     this.share = clamped(Number(kept("divider") ?? USUAL));
     this.place(this.share);
-    this.present(kept("presenter") === "yes");
+    board.root.toggleAttribute("data-presenter", kept("presenter") === "yes");
     this.setWide(false);
     this.widen.addEventListener("click", () => this.setWide(!this.wide));
     this.divider.addEventListener("pointerdown", (event) => this.drag(event));
@@ -91,6 +93,12 @@ export class Room {
   present(on: boolean) {
     this.board.root.toggleAttribute("data-presenter", on);
     keep("presenter", on ? "yes" : null);
+    this.board.stage.redraw();
+  }
+
+  /** How large type is, 1 without a presenter. Drawings whose type grows with it have as many fewer units across. */
+  get scale(): number {
+    return Number.parseFloat(getComputedStyle(this.board.root).getPropertyValue("--small")) / USUAL_TYPE || 1;
   }
 }
 

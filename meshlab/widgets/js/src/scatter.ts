@@ -4,6 +4,7 @@
  * for them. Crosses are layouts that Auto's search has met (`met.ts`).
  */
 
+import { thinned } from "./block_labels.ts";
 import type { Board } from "./board.ts";
 import { h, s } from "./dom.ts";
 import { bytes, percent, seconds } from "./format.ts";
@@ -18,6 +19,7 @@ type Dot = { card: Card; x: number; y: number };
 type Cross = { met: Met; x: number; y: number };
 /** `written` is where the words at the limit begin. */
 type Axes = {
+  frame: Frame;
   timed: boolean;
   across: Scale;
   up: Scale;
@@ -27,10 +29,12 @@ type Axes = {
   written: number;
 };
 
-const [WIDTH, HEIGHT] = [400, 170];
-const FRAME = { left: 52, right: 394, top: 16, bottom: 142 };
-// Room for what is written beside the limit.
-const SAID = 130;
+/** The drawing's width in units, as many fewer as type is larger, and within it where the dots are. */
+type Frame = { wide: number; left: number; right: number; top: number; bottom: number };
+const [WIDTH, HEIGHT] = [400, 174];
+const frameOf = (wide: number): Frame => ({ wide, left: 58, right: wide - 16, top: 16, bottom: 142 });
+// Room for what is written beside the limit, and for a character.
+const [SAID, LETTER] = [142, 7.6];
 
 /**
  * What each layout is measured by: on a machine its step and its peak, without one its work and its bytes.
@@ -60,7 +64,12 @@ export function drawScatter(board: Board): HTMLElement {
     return h("p", { class: "mlb-none" }, `Every layout that is tried becomes a row below, and a dot here: ${axes}.`);
   }
   const front = pareto([...crosses, ...tried]);
-  const axes = axesOf([...crosses, ...tried], timed, timed ? view.comparison.limit : null);
+  const axes = axesOf(
+    [...crosses, ...tried],
+    timed,
+    timed ? view.comparison.limit : null,
+    frameOf(WIDTH / board.room.scale),
+  );
   const drawing = drawAxes(axes, labelOf(timed, tried, crosses, front), [
     s("path", { class: "mlb-scatter-front", d: stairs(front, axes) }),
     crosses.map((each) => drawCross(board, each.met, axes.x(each.x), axes.y(each.y), front.includes(each))),
@@ -68,6 +77,7 @@ export function drawScatter(board: Board): HTMLElement {
     labels(
       tried.map((dot) => ({ dot, x: axes.x(dot.x), y: axes.y(dot.y) })),
       takenBy(axes, crosses, front),
+      axes.frame,
     ),
   ]);
   const best = new Set(front.flatMap((each) => ("met" in each ? [each.met] : [])));
@@ -78,52 +88,50 @@ export function drawScatter(board: Board): HTMLElement {
 }
 
 /** The scales of the drawing, with room for the limit of memory where dots are near it. */
-function axesOf(points: { x: number; y: number }[], timed: boolean, limit: number | null): Axes {
+function axesOf(points: { x: number; y: number }[], timed: boolean, limit: number | null, frame: Frame): Axes {
   const highest = Math.max(...points.map((point) => point.y));
   const near = limit !== null && limit < 3 * highest ? limit : null;
   const [across, up] = [
     scaleOf(points.map((point) => point.x)),
     scaleOf([...points.map((point) => point.y), ...(near === null ? [] : [near])]),
   ];
-  const x = (value: number) => FRAME.left + across.at(value) * (FRAME.right - FRAME.left);
-  const y = (value: number) => FRAME.bottom - up.at(value) * (FRAME.bottom - FRAME.top);
+  const x = (value: number) => frame.left + across.at(value) * (frame.right - frame.left);
+  const y = (value: number) => frame.bottom - up.at(value) * (frame.bottom - frame.top);
   const beside = points.filter((point) => near !== null && Math.abs(y(point.y) - y(near) + 6) < 14);
   const hidden = (at: number) => beside.filter((point) => x(point.x) > at - 6 && x(point.x) < at + SAID + 6).length;
   // Where it hides fewest dots: at the right, the left, or between.
-  const ends = [FRAME.right - SAID, FRAME.left + 5, (FRAME.left + FRAME.right - SAID) / 2];
+  const ends = [frame.wide - SAID - 4, frame.left + 5, (frame.left + frame.right - SAID) / 2];
   const written = ends.reduce((best, at) => (hidden(at) < hidden(best) ? at : best));
-  return { timed, across, up, x, y, limit: near, written };
+  return { frame, timed, across, up, x, y, limit: near, written };
 }
 
 function drawAxes(
-  { timed, across, up, x, y, limit, written }: Axes,
+  { frame, timed, across, up, x, y, limit, written }: Axes,
   label: string,
   children: (SVGElement | SVGElement[])[],
 ): SVGElement {
+  const steps = across.ticks
+    .map((tick) => ({ at: x(tick), text: (timed ? seconds : percent)(tick) }))
+    .filter(({ at, text: words }) => at + (LETTER * words.length) / 2 <= frame.wide);
   const [over, under] = timed ? ["step", "peak"] : ["computes", "sends"];
   return s(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
-    s("path", { class: "mlb-scatter-frame", d: `M${FRAME.left} ${FRAME.top}V${FRAME.bottom}H${FRAME.right}` }),
-    across.ticks.map((tick) =>
-      text(
-        x(tick),
-        FRAME.bottom + 13,
-        x(tick) > FRAME.right - 20 ? "end" : "middle",
-        (timed ? seconds : percent)(tick),
-      ),
+    { viewBox: `0 0 ${frame.wide.toFixed(1)} ${HEIGHT}`, role: "img", "aria-label": label },
+    s("path", { class: "mlb-scatter-frame", d: `M${frame.left} ${frame.top}V${frame.bottom}H${frame.right}` }),
+    thinned(steps, ({ text: words }) => LETTER * words.length).map(({ at, text: words }) =>
+      text(at, frame.bottom + 13, at > frame.right - 20 ? "end" : "middle", words),
     ),
-    up.ticks.map((tick) => text(FRAME.left - 5, y(tick) + 4, "end", bytes(tick))),
-    text(FRAME.right, FRAME.bottom + 25, "end", `${over} →`),
-    text(FRAME.left - 5, FRAME.top - 6, "end", `${under} ↑`),
-    limit === null ? [] : s("path", { class: "mlb-scatter-limit", d: `M${FRAME.left} ${y(limit)}H${FRAME.right}` }),
+    up.ticks.map((tick) => text(frame.left - 5, y(tick) + 4, "end", bytes(tick))),
+    text(frame.right, frame.bottom + 28, "end", `${over} →`),
+    text(frame.left - 5, frame.top - 6, "end", `${under} ↑`),
+    limit === null ? [] : s("path", { class: "mlb-scatter-limit", d: `M${frame.left} ${y(limit)}H${frame.right}` }),
     ...children,
     limit === null ? [] : text(written, y(limit) - 4, "start", `device memory ${bytes(limit)}`),
   );
 }
 
 /** Where no name may be: the words at the limit and its line, crosses, and the Pareto front. */
-function takenBy({ limit, written, x, y }: Axes, crosses: Cross[], front: { x: number; y: number }[]): Box[] {
+function takenBy({ frame, limit, written, x, y }: Axes, crosses: Cross[], front: { x: number; y: number }[]): Box[] {
   const corners = front.flatMap((point, i) => [
     ...(i ? [[x(point.x), y(front[i - 1].y)]] : []),
     [x(point.x), y(point.y)],
@@ -134,8 +142,8 @@ function takenBy({ limit, written, x, y }: Axes, crosses: Cross[], front: { x: n
     limit === null
       ? []
       : [
-          [FRAME.left, y(limit)],
-          [FRAME.right, y(limit)],
+          [frame.left, y(limit)],
+          [frame.right, y(limit)],
         ];
   return [...words, ...boxesAlong(line), ...boxesAlong(corners), ...marks];
 }
@@ -177,12 +185,12 @@ function drawDot(board: Board, { card }: Dot, x: number, y: number): SVGElement 
  * The names of the dots, each where nothing is drawn; one without room has its title only.
  * @param taken what else is drawn
  */
-function labels(places: { dot: Dot; x: number; y: number }[], taken: Box[]): SVGElement[] {
+function labels(places: { dot: Dot; x: number; y: number }[], taken: Box[], frame: Frame): SVGElement[] {
   const first = (card: Card) => Number(card.now) + Number(card.baseline);
   const order = [...places].sort((one, other) => first(other.dot.card) - first(one.dot.card));
   const points = order.map(({ dot, x, y }) => ({ x, y, name: dot.card.name, reach: 6 }));
   const own: Box[] = places.map(({ x, y }) => [x - 6, y - 6, x + 6, y + 6]);
-  const within: Box = [FRAME.left + 1, 0, WIDTH, FRAME.bottom - 1];
+  const within: Box = [frame.left + 1, 0, frame.wide - 6, frame.bottom - 1];
   return placesOf(points, [...taken, ...own], within).flatMap((at, i) => {
     if (!at) return [];
     const { card } = order[i].dot;

@@ -192,6 +192,12 @@ export class Stage {
     this.draw();
   }
 
+  /** Draws all panels again: type has another size. */
+  redraw() {
+    for (const { name } of PANELS) this.stale.add(name);
+    this.draw();
+  }
+
   draw() {
     const panel = PANELS.find((each) => each.name === this.shown);
     if (!panel?.draw || !this.stale.delete(panel.name)) return;
