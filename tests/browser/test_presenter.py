@@ -84,3 +84,36 @@ def test_the_chart_has_larger_type_as_soon_as_somebody_presents(open_board) -> N
     board.root.locator(".mlb-chip").first.focus()
     board.keyboard.press("Shift+P")
     assert (text.bounding_box() or {})["height"] > 1.3 * before
+
+
+@pytest.mark.parametrize("mode", ["", "presenter", "presenter wide"])
+def test_hops_cover_no_device(open_board, llama: Explorer, mode: str) -> None:
+    llama.select(collective=None)
+    board = opened(open_board, mode)
+    panel = board.show("traffic")
+    panel.locator('tr[data-kind="all-gather"] .mlb-fold').first.click()
+    picture = panel.locator(".mlb-hop-picture svg")
+    expect(picture).to_be_visible()
+    wait_for(board)
+    for hop in range(2):
+        assert board.root.evaluate(DRAWN_ON, [".mlb-hop-name", ".mlb-hop-row rect"]) == []
+        assert board.root.evaluate(DRAWN_OUT, ".mlb-hop-picture") == []
+        assert board.root.evaluate(DRAWN_ON, [".mlb-hop-bytes", ".mlb-hop-row rect"]) == []
+        if hop == 0:
+            panel.locator("[data-hop=forward]").click()
+            expect(panel.locator(".mlb-hop-bytes")).to_have_count(1)
+
+
+def test_hops_take_the_room_that_they_get(open_board, llama: Explorer) -> None:
+    """Before the first hop the picture was as narrow as before, over the whole width."""
+    llama.select(collective=None)
+    board = opened(open_board, "")
+    panel = board.show("traffic")
+    panel.locator('tr[data-kind="all-gather"] .mlb-fold').first.click()
+    picture = panel.locator(".mlb-hop-picture svg")
+    expect(picture).to_be_visible()
+    wide = "root => root.querySelector('.mlb-hop-picture svg').getBoundingClientRect().width > {} * innerWidth"
+    board.root.locator(".mlb-widen").click()
+    board.blank.view.wait_for_function(f"({wide.format(0.8)})(document)")
+    board.keyboard.press("Escape")
+    board.blank.view.wait_for_function(f"!({wide.format(0.4)})(document)")

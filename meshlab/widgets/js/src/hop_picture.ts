@@ -26,12 +26,21 @@ type Shown = { hops: Hops; slices: Slices; position: number; state: State; wide:
 /**
  * @param width how many pixels there are for it
  * @param device the one that is selected
+ * @param scale how large it is drawn, with all that is in it
  */
-export function drawHopPicture(view: View, hops: Hops, position: number, width: number, device: number | null) {
+export function drawHopPicture(
+  view: View,
+  hops: Hops,
+  position: number,
+  width: number,
+  device: number | null,
+  scale: number,
+) {
   const { devices, lines, columns, slices } = hops;
   if (!slices || !devices.length) return null;
-  const beside = width < NARROW ? FEW : ARROWS;
-  const wide = Math.min(Math.max((width - NAMES - beside) / columns, 1), 120);
+  const room = width / scale;
+  const beside = room < NARROW ? FEW : ARROWS;
+  const wide = Math.min(Math.max((room - NAMES - beside) / columns, 1), 120);
   const { defs, look } = patterns(wide < LETTERED);
   const shown = { hops, slices, position, state: stateAt(hops, position), wide, beside, look };
   const tall = (lines.length || 1) * LINE;
@@ -44,7 +53,7 @@ export function drawHopPicture(view: View, hops: Hops, position: number, width: 
       "svg",
       {
         viewBox: `0 0 ${size.w.toFixed(1)} ${size.h}`,
-        style: `--wide: ${size.w.toFixed(1)}px`,
+        style: `--wide: ${(scale * size.w).toFixed(1)}px`,
         role: "img",
         "aria-label": pictureText(hops, shown.state),
       },

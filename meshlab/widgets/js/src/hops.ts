@@ -139,7 +139,7 @@ function drawShown(board: Board, hops: Hops): (Node | null)[] {
   const width = Math.max(270, stage.body(stage.shown).clientWidth - 72);
   return [
     h("p", { class: "mlb-hop-said", "aria-live": "polite" }, prose(positionText(hops, position))),
-    drawHopPicture(board.view, hops, position, width, selection.device),
+    drawHopPicture(board.view, hops, position, width, selection.device, board.room.scale),
   ];
 }
 
@@ -252,6 +252,11 @@ export function markHops(board: Board) {
   if (!drawn) return;
   if (drawn.getAttribute("data-group-of") !== String(board.selection.device ?? 0)) drawSpots(board.root, "hops");
   paintHops(board);
+}
+
+/** Draws the hops again, if some are shown, as wide as the stage is now. */
+export function fitHops(board: Board) {
+  if (board.root.querySelector(".mlb-hops")) paintHops(board);
 }
 
 /** Moves what has just come from where it was. */

@@ -9,6 +9,7 @@ import { drawBeside } from "./beside.ts";
 import type { Board } from "./board.ts";
 import type { Row } from "./differences.ts";
 import { h, redraw } from "./dom.ts";
+import { fitHops } from "./hops.ts";
 import { nextNumber } from "./numbers.ts";
 import { PANELS } from "./panel_list.ts";
 import { paintSelection } from "./selection.ts";
@@ -89,6 +90,11 @@ export class Stage {
     this.element = h("div", { class: "mlb-stage" }, head, [...this.bodies.values()]);
     this.below = new Below(this.element, () => this.body(this.shown));
     this.training = new Training(board, this.body("run"));
+    let wide = 0;
+    new ResizeObserver(([{ contentRect }]) => {
+      if (wide !== contentRect.width) fitHops(board);
+      wide = contentRect.width;
+    }).observe(this.element);
     this.show(this.asked || this.shown);
   }
 
