@@ -117,3 +117,30 @@ def test_hops_take_the_room_that_they_get(open_board, llama: Explorer) -> None:
     board.blank.view.wait_for_function(f"({wide.format(0.8)})(document)")
     board.keyboard.press("Escape")
     board.blank.view.wait_for_function(f"!({wide.format(0.4)})(document)")
+
+
+@pytest.mark.parametrize("mode", ["", "wide", "presenter", "presenter wide"])
+@pytest.mark.parametrize("place", ["params/head", "params/layers/gate"])
+def test_what_is_written_at_devices_and_slices_is_whole(open_board, llama: Explorer, mode: str, place: str) -> None:
+    llama.select(place=place)
+    board = opened(open_board, mode)
+    panel = board.show("devices")
+    expect(panel.locator(".mlb-tensor svg")).to_be_visible()
+    wait_for(board)
+    assert board.root.evaluate(DRAWN_OUT, ".mlb-holdings") == []
+    labels = ":is(.mlb-mesh, .mlb-tensor) .mlb-draw-label"
+    assert board.root.evaluate(DRAWN_ON, [labels, f"{labels}, .mlb-site-frame"]) == []
+
+
+@pytest.mark.parametrize("width", [1272, 1920])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_presenter_cuts_no_number(open_board, width: int, theme: str) -> None:
+    board = opened(open_board, "presenter", width, 820 if width < 1300 else 1080, theme=theme)
+    assert board.root.locator(".mlb-step-time .mlb-lane-name > *").evaluate_all(WIDER) == []
+    assert board.root.locator(".mlb-grid-of-zones").evaluate_all(WIDER) == []
+    panel = board.show("traffic")
+    wait_for(board)
+    assert panel.evaluate("panel => panel.scrollWidth - panel.clientWidth") == 0
+    assert board.root.evaluate(CUTS, ".mlb-total-chart") == []
+    assert board.root.evaluate(OVERLAPS, ".mlb-total-chart") == []
+    assert board.root.evaluate(OUTSIDE) == []

@@ -8,6 +8,8 @@ import type { Shards } from "./types.ts";
 
 // Pixels around the blocks, for the names of the axes.
 const [TOP, LEFT] = [16, 16];
+// Room for a character of them.
+const LETTER = 7.4;
 
 /** @returns an axis of the tensor: its dim, its size, and what it is cut over */
 function axisText(shards: Shards, axis: number): string {
@@ -53,10 +55,11 @@ function drawBlocks(shards: Shards, small: boolean, heat: Heat, holders: Map<num
   const margins = marginsOf(shards);
   const left = (blocks.down >= 0 ? LEFT : 1) + margins.left;
   const top = (blocks.across >= 0 ? TOP : 1) + margins.top;
-  const across = blocks.across >= 0 ? axisText(shards, blocks.across) : "";
-  const down = blocks.down >= 0 ? axisText(shards, blocks.down) : "";
-  const wide = Math.max(left + blocks.width + margins.right, left + 7 * across.length) + 2;
-  const tall = Math.max(top + blocks.height + margins.bottom, top + 7 * down.length) + 2;
+  const name = (axis: number) => (axis >= 0 ? axisText(shards, axis) : "");
+  const [across, down] = [name(blocks.across), name(blocks.down)];
+  const long = (text: string) => LETTER * `${text} →`.length;
+  const wide = Math.max(left + blocks.width + margins.right, left + long(across)) + 2;
+  const tall = Math.max(top + blocks.height + margins.bottom, top + long(down)) + 2;
   const each = blocks.slices.map((slice, i) => {
     const box = { x: left + blocks.x[i], y: top + blocks.y[i], w: blocks.w[i], h: blocks.h[i] };
     return s(
