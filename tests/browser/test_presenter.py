@@ -18,6 +18,7 @@ from tests.browser.pictures import wait_for
 FSDP = {"batch": "data", "params/*": {"embed": "data"}}
 # What is wider than its place.
 WIDER = "all => all.filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.textContent)"
+HEIGHT = "frame => frame.getBoundingClientRect().height"
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +145,19 @@ def test_a_presenter_cuts_no_number(open_board, width: int, theme: str) -> None:
     assert board.root.evaluate(CUTS, ".mlb-total-chart") == []
     assert board.root.evaluate(OVERLAPS, ".mlb-total-chart") == []
     assert board.root.evaluate(OUTSIDE) == []
+
+
+@pytest.mark.parametrize("mode", ["wide", "presenter wide"])
+def test_a_view_over_the_whole_width_has_the_windows_height(open_board, mode: str) -> None:
+    board = opened(open_board, mode, 1440, 1300)
+    frame = board.root.locator(".mlb-frame")
+    high = frame.evaluate(HEIGHT)
+    assert 1300 - 60 < high < 1300
+    # It stays while other views are shown, and the page does not scroll.
+    for tab in ("traffic", "compare", "program", "devices"):
+        board.show(tab)
+        wait_for(board)
+        assert frame.evaluate(HEIGHT) == high
+    assert board.blank.view.evaluate("document.documentElement.scrollHeight <= innerHeight")
+    board.keyboard.press("Escape")
+    assert frame.evaluate(HEIGHT) < 900
