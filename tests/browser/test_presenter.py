@@ -32,6 +32,7 @@ def llama() -> Explorer:
 
 @pytest.fixture
 def explorer(llama: Explorer) -> Explorer:
+    llama.select(collective=None)
     return llama
 
 
@@ -88,8 +89,7 @@ def test_the_chart_has_larger_type_as_soon_as_somebody_presents(open_board) -> N
 
 
 @pytest.mark.parametrize("mode", ["", "presenter", "presenter wide"])
-def test_hops_cover_no_device(open_board, llama: Explorer, mode: str) -> None:
-    llama.select(collective=None)
+def test_hops_cover_no_device(open_board, mode: str) -> None:
     board = opened(open_board, mode)
     panel = board.show("traffic")
     panel.locator('tr[data-kind="all-gather"] .mlb-fold').first.click()
@@ -105,9 +105,8 @@ def test_hops_cover_no_device(open_board, llama: Explorer, mode: str) -> None:
             expect(panel.locator(".mlb-hop-bytes")).to_have_count(1)
 
 
-def test_hops_take_the_room_that_they_get(open_board, llama: Explorer) -> None:
+def test_hops_take_the_room_that_they_get(open_board) -> None:
     """Before the first hop the picture was as narrow as before, over the whole width."""
-    llama.select(collective=None)
     board = opened(open_board, "")
     panel = board.show("traffic")
     panel.locator('tr[data-kind="all-gather"] .mlb-fold').first.click()
