@@ -104,15 +104,15 @@ def print_figure(
     _check("width_mm", width_mm, (LEAST, MOST), "A column of a paper is mostly 85 wide, two are 175.")
     _check("height_mm", height_mm, (LOWEST, HIGHEST), f"A page of a paper has about {PAGE}.")
     words, room = flag("figure()", "caption", words, ExplorerError), height_mm * POINTS_PER_MM
-    most = room - 2 * MARGIN
+    page = Page(Sheet(width_mm), words, room - 2 * MARGIN)
+    figure = _draw(name, explorer, view, page)
     for _ in range(_TRIES):
-        page = Page(Sheet(width_mm), words, most)
-        figure = _draw(name, explorer, view, page)
         if figure.height <= room:
             return figure
         if page.last is None:
             break
-        most = page.last - (figure.height - room)
+        page = Page(Sheet(width_mm), words, page.last - (figure.height - room))
+        figure = _draw(name, explorer, view, page)
     raise ExplorerError(
         f"The figure `{name}` would be {math.ceil(figure.height_mm):,} mm high at a width of {width_mm:,} mm, and"
         f" height_mm is {height_mm:,}; give it a larger width_mm or height_mm."
