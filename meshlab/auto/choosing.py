@@ -67,8 +67,7 @@ def layout(
         scopes: of all but "live", globs of scopes, `["@core"]`, in which dims may give their axes to others.
         tolerance: of all but "live", the share by which the answer may cost more than the best.
         exact: whether the very best is asked for; as `tolerance=0`.
-        seconds: of all but "live", the seconds after which the best layout so far is returned, with its gap; the
-            recipes of practice are priced in any case.
+        seconds: of all but "live", when to return the best layout so far, with its gap; recipes are always priced.
         options: assumptions about a run, as of `plan.time.given`: `{"attention": "flash", "prefetch": True}`.
         progress: called with a `Found`, the answer so far, whenever there is a better one or the search is further.
         cancel: ends the search soon after it is set, as a `threading.Event` can be from another thread.
@@ -78,12 +77,9 @@ def layout(
         A `Choice`; of equally good layouts the one with the least peak of memory, of these that with the fewest rules.
 
     Raises:
-        LayoutError: `pin`, `forbid`, `scopes` or `silent` is invalid.
-        HardwareError: there is no such option, or its value is invalid.
-        NothingFits: no layout was met that fits in memory; it names the one with the least peak.
-        NothingAllowed: no layout was met that sends nothing where it must not.
+        NothingFits, NothingAllowed: no layout was met that fits, or that sends nothing over `silent`; both name why.
         Cancelled: `cancel` was set.
-        MeshlabError: another argument is invalid, or the answer could not be proved.
+        MeshlabError: an argument is invalid (LayoutError: rules; HardwareError: `options`), or there is no proof.
     """
     started = time.perf_counter()
     _check(program, mesh)
@@ -95,9 +91,8 @@ def layout(
     limits = Limits(most, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
     assumed, asks = Options.read("ml.auto.layout", options), {}
     for name, each in (program if isinstance(program, Mapping) else {"": program}).items():
-        everything = goal.search is not None
-        constraints = read_constraints(each, mesh, pin, forbid, scopes, silent=silent, everything=everything)
-        asks[name] = Asked(each, mesh, constraints, limits, assumed)
+        wanted = read_constraints(each, mesh, pin, forbid, scopes, silent=silent, everything=goal.search is not None)
+        asks[name] = Asked(each, mesh, wanted, limits, assumed)
     _check_comparable(asks, goal)
     return _solved(goal, asks, started) if goal.search is None else _searched(goal, asks, started)
 

@@ -70,14 +70,7 @@ def explore(  # noqa: PLR0917  in the order that is promised
     check_goal(goal)
     text = None if document is None else saved(document)
     mesh = make_mesh(data=2, model=2) if mesh is None else mesh
-    opened = None
-    if isinstance(program, str):
-        opened = Model(program, tuple(sorted(sizes.items())))
-        program = named_model(program).trace(**sizes)
-    elif sizes:
-        check_opened(program, mesh)
-        program = program.resize(**sizes)
-    models = Models(opened, named_model, named_models)
+    program, models = _opened(program, mesh, sizes)
     explorer = Explorer(program, mesh, layout, run, models)
     if text is not None:
         machines = [mesh.on.hardware] if mesh.on is not None else []
@@ -88,3 +81,14 @@ def explore(  # noqa: PLR0917  in the order that is promised
     if address is not None and isinstance(answer := explorer.go(address), Refused):
         raise ExplorerError(answer.reason)
     return explorer
+
+
+def _opened(program: Any, mesh: Any, sizes: dict[str, int]) -> tuple[Any, Models]:
+    """Returns the program at its sizes, traced where it is a name, and the models that a board opens."""
+    if isinstance(program, str):
+        opened = Model(program, tuple(sorted(sizes.items())))
+        return named_model(program).trace(**sizes), Models(opened, named_model, named_models)
+    if sizes:
+        check_opened(program, mesh)
+        program = program.resize(**sizes)
+    return program, Models(None, named_model, named_models)

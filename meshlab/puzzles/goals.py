@@ -161,8 +161,7 @@ def goal(
 ) -> Goal:
     """Says what a layout has to meet: for `ml.explore(..., goal=)`, or to judge a plan, `goal.judge(plan).met`.
 
-    Bounds are numbers, of bytes or seconds, or texts: "8 kB", "≤ 8 kB", "at most 1 GiB", "90 ms". All are of one device
-    and one step.
+    Bounds are of one device and one step: numbers, of bytes or seconds, or texts: "8 kB", "at most 1 GiB", "90 ms".
 
     Args:
         fits: whether the peak, with carried arguments donated, must fit a device of the mesh's machine (True), or of
@@ -181,9 +180,6 @@ def goal(
         stored: by place, or glob of places, the most bytes that they take, all together; or the dims that are stored
             split: `"embed:data"`, `{"embed": "data", "heads": None}`.
         quiet: whether neither values nor reasons are said before the goal is met, and the board gives no advice.
-
-    Returns:
-        The `Goal`.
 
     Raises:
         MeshlabError: a bound, kind or machine is invalid, or there is no condition; all problems are listed.

@@ -24,7 +24,6 @@ from tests.browser.board import Board
 from tests.browser.held_search import Held
 from tests.browser.test_board import AXE
 from tests.widgets.grown import opened, tied
-from tests.widgets.printed import of_digits
 
 
 @pytest.fixture
@@ -380,31 +379,3 @@ def test_in_jupyterlab_a_search_goes_on_beside_drops_and_its_reasons_follow(note
     expect(panel).to_contain_text("Each was searched for, with all else optimised again.")
     assert page.python("len(explorer.regrets.last.regrets)") == panel.locator("[data-regret]").count()
     page.shot("auto-in-lab")
-
-
-# Boxes of the names beside dots, and those of what they must not cover.
-NAMED_DOTS = """svg => {
-    const box = each => { const b = each.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; };
-    const names = [...svg.querySelectorAll("text")].filter(each => each.getAttribute("text-anchor") === "start")
-        .map(each => [each.textContent, box(each)]).filter(([text]) => !text.startsWith("device memory"));
-    const marks = [...svg.querySelectorAll("[data-met] path, [data-dot] path, [data-dot] circle")].map(box);
-    const meet = (a, b) => a[0] < b[2] - 1 && b[0] < a[2] - 1 && a[1] < b[3] - 1.5 && b[1] < a[3] - 1.5;
-    const covered = names.filter(([, a]) => marks.some(b => meet(a, b))).map(([text]) => text);
-    const pairs = names.flatMap(([, a], i) => names.slice(i + 1).filter(([, b]) => meet(a, b)));
-    const halo = getComputedStyle(svg.querySelector("text")).stroke;
-    return { names: names.map(([text]) => text), covered, pairs: pairs.length, halo };
-}"""
-
-
-def test_names_beside_dots_cover_no_dot_no_cross_and_no_other_name(open_board) -> None:
-    explorer = of_digits()
-    explorer.table("comparison")  # works out all that is drawn
-    board: BlankBoard = open_board(explorer, width=1000)
-    panel = board.show("compare")
-    expect(panel.locator(".mlb-scatter-box [data-met]").first).to_be_visible()
-    seen = panel.locator(".mlb-scatter-box svg").evaluate(NAMED_DOTS)
-    assert len(seen["names"]) >= 3
-    assert "start" in seen["names"]
-    assert [name for name in seen["names"] if name.isdigit()] == []
-    assert (seen["covered"], seen["pairs"], seen["halo"]) == ([], 0, "none")
-    board.blank.shot("pareto-names")

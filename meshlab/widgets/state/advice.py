@@ -100,14 +100,16 @@ def best_of(documents: Documents, now: Price, survey: list[Advice]) -> Advice | 
             return None
         price = price_of(documents, outcome, peak=True)
         if price.fits is not False or not now.fits:
-            return Advice(best.intent, f"{best.text}{_named(documents, best.intent, outcome)}", price)
+            return Advice(best.intent, _worded(documents, best, outcome), price)
     return None
 
 
-def _named(documents: Documents, intent: Intent, outcome: Document) -> str:
-    """Returns what the layout is called once a preset is there, or is gone; "" after other changes."""
-    name = documents.name_of(outcome) if isinstance(intent, TogglePreset | TakePreset) else None
-    return f", which makes it {name}" if name else ""
+def _worded(documents: Documents, advice: Advice, outcome: Document) -> str:
+    """Returns advice in words: of a preset what the layout is called then, if it has a name, and how that is done."""
+    name = documents.name_of(outcome) if isinstance(advice.intent, TogglePreset | TakePreset) else None
+    if not name:
+        return advice.text
+    return f"{name}, {advice.text}" if advice.text.startswith("without") else f"{name}, by {advice.text}"
 
 
 def changes(documents: Documents) -> Iterator[tuple[Intent, str]]:
@@ -128,7 +130,7 @@ def changes(documents: Documents) -> Iterator[tuple[Intent, str]]:
                     yield Place(dim, (axis,), at), f"`{dim}` on `{axis}`{where}"
     for preset, over, here in presses(documents.presets, documents.name_of(documents.present)):
         label = f"the preset {preset.label}"
-        yield TogglePreset(preset.name, over), f"{label} taken away" if here else label
+        yield TogglePreset(preset.name, over), f"without {label}" if here else label
         if preset.layout is not None:
             yield TakePreset(preset.name), f"{label} alone"
 

@@ -83,7 +83,7 @@ def test_a_preset_is_advised_beside_what_is_there() -> None:
     explorer = explore("llama3-8b", ml.mesh("h100:2x8", data=2, model=8), "batch:data", batch=32)
     advice = advise(explorer.documents)
     assert advice is not None
-    assert advice.text == "the preset TP+SP, which makes it DP over data + TP+SP over model"
+    assert advice.text == "DP over data + TP+SP over model, by the preset TP+SP"
     no_button_is_better(explorer, advice)
     assert explorer.apply(advice.intent)
     assert explorer.name == "DP over data + TP+SP over model"
@@ -95,7 +95,7 @@ def test_a_preset_that_asks_for_its_axis_is_advised_over_that(layout: str | None
     explorer = explore("llama3-8b", ml.mesh("v5p:4x4x4", data=16, model=4), layout, batch=64)
     advice = advise(explorer.documents)
     assert advice is not None
-    assert advice.text == "the preset HSDP, which makes it HSDP over data (copies over model)"
+    assert advice.text == "HSDP over data (copies over model), by the preset HSDP"
     no_button_is_better(explorer, advice)
     assert explorer.apply(advice.intent)
     assert explorer.name == "HSDP over data (copies over model)"
