@@ -52,6 +52,11 @@ DRAWN = """() => {
     return ![...waiting].some(each => each.checkVisibility());
 }"""
 
+ADVISED = """() => {
+    window.poll();
+    return !document.querySelector(".mlb-advice").textContent.startsWith("Looking for a change");
+}"""
+
 
 def wait_for(board: BlankBoard) -> None:
     """Waits until all that is in sight has been worked out, fetched and drawn."""
@@ -99,24 +104,29 @@ def sheet(browser: Browser, name: str, paths: list[Path]) -> Path:
     return target
 
 
-# The docs' pictures: the model, the view that stands alone or "" for the workbench, and the width.
-SHOWN = {
-    "explorer": ("llama", "", 1280),
-    "devices": ("llama", "devices", 820),
-    "program": ("llama", "program", 820),
-    "time": ("llama", "time", 820),
-}
+# The docs' pictures, all of one board: the view that stands alone or "" for the workbench, and the width.
+SHOWN = {"explorer": ("", 1280), "devices": ("devices", 820), "program": ("program", 820), "time": ("time", 820)}
+
+
+def in_docs() -> Explorer:
+    """Opens Llama 3 8B with two presets on two axes."""
+    explorer = explore("llama3-8b", ml.mesh("v5p:4x4x4", data=16, model=4), batch=64)
+    explorer.toggle("fsdp")
+    explorer.toggle("tensor_parallel")
+    return explorer
 
 
 def for_docs(browser: Browser) -> None:
     """Takes the pictures that the docs show."""
-    opened = {name: subjects()[name]() for name in {name for name, _, _ in SHOWN.values()}}
-    for file, (name, view, width) in SHOWN.items():
-        opened[name].view()
-        page = BlankPage(browser, opened[name], width=width, height=640, panel=view)
+    explorer = in_docs()
+    explorer.view()
+    for file, (view, width) in SHOWN.items():
+        page = BlankPage(browser, explorer, width=width, height=640, panel=view)
         board = BlankBoard(page)
         expect(board.root).to_be_visible()
         wait_for(board)
+        if not view:
+            page.view.wait_for_function(ADVISED, polling=100, timeout=120_000)
         board.root.screenshot(path=str(DOCS / f"{file}.png"))
         page.close()
 
