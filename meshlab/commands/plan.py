@@ -14,6 +14,7 @@ from typing import Any
 from ..api.stages import Plan
 from ..auto.best_first.answers import NothingFits
 from ..auto.proof import Proof
+from ..cost.machines.bounds import read_cap
 from ..engine.errors import LayoutError
 from .exits import DONE, STOPPED, WORSE, UsageError, fail
 from .plan_text import plan_text
@@ -37,7 +38,7 @@ def add(verbs: Any):
         allow_abbrev=False,
     )
     add_planned(parser)
-    parser.add_argument("--memory", type=float, help="with --auto: the share of device memory to use, 0.9 say")
+    parser.add_argument("--memory", type=read_cap, help='with --auto: the most memory: 0.9 of a device, 90%%, "60 GB"')
     parser.add_argument("--seconds", type=float, help="with --auto: take the best layout so far after so many seconds")
     parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
     parser.add_argument("--as", dest="form", metavar="FORM", help='print the layout alone, as "jit" say, to be pasted')

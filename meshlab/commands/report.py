@@ -23,9 +23,9 @@ def add(verbs: Any):
     )
     add_planned(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", required=True, help="the file to write: board.html")
-    parser.add_argument("--columns", help="columns in which chips are dropped, beside compute: params/*,residual")
-    parser.add_argument("--dims", help="of which chips drops are recorded: batch,ffn (default: all)")
-    parser.add_argument("--limit", type=int, default=2000, help="how many layouts at most (default: 2000)")
+    parser.add_argument("--columns", help="columns besides compute that accept drops: params/*,residual")
+    parser.add_argument("--dims", help="dims whose chips can be dragged: batch,ffn (default: all)")
+    parser.add_argument("--limit", type=int, default=2000, help="the most layouts to record (default: 2000)")
     parser.set_defaults(run=run, parser=parser)
 
 

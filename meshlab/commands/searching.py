@@ -30,7 +30,7 @@ class Stopped(Exception):
 
 
 def searched(
-    program: Program, mesh: Mesh, objective: str, memory: float | None = None, seconds: float | None = None
+    program: Program, mesh: Mesh, objective: str, memory: float | str | None = None, seconds: float | None = None
 ) -> Choice:
     """Searches for a layout, with progress on stderr where that is a terminal.
 
@@ -38,7 +38,7 @@ def searched(
         program: the program.
         mesh: the mesh.
         objective: what is minimised.
-        memory: the share of a device's memory that may be taken; None for the usual one.
+        memory: what may be taken: a share of a device's memory, or "60 GB"; None for the usual share.
         seconds: after so many the best so far is taken; None: never.
     """
     text, last = objective_of(objective, mesh).text, []

@@ -190,6 +190,13 @@ def test_auto_finds_the_fastest_with_its_proof(file, capsys):
     assert "proof: A device takes" in out
 
 
+@pytest.mark.parametrize("memory", ["1%", "160 MB"])
+def test_memory_is_a_share_or_bytes(capsys, memory):
+    words = ("plan", "gpt2-xl", "--mesh", "data=4", "--on", "v5e:2x2", "--auto", "time", "--memory", memory)
+    status, _, err = called(capsys, *words)
+    assert (status, "found no layout that fits 160 MB of a device's memory" in err) == (1, True)
+
+
 @pytest.mark.parametrize("objective", ["memory", "traffic", "live"])
 def test_auto_takes_every_objective(file, capsys, objective):
     status, out, _ = called(capsys, "plan", file, "--mesh", "data=2", "--auto", objective, "--json")

@@ -140,8 +140,7 @@ def _nothing_allowed(asked: Asked) -> NothingAllowed:
     """Says that each layout that was met sends over an axis that must stay silent, and what is in the way."""
     silent, obstacles = listed(sorted(asked.constraints.silent)), in_the_way(asked)
     text = (
-        f"ml.auto.layout() found no layout that sends nothing over {silent} and has all that is pinned."
-        f"{_tried(obstacles)}"
+        f"ml.auto.layout() found no layout that satisfies all pins and sends nothing over {silent}.{_tried(obstacles)}"
     )
     return NothingAllowed(text, obstacles)
 

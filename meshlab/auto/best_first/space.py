@@ -84,7 +84,7 @@ def kinds_searched(axes: int, trains: bool, tags: Iterable[str], scopes: Iterabl
         scopes: that may be computed otherwise.
         loop: the axis in time that a layout may use; "" for none.
     """
-    most = "no axis" if not axes else "no or one mesh axis" if axes == 1 else f"none to {axes} mesh axes"
+    most = "no axis" if not axes else "at most one mesh axis" if axes == 1 else f"at most {axes} mesh axes"
     return "; ".join(
         (
             f"{most} for each dim",

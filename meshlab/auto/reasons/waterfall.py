@@ -30,8 +30,8 @@ from ..best_first.pricer import LayoutPrice, Pricer
 _TOGETHER = 4
 # So many plans are made to look for an order.
 _PLANS = 160
-_NO_ORDER = "Every order of these changes has a step that is slower than both ends; here it is the least slow."
-_NOT_MET = "No order of these changes without a step that is slower than both ends was met in"
+_NO_ORDER = "In every order of these changes some layout is slower than both ends; here that one is the fastest."
+_NOT_MET = "An order in which no layout is slower than both ends was not found in"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
     read_bytes("≤ 8 kB")          at most 8,000 bytes; "8 kB", "at most 8 kB", "1 GiB" and 8000 will do as well
     read_seconds("90 ms")         at most 0.09 seconds
+    read_cap("90%")               0.9, a share of a device's memory; "60 GB" stays a text
     read_count((0, 2))            0 to 2; 2 is exactly 2, "≤ 2", "at least 1" and (1, None) leave an end open
 
 A text keeps its number and unit, so that what is said of it is what its author wrote.
@@ -33,6 +34,14 @@ _TEXT = re.compile(rf"\s*(?P<sign>[^0-9.\s-][^0-9.-]*?)?\s*(?P<number>{_NUMBER})
 _LONG = 60
 # Floating point sums of the same terms, in another order, are the same.
 _SLACK = 1 + 1e-9
+
+
+def read_cap(text: str) -> float | str:
+    """Reads a cap on memory: "90%" and "0.9" as a share of a device's, and "60 GB" as itself."""
+    share = text.strip()
+    with contextlib.suppress(ValueError):
+        return float(share.removesuffix("%")) / (100 if share.endswith("%") else 1)
+    return share
 
 
 @dataclasses.dataclass(frozen=True)

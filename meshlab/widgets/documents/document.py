@@ -31,7 +31,7 @@ from msgspec import Meta
 
 from ...api.stages import Program
 from ...auto.choosing import check_limits
-from ...cost.machines.bounds import read_seconds
+from ...cost.machines.bounds import read_cap, read_seconds
 from ...cost.machines.hardware import Hardware
 from ...cost.machines.placed import AxisPlacement
 from ...cost.workload.options import USUAL, Options
@@ -234,12 +234,9 @@ _ANY = ("", "any", "none")
 def read_limits(memory: Any, seconds: Any) -> dict[str, Any]:
     """Reads what ends a search, as people write it: memory as a share or a text, time in seconds or as a text."""
     if isinstance(memory, str):
-        memory = None if memory.strip() in _ANY else memory.strip()
+        memory = None if memory.strip() in _ANY else read_cap(memory)
     if isinstance(seconds, str):
         seconds = None if seconds.strip() in _ANY else seconds.strip()
-    with contextlib.suppress(ValueError):
-        if isinstance(memory, str) and memory.endswith("%"):
-            memory = float(memory.removesuffix("%")) / 100
     with contextlib.suppress(ValueError):
         seconds = float(seconds) if isinstance(seconds, str) else seconds
     if isinstance(seconds, str):

@@ -369,4 +369,4 @@ def opened_note(before: Document, after: Document, presets: Sequence[Preset]) ->
     if label:
         return f"The layout is this model's {label}."
     gone = dict.fromkeys(dim.removesuffix("?") for _, dim in sorted(had - has))
-    return f"The layout stays but for {listed(gone)}, which this model has not got."
+    return f"The layout is kept, except for {listed(gone)}, which this model does not have."

@@ -42,8 +42,10 @@ def sizes_said(documents: Documents) -> str:
     own, sizes = _own(documents, model.name), dict(model.sizes)
     said = []
     if own.get(BATCH) and sizes.get(BATCH) == _grown(documents, own).get(BATCH):
-        axes = " and ".join(f"`{axis}` {documents.mesh.axes[axis]:,}" for axis in _of_batch(documents))
-        said.append(f"`{BATCH}` is {sizes.pop(BATCH):,}: its own {own[BATCH]:,} does not divide over {axes}.")
+        axes = " and ".join(f"`{axis}`={documents.mesh.axes[axis]:,}" for axis in _of_batch(documents))
+        said.append(
+            f"`{BATCH}` is {sizes.pop(BATCH):,}: the model's own batch of {own[BATCH]:,} is not divisible by {axes}."
+        )
     if sizes:
         stay = ", ".join(f"`{dim}` {size:,}" for dim, size in sorted(sizes.items()))
         said.insert(0, f"As before: {stay}.")

@@ -62,14 +62,14 @@ class Scope:
         there = self.layouts[:count]
         nearest = [each for each in self.dropped if each in there]
         more = count - len(nearest)
-        beside = f", and {more:,} more: presets, and what was tried or found" if more else ""
+        beside = f", and {more:,} others: presets, tried layouts and Auto's" if more else ""
         return f"{_layouts(count)} recorded: {self._reach(len(nearest))}{self._of()}{beside}."
 
     def _reach(self, count: int) -> str:
-        reach = "drops lead to" if self.whole else "one drop leads to"
+        reach = "that drops lead to" if self.whole else "within one drop"
         if count < len(self.dropped):
-            return f"the nearest {count:,} of the {len(self.dropped):,} that {reach}"
-        return f"all that {reach}" if self.whole else f"those that {reach}; several lead to more than {self.limit:,}"
+            return f"the nearest {count:,} of the {len(self.dropped):,} {reach}"
+        return f"all {reach}" if self.whole else f"all {reach} (more drops lead to over {self.limit:,})"
 
     def _of(self) -> str:
         """Says of which chips, and in which columns, where that is no matter of course."""

@@ -122,7 +122,9 @@ def read_board(text: Any, documents: Documents) -> SavedBoard:
         problems += _clashes(known)
         board = SavedBoard(board.document, known, table.baseline, table.count)
     if problems:
-        raise ExplorerError(problems[0] if len(problems) == 1 else f"The file is no board:\n{numbered(problems)}")
+        raise ExplorerError(
+            problems[0] if len(problems) == 1 else f"The file is not a valid board:\n{numbered(problems)}"
+        )
     return board
 
 

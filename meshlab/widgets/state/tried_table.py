@@ -84,7 +84,7 @@ def open_saved(state: ExplorerState, intent: OpenSaved, change: Callable[[Explor
     try:
         board = read_board(intent.document, state.documents)
     except MeshlabError as error:
-        return Refused(str(error), "Nothing has changed.", "invalid")
+        return Refused(str(error), "Open a file that explorer.save() wrote; the board is as it was.", "invalid")
     before = state.tried
     if not intent.tried_alone:
         answer = change(state, intent)

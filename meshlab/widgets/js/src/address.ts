@@ -56,7 +56,7 @@ function read(address: string): { view: string; said: Said; problems: string[] }
   for (const pair of rest.join("?").split("&").filter(Boolean)) {
     const [key, ...value] = pair.split("=");
     if (!KEYS.includes(key) || key in said || !value.length)
-      problems.push(`“${pair}” says nothing here. There are ${KEYS.join(", ")}, each once.`);
+      problems.push(`“${pair}” is invalid: write KEY=VALUE, with each of ${KEYS.join(", ")} at most once.`);
     else said[key] = unescaped(value.join("="));
   }
   return { view: unescaped(view), said, problems };
@@ -101,7 +101,8 @@ function selectionOf(replay: Replay, state: number, { tensor, dim, device, colle
   return {
     ...(tensor === undefined ? {} : { place: tensor }),
     dim: dim ?? null,
-    device: device === undefined ? null : Number(device),
+    // What is no number stays as it is, to be named where it is refused.
+    device: device === undefined ? null : /^\d+$/.test(device) ? Number(device) : device,
     collective: named ?? null,
     moment: null,
   };

@@ -61,7 +61,7 @@ export function drawBaseline(board: Board): HTMLElement[] {
     const chosen = cards.find((card) => card.key === value);
     if (chosen) compareWith(board, chosen);
   };
-  const title = "the layout that all changes are told against";
+  const title = "the baseline: all changes are relative to this layout";
   const select = h("select", { class: "mlb-select", title, onchange: choose }, options);
   return [h("label", { class: "mlb-vs" }, h("span", {}, "compared with"), select)];
 }

@@ -51,7 +51,7 @@ async function open(board: Board, picker: HTMLInputElement, refuse: (answer: Hea
   const text = file.size > MOST ? null : await file.text();
   // The same file can be picked again.
   picker.value = "";
-  if (text === null) return board.say(`${file.name} is no saved board: it is too long for one.`, "refused");
+  if (text === null) return board.say(`${file.name} is too large for a saved board.`, "refused");
   const answer = await board.send("open_saved", { document: text });
   if (answer?.kind === "nack") refuse(answer);
   else if (answer) {

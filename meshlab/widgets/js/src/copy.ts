@@ -2,6 +2,7 @@
 
 import type { Board } from "./board.ts";
 import { h, prose, redraw } from "./dom.ts";
+import { SILENT } from "./download.ts";
 import { plural } from "./format.ts";
 import { refusalOf } from "./model.ts";
 import type { Form, Forms } from "./types.ts";
@@ -51,7 +52,7 @@ export function drawCopy(board: Board): { element: HTMLElement; fill: () => Prom
   const ask = async () => {
     const answer = await board.channel.send("read", { what: "forms", args: {} });
     if (answer?.kind !== "read") {
-      redraw(lost, h("p", {}, refusalOf(answer) || "Python does not answer."));
+      redraw(lost, h("p", {}, refusalOf(answer) || SILENT));
       return false;
     }
     known = { forms: (answer.data as Forms).forms, rev: answer.rev };

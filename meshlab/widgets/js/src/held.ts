@@ -23,8 +23,8 @@ export function setAdding(board: Board, adding: boolean) {
   const { hand } = board;
   board.adding = adding;
   if (!hand) return;
-  const how = adding ? "is added to those that shard it" : "takes the place of those that shard it";
-  board.say(`A mesh axis ${how}: ${hand.dim}.`);
+  const how = adding ? "adds the mesh axis to" : "replaces";
+  board.say(`A drop ${how} the mesh axes of ${hand.dim}.`);
   board.aim(hand.target, false);
 }
 

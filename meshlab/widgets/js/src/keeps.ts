@@ -19,11 +19,11 @@ export function drawKept(board: Board): (HTMLElement | null)[] {
       "div",
       { class: "mlb-kept", role: "group", "aria-label": "what searches keep to" },
       machine.on ? drawLimit(board, "memory", "memory ≤", "of a device: 90%, or 60 GB; empty: any") : null,
-      drawLimit(board, "seconds", "time ≤", "after that the best so far is taken: 60 s; empty: no limit"),
+      drawLimit(board, "seconds", "time ≤", "stop after this time with the best so far, 60 s say; empty: no limit"),
       kept.rules.map((rule) => drawRule(board, rule)),
     ),
     search && isChanged(search)
-      ? h("p", { class: "mlb-kept-said" }, "The latest search kept to something else: search again.")
+      ? h("p", { class: "mlb-kept-said" }, "The constraints have changed since this search: search again.")
       : null,
     search?.searched ? null : h("p", { class: "mlb-kept-said" }, prose(`To be searched: ${kept.space}.`)),
   ];

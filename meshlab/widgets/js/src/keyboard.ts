@@ -55,7 +55,8 @@ function handled(board: Board, event: KeyboardEvent, command: boolean): boolean 
     board.room.setWide(false);
     return true;
   }
-  if (event.key === "P") {
+  const letter = event.key.toLowerCase();
+  if (letter === "p" && event.shiftKey) {
     present(board);
     return true;
   }
@@ -72,7 +73,7 @@ function handled(board: Board, event: KeyboardEvent, command: boolean): boolean 
     return true;
   }
   const axis = target.getAttribute("data-axis-row");
-  if (axis && event.key === "s") {
+  if (axis && letter === "s") {
     toggleSilent(board, axis);
     return true;
   }
@@ -108,11 +109,11 @@ function onChip(board: Board, event: KeyboardEvent, chip: HTMLElement): boolean 
     setAdding(board, !board.hand.add);
     return true;
   }
-  if (event.key === "p" && !board.hand) {
+  if (event.key.toLowerCase() === "p" && !board.hand) {
     togglePin(board, dim, zone);
     return true;
   }
-  if (event.key === "n" && !board.hand) {
+  if (event.key.toLowerCase() === "n" && !board.hand) {
     toggleNever(board, dim, zone);
     return true;
   }

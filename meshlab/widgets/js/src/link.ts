@@ -3,6 +3,7 @@
 import type { Board } from "./board.ts";
 import { toClipboard } from "./copy.ts";
 import { h } from "./dom.ts";
+import { SILENT } from "./download.ts";
 import { refusalOf } from "./model.ts";
 import type { Link } from "./types.ts";
 
@@ -10,19 +11,21 @@ import type { Link } from "./types.ts";
 export function drawLink(board: Board): HTMLElement {
   const text = h("input", { class: "mlb-link", readonly: true, "aria-label": "link to this view" });
   const copy = h("button", { type: "button", class: "mlb-button", "data-op": "link" }, "Copy link");
+  const refused = h("p", { class: "mlb-error", role: "alert" });
   copy.addEventListener("click", async () => {
     if (!(await toClipboard(text))) return;
     board.popover.element.hidePopover();
-    board.say("Copied what opens this view.", "done");
+    board.say("Copied the link to this view.", "done");
   });
   board.channel.send("read", { what: "link", args: { view: board.stage.shown } }).then((answer) => {
     if (answer?.kind === "read") text.value = (answer.data as Link).text;
-    else board.popover.refusal.replaceChildren(refusalOf(answer) || "Python does not answer.");
+    else refused.replaceChildren(refusalOf(answer) || SILENT);
   });
   return h(
     "div",
     { class: "mlb-linked" },
     h("h4", {}, "Link to this view"),
     h("div", { class: "mlb-export-row" }, text, copy),
+    refused,
   );
 }

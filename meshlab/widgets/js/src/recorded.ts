@@ -3,7 +3,14 @@ import { Table } from "./table.ts";
 import type { Collective, Place, Shards, Totals } from "./types.ts";
 
 export type Tensor = { place: string; tensor: Place; shards: Shards };
-type Asked = { place?: string | null; dim?: string | null; device?: number | null; collective?: string | null };
+type Asked = {
+  place?: string | null;
+  dim?: string | null;
+  device?: number | string | null;
+  collective?: string | null;
+};
+
+const isDevice = (device: number | string, devices: number) => typeof device === "number" && device < devices;
 
 export class Recorded {
   table: Table;
@@ -41,7 +48,7 @@ export class Recorded {
     return [
       place !== undefined && !this.tensors(number).some((each) => each.place === place) && `tensor “${place}”`,
       dim && !chips.some((chip: { name: string }) => chip.name === dim) && `dim “${dim}”`,
-      device != null && !(device < this.root.devices) && `device ${device} of ${mesh.size}`,
+      device != null && !isDevice(device, this.root.devices) && `device ${device} of ${mesh.size}`,
       collective != null && !(collective in this.moved(number)) && `collective “${collective}”`,
     ].flatMap((what) => (what ? [`There is no ${what}.`] : []));
   }

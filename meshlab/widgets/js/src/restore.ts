@@ -32,10 +32,10 @@ function offer(board: Board) {
   const count = tried?.layouts.length ?? 1;
   const another = askedOf(saved.document) !== board.asked;
   if (!another && count <= board.view.comparison.cards.length) return;
-  const with_them = count > 1 ? `, among ${plural(count, "layout")} that ${count > 1 ? "were" : "was"} tried` : "";
+  const triedToo = count > 1 ? ` and ${plural(count, "tried layout")}` : "";
   const text = another
-    ? `The saved layout was ${saved.said}${with_them}.`
-    : `This layout was saved with ${plural(count, "layout")} that were tried.`;
+    ? `The notebook was saved with the layout ${saved.said}${triedToo}.`
+    : `This layout was saved with ${plural(count, "tried layout")}.`;
   const take = () => board.send("open_saved", { document: saved.document });
   const look = { type: "button", class: "mlb-button mlb-offer", "data-op": "take_saved", onclick: take } as const;
   board.say(text, "plain", [h("button", look, another ? "Take it" : "Take them")]);

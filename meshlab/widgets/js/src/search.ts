@@ -107,7 +107,7 @@ function headOf({ phase, label, error, bracket }: Search): (Node | string)[] {
   if (phase === "searching") return [`Searching for the ${label} …`];
   if (phase === "cancelled") return [`The search for the ${label} was cancelled. ${error}`];
   if (phase === "failed") return [h("span", { class: "mlb-error" }, "✕ ", prose(error))];
-  const words = bracket && isProved(bracket) ? `✓ The ${label}: ` : `The ${label}, of those that were met: `;
+  const words = bracket && isProved(bracket) ? `✓ The ${label}: ` : `The ${label} evaluated so far: `;
   return [words, h("b", {}, bracket?.texts.value ?? "")];
 }
 
@@ -193,8 +193,8 @@ const isProved = ({ gap }: Pick<Bracket, "gap">): boolean => gap <= PROVED;
 
 /** What is proved of an answer. */
 export function provedText({ gap, texts }: Pick<Bracket, "gap" | "texts">): string {
-  if (gap === 0) return "✓ proved: none that was searched costs less";
-  const least = `all that were searched cost at least ${texts.bound}`;
+  if (gap === 0) return "✓ proved: no searched layout costs less";
+  const least = `every searched layout costs at least ${texts.bound}`;
   return isProved({ gap }) ? `✓ proved within ${texts.gap}: ${least}` : `not proved, gap ${texts.gap}: ${least}`;
 }
 

@@ -48,7 +48,7 @@ export function missedText(view: View): string {
 export function doneText(op: string, args: Record<string, any>): string {
   const texts = {
     baseline: "", // whoever asks for it knows its name
-    label: args.label ? `${args.of} is called ${args.label}.` : `What is said of ${args.of} is kept.`,
+    label: args.label ? `${args.of} is called ${args.label}.` : `The label and note of ${args.of} are saved.`,
     run: "The run begins.",
     cancel: "The run stops after its present step.",
     auto: "", // whoever asks for it follows it
@@ -59,7 +59,7 @@ export function doneText(op: string, args: Record<string, any>): string {
     forbid: `${args.dim} is never on ${args.axis} in searches.`,
     allow: `${args.dim} may be on ${args.axis} in searches again.`,
     silence: `Searches ${args.silent ? "send nothing" : "may send"} over ${args.axis}.`,
-    limit_auto: "The next search is limited so.",
+    limit_auto: "The limits apply to the next search.",
     stop_auto: "The search ends with the best layout so far.",
     rename_dim: `${args.dim} is called ${args.name} now.`,
     select: args.place ? `Shown: ${args.place}.` : "",

@@ -101,6 +101,7 @@ export class StepTimeline {
   }
 
   forget() {
+    cancelAnimationFrame(this.moving);
     this.rows = this.data = this.sight = this.range = null;
     this.lanes = [];
     this.setFull(false);
@@ -114,6 +115,8 @@ export class StepTimeline {
       const scale = whole / this.whole;
       this.sight = { from: this.sight.from * scale, to: this.sight.to * scale };
     }
+    // A move that is under way counts in the seconds of the step before.
+    if (isNew) cancelAnimationFrame(this.moving);
     if (isNew) this.range = null;
     this.data = data;
     this.whole = whole;

@@ -23,7 +23,7 @@ from ....engine.specs.in_time import without_all
 from .literal import literal
 from .specs import written_specs
 
-SPREAD = 'what is in between: XLA\'s partitioner chooses it; `plan.xla("stored")` says what that sends'
+SPREAD = 'the shardings of intermediate values: XLA chooses them; `plan.xla("stored")` shows what it then sends'
 Inside = dict[str, tuple[Any, list[str]]]
 
 

@@ -38,7 +38,7 @@ def literal(value: Any, before: int = 0) -> str:
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, Axis):
         return value.source
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool | int | float):
         return repr(value)
     opening, parts, closing = _entries(value)
     line = f"{opening}{', '.join(parts)}{',' if type(value) is tuple and len(parts) == 1 else ''}{closing}"
