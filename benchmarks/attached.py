@@ -30,6 +30,7 @@ from meshlab.engine.running.run import abstract_arguments, compiled, jax_mesh
 from meshlab.opening.named_models import named_model
 
 RUNS, WARM_UPS, STEADY = 9, 3, 1.2
+MACHINES = ("h100", "h200", "a100", "b200", "cpu")
 JOURNAL = pathlib.Path(__file__).with_suffix(".jsonl")
 SECTION = Section("attached")
 # Integers are tokens and labels: below what any of the models looks up.
@@ -83,7 +84,10 @@ def stepped(plan: ml.Plan, executable: Any, arrays: list[Any]) -> Iterator[float
 
 def machine_of(device: str) -> str:
     """Returns the machine that a device is, by the kind that JAX calls it."""
-    return next(name for name in ("h100", "h200", "a100", "b200", "cpu") if name in device.lower())
+    for name in MACHINES:
+        if name in device.lower():
+            return name
+    raise SystemExit(f"The attached device is a {device}; steps are measured on {', '.join(MACHINES)}.")
 
 
 def plan_of(device: str, name: str, sizes: dict[str, int]) -> ml.Plan:
@@ -120,9 +124,8 @@ def page() -> str:
     lines = [json.loads(line) for line in JOURNAL.read_text().splitlines()]
     rows = ["| device | step | measured | predicted | measured peak | predicted |", "|---|---|---:|---:|---:|---:|"]
     times, peaks = [], []
-    for line in lines:
-        if line["spread"] > STEADY:
-            continue
+    steady = [line for line in lines if line["spread"] <= STEADY]
+    for line in steady:
         plan = plan_of(line["device"], line["model"], line["sizes"])
         time_, peak = float(plan.time.estimate), plan.memory.donated.peak_bytes
         times.append(time_ / line["seconds"] - 1)
@@ -135,6 +138,8 @@ def page() -> str:
         )
     medians = f"{_median(times):.0%} of the seconds, {_median(peaks):.0%} of the peak"
     said = f"Of {len(times)} steps the median error is {medians}."
+    if uneven := [line["model"] for line in lines if line not in steady]:
+        said += f" Left out, since its runs differ by more than {STEADY - 1:.0%}: {', '.join(uneven)}."
     return "\n".join([*rows, "", said])
 
 
@@ -148,6 +153,7 @@ def main(*options: str) -> None:
         SECTION.write(pathlib.Path(options[1]), page())
         return
     device = jax.devices()[0].device_kind
+    machine_of(device)
     for name, sizes in SMALL if "--small" in options else CASES:
         line = json.dumps(measured(device, name, sizes))
         print(line, flush=True)

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import compilers, matmuls, nccl, pages, peaks, published, subjects
+from benchmarks import attached, compilers, matmuls, nccl, pages, peaks, published, subjects
 from benchmarks.beside import measure as drops_beside
 from benchmarks.looped import looped
 from benchmarks.planning import subjects as subjects_of_planning
 from benchmarks.timing import Sample, table, timed
+from meshlab.engine.running import run as running
 
 pytestmark = pytest.mark.usefixtures("own_heap")
 
@@ -95,6 +96,38 @@ def test_the_page_shows_the_peaks_that_are_predicted_today():
     results = peaks.peaks(compilers.read(peaks.JOURNAL))
     assert peaks.SECTION.read(PAGE) == peaks.page(results)
     assert peaks.SECTION.figure(PAGE).read_text() == peaks.figure(results)
+
+
+@pytest.mark.nightly
+def test_the_page_shows_measured_steps_beside_what_is_predicted_today():
+    """If not: python -m benchmarks.attached --write docs/accuracy.md."""
+    assert attached.SECTION.read(PAGE) == attached.page()
+
+
+def test_a_step_goes_on_from_what_the_one_before_returned(monkeypatch):
+    name, seen = "mlp_adamw", []
+    program = attached.named_model(name).trace()
+
+    def watched(plan, donate):
+        executable = running.compiled(plan, donate)
+
+        def run(*arrays):
+            seen.append([array.copy() for array in arrays])
+            return executable(*arrays)
+
+        monkeypatch.setattr(run, "memory_analysis", executable.memory_analysis, raising=False)
+        return run
+
+    monkeypatch.setattr(attached, "compiled", watched)
+    line = attached.measured("cpu", name, {})
+    assert line["seconds"] > 0
+    assert line["peak_bytes"] > sum(array.nbytes for array in seen[0]) // 2
+    # The learning rate warms up from 0: parameters change from the second step on.
+    changed = [not np.array_equal(*pair) for pair in zip(seen[0], seen[2], strict=True)]
+    carried = {each.parameter for each in program.carries}
+    assert {a.parameter for a, new in zip(program.arguments, changed, strict=True) if new} == carried
+    with pytest.raises(SystemExit, match="a TPU v9; steps are measured on h100, h200"):
+        attached.machine_of("TPU v9")
 
 
 @pytest.mark.share(4)

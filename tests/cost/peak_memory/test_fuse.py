@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from meshlab.cost.peak_memory.backends import CPU
+from meshlab.cost.peak_memory.backends import BACKENDS, CPU
 from meshlab.cost.peak_memory.build import build_graph
 from meshlab.cost.peak_memory.fuse import clustered
 from meshlab.cost.peak_memory.liveness import breadth_first, liveness_of
@@ -17,8 +17,8 @@ from meshlab.cost.peak_memory.pack_heap import packed
 Batch, Hidden, Out = ml.dims(batch=8, hidden=16, out=4)
 
 
-def graph_of(fn, *arguments, layout="", devices=2):
-    return build_graph(ml.trace(fn, *arguments).plan(ml.mesh(x=devices), layout), CPU)
+def graph_of(fn, *arguments, layout="", devices=2, backend=CPU):
+    return build_graph(ml.trace(fn, *arguments).plan(ml.mesh(x=devices), layout), backend)
 
 
 def stored(graph):
@@ -50,6 +50,9 @@ def test_what_is_cheap_is_computed_twice_and_what_is_not_once():
     assert cheap == {"add": {"mul", "add"}, "sub": {"mul", "sub"}}
     costly = stored(graph_of(of(ml.exp), *shapes))
     assert costly == {"exp": {"exp"}, "add": {"add"}, "sub": {"sub"}}
+    # On GPUs memory traffic decides.
+    on_gpu = stored(graph_of(of(ml.exp), *shapes, backend=BACKENDS["gpu"]))
+    assert on_gpu == {"add": {"exp", "add"}, "sub": {"exp", "sub"}}
 
 
 def test_what_is_read_beside_its_own_mean_is_stored():
