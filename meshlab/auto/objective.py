@@ -103,7 +103,7 @@ def additive(solve: Solve) -> Callable[[Asked], Answer]:
             bound=solution.bound,
             method=solution.method,
             layouts=layouts,
-            searched=f"{layouts:,} layouts, no or one mesh axis for each dim, as Mesh TensorFlow's",
+            searched=f"{layouts:,} layouts, at most one mesh axis for each dim, as Mesh TensorFlow's",
             not_searched="several axes for a dim; rules at places and in scopes",
         )
 

@@ -310,7 +310,7 @@ class Explorer(TriedGestures):
         Args:
             path: the file, which is replaced whole.
             columns: the columns in which chips are dropped, beside compute: `"params/*"`.
-            limit: how many layouts at most. Where drops lead to more, those that one drop leads to are recorded.
+            limit: how many layouts at most. Where drops lead to more, those within one drop are recorded.
             dims: of which chips are dropped; all of them by default.
 
         Returns:

@@ -45,7 +45,7 @@ def test_proof_in_words():
     text = str(dataclasses.replace(proof, method="hand", seconds=0.25, plans=7, ties=(ml.Layout(),) * 3))
     assert text.startswith(
         "A device sends 28,676 bytes: no gap, 3 more within 0.5% (hand, 0.25 s, 7 plans). Searched: 121 ways to compute"
-        " with none to 2 mesh axes for each dim; parameters and optimizer state split along one set of dims besides; "
+        " with at most 2 mesh axes for each dim; parameters and optimizer state split along one set of dims besides; "
     )
     assert text.endswith(
         "single changes of the answer, presets among them. Not searched: rules in scopes; two or more arrays each"
@@ -55,7 +55,7 @@ def test_proof_in_words():
     assert "bytes: lower bound 14,338 bytes, gap 50%" in loose
     assert "plans; the best layout of the space was changed: `embed` whole). " in loose
     choice = ml.auto.layout(traced("block"), ml.mesh(model=4), objective="live")
-    assert "Searched: 11 layouts, no or one mesh axis for each dim, as Mesh TensorFlow's. Not" in str(choice)
+    assert "Searched: 11 layouts, at most one mesh axis for each dim, as Mesh TensorFlow's. Not" in str(choice)
     assert str(choice).startswith("batch:model: A device holds ")
     assert "<code>batch:model</code>" in choice._repr_html_()
 

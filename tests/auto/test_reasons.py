@@ -107,7 +107,7 @@ def test_where_plans_do_not_suffice_the_order_says_so() -> None:
     pauses = []
     mine, best = ml.Layout.of({"batch": "b", "hidden": "a", "params/*": {"hidden": "a+b"}}), ml.Layout.of("batch:a+b")
     way = waterfall(pricer, mine, best, lambda: pauses.append(1), plans=0)
-    assert way.order == "No order of these changes without a step that is slower than both ends was met in 0 plans."
+    assert way.order == "An order in which no layout is slower than both ends was not found in 0 plans."
     assert pauses
     assert way.steps[-1].layout == best
 

@@ -110,7 +110,7 @@ def test_export_copies_the_code_that_opens_the_view(open_board, explorer: Explor
     assert violations(board.blank.view) == []
     board.blank.shot(f"export-link-{theme}")
     board.button("link").click()
-    expect(board.status).to_contain_text("Copied what opens this view")
+    expect(board.status).to_contain_text("Copied the link to this view")
     # What was copied opens it.
     eval(link.input_value(), {"explorer": explorer})
     assert explorer.tab == ("time", 1)
@@ -163,8 +163,8 @@ def test_a_link_that_cannot_be_opened_says_all_that_is_wrong_and_changes_nothing
     for wrong in (
         "There is no view “trafic”. There are devices, program, traffic, memory, time, compare.",
         "The layout “rows:data” is not recorded in this file.",
-        "“layout=x” says nothing here.",
-        "“foo=1” says nothing here.",
+        "“layout=x” is invalid: write KEY=VALUE",
+        "“foo=1” is invalid: write KEY=VALUE",
         "There is no tensor “w”.",
         "There is no dim “d”.",
         "There is no device 9 of 8.",

@@ -118,7 +118,7 @@ GESTURES: dict[str, tuple[Gesture, str]] = {
     "rename a dim": (edit(lambda board: board.chip("rows"), "rename_dim", name="lines"), r"rows is called lines now\."),
     "resize a dim": (edit(lambda board: board.chip("batch"), "resize_dim", size="16"), r"traced again"),
     "pad": (padded, LAYOUT),
-    "add": (added, r"A mesh axis is added to those that shard it: hidden\."),
+    "add": (added, r"A drop adds its mesh axis to those of hidden\."),
     "pin": (key("hidden", "p"), r"hidden is pinned to model\."),
     "machine": (lambda board: board.root.get_by_label("machine").select_option(index=3), LAYOUT),
     "select a tensor": (

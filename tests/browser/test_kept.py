@@ -48,7 +48,7 @@ def test_limits_are_typed_and_remembered(open_board, explorer: Explorer) -> None
     expect(board.status).to_contain_text("memory='a lot' is no share of a device's memory")
     expect(memory).to_have_value("50%")
     assert explorer.document.memory == 0.5
-    expect(panel).to_contain_text("To be searched: none to 2 mesh axes for each dim; parameters and optimizer state")
+    expect(panel).to_contain_text("To be searched: at most 2 mesh axes for each dim; parameters and optimizer state")
     hint = board.root.locator(".mlb-auto").get_attribute("data-hint") or ""
     assert "at most 50% of a device's" in hint
 
@@ -115,7 +115,7 @@ def test_a_search_keeps_to_all_of_it_and_rules_are_taken_away_in_compare(open_bo
     with board.next_revision():
         rules.last.click()
     assert explorer.document.kept == {"pin": {"batch": "a"}}
-    expect(panel).to_contain_text("The latest search kept to something else: search again.")
+    expect(panel).to_contain_text("The constraints have changed since this search: search again.")
     expect(panel.locator(".mlb-sought")).to_contain_text("with batch on a, b silent")
 
 
@@ -156,7 +156,7 @@ def test_what_was_proved_is_said_in_words_without_a_bar(open_board, explorer: Ex
     explorer.auto("time")
     board = open_board()
     panel = board.show("compare")
-    expect(panel.locator(".mlb-bracket-said")).to_contain_text("✓ proved: none that was searched costs less")
+    expect(panel.locator(".mlb-bracket-said")).to_contain_text("✓ proved: no searched layout costs less")
     expect(panel.locator(".mlb-bracket")).to_have_count(0)
 
 

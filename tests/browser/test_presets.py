@@ -206,6 +206,6 @@ def test_advice_says_that_it_is_being_looked_for(open_board, explorer: Explorer,
     explorer.documents.slow = True
     explorer.adviser._looking = None
     board.blank.poll()
-    expect(line).to_contain_text("No hints here by themselves")
+    expect(line).to_contain_text("Advice is off for a program this large")
     line.get_by_role("button", name="Look for one").click()
     assert board.blank.view.evaluate("window.sent.at(-1).kind") == "advise"

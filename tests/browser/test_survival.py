@@ -105,7 +105,7 @@ def test_another_browser_is_offered_the_layout_that_was_saved(chromium, lab, not
     other.wait_ready()
     other.run_all()
     board = Board(other)
-    expect(board.status).to_contain_text('The saved layout was "wide", among 2 layouts that were tried.')
+    expect(board.status).to_contain_text('The notebook was saved with the layout "wide" and 2 tried layouts.')
     assert other.python("explorer.layout.to_dict()") == {}
     other.shot("offered")
     # A notebook that is saved now still has it, so that it is offered again.

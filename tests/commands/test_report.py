@@ -13,8 +13,8 @@ def test_the_board_of_a_file_is_written(tmp_path, capsys):
     status, said, told = called(capsys, "report", file, *words, "--out", out)
     assert (status, told) == (0, "printed by the file\n")
     assert re.fullmatch(
-        rf"Shared: {re.escape(str(out))}, \d+ kB\. \d+ layouts are recorded: all that drops lead to of `ffn`,"
-        r" `batch`, and \d+ more: presets, and what was tried or found\.\n",
+        rf"Shared: {re.escape(str(out))}, \d+ kB\. \d+ layouts are recorded: all that drops of `ffn`,"
+        r" `batch` lead to, and \d+ others: presets, tried layouts and Auto's\.\n",
         said,
     )
     page = out.read_text()

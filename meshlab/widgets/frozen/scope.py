@@ -63,10 +63,10 @@ class Scope:
         nearest = [each for each in self.dropped if each in there]
         more = count - len(nearest)
         beside = f", and {more:,} others: presets, tried layouts and Auto's" if more else ""
-        return f"{_layouts(count)} recorded: {self._reach(len(nearest))}{self._of()}{beside}."
+        return f"{_layouts(count)} recorded: {self._reach(len(nearest))}{beside}."
 
     def _reach(self, count: int) -> str:
-        reach = "that drops lead to" if self.whole else "within one drop"
+        reach = f"that drops{self._of()} lead to" if self.whole else f"within one drop{self._of()}"
         if count < len(self.dropped):
             return f"the nearest {count:,} of the {len(self.dropped):,} {reach}"
         return f"all {reach}" if self.whole else f"all {reach} (more drops lead to over {self.limit:,})"

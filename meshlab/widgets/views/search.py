@@ -204,7 +204,7 @@ def found_view(explorer: ExplorerState, search: Search, choice: Choice) -> Found
     card = next((each for each in explorer.tried if each.document.layout == layout), None)
     bracket = bracket_view(search.objective, proof)
     texts = bracket["texts"]
-    least = f"lower bound {texts['bound']}, gap {texts['gap']}" if proof.gap else "none that was searched costs less"
+    least = f"lower bound {texts['bound']}, gap {texts['gap']}" if proof.gap else "no searched layout costs less"
     return {
         "bracket": bracket,
         "said": f"{texts['value']}; {least}",

@@ -114,7 +114,7 @@ def test_a_folder_is_no_file_and_one_that_is_not_there_is_named(explorer: Explor
 def test_of_more_than_the_limit_those_that_one_drop_leads_to_are_recorded(explorer: Explorer, tmp_path: Path) -> None:
     shared = explorer.share(tmp_path / "board.html", limit=20)
     assert shared.layouts <= 20
-    assert "those that one drop leads to; several lead to more than 20" in shared.said
+    assert "all within one drop (more drops lead to over 20)" in shared.said
 
 
 def test_a_file_is_no_longer_than_one_wants(

@@ -31,7 +31,11 @@ def opened(explorer: Explorer, name: str, **sizes: int) -> str:
         ("batch:data", "batch:data", "The layout stays."),
         ("batch:data ffn:model", "batch:data ffn:model", "The layout stays."),
         ("batch:data buckets:model", "batch:data", "The layout is this model's DP."),
-        ("seq:data buckets:model", "seq:data", "The layout stays but for `buckets`, which this model has not got."),
+        (
+            "seq:data buckets:model",
+            "seq:data",
+            "The layout is kept, except for `buckets`, which this model does not have.",
+        ),
         ("buckets:model", "batch:data", "The layout is this model's DP."),
         ("", "", ""),
     ],
@@ -68,7 +72,7 @@ def test_sizes_that_were_set_stay() -> None:
 def test_a_batch_that_the_mesh_does_not_divide_grows() -> None:
     explorer = explore("mlp", ml.mesh(data=16, model=4), "batch:data")
     note = opened(explorer, "gpt2_adamw")
-    assert note == "`batch` is 16: its own 8 does not divide over `data` 16. The layout stays."
+    assert note == "`batch` is 16: the model's own batch of 8 is not divisible by `data`=16. The layout stays."
     assert explorer.program.dims["batch"] == 16
     # Nobody has set it: another model has its own again.
     assert opened(explorer, "autoencoder") == "The layout stays."

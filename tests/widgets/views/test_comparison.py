@@ -99,7 +99,7 @@ def test_the_result_of_a_search_stays_beside_mine(searching: Explorer) -> None:
     assert (search["phase"], search["same"], search["said"]) == (
         "found",
         False,
-        "480 bytes; none that was searched costs less",
+        "480 bytes; no searched layout costs less",
     )
     assert search["proof"].startswith("A device sends 480 bytes: no gap (hand, ")
     assert (search["card"], found["layout"], found["totals"]["bytes"]) == (found["key"], "hidden:model", 480)

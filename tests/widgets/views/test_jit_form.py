@@ -151,7 +151,7 @@ def test_what_jit_has_not_is_listed() -> None:
     assert form.lost[0] == "`micro` is in time: the function has to go through its blocks itself"
     assert '("data",)' in form
     assert form.cell.splitlines()[0] == f"# jit cannot say: {form.lost[0]}"
-    assert form.lost[-1].startswith("what is in between: XLA's partitioner")
+    assert form.lost[-1].startswith("the shardings of intermediate values: XLA")
 
 
 def test_a_mesh_without_axes_is_written(program: Any) -> None:

@@ -23,8 +23,8 @@ export function setAdding(board: Board, adding: boolean) {
   const { hand } = board;
   board.adding = adding;
   if (!hand) return;
-  const how = adding ? "adds the mesh axis to" : "replaces";
-  board.say(`A drop ${how} the mesh axes of ${hand.dim}.`);
+  const how = adding ? "adds its mesh axis to those" : "replaces the mesh axes";
+  board.say(`A drop ${how} of ${hand.dim}.`);
   board.aim(hand.target, false);
 }
 

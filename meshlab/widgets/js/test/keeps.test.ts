@@ -16,11 +16,11 @@ test("a dim is kept off a mesh axis, or let there again", () => {
 
 test("what is proved is said in words", () => {
   const texts = { value: "2 s", bound: "1.5 s", seconds: "1 s", gap: "25%" };
-  assert.equal(provedText({ gap: 0, texts }), "✓ proved: none that was searched costs less");
-  assert.equal(provedText({ gap: 0.25, texts }), "not proved, gap 25%: all that were searched cost at least 1.5 s");
+  assert.equal(provedText({ gap: 0, texts }), "✓ proved: no searched layout costs less");
+  assert.equal(provedText({ gap: 0.25, texts }), "not proved, gap 25%: every searched layout costs at least 1.5 s");
   const close = { ...texts, bound: "1.99 s", gap: "0.5%" };
   assert.equal(
     provedText({ gap: 0.005, texts: close }),
-    "✓ proved within 0.5%: all that were searched cost at least 1.99 s",
+    "✓ proved within 0.5%: every searched layout costs at least 1.99 s",
   );
 });
