@@ -18,7 +18,7 @@ def test_a_pin_that_sends_over_a_silent_axis_is_named() -> None:
     words = [each.constraint for each in caught.value.in_the_way]
     assert words == ["the pin `batch:a`", "`a` silent"]
     assert (
-        "found no layout that sends nothing over `a` and has all that is pinned. Without the pin `batch:a`, `"
+        "found no layout that satisfies all pins and sends nothing over `a`. Without the pin `batch:a`, `"
         in str(caught.value)
     )
     without = caught.value.in_the_way[0].layout

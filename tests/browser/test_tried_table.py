@@ -221,7 +221,7 @@ def test_a_file_that_is_wrong_is_refused_with_all_reasons(open_board, explorer: 
     refused = panel.get_by_role("alert")
     expect(refused).to_contain_text("the mesh has no axis dat.")
     expect(refused).to_contain_text("unknown field colour.")
-    expect(refused).to_contain_text("Nothing has changed.")
+    expect(refused).to_contain_text("the board is as it was.")
     assert (explorer.tried, explorer.revision) == (before, revision)
     board.blank.shot("refused-file")
     panel.locator("input[type=file]").set_input_files(

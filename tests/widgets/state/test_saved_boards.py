@@ -158,7 +158,7 @@ def test_a_file_is_refused_whole_with_all_reasons(explorer: Explorer, change: An
     answer = other.apply(OpenSaved(text))
     assert isinstance(answer, Refused)
     assert [each for each in reasons if each not in answer.reason] == []
-    assert answer.fix == "Nothing has changed."
+    assert answer.fix == "Open a file that explorer.save() wrote; the board is as it was."
     assert (other.document, other.tried, other.revision) == before
     with pytest.raises(ml.MeshlabError):
         Explorer.from_json(text, small.program())

@@ -53,7 +53,7 @@ def test_the_proof_and_what_was_searched_are_said_and_ties_are_listed(monkeypatc
     ties, search = choice.proof.ties, shown(explorer)
     assert f", {len(ties)} more within 0.5% (" in search["proof"] == str(choice.proof)
     assert (search["searched"], search["not_searched"]) == (choice.proof.searched, choice.proof.not_searched)
-    assert "none to " in search["searched"]
+    assert "at most " in search["searched"]
     assert "rules in scopes" in search["not_searched"]
     assert [tie["layout"] for tie in shown(explorer)["ties"]] == [str(tie) for tie in ties]
     assert shown(explorer)["tied"] == len(ties) > 1
