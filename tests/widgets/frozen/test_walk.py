@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,7 @@ def searched() -> Explorer:
     explorer.auto("time")
     explorer.baseline("batch:data")
     explorer.label("DP", "plain", "what we run today")
+    explorer.tried = dataclasses.replace(explorer.tried, changes=())  # a file begins with nothing to undo
     return explorer
 
 
