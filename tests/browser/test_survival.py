@@ -113,7 +113,7 @@ def test_another_browser_is_offered_the_layout_that_was_saved(chromium, lab, not
     assert saved_board(lab, "survival")["layout"] == {"hidden": "model"}
     other.run_all()
     board = Board(other)
-    expect(board.status).to_contain_text('The saved layout was "wide"')
+    expect(board.status).to_contain_text('The notebook was saved with the layout "wide"')
     with board.next_revision():
         board.button("take_saved").click()
     assert other.python("(explorer.layout.to_dict(), list(explorer.titles().values()))") == (

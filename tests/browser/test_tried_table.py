@@ -227,7 +227,7 @@ def test_a_file_that_is_wrong_is_refused_with_all_reasons(open_board, explorer: 
     panel.locator("input[type=file]").set_input_files(
         {"name": "photo.json", "mimeType": "application/json", "buffer": b"x" * 2_000_001}
     )
-    expect(board.status).to_have_text("photo.json is no saved board: it is too long for one.")
+    expect(board.status).to_have_text("photo.json is too large for a saved board.")
     explorer.save(path)
     panel.locator("input[type=file]").set_input_files(path)
     expect(refused).to_have_count(0)

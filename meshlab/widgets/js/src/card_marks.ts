@@ -31,10 +31,10 @@ export function drawDelete(board: Board, card: Card): HTMLElement {
       type: "button",
       class: "mlb-button mlb-card-small",
       "data-forget": card.key,
-      disabled: why !== "",
-      title: why ? `cannot be deleted: ${why}` : "delete it from this table (Delete); Undo brings it back",
+      "aria-disabled": why !== "" && "true",
+      "data-hint": why ? `cannot be deleted: ${why}` : "delete it from this table (Delete); Undo brings it back",
       "aria-label": `delete ${card.name}`,
-      onclick: () => forget(board, [card]),
+      onclick: () => why || forget(board, [card]),
     },
     "✕",
   );

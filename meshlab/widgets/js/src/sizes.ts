@@ -125,7 +125,7 @@ function drawSizes(board: Board, sizing: Sizing): Child[] {
       "aria-label": `size of ${sizing.name}`,
       "aria-valuemin": 0,
       "aria-valuemax": sizes.length - 1,
-      "aria-valuenow": Math.max(0, place),
+      "aria-valuenow": place < 0 ? sizes.indexOf(nearest(sizes, at)) : place,
       "aria-valuetext": said || exact(at),
       onkeydown: (event) => {
         if (event.key === "Enter") take(board);

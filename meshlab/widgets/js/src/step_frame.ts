@@ -68,7 +68,7 @@ export class StepFrame {
     this.body = h(
       "div",
       { class: "mlb-step-body", role: "group", tabindex: "0", "aria-label": `lanes: ${KEYS}`, title: "" },
-      h("div", { class: "mlb-lanes mlb-lanes-top" }, top),
+      h("div", { class: "mlb-lanes" }, top),
       this.scroller,
       this.more,
       this.memory,
