@@ -10,6 +10,7 @@ kept, by the document that it is of.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import threading
@@ -120,15 +121,16 @@ class Curves:
         """
         curve = self._begun(kind, name)
         if curve.phase == WORKING:
-            self._background.follow(self, lambda: self._work(curve))
+            self._background.follow(self, lambda: self._quietly(curve))
 
     def of(self, kind: str, name: str) -> Curve:
-        """Returns a curve, and waits for it; see `begin`."""
+        """Returns a curve, and waits for it; one that was cancelled has the points that were there.
+
+        Raises:
+            MeshlabError: there is no such dim or mesh axis, or it cannot have other sizes.
+        """
         curve = self._begun(kind, name)
-        if curve.phase != WORKING:
-            return curve
-        self._work(curve)
-        return self._known.get((kind, name, curve.document), curve)
+        return self._work(curve) if curve.phase == WORKING else curve
 
     def cancel(self) -> bool:
         """Ends the present curve, and says whether there was one; the points that are there stay."""
@@ -143,6 +145,8 @@ class Curves:
         """Forgets everything, since a machine has changed."""
         with self._lock:
             self._known.clear()
+            if self._last is not None:
+                self._last.stop.set()
             self._last = None
 
     def _begun(self, kind: str, name: str) -> Curve:
@@ -162,19 +166,23 @@ class Curves:
             self._tell()
             return curve
 
-    def _work(self, curve: Curve) -> None:
-        points: list[Point] = []
+    def _work(self, curve: Curve) -> Curve:
+        """Works a curve out, and returns it as it ended: cancelled as well where it is no longer that of the board."""
         try:
             for more in self._points(curve):
                 if curve.stop.is_set() or self._present() != curve.document:
-                    return
-                points += more
-                self._show(curve, points=tuple(sorted(points, key=lambda point: point.size)))
+                    return self._show(curve, phase=CANCELLED)
+                points = sorted((*curve.points, *more), key=lambda point: point.size)
+                curve = self._show(curve, points=tuple(points))
                 QUIET.wait()
         except Exception as error:  # shown beside the slider
             self._show(curve, phase=DONE, error=str(error))
-            return
-        self._show(curve, phase=DONE)
+            raise
+        return self._show(curve, phase=DONE)
+
+    def _quietly(self, curve: Curve) -> None:
+        with contextlib.suppress(Exception):  # shown before it was raised
+            self._work(curve)
 
     def _points(self, curve: Curve) -> Iterator[list[Point]]:
         """Yields points, those around the present size first."""
@@ -188,17 +196,20 @@ class Curves:
         for i in range(0, len(near), AT_ONCE):
             yield _dim_points(plan, curve.name, near[i : i + AT_ONCE], curve.document.options)
 
-    def _show(self, curve: Curve, **changes: Any) -> None:
+    def _show(self, curve: Curve, **changes: Any) -> Curve:
+        """Changes a curve, unless it was cancelled, and returns it as it is then; shows it if it is the last one."""
         with self._lock:
             last = self._last
-            if last is None or last.stop is not curve.stop or last.phase != WORKING:
-                return
-            self._last = dataclasses.replace(last, **changes)
-            if self._last.phase == DONE:
-                self._known[curve.kind, curve.name, curve.document] = self._last
-                while len(self._known) > KEPT:
-                    self._known.pop(next(iter(self._known)))
-            self._tell()
+            if last is None or last.stop is not curve.stop:
+                return dataclasses.replace(curve, **changes)
+            if last.phase == WORKING:
+                self._last = last = dataclasses.replace(last, **changes)
+                if last.phase == DONE and not last.error:
+                    self._known[curve.kind, curve.name, curve.document] = last
+                    while len(self._known) > KEPT:
+                        self._known.pop(next(iter(self._known)))
+                self._tell()
+            return last
 
 
 def _sizes(plan: Any, kind: str, name: str, present: int) -> tuple[int, ...]:

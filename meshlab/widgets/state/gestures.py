@@ -294,9 +294,10 @@ class Gestures(ExplorerState):
 
         Returns:
             The curve: its `points`, each with its size, seconds, peak and bytes, or why the layout does not fit there.
+            One that was cancelled, or whose board has changed meanwhile, has those that were there by then.
 
         Raises:
-            MeshlabError: there is no such dim or mesh axis.
+            MeshlabError: there is no such dim or mesh axis, or it cannot have other sizes.
         """
         named = name_of(name, "The Explorer")
         is_axis = named in self.mesh.axes and named not in {**self.program.dims, **self.program.made_up}

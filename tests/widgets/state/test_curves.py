@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
 import meshlab as ml
 from meshlab.opening.open_explorer import explore
-from meshlab.widgets.background.curves import AXIS, DIM, sizes_around
+from meshlab.widgets.background.curves import AXIS, DIM, Curve, sizes_around
 from meshlab.widgets.documents.intents import Sweep
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.totals import totals_of
@@ -93,6 +94,47 @@ def test_points_come_one_after_the_other_and_can_be_stopped(explorer: Explorer) 
     assert [point.size for point in curve.points] in ([1, 2], [2, 4])
     assert told[:2] == [0, 1]
     assert not explorer.cancel_curve()
+
+
+def test_a_curve_that_is_cancelled_or_left_is_returned_as_it_ended(explorer: Explorer) -> None:
+    def on_two(then: Callable[[], object]) -> Curve:
+        """Works the curve of `data` out, and does something else when two of its points are there."""
+        done: list[object] = []
+
+        def listen(what: str) -> None:
+            curve = explorer.curves.last
+            if what == "curve" and not done and curve is not None and curve.name == "data" and len(curve.points) == 2:
+                done.append(then())
+
+        end = explorer.subscribe(listen)
+        curve = explorer.curve("data")
+        end()
+        assert done
+        return curve
+
+    cancelled = on_two(explorer.cancel_curve)
+    assert (cancelled.phase, len(cancelled.points)) == ("cancelled", 2)
+    assert explorer.curves.last is cancelled
+    superseded = on_two(lambda: explorer.curves.begin(AXIS, "model"))
+    assert (superseded.name, superseded.phase, len(superseded.points)) == ("data", "cancelled", 2)
+    left = on_two(lambda: explorer.remove("hidden"))
+    assert (left.phase, len(left.points)) == ("cancelled", 2)
+    explorer.undo()
+    assert explorer.curves.last is left
+    assert explorer.curve("data").phase == "done"
+
+
+def test_a_curve_that_cannot_be_worked_out_says_so_each_time() -> None:
+    def renaming(x: ml.Tensor) -> ml.Tensor:
+        return x.rename(seq="kv").sum()
+
+    explorer = explore(ml.trace(renaming, ml.f32[ml.dims(seq=8)]), ml.mesh(data=2), "seq:data")
+    for _ in range(2):
+        with pytest.raises(ml.MeshlabError, match="`kv` is a dim of no argument"):
+            explorer.curve("kv")
+    shown = explorer.view()["curve"]
+    assert (shown["phase"], shown["points"]) == ("done", [])
+    assert "`kv` is a dim of no argument" in shown["error"]
 
 
 @pytest.mark.parametrize(("name", "reason"), [("bach", "no dim `bach`. Did you mean `batch`"), ("3", "no dim `3`")])
