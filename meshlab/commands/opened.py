@@ -13,12 +13,8 @@ from .planned import Planned
 
 def opened(options: argparse.Namespace, planned: Planned) -> Explorer:
     """Opens the board at the layout that is planned."""
-    program, mesh, sizes = planned.program, planned.mesh, planned.sizes
+    program, mesh, model = planned.program, planned.mesh, planned.found.model
     dims, machine = tuple(program.dims.items()), machine_on(mesh)[0]
     explorer = Explorer(program, mesh, Document(dims, mesh.shape, Layout.of(planned.layout), machine, pad=options.pad))
-    if planned.name == options.program and not planned.name.endswith(".py"):  # a model, by its name
-        written = tuple({**sizes.of_model, **sizes.dims}.items())
-        explorer.source = Source(planned.name, f'"{planned.name}"', written)
-    else:
-        explorer.source = Source(planned.name)
+    explorer.source = Source(planned.name) if model is None else Source.of_model(model)
     return explorer

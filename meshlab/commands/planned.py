@@ -1,7 +1,7 @@
 """The options that say what is planned: a program, a mesh, a layout; and what they come to.
 
 add_planned(parser)         PROGRAM, --mesh, --on, --layout or --auto, --pad, --batch, --seq, --size
-planned_of(options)         Planned("step.py:program", program, mesh, layout)
+planned_of(options)         Planned(Found("step.py:program", program), mesh, layout)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..auto.objective import OBJECTIVES, objective_of
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..layouts.by_name import together
-from .programs import Sizes, find
+from .programs import Found, Sizes, find
 from .words import layout_of, mesh_of, sizes_of
 
 
@@ -24,18 +24,24 @@ class Planned:
     """What is planned.
 
     Attributes:
-        name: of the program, as it is told.
-        program: at the sizes that were asked for.
+        found: the program, and what it is called.
         mesh: on its machine.
         layout: None where none was given.
-        sizes: that were asked for.
     """
 
-    name: str
-    program: Program
+    found: Found
     mesh: Mesh
     layout: Layout | None
-    sizes: Sizes
+
+    @property
+    def name(self) -> str:
+        """What the program is called."""
+        return self.found.name
+
+    @property
+    def program(self) -> Program:
+        """The program, at the sizes that were asked for."""
+        return self.found.program
 
 
 def add_planned(parser: Any):
@@ -61,6 +67,6 @@ def planned_of(options: argparse.Namespace) -> Planned:
     if options.auto is not None:
         objective_of(options.auto, mesh)  # before anything is traced
     sizes = Sizes(options.batch, options.seq, sizes_of(options.size))
-    name, program = find(options.program, sizes)
-    chosen = together(layout, program, mesh) if isinstance(layout, list) else layout
-    return Planned(name, program, mesh, chosen, sizes)
+    found = find(options.program, sizes)
+    chosen = together(layout, found.program, mesh) if isinstance(layout, list) else layout
+    return Planned(found, mesh, chosen)

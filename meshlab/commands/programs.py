@@ -15,6 +15,7 @@ from ..api.stages import Program
 from ..engine.errors import closest, listed
 from ..engine.programs.resize import resized
 from ..opening.named_models import Named, named_models
+from ..widgets.background.models import Model
 from .exits import UsageError
 from .user_file import program_of
 
@@ -39,20 +40,32 @@ class Sizes:
         return {name: size for name in ("batch", "seq") if (size := getattr(self, name)) is not None}
 
 
-def find(word: str, sizes: Sizes) -> tuple[str, Program]:
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """A program that was found.
+
+    Attributes:
+        name: as it is told.
+        program: at the sizes that were asked for.
+        model: that it is, with the sizes that it was given; None for a program of a file.
+    """
+
+    name: str
+    program: Program
+    model: Model | None = None
+
+
+def find(word: str, sizes: Sizes) -> Found:
     """Finds a program, and resizes it.
 
     Args:
         word: `FILE.py`, `FILE.py:name`, or the name of a model.
         sizes: that it is to have.
-
-    Returns:
-        Its name as it is told, and the program.
     """
     file, colon, name = word.rpartition(":") if word.rpartition(":")[0].endswith(".py") else (word, "", "")
     if not file.endswith(".py"):
-        model = _model(word)
-        return word, _resized(_traced(model, sizes), sizes.dims)
+        model = Model(word, tuple({**sizes.of_model, **sizes.dims}.items()))
+        return Found(word, _resized(_traced(_model(word), sizes), sizes.dims), model)
     if sizes.of_model:
         written = ",".join(f"{dim}={size}" for dim, size in sizes.of_model.items())
         raise UsageError(
@@ -63,7 +76,7 @@ def find(word: str, sizes: Sizes) -> tuple[str, Program]:
         raise UsageError(f"`{word}` ends with a colon and names no program; write {file}, or {file}:program.")
     path = Path(file)
     shown, program = program_of(path, name or None)
-    return shown, _resized(program, sizes.dims)
+    return Found(shown, _resized(program, sizes.dims))
 
 
 def _model(name: str) -> Named:

@@ -29,6 +29,15 @@ def test_a_model_is_opened_again_by_its_name_and_sizes(tmp_path, capsys):
     assert "ml.explore(&quot;mlp&quot;, mesh, layout, batch=8)" in out.read_text()
 
 
+def test_a_program_of_a_file_by_its_name_is_no_model(tmp_path, capsys, monkeypatch):
+    written(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "board.html"
+    words = ("--mesh", "data=2", "--layout", "batch:data", "--dims", "batch")
+    assert called(capsys, "report", "step.py:program", *words, "--out", out)[0] == 0
+    assert "# With the program of step.py:program:\nml.explore(program, mesh, layout)" in out.read_text()
+
+
 def test_what_cannot_be_written_is_said_before_anything_is_recorded(tmp_path, capsys):
     words = ("report", "mlp", "--mesh", "data=2", "--out")
     status, _, told = called(capsys, *words, tmp_path / "none" / "board.html")
