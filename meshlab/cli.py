@@ -23,8 +23,10 @@ from typing import Any
 
 from meshlab.version import __version__
 
+from .auto.best_first.answers import NothingFits
 from .commands import calibrate, diff, lab, models, plan, report
 from .commands.exits import BROKEN, STOPPED, WORSE, WRONG, fail
+from .commands.searching import Stopped
 from .engine.errors import MeshlabError, closest, listed
 
 # In the order of the help.
@@ -47,8 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = options.run(options, others)
         sys.stdout.flush()
         return status
+    except NothingFits as error:  # which is an answer, and says nothing against the arguments
+        return fail(str(error), WORSE)
     except MeshlabError as error:
         return fail(str(error), WRONG)
+    except Stopped as error:
+        return fail(str(error), STOPPED)
     except KeyboardInterrupt:
         return fail("Stopped.", STOPPED)
     except BrokenPipeError:  # whoever read the output has ended: nothing more is to be written, not at exit either

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from ..api.stages import Plan
-from ..auto.best_first.answers import NothingFits
 from ..auto.proof import Proof
 from ..cost.machines.bounds import read_cap
 from ..engine.errors import LayoutError
-from .exits import DONE, STOPPED, WORSE, UsageError, fail
+from .exits import DONE, WORSE, fail
 from .plan_text import plan_text
-from .planned import Planned, add_planned, planned_of
+from .planned import Planned, add_planned, check_planned, planned_of
 from .saved import check_destination, record, save
-from .searching import Stopped, searched
+from .searching import searched
 
 _STATUS = (
     "The exit status is 0 where the plan fits (or no machine is named), 1 where it does not, no layout was found that"
@@ -51,15 +50,10 @@ def add(verbs: Any):
 def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
     """Plans, prints and saves; returns the exit status."""
     _check(options)
-    try:
-        with contextlib.redirect_stdout(sys.stderr):  # whatever the user's file prints
-            asked, plan, proof = _planned(options)
-            known = record(asked.name, plan, proof)
-            form = None if options.form is None else _form(options, asked)
-    except NothingFits as error:
-        return fail(str(error), WORSE)
-    except Stopped as error:
-        return fail(str(error), STOPPED)
+    with contextlib.redirect_stdout(sys.stderr):  # whatever the user's file prints
+        asked, plan, proof = _planned(options)
+        known = record(asked.name, plan, proof)
+        form = None if options.form is None else _form(options, asked)
     loud = _loud(plan, options.silent)
     text = json.dumps(known, indent=2)
     if options.save is not None:
@@ -102,14 +96,11 @@ def _check(options: argparse.Namespace):
     alone = [f"--{name}" for name in ("memory", "seconds") if getattr(options, name) is not None]
     if alone and options.auto is None:
         problems.append(f"{' and '.join(alone)} without a search, which --auto time asks for, say")
-    if options.pad and options.auto is not None:
-        problems.append("--pad with a search, which pads nothing: leave one of them out")
     if options.json and options.form is not None:
         problems.append("--json and --as, which are both all of what is printed: leave one of them out")
     if options.trace is not None and options.on is None:
         problems.append("--trace without a machine, whose times it has: add --on v5e, say")
-    if problems:
-        raise UsageError(f"meshlab plan was given {'; and '.join(problems)}.")
+    check_planned(options, *problems)
     if options.form is not None:
         from ..widgets.views.forms.forms import form_name  # noqa: PLC0415  few commands need the board
 

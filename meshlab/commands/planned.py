@@ -1,6 +1,7 @@
 """The options that say what is planned: a program, a mesh, a layout; and what they come to.
 
 add_planned(parser)         PROGRAM, --mesh, --on, --layout or --auto, --pad, --batch, --seq, --size
+check_planned(options)      refuses those that cannot be together
 planned_of(options)         Planned(Found("step.py:program", program), mesh, layout)
 """
 
@@ -15,6 +16,7 @@ from ..auto.objective import OBJECTIVES, objective_of
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..layouts.by_name import together
+from .exits import UsageError
 from .programs import Found, Sizes, find
 from .words import layout_of, mesh_of, sizes_of
 
@@ -58,6 +60,19 @@ def add_planned(parser: Any):
     parser.add_argument("--batch", type=int, help="of a named model: its batch size")
     parser.add_argument("--seq", type=int, help="of a named model: its sequence length")
     parser.add_argument("--size", action="append", default=[], help="sizes of other dims: batch=64,seq=128")
+
+
+def check_planned(options: argparse.Namespace, *problems: str):
+    """Refuses options that cannot be together, all in one error.
+
+    Args:
+        options: the options.
+        problems: of those that the command has besides.
+    """
+    if options.pad and options.auto is not None:
+        problems = (*problems, "--pad with a search, which pads nothing: leave one of them out")
+    if problems:
+        raise UsageError(f"{options.parser.prog} was given {'; and '.join(problems)}.")
 
 
 def planned_of(options: argparse.Namespace) -> Planned:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from .exits import DONE
-from .planned import add_planned, planned_of
+from .planned import add_planned, check_planned, planned_of
 from .saved import check_destination
+from .searching import searched
 
 
 def add(verbs: Any):
@@ -34,11 +35,15 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
     from ..widgets.frozen.share import share  # noqa: PLC0415  few commands need the board
     from .opened import opened  # noqa: PLC0415
 
+    check_planned(options)
     check_destination(options.out, "--out")
     with contextlib.redirect_stdout(sys.stderr):  # whatever the user's file prints
-        explorer = opened(options, planned_of(options))
+        asked = planned_of(options)
+        explorer = opened(options, asked)
         if options.auto is not None:
-            explorer.load(explorer.auto(options.auto).layout)
+            choice = searched(asked.program, asked.mesh, options.auto)
+            explorer.searches.show(choice)
+            explorer.load(choice.layout)
     columns, dims = (None if text is None else text.split(",") for text in (options.columns, options.dims))
     stream = sys.stderr if sys.stderr.isatty() else None
     print(share(explorer, options.out, columns or (), options.limit, dims, stream))

@@ -1,5 +1,6 @@
 """What the tests of the commands have in common: a file with a program, and a way to run the command line."""
 
+import io
 import os
 import subprocess
 import sys
@@ -57,3 +58,19 @@ def process(*words, code=None):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, *start, *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+
+
+class Terminal(io.StringIO):
+    """A stderr that is a terminal; `at` is called when progress is shown."""
+
+    def __init__(self, at=lambda: None):
+        super().__init__()
+        self.at = at
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        if "plans" in text:
+            self.at()
+        return super().write(text)

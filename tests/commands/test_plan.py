@@ -1,6 +1,5 @@
 """`meshlab plan`: what it prints is what the plan says, and its exit status says whether that fits."""
 
-import io
 import json
 import signal
 import sys
@@ -11,7 +10,7 @@ import meshlab as ml
 from meshlab.commands import searching
 from meshlab.commands.saved import record
 from meshlab.cost.machines.units import bytes_text, seconds_text
-from tests.commands.small import called, process, written
+from tests.commands.small import Terminal, called, process, written
 
 pytestmark = pytest.mark.share(2, of="file")
 
@@ -307,22 +306,6 @@ def test_a_file_that_cannot_be_written_is_2(file, tmp_path, capsys):
     status, out, err = called(capsys, "plan", file, "--save", path)
     assert (status, out) == (2, "")
     assert "cannot be written: File name too long." in err
-
-
-class Terminal(io.StringIO):
-    """A stderr that is a terminal; `at` is called when progress is shown."""
-
-    def __init__(self, at=lambda: None):
-        super().__init__()
-        self.at = at
-
-    def isatty(self):
-        return True
-
-    def write(self, text):
-        if "plans" in text:
-            self.at()
-        return super().write(text)
 
 
 def test_progress_is_shown_on_a_terminal_and_cleared(file, capsys, monkeypatch):

@@ -4,6 +4,7 @@
     searches.find(search)                   waits; `start` finds in the background
     searches.stop(take)                     ends it with the best so far, which is given to `take`
     searches.cancel()
+    searches.show(choice)                   shows what was found elsewhere
 
 The result of a search is shown only if it is still the latest, nobody has cancelled it, and program and mesh are the
 same, placement included: it would stand beside plans for another machine. One that was shown before that is `outdated`
@@ -129,6 +130,15 @@ class Searches:
                 self.last.stop.set()
             self._take = None
             return self._show(Search(objective, *self._present()))
+
+    def show(self, choice: Any) -> None:
+        """Shows what was found for the program and the mesh of now by a search that was made elsewhere.
+
+        Args:
+            choice: the `Choice`.
+        """
+        with self._lock:
+            self._show(dataclasses.replace(self.begin(choice.proof.objective), phase=FOUND, choice=choice))
 
     def start(self, objective: str) -> Refused | None:
         """Searches in the background; returns a refusal where there is no such objective on this mesh."""
