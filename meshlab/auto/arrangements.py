@@ -155,7 +155,7 @@ def mesh(
             f"ml.auto.mesh() was given {shown(program)} for its program; write"
             ' ml.auto.mesh(ml.trace(fn, ...), on="v5e:4x4").'
         )
-    check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
+    check_limits("ml.auto.mesh()", memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
     limits = Limits(None, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
     asks, assumed = [], Options.read("ml.auto.mesh", options)
     for each in meshes(on, devices):

@@ -83,7 +83,9 @@ def layout(
     """
     started = time.perf_counter()
     _check(program, mesh)
-    check_limits(memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
+    check_limits(
+        "ml.auto.layout()", memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress
+    )
     goal, watch = objective_of(objective, mesh), Watch(cancel, stop)
     watch.check()
     mesh = mesh.devices if goal.search is None else mesh
@@ -188,9 +190,18 @@ def _check(program: Any, mesh: Any):
 
 
 def check_limits(
-    *, memory: Any = None, tolerance: Any = 0, exact: Any = False, seconds: Any = None, progress: Any = None
+    what: str, *, memory: Any = None, tolerance: Any = 0, exact: Any = False, seconds: Any = None, progress: Any = None
 ):
-    """Refuses invalid limits of a search, all in one error."""
+    """Refuses invalid limits of a search, all in one error.
+
+    Args:
+        what: was given them: "ml.auto.layout()".
+        memory: as of `layout`.
+        tolerance: the same.
+        exact: the same.
+        seconds: the same.
+        progress: the same.
+    """
     problems = []
     if memory is not None and not (_is_bytes(memory) if isinstance(memory, str) else _is_share(memory)):
         problems.append(
@@ -206,7 +217,7 @@ def check_limits(
     if progress is not None and not callable(progress):
         problems.append(f"progress={shown(progress)}: give a function of a Found, or None")
     if problems:
-        raise MeshlabError(f"ml.auto.layout() cannot search with {'; and with '.join(problems)}.")
+        raise MeshlabError(f"{what} cannot search with {'; and with '.join(problems)}.")
 
 
 def _is_number(value: Any) -> bool:

@@ -231,8 +231,14 @@ def _pairs(axes_by_dim: dict[str, list[str]]) -> tuple[tuple[str, str], ...]:
 _ANY = ("", "any", "none")
 
 
-def read_limits(memory: Any, seconds: Any) -> dict[str, Any]:
-    """Reads what ends a search, as people write it: memory as a share or a text, time in seconds or as a text."""
+def read_limits(what: str, memory: Any, seconds: Any) -> dict[str, Any]:
+    """Reads what ends a search, as people write it: memory as a share or a text, time in seconds or as a text.
+
+    Args:
+        what: was given them, as its error says: "explorer.limit_auto()".
+        memory: the most that it may take of a device's memory.
+        seconds: after so many it takes the best so far.
+    """
     if isinstance(memory, str):
         memory = None if memory.strip() in _ANY else read_cap(memory)
     if isinstance(seconds, str):
@@ -241,7 +247,7 @@ def read_limits(memory: Any, seconds: Any) -> dict[str, Any]:
         seconds = float(seconds) if isinstance(seconds, str) else seconds
     if isinstance(seconds, str):
         seconds = read_seconds(seconds).value
-    check_limits(memory=memory, seconds=seconds)
+    check_limits(what, memory=memory, seconds=seconds)
     return {"memory": memory, "seconds": None if seconds is None else float(seconds)}
 
 
@@ -286,7 +292,7 @@ _KEYS: Mapping[int, Mapping[str, tuple[Any, str, Callable[[Any], Any]]]] = {
         "search": (
             dict[Literal["memory", "seconds"], float | str | None],
             'what ends a search: {"memory": 0.9, "seconds": null}',
-            lambda limits: read_limits(**{"memory": MEMORY, "seconds": None, **limits}),
+            lambda limits: read_limits("explorer.auto()", **{"memory": MEMORY, "seconds": None, **limits}),
         ),
         "silent": (list[str], 'mesh axes: ["model"]', lambda axes: tuple(sorted(axes))),
     },

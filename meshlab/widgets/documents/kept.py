@@ -65,6 +65,6 @@ def limit(documents: Documents, intent: LimitAuto) -> Document | Refused:
     memory = document.memory if intent.memory is UNSET else intent.memory
     seconds = document.seconds if intent.seconds is UNSET else intent.seconds
     try:
-        return dataclasses.replace(document, **read_limits(memory, seconds))
+        return dataclasses.replace(document, **read_limits("explorer.limit_auto()", memory, seconds))
     except MeshlabError as error:
-        return Refused(str(error).removeprefix("ml.auto.layout() "), code="invalid")
+        return Refused(str(error), code="invalid")

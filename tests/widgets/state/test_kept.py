@@ -112,10 +112,13 @@ def test_it_follows_the_mesh_and_the_names_of_dims(explorer: Explorer) -> None:
         (lambda e: e.allow("rows", "data"), "`rows` may be on `data` in searches: nothing forbids it."),
         (lambda e: e.silence("modle"), "has no axis of devices `modle`. Did you mean `model`?"),
         (lambda e: e.forbid("hidden", "modle"), "Did you mean `model`?"),
-        (lambda e: e.limit_auto(memory="60 GX"), "memory='60 GX' is no share of a device's memory"),
-        (lambda e: e.limit_auto(memory=2), "memory=2 is no share of a device's memory"),
+        (
+            lambda e: e.limit_auto(memory="60 GX"),
+            "explorer.limit_auto() cannot search with memory='60 GX' is no share",
+        ),
+        (lambda e: e.limit_auto(memory=2), "explorer.limit_auto() cannot search with memory=2 is no share"),
         (lambda e: e.limit_auto(seconds="2 fortnights"), "there is no unit `fortnights`"),
-        (lambda e: e.limit_auto(seconds=-1), "seconds=-1"),
+        (lambda e: e.limit_auto(seconds=-1), "explorer.limit_auto() cannot search with seconds=-1"),
         (lambda e: e.stop_auto(), "There is no search to stop."),
     ],
 )
