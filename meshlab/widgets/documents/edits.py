@@ -1,6 +1,6 @@
 """The document after an edit of its mesh, its dims' names and sizes, its padding, or its model.
 
-    RenameAxis("data", "replica")     rules, pins and the placement follow
+    RenameAxis("data", "replica")     rules, what searches keep to, and the placement follow
     SplitAxis("data", 2, "pod")       batch:data becomes batch:pod+data
     MergeAxes(("pod", "data"))        and back, where every rule has them side by side
     ResizeAxis("data", 8)             the layout stays, and is refused where a dim is not divided
@@ -16,7 +16,6 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from ...cost.machines.hardware import HardwareError
@@ -53,7 +52,20 @@ from .model_sizes import sizes_for
 
 # For one rule's axes, those after an edit.
 Follow = Callable[[str, Axes], Axes]
-_SAME: Mapping[str, str] = MappingProxyType({})
+# What mesh axes are called after an edit, those that it changes: two names of one that is split.
+Names = Mapping[str, tuple[str, ...]]
+
+
+def names_after(intent: Intent) -> Names:
+    """Returns what mesh axes are called after an intent, those that it changes."""
+    match intent:
+        case RenameAxis():
+            return {intent.axis: (intent.name,)}
+        case SplitAxis():
+            return {intent.axis: (intent.name, intent.axis)}
+        case MergeAxes():
+            return dict.fromkeys(intent.axes, (intent.name or intent.axes[-1],))
+    return {}
 
 
 def rename_axis(documents: Documents, intent: RenameAxis) -> Document:
@@ -61,7 +73,7 @@ def rename_axis(documents: Documents, intent: RenameAxis) -> Document:
     _check_axes(document.mesh, [axis])
     mesh = tuple((name if each == axis else each, size) for each, size in document.mesh)
     after = _with_mesh(document, mesh, lambda _, axes: tuple(name if each == axis else each for each in axes))
-    after = _followed(after, {axis: (name,)})
+    after = _followed(after, names_after(intent))
     names = {each: name if each == axis else each for each, _ in document.mesh}
     return placed(after, document.machine, names, documents.machines)
 
@@ -80,7 +92,7 @@ def split_axis(documents: Documents, intent: SplitAxis) -> Document:
     after = _with_mesh(
         document, mesh, lambda _, axes: tuple(p for a in axes for p in ((name, axis) if a == axis else (a,)))
     )
-    after = _followed(after, {axis: (name, axis)})
+    after = _followed(after, names_after(intent))
     return placed(after, document.machine, _kept(mesh, axis, name), documents.machines)
 
 
@@ -106,10 +118,7 @@ def merge_axes(documents: Documents, intent: MergeAxes) -> Document:
             )
         return (*rule_axes[:start], merged, *rule_axes[start + len(axes) :])
 
-    # A pin is one axis; it stays with the axis that this one becomes part of.
-    pins = tuple((dim, merged if axis in axes else axis) for dim, axis in document.pins)
-    after = _with_mesh(dataclasses.replace(document, pins=()), mesh, follow)
-    after = _followed(dataclasses.replace(after, pins=pins), dict.fromkeys(axes, (merged,)))
+    after = _followed(_with_mesh(document, mesh, follow), names_after(intent))
     return placed(after, document.machine, _kept(mesh, *axes, merged), documents.machines)
 
 
@@ -202,37 +211,27 @@ def _refuse_in_time(mesh: MeshSizes, axes: Sequence[str], what: str):
 
 
 def _with_mesh(document: Document, mesh: MeshSizes, follow: Follow) -> Document:
-    """Returns a document with another mesh, whose rules and pins follow; a pin for which there is no axis goes."""
-    mesh = Mesh(mesh).shape
-    layout, pins = document.layout, []
+    """Returns a document with another mesh, whose rules follow."""
+    mesh, layout = Mesh(mesh).shape, document.layout
     rules = tuple((dim, follow(dim, axes)) for dim, axes in layout.dim_rules)
     places, scopes = (
         tuple((glob, tuple((dim, follow(f"{dim} at {glob}", axes)) for dim, axes in at)) for glob, at in by_glob)
         for by_glob in (layout.place_rules, layout.scope_rules)
     )
     layout = dataclasses.replace(layout, dim_rules=rules, place_rules=places, scope_rules=scopes)
-    for dim, axis in document.pins:
-        with contextlib.suppress(LayoutError):
-            axes = follow(dim, (axis,)) if axis else ()
-            if len(axes) < 2:
-                pins.append((dim, axes[0] if axes else None))
-    return dataclasses.replace(document, mesh=mesh, layout=layout, pins=tuple(pins))
+    return dataclasses.replace(document, mesh=mesh, layout=layout)
 
 
-def _followed(document: Document, names: Mapping[str, tuple[str, ...]]) -> Document:
-    """Returns a document whose forbidden and silent mesh axes have the names of now.
+def _followed(document: Document, names: Names) -> Document:
+    """Returns a document in which what searches keep to is on the mesh axes of now; a pin is on one, or goes."""
+    pins = tuple((dim, axis and names.get(axis, (axis,))[0]) for dim, axis in document.pins if _is_one(axis, names))
+    forbidden = {(dim, axis) for dim, old in document.forbidden for axis in names.get(old, (old,))}
+    silent = {axis for old in document.silent for axis in names.get(old, (old,))}
+    return dataclasses.replace(document, pins=pins, forbidden=tuple(sorted(forbidden)), silent=tuple(sorted(silent)))
 
-    Args:
-        document: the document; its pins have followed.
-        names: of axes that have changed, what they are now: two names of one that was split.
-    """
 
-    def now(axis: str) -> tuple[str, ...]:
-        return names.get(axis, (axis,))
-
-    forbidden = {(dim, axis) for dim, old in document.forbidden for axis in now(old)}
-    silent = {axis for old in document.silent for axis in now(old)}
-    return dataclasses.replace(document, forbidden=tuple(sorted(forbidden)), silent=tuple(sorted(silent)))
+def _is_one(axis: str | None, names: Names) -> bool:
+    return axis is None or len(names.get(axis, (axis,))) == 1
 
 
 def _kept(mesh: MeshSizes, *changed: str) -> dict[str, str]:
@@ -326,38 +325,50 @@ def _is_padded(documents: Documents, intent: ResizeAxis) -> bool:
 # What an edit changed beside what was asked for.
 
 
-def rename_axis_note(before: Document, after: Document, intent: RenameAxis) -> str:
-    return mesh_note(before, after, intent, {intent.axis: intent.name})
-
-
-def mesh_note(before: Document, after: Document, intent: Intent, names: Mapping[str, str] = _SAME) -> str:
-    """Says which placements of mesh axes and which pins went with an edit of the mesh, and on which slice it is now."""
+def mesh_note(before: Document, after: Document, intent: Intent) -> str:
+    """Says what went with an edit of the mesh, placements of its axes as well, and on which slice it is now."""
     if before.machine is None or after.machine is None or before.mesh == after.mesh:
-        return pins_note(before, after, intent)
-    there = dict(after.machine.along)
-    dropped = [name for name, _ in before.machine.along if names.get(name, name) not in there]
+        return kept_note(before, after, intent)
+    there, names = dict(after.machine.along), names_after(intent)
+    dropped = [name for name, _ in before.machine.along if not there.keys() & names.get(name, (name,))]
     notes = [f"The placement of {listed(dropped)} is derived anew."] if dropped else []
     if before.machine.on != after.machine.on:
         notes.append(f"The mesh is on `{after.machine.on}` now.")
-    return " ".join(filter(None, (*notes, pins_note(before, after, intent))))
+    return " ".join(filter(None, (*notes, kept_note(before, after, intent))))
 
 
-def pins_note(before: Document, after: Document, intent: Intent) -> str:
-    """Says which pins went with a change."""
-    unpinned = [dim for dim, _ in before.pins if dim not in {name for name, _ in after.pins}]
-    return f"The pin of {listed(unpinned)} is gone." if unpinned else ""
+def kept_note(before: Document, after: Document, intent: Intent) -> str:
+    """Says what searches need not keep to any more after a change: pins, forbidden pairs, silent mesh axes."""
+    names = names_after(intent)
+    pinned = [dim for dim, _ in before.pins if dim not in dict(after.pins)]
+    forbidden = [
+        f"`{dim}` off `{axis}`"
+        for dim, axis in before.forbidden
+        if not {(dim, each) for each in names.get(axis, (axis,))} & {*after.forbidden}
+    ]
+    silent = [axis for axis in before.silent if not {*names.get(axis, (axis,))} & {*after.silent}]
+    notes = (
+        f"The pin of {listed(pinned)} is gone." if pinned else "",
+        f"Nothing keeps {', '.join(forbidden)} any more." if forbidden else "",
+        f"{listed(silent)} need not be silent any more." if silent else "",
+    )
+    return " ".join(filter(None, notes))
 
 
 def sizes_note(before: Document, after: Document, intent: Intent) -> str:
-    """Says which pins went with a dim that is resized, and which other dims follow it."""
+    """Says what went with a dim that is resized, and which other dims follow it."""
     sizes = dict(before.dims)
     followed = [f"{dim}={n:,}" for dim, n in after.dims if sizes.get(dim, n) != n]
     resized = f"Resized: {listed(followed)}." if len(followed) > 1 else ""
-    return " ".join(filter(None, (pins_note(before, after, intent), resized)))
+    return " ".join(filter(None, (kept_note(before, after, intent), resized)))
 
 
-def opened_note(before: Document, after: Document, presets: Sequence[Preset]) -> str:
-    """Says what became of the layout when another model was opened."""
+def opened_note(before: Document, after: Document, intent: Open, presets: Sequence[Preset]) -> str:
+    """Says what became of the layout when another model was opened, and of what searches keep to."""
+    return " ".join(filter(None, (_carried_note(before, after, presets), kept_note(before, after, intent))))
+
+
+def _carried_note(before: Document, after: Document, presets: Sequence[Preset]) -> str:
     had, has = ruled(before.layout), ruled(after.layout)
     if not had:
         return ""

@@ -123,7 +123,7 @@ def open_named(state: ExplorerState, intent: Open) -> Answer:
     answer = change_document(state, intent)
     if isinstance(answer, Refused) or state.document.model == before.model:
         return answer
-    layout = opened_note(before, state.document, state.documents.presets)
+    layout = opened_note(before, state.document, intent, state.documents.presets)
     return " ".join(filter(None, ("" if intent.sizes else sizes_said(state.documents), layout)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.widgets.documents.document import read_document
-from meshlab.widgets.documents.intents import Accepted, Refused
+from meshlab.widgets.documents.edits import kept_note
+from meshlab.widgets.documents.intents import Accepted, Outcome, Pad, Refused
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import VERSION, answer, shared_state
 from meshlab.widgets.state.searches import SEARCHING
@@ -24,6 +26,11 @@ def kept(explorer: Explorer) -> dict[str, Any]:
 
 def rules(explorer: Explorer) -> list[str]:
     return [rule["text"] for rule in kept(explorer)["rules"]]
+
+
+def said(answer: Outcome) -> str:
+    assert isinstance(answer, Accepted)
+    return answer.note
 
 
 def test_all_of_it_is_saved_and_opened_again(explorer: Explorer) -> None:
@@ -89,14 +96,28 @@ def test_a_rule_takes_itself_away(explorer: Explorer) -> None:
     assert explorer.document.kept == {}
 
 
+def test_what_goes_with_an_edit_is_said(explorer: Explorer) -> None:
+    assert explorer.pin("batch", "data")
+    assert explorer.forbid("batch", "model")
+    assert explorer.forbid("hidden", "model")
+    assert said(explorer.merge_axes("data", "model", name="all")) == "Nothing keeps `batch` off `model` any more."
+    assert explorer.document.kept == {"pin": {"batch": "all"}, "forbid": {"hidden": ["all"]}}
+    assert explorer.undo()
+    assert said(explorer.split_axis("data", 2, "pod")) == "The pin of `batch` is gone."
+    # No edit lets an axis be loud yet; one that does will say so.
+    before = dataclasses.replace(explorer.document, silent=("data", "model"))
+    after = dataclasses.replace(before, silent=("model",))
+    assert kept_note(before, after, Pad(True)) == "`data` need not be silent any more."
+
+
 def test_it_follows_the_mesh_and_the_names_of_dims(explorer: Explorer) -> None:
     assert explorer.forbid("hidden", "model")
     assert explorer.silence("model")
-    assert explorer.rename_axis("model", "tensor")
+    assert said(explorer.rename_axis("model", "tensor")) == ""
     assert explorer.document.kept == {"forbid": {"hidden": ["tensor"]}, "silent": ["tensor"]}
-    assert explorer.split_axis("tensor", 2, "pod")
+    assert said(explorer.split_axis("tensor", 2, "pod")) == ""
     assert explorer.document.kept == {"forbid": {"hidden": ["pod", "tensor"]}, "silent": ["pod", "tensor"]}
-    assert explorer.merge_axes("pod", "tensor", name="all")
+    assert said(explorer.merge_axes("pod", "tensor", name="all")) == ""
     assert explorer.document.kept == {"forbid": {"hidden": ["all"]}, "silent": ["all"]}
     assert explorer.rename_dim("hidden", "wide")
     assert explorer.document.kept == {"forbid": {"wide": ["all"]}, "silent": ["all"]}

@@ -47,6 +47,21 @@ def test_a_layout_stays_as_far_as_its_dims_are_there(before: str, after: str, no
     assert explorer.plan.program.dims == ml.named_models()["gpt2_adamw"].trace().dims
 
 
+@pytest.mark.parametrize("layout", ["", "batch:data"])
+def test_what_searches_need_not_keep_to_any_more_is_said(layout: str) -> None:
+    explorer = explore("t5", MESH, layout)
+    for change in (
+        explorer.pin("buckets", "model"),
+        explorer.pin("batch", "data"),
+        explorer.forbid("buckets", "data"),
+        explorer.silence("model"),
+    ):
+        assert change
+    said = "The pin of `buckets` is gone. Nothing keeps `buckets` off `data` any more."
+    assert opened(explorer, "gpt2_adamw") == (f"The layout stays. {said}" if layout else said)
+    assert explorer.document.kept == {"pin": {"batch": "data"}, "silent": ["model"]}
+
+
 def test_a_preset_stays_that_preset() -> None:
     explorer = explore("gpt2_adamw", MESH)
     explorer.preset("fsdp")
