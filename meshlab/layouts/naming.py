@@ -32,8 +32,8 @@ from .request import Request
 from .same_plan import same_plan
 from .shards import handmade, read_shards
 
-# The kinds of data parallelism, which choose what they store beside all others.
-DATA = ("data_parallel", "fsdp", "hsdp", "zero1", "zero2", "zero3")
+# The kinds of data parallelism, which choose what they store beside all others; ZeRO-3 is FSDP.
+DATA = ("data_parallel", "fsdp", "hsdp", "zero1", "zero2")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -200,8 +200,8 @@ def _collectives(plan: Any) -> dict[tuple[int, str, Axes], tuple[str, float]]:
     for position, sent in enumerate(plan.collectives_by_step):
         for c in sent:
             key = (position, c.kind, tuple(c.axes))
-            name, before = found.get(key, ("", 0.0))
-            found[key] = (next(names) or name, before + float(c.wire_bytes * c.times))
+            _, before = found.get(key, ("", 0.0))
+            found[key] = (next(names), before + float(c.wire_bytes * c.times))
     return found
 
 

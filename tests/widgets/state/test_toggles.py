@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import meshlab as ml
+from meshlab.layouts.naming import DATA
 from meshlab.models.zoo import models
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.documents.intents import Refused, ResizeAxis, TakePreset
@@ -32,6 +33,10 @@ def test_a_preset_that_goes_leaves_what_was_there_before(first: str, second: str
     assert set(before.split(" + ")) < set(explorer.name.split(" + "))
     assert explorer.toggle(second)
     assert (explorer.name, explorer.layout) == (before, layout)
+
+
+def test_every_kind_of_data_parallelism_that_a_layout_is_named_by_is_a_button() -> None:
+    assert [name for name, kind in KINDS.items() if kind.group == "batch"] == [*DATA]
 
 
 def test_one_by_hand_is_taken_away_with_its_rules(explorer: Explorer) -> None:
