@@ -13,11 +13,10 @@ import re
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import nbformat
 from nbconvert import HTMLExporter
@@ -25,7 +24,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from meshlab import workbooks
 from tests.browser.page import DEADLINE, NotebookPage, new_context
-from tests.browser.server import ROOT, START_SECONDS, Server
+from tests.browser.server import ROOT, Server, wait_until
 
 MAKE = """
 import meshlab as ml
@@ -176,7 +175,7 @@ def marimo(browser: Browser, folder: Path) -> Iterator[Marimo]:
         )
         try:
             address = f"http://127.0.0.1:{port}/"
-            _wait_until_up(process, address, folder / "marimo.log")
+            wait_until(process, lambda: urlopen(f"{address}health", timeout=5).close(), folder / "marimo.log")
             host = Marimo(browser, address)
             try:
                 yield host
@@ -198,14 +197,3 @@ def _free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
-
-
-def _wait_until_up(process: subprocess.Popen, address: str, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            urllib.request.urlopen(f"{address}health", timeout=5).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise RuntimeError(f"marimo did not start within {START_SECONDS} s. Its log:\n{log.read_text()[-4000:]}")

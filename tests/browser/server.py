@@ -18,11 +18,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+T = TypeVar("T")
 START_SECONDS = 180
 ROOT = Path(__file__).parents[2]
 
@@ -114,7 +116,9 @@ def serve(folder: Path, home: Path, theme: str = "JupyterLab Light") -> Iterator
             stderr=subprocess.STDOUT,
         )
         try:
-            base = _wait_until_up(process, home / "runtime", token, log)
+            # The file is named after the process.
+            info = home / "runtime" / f"jpserver-{process.pid}.json"
+            base = wait_until(process, lambda: _address(info, token), log)
             yield Server(base, token, folder, log)
         finally:
             _stop(process)
@@ -146,19 +150,35 @@ def _write_settings(home: Path, folder: Path, token: str, theme: str) -> None:
     (config / "labconfig" / "default_setting_overrides.json").write_text(json.dumps(settings))
 
 
-def _wait_until_up(process: subprocess.Popen, runtime: Path, token: str, log: Path) -> str:
-    """Returns the server's address: the port is in a file that it writes, named after its process."""
+def _address(info: Path, token: str) -> str:
+    """Returns the address of a server that answers: its port is in a file that it writes."""
+    base = f"http://127.0.0.1:{json.loads(info.read_text())['port']}"
+    urllib.request.urlopen(f"{base}/api/status?token={token}", timeout=5).close()
+    return base
+
+
+def wait_until(process: subprocess.Popen, ask: Callable[[], T], log: Path) -> T:
+    """Waits until a server answers.
+
+    Args:
+        process: the server, which its caller ends.
+        ask: asks it; raises OSError or ValueError as long as it is not there.
+        log: what it writes.
+
+    Returns:
+        What `ask` returned.
+
+    Raises:
+        RuntimeError: it has ended, or was not there in time; with the end of its log.
+    """
     deadline = time.monotonic() + START_SECONDS
-    info = runtime / f"jpserver-{process.pid}.json"
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            base = f"http://127.0.0.1:{json.loads(info.read_text())['port']}"
-            urllib.request.urlopen(f"{base}/api/status?token={token}", timeout=5).close()
-            return base
+            return ask()
         except (OSError, ValueError):
             time.sleep(0.05)
-    _stop(process)
-    raise RuntimeError(f"JupyterLab did not start within {START_SECONDS} s. Its log:\n{log.read_text()[-4000:]}")
+    why = f"did not start within {START_SECONDS} s" if process.poll() is None else f"ended with {process.returncode}"
+    raise RuntimeError(f"{process.args} {why}. Its log:\n{log.read_text()[-4000:]}")
 
 
 def _stop(process: subprocess.Popen) -> None:

@@ -1,11 +1,14 @@
 """The harness itself: it sees what a page shows, asks the kernel, and does not overlook what goes wrong."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser import chrome
+from tests.browser.server import wait_until
 
 HERE = Path(__file__).parent
 
@@ -42,6 +45,16 @@ def test_notices_failures(notebook_page):
     page.blocked.clear()
     with pytest.raises(AssertionError, match="console shows errors:\nseen"):
         page.assert_clean()
+
+
+def test_says_why_a_server_is_not_there(tmp_path):
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "print('no port is free'); raise SystemExit(3)"], stdout=output
+        )
+    with pytest.raises(RuntimeError, match=r"python.* ended with 3. Its log:\nno port is free"):
+        wait_until(process, (tmp_path / "none").read_text, log)
 
 
 def test_says_what_to_do_without_a_browser(monkeypatch, tmp_path):
