@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from meshlab.engine.verifying.hlo import read_collectives, totals
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.views.forms.forms import FORMS
+from meshlab.widgets.views.forms.forms import FORMS, forms_view
 from meshlab.widgets.views.forms.literal import imported_from
 from tests.widgets import small
 
@@ -152,6 +153,13 @@ def test_what_jit_has_not_is_listed() -> None:
     assert '("data",)' in form
     assert form.cell.splitlines()[0] == f"# jit cannot say: {form.lost[0]}"
     assert form.lost[-1].startswith("the shardings of intermediate values: XLA")
+
+
+@pytest.mark.parametrize("wrap", [functools.partial, lambda fn: lambda x: fn(x)], ids=["partial", "lambda"])
+def test_a_function_without_a_name_is_called_step(wrap: Any) -> None:
+    explorer = explore(ml.trace(wrap(lambda x: x * 2), ml.f32[ml.dims(batch=8)]), ml.mesh(data=2), "batch:data")
+    assert "\n# step = jit(step)\n" in explorer.form("jit")
+    assert [form["text"] != "" for form in forms_view(explorer)["forms"]] == [True] * len(FORMS)
 
 
 def test_a_mesh_without_axes_is_written(program: Any) -> None:

@@ -29,7 +29,7 @@ Inside = dict[str, tuple[Any, list[str]]]
 
 def jit_text(plan: Any) -> tuple[str, Sequence[str]]:
     """Returns a plan's shardings as lines of Python, and what of the layout these cannot say."""
-    specs, (inside, mixed) = written_specs(plan), _inside(plan)
+    specs, (inside, mixed), name = written_specs(plan), _inside(plan), _called(plan.program.fn)
     if specs.lost:  # no trees that `jax.jit` would take
         return "", [*specs.lost, "the shardings: `plan.shardings` has them"]
     lines = [
@@ -40,11 +40,17 @@ def jit_text(plan: Any) -> tuple[str, Sequence[str]]:
         "inputs, outputs = jax.tree.map(lambda spec: NamedSharding(mesh, spec), (inputs, outputs))",
         *_inside_lines(inside),
         "",
-        f"# {plan.program.fn.__name__} = jit({plan.program.fn.__name__})",
+        f"# {name} = jit({name})",
         "jit = functools.partial(jax.jit, in_shardings=inputs, out_shardings=outputs)",
     ]
     lost = [*mixed, *_in_time(plan), *_scopes(plan.layout), SPREAD]
     return "\n".join(["import functools", "", "import jax", *lines]) + "\n", lost
+
+
+def _called(fn: Any) -> str:
+    """Returns what a function is called in Python; of a partial, or a lambda, that is nothing."""
+    name = getattr(fn, "__name__", "")
+    return name if name.isidentifier() else "step"
 
 
 def _mesh_lines(mesh: Any) -> list[str]:
