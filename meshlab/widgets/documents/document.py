@@ -172,7 +172,10 @@ def check_opened(program: Any, mesh: Any):
 
 
 def fitted(document: Document, program: Any) -> Document:
-    """Returns a document with its dims in the order of its program; refuses one of another program."""
+    """Returns a document with its dims in the order of its program; refuses one of another program.
+
+    Sizes of a program that is resized are those of the document, which was written for it.
+    """
     renamed, resized = dict(document.renamed), dict(document.resized)
     there, dims = {renamed.get(name, name): size for name, size in program.dims.items()}, dict(document.dims)
     there |= {new: dims.get(new, 0) for old, new in renamed.items() if old in program.made_up}
@@ -183,7 +186,7 @@ def fitted(document: Document, program: Any) -> Document:
             f" {dict(program.dims)}. Open it with the program that it was written for, or take its layout over:"
             " explorer.load(layout)."
         )
-    return dataclasses.replace(document, dims=tuple(program.dims.items()))
+    return dataclasses.replace(document, dims=tuple(sorted(document.dims, key=lambda dim: [*there].index(dim[0]))))
 
 
 def check_program(what: str, program: Any, instead: str):

@@ -126,6 +126,7 @@ class Documents:
         if isinstance(layout, Document):
             if layout.model != models.opened:  # which is traced only now
                 layout = fitted(layout, self.programs.traced(layout))
+            layout = self.programs.normal(layout)
             self.opened = settled(layout, self.programs.at(layout))
         else:
             dims, model = tuple(program.dims.items()), models.opened

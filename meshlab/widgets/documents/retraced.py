@@ -62,11 +62,14 @@ class Programs:
         return self._operations[document.model]
 
     def read(self, text: str) -> Document:
-        """Reads a document, of the program that it names; dims of one that is not traced yet are checked once it is."""
+        """Reads a document, of the program that it names, and makes it normal.
+
+        Dims of a program that is not traced yet are checked once it is.
+        """
         document = read_document(text)
         if document.model is None:
             document = dataclasses.replace(document, model=self.models.opened)
-        return fitted(document, self.traced(document)) if self.has(document.model) else document
+        return fitted(self.normal(document), self.traced(document)) if self.has(document.model) else document
 
     def normal(self, document: Document) -> Document:
         """Returns a document without the new sizes that are those that the program was traced with."""

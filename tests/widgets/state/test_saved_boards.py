@@ -102,6 +102,49 @@ def test_a_file_is_opened_beside_what_was_tried(explorer: Explorer, tmp_path: pa
     assert str(other.layout) == "hidden:model"
 
 
+def resized() -> Explorer:
+    """A board at another size than the program was traced with, and nothing of that."""
+    explorer = fresh()
+    explorer.resize_dim("batch", 32)
+    explorer.load("batch:data")
+    explorer.baseline("batch:data")
+    explorer.load("hidden:model")
+    explorer.label("#3", "wide", "a note")
+    explorer.forget("#0", "#1")
+    return explorer
+
+
+def test_a_size_that_the_program_has_by_now_is_no_new_one() -> None:
+    """Its layouts were dropped without a word."""
+    board = resized()
+    assert [each.sign for each in board.tried] == ["#2", "#3"]
+    here = explore(small.program().resize(batch=32), small.mesh())
+    here.load("rows:data")
+    text = board_text(board.document, board.tried)
+    answer = here.apply(OpenSaved(text))
+    assert "Opened: 2 layouts, 2 of them new here." in repr(answer)
+    assert here.document.resized == ()
+    assert [title for title in here.titles().values() if title == "wide"] == ["wide"]
+    again = Explorer.from_json(text, here.program)
+    assert again.document == here.document
+    assert [each.document.resized for each in again.tried] == [(), ()]
+
+
+def test_a_board_of_another_size_is_opened_with_its_layouts_once() -> None:
+    """The layout on the board was there twice, without its label."""
+    board = resized()
+    text = board_text(board.document, board.tried)
+    again = Explorer.from_json(text, small.program())
+    assert (again.document, said(again)) == (board.document, said(board))
+    assert again.tried.known(again.document) == again.tried.all[-1]
+    here = fresh()
+    assert here.apply_and_wait(OpenSaved(text))
+    on_board = here.tried.known(here.document)
+    assert on_board is not None
+    assert (on_board.label, on_board.note) == ("wide", "a note")
+    assert len(here.tried) == 3
+
+
 def test_what_is_said_here_already_stays(explorer: Explorer) -> None:
     other = fresh()
     other.load("hidden:model")
