@@ -42,8 +42,8 @@ def label(state: ExplorerState, intent: Label) -> Answer:
 
 
 def forget(state: ExplorerState, intent: Forget) -> Answer:
-    """Deletes layouts, all of them or none."""
-    gone, titles = list[TriedLayout](), state.titles()
+    """Deletes layouts, all of them or none; one that is named twice is one."""
+    gone, titles = dict[int, TriedLayout](), state.titles()
     for name in intent.of:
         found = named(state, name)
         if isinstance(found, Refused):
@@ -53,11 +53,12 @@ def forget(state: ExplorerState, intent: Forget) -> Answer:
             return Refused(f"`{title}` is on the board.", "Put another layout on the board first.")
         if found is state.tried.baseline:
             return Refused(f"All layouts are compared with `{title}`.", "Choose another baseline first.")
-        gone.append(found)
-    if gone:
-        state.tried = state.tried.without(gone, state.history)
-        state.changes.tell("comparison")
-    return f"Deleted {_said(gone, titles)}. Undo brings {'them' if len(gone) > 1 else 'it'} back." if gone else None
+        gone[found.number] = found
+    if not gone:
+        return None
+    state.tried = state.tried.without(gone.values(), state.history)
+    state.changes.tell("comparison")
+    return f"Deleted {_said([*gone.values()], titles)}. Undo brings {'them' if len(gone) > 1 else 'it'} back."
 
 
 def put_back(state: ExplorerState) -> str:

@@ -127,6 +127,15 @@ def test_what_is_deleted_comes_back_as_it_was(explorer: Explorer) -> None:
     assert str(explorer.layout) == "cols:data"
 
 
+@pytest.mark.parametrize("names", [("#1", "#1"), ("#1", "first"), ("first", "#1", "#1")])
+def test_a_layout_that_is_named_twice_is_deleted_once(explorer: Explorer, names: tuple[str, ...]) -> None:
+    explorer.label("#1", "first")
+    before = explorer.tried.all
+    assert "Deleted `first`. Undo brings it back." in repr(explorer.forget(*names))
+    assert "`first` is back." in repr(explorer.undo())
+    assert explorer.tried.all == before
+
+
 def test_undo_goes_back_in_the_order_of_what_was_done(explorer: Explorer) -> None:
     explorer.label("#1", "first")
     explorer.load("rows:data")
