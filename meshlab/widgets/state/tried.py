@@ -57,6 +57,10 @@ class TriedLayout:
         """Whether a document has this layout, on whatever machine."""
         return _identity(self.document) == _identity(document)
 
+    def beside(self, others: Iterable[TriedLayout]) -> TriedLayout:
+        """Returns the layout as it comes to others: without a label that is one of theirs."""
+        return dataclasses.replace(self, label="") if self.label in {each.label for each in others} else self
+
     def under(self, present: Document) -> Document:
         """Returns the layout on the machine and under the assumptions of another document, if that has its mesh."""
         if _identity(self.document)[:3] != _identity(present)[:3]:
@@ -218,7 +222,8 @@ class Tried:
             return None
         # What was tried again meanwhile is there once.
         others = [each for each in self.all if not any(each.is_of(one.document) for one in last.was)]
-        layouts = tuple(sorted((*others, *last.was), key=lambda each: each.number))
+        back = [each.beside(others) for each in last.was]
+        layouts = tuple(sorted((*others, *back), key=lambda each: each.number))
         changes = tuple(change for change in self.changes if change is not last)
         return dataclasses.replace(self, all=layouts, changes=changes), last
 

@@ -108,8 +108,7 @@ def _with_saved(state: ExplorerState, saved: TriedLayout) -> Tried:
     here = tried.known(saved.document)
     if here is None:  # there were too many
         return tried
-    taken = {each.label for each in tried if each is not here}
-    label = here.label or ("" if saved.label in taken else saved.label)
+    label = here.label or saved.beside(each for each in tried if each is not here).label
     marked = dataclasses.replace(here, label=label, note=here.note or saved.note)
     return dataclasses.replace(tried, all=tuple(marked if each is here else each for each in tried))
 

@@ -10,10 +10,11 @@ import pytest
 from meshlab.engine.specs.layout import Layout
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.documents.document import ExplorerError
-from meshlab.widgets.documents.intents import Refused
+from meshlab.widgets.documents.intents import OpenSaved, Refused
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer, shared_state
 from meshlab.widgets.state.marks_of_layouts import LABEL, NOTE
+from meshlab.widgets.state.saved_boards import board_text
 from meshlab.widgets.state.tried import MOST, UNDONE
 from tests.widgets import small
 
@@ -134,6 +135,22 @@ def test_a_layout_that_is_named_twice_is_deleted_once(explorer: Explorer, names:
     assert "Deleted `first`. Undo brings it back." in repr(explorer.forget(*names))
     assert "`first` is back." in repr(explorer.undo())
     assert explorer.tried.all == before
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["deleted", "called otherwise"])
+def test_no_two_have_one_label_when_one_is_brought_back(explorer: Explorer, gone: bool) -> None:
+    """A file of such a board was refused."""
+    explorer.label("#1", "A", "a note")
+    assert explorer.forget("A") if gone else explorer.label("#1", "B")
+    other = explore(small.program(), small.mesh())
+    other.load("rows:model")
+    other.label("#1", "A")
+    assert explorer.apply(OpenSaved(board_text(other.document, other.tried), tried_alone=True))
+    assert explorer.undo()
+    assert [(each.sign, each.label) for each in explorer.tried if each.is_marked] == [("#1", ""), ("#4", "A")]
+    assert explorer.tried.all[1].note == "a note"
+    again = Explorer.from_json(board_text(explorer.document, explorer.tried), small.program())
+    assert again.tried.all == explorer.tried.all
 
 
 def test_undo_goes_back_in_the_order_of_what_was_done(explorer: Explorer) -> None:
