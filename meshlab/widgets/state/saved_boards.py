@@ -110,22 +110,20 @@ def read_board(text: Any, documents: Documents) -> SavedBoard:
     Raises:
         ExplorerError: the document, or a layout that was tried, is invalid; all is listed that is.
     """
-    problems, board = list[str](), SavedBoard(documents.present)
+    problems, document = list[str](), None
     try:
-        board = SavedBoard(documents.programs.read(text))
+        document = documents.programs.read(text)
     except MeshlabError as error:
         problems.append(str(error))
-    table = _table_in(text, problems)
-    if table is not None:
-        tried = [_read(each, at, board.document, documents, problems) for at, each in enumerate(table.layouts, 1)]
-        known = tuple(each for each in tried if each is not None)
-        problems += _clashes(known)
-        board = SavedBoard(board.document, known, table.baseline, table.count)
-    if problems:
+    table = _table_in(text, problems) or _Table(0, 0, [])
+    read = [_read(each, at, document, documents, problems) for at, each in enumerate(table.layouts, 1)]
+    tried = tuple(each for each in read if each is not None)
+    problems += _clashes(tried)
+    if document is None or problems:
         raise ExplorerError(
             problems[0] if len(problems) == 1 else f"The file is not a valid board:\n{numbered(problems)}"
         )
-    return board
+    return SavedBoard(document, tried, table.baseline, table.count)
 
 
 def _table_in(text: Any, problems: list[str]) -> _Table | None:
@@ -140,11 +138,18 @@ def _table_in(text: Any, problems: list[str]) -> _Table | None:
     return None
 
 
-def _read(data: Any, at: int, document: Document, documents: Documents, problems: list[str]) -> TriedLayout | None:
-    """Reads a layout that was tried; where it is invalid, says so among the problems."""
+def _read(
+    data: Any, at: int, document: Document | None, documents: Documents, problems: list[str]
+) -> TriedLayout | None:
+    """Reads a layout that was tried; where it is invalid, says so among the problems.
+
+    Where the board's own document is invalid, nobody knows its mesh, and only how a layout is written can be judged.
+    """
     try:
         entry = msgspec.convert(data, _Entry)
-        if entry.document is not UNSET:
+        if document is None:
+            of_it = documents.present
+        elif entry.document is not UNSET:
             of_it = documents.programs.read(json.dumps(entry.document))
         else:
             of_it = dataclasses.replace(document, layout=Layout.of(entry.layout), pad=entry.pad)

@@ -220,10 +220,11 @@ def test_a_file_that_is_not_there(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_board_of_another_program_is_refused(explorer: Explorer) -> None:
-    other = ml.explore("mlp", ml.mesh(data=2, model=4))
+    other = ml.explore("mlp", ml.mesh(x=2))
     answer = other.apply(OpenSaved(board_text(explorer.document, explorer.tried)))
     assert isinstance(answer, Refused)
-    assert "This document is of a program with the dims" in answer.reason
+    # That is all: its layouts are not wrong for being on other axes than there are here.
+    assert answer.reason.startswith("This document is of a program with the dims")
 
 
 def test_a_board_of_another_model_is_opened_once_it_is_traced() -> None:
