@@ -227,7 +227,7 @@ def _axes(pairs: list) -> MeshSizes:
 
 
 def _pairs(axes_by_dim: dict[str, list[str]]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((dim, axis) for dim, axes in axes_by_dim.items() for axis in axes))
+    return tuple(sorted({(dim, axis) for dim, axes in axes_by_dim.items() for axis in axes}))
 
 
 # No limit, as people write it.
@@ -297,7 +297,7 @@ _KEYS: Mapping[int, Mapping[str, tuple[Any, str, Callable[[Any], Any]]]] = {
             'what ends a search: {"memory": 0.9, "seconds": null}',
             lambda limits: read_limits("explorer.auto()", **{"memory": MEMORY, "seconds": None, **limits}),
         ),
-        "silent": (list[str], 'mesh axes: ["model"]', lambda axes: tuple(sorted(axes))),
+        "silent": (list[str], 'mesh axes: ["model"]', lambda axes: tuple(sorted({*axes}))),
     },
 }
 

@@ -57,6 +57,15 @@ def test_a_document_without_it_is_written_as_before_and_older_ones_open(explorer
     assert Explorer.from_json(json.dumps(data), small.program()).document == explorer.document
 
 
+def test_what_is_written_twice_is_there_once(explorer: Explorer) -> None:
+    assert explorer.forbid("hidden", "data")
+    assert explorer.silence("model")
+    data = json.loads(explorer.to_json())
+    twice = {"forbidden": {"hidden": ["data", "data"]}, "silent": ["model", "model"]}
+    assert Explorer.from_json(json.dumps(data | twice), small.program()).document == explorer.document
+    assert read_document(json.dumps(data | twice)).to_json() == explorer.to_json()
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
