@@ -17,8 +17,9 @@ from meshlab.engine.specs.layout import Layout
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
+from meshlab.widgets.documents.document import Document
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.views.forms.forms import FormView, forms_view
+from meshlab.widgets.views.forms.forms import FORMS, FormView, forms_view
 from meshlab.widgets.views.forms.literal import keywords, literal
 from meshlab.widgets.views.forms.specs import specs_text
 from tests.widgets import small
@@ -132,6 +133,40 @@ def test_what_stands_beside_the_layout_is_in_the_python_and_listed_for_the_rest(
     for name in ("axis rules", "Mesh TensorFlow"):
         assert any("at `params/*` is stored classes:model" in each for each in written[name]["lost"])
     assert eval(written["axis rules"]["text"], {}) == [("batch", "data")]
+
+
+def test_every_form_is_written_where_every_field_of_the_document_is_set() -> None:
+    """Limits that are no whole numbers broke Python's form, and with it shared boards."""
+    explorer = ml.explore("mlp", ml.lay(ml.mesh(data=2, model=2), "v5e:2x2", model=0))
+    changes = (
+        explorer.resize_dim("batch", 12),
+        explorer.rename_dim("hidden", "ffn"),
+        explorer.load("batch:data ffn:model"),
+        explorer.pad(True),
+        explorer.pin("batch", "data"),
+        explorer.forbid("rows", "model"),
+        explorer.silence("model"),
+        explorer.limit_auto(memory=0.8, seconds=5.0),
+        explorer.assume(attention="flash", prefetch=True),
+    )
+    assert all(changes)
+    unset = Document((), (), Layout())
+    assert [
+        field.name
+        for field in dataclasses.fields(Document)
+        if getattr(explorer.document, field.name) == getattr(unset, field.name)
+    ] == []
+    written = forms(explorer)
+    assert [name for name in FORMS if not written[name]["text"]] == []
+    text = written["Python"]["text"]
+    assert "memory=0.8" in text
+    assert "seconds=5.0" in text
+    program = ml.named_models()["mlp"].trace()
+    scope = pasted(text, program=program)
+    assert same(scope["plan"], explorer.plan)
+    assert scope["time"].scenario.options == explorer.time.scenario.options
+    scope["choice"].plan.assert_silent("model")
+    assert scope["choice"].plan.layout.rules["batch"] == ("data",)
 
 
 def test_a_machine_of_the_user_is_listed(program: Program) -> None:
