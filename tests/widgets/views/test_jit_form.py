@@ -179,7 +179,7 @@ def test_states_of_optax_are_made_by_their_public_names(kind: str) -> None:
     assert {imported_from(each) for each in named_tuples(tree)} == {"optax"}
 
 
-def test_a_type_without_a_public_name_is_given_by_place() -> None:
+def test_a_type_without_a_public_name_is_imported_from_nowhere() -> None:
     Hidden = namedtuple("Hidden", "a")
     Hidden.__module__ = "optax._src.nowhere"
     assert imported_from(Hidden) == ""
