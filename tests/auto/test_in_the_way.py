@@ -17,9 +17,8 @@ def test_a_pin_that_sends_over_a_silent_axis_is_named() -> None:
         ml.auto.layout(grown("mlp_adamw"), MESH, pin="batch:a", silent="a", forbid={"ffn": "b"})
     words = [each.constraint for each in caught.value.in_the_way]
     assert words == ["the pin `batch:a`", "`a` silent"]
-    assert (
-        "found no layout that satisfies all pins and sends nothing over `a`. Without the pin `batch:a`, `"
-        in str(caught.value)
+    assert "found no layout that satisfies all pins and sends nothing over `a`. Without the pin `batch:a`, `" in str(
+        caught.value
     )
     without = caught.value.in_the_way[0].layout
     grown("mlp_adamw").plan(MESH, without).assert_silent("a")
