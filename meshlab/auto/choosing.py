@@ -83,9 +83,8 @@ def layout(
     """
     started = time.perf_counter()
     _check(program, mesh)
-    check_limits(
-        "ml.auto.layout()", memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress
-    )
+    given = {"memory": memory, "tolerance": tolerance, "exact": exact, "seconds": seconds, "progress": progress}
+    check_limits("ml.auto.layout()", **given)
     goal, watch = objective_of(objective, mesh), Watch(cancel, stop)
     watch.check()
     mesh = mesh.devices if goal.search is None else mesh

@@ -1,6 +1,6 @@
 """What a notebook still has of a cell that runs again: the board of the picture that was saved below it.
 
-    offer_saved(explorer)       the page says "The notebook was saved with the layout FSDP over data", with a button that takes it
+    offer_saved(explorer)       "The notebook was saved with the layout FSDP over data.", with a button that takes it
 
 A notebook takes a cell's output away as the cell runs again, before anything of the board is there: what is left of the
 picture is in the file, until that is saved. The server tells a kernel which file it is for (`JPY_SESSION_NAME`), and a
