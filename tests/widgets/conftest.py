@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import comm
 import pytest
 
 from meshlab.api.stages import Program
@@ -19,6 +20,12 @@ def program() -> Program:
 @pytest.fixture(scope="session")
 def mesh() -> Mesh:
     return small.mesh()
+
+
+@pytest.fixture(autouse=True)
+def channels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where another test has imported ipykernel, channels send nothing without its kernel."""
+    monkeypatch.setattr(comm, "create_comm", comm.DummyComm)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import pathlib
 import threading
 from typing import Any
 
-import comm
 import ipywidgets
 import pytest
 
@@ -23,8 +22,6 @@ SENT: list[tuple[dict, int]] = []  # each answer, with the revision that the pag
 
 @pytest.fixture
 def session(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> Session:
-    # Where another test has imported ipykernel, channels send nothing without its kernel.
-    monkeypatch.setattr(comm, "create_comm", comm.DummyComm)
     session = explorer.session
     monkeypatch.setattr(session, "send", lambda content: SENT.append((content, session.rev)))
     SENT.clear()
