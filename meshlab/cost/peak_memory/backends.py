@@ -28,7 +28,8 @@ class Backend:
             another order in memory.
         tiled_layouts: whether arrays are stored in tiles of 4 KiB; see `tiled_bytes`.
         matmul_fusion: whether matmuls and convolutions are fused with their operands and with elementwise readers.
-        recomputation: whether what is expensive is computed again in each of its readers, rather than stored for them.
+        recomputation: whether memory traffic decides what is fused: what is expensive, or padded, is computed again in
+            each of its readers, rather than stored for them, but nothing in what only gives it another shape.
         bfloat16_propagation: whether 32-bit floats that only matmuls read, which round them, are stored in 16 bits.
         memory_scheduler: whether steps run in the order with the least peak, and all-reduces in place; else breadth
             first.
@@ -42,7 +43,8 @@ class Backend:
     The passes of XLA for TPUs were read from programs that libtpu 0.0.42 compiled; its peak is that of live bytes. XLA
     for CPUs has no 16-bit arithmetic and combines all it can; XLA for GPUs combines up to 30 MiB
     (`xla_gpu_all_reduce_combine_threshold_bytes`, openxla/xla, xla/debug_options_flags.cc), and fuses by what a fusion
-    saves, which memory traffic decides (`PriorityFusion`): exponentials of a softmax are computed again.
+    saves, which memory traffic decides (`PriorityFusion`): exponentials of a softmax are computed again, and what is
+    read under another shape is stored for all that do.
     """
 
     platform: str

@@ -108,7 +108,7 @@ class _Clustering:
                 continue
             if number in self.calls:
                 cluster = Cluster(self.calls[number].reads, self.calls[number].inside)
-            elif node.kind in FUSES:
+            elif node.kind in FUSES and not (node.kind == "bitcast" and self.graph.backend.recomputation):
                 cluster = self.cluster(number)
             else:
                 cluster = Cluster(tuple(dict.fromkeys(node.reads)), (number,))
@@ -247,6 +247,7 @@ class _GrowingCluster:
         self.reads: list[int] = []
         self.aligned: dict[int, bool] = {}
         self.reused: set[int] = set()
+        self.in_place = ("elementwise", "bitcast") if backend.recomputation else ("elementwise",)
         self.reductions = self.matmuls = 0
         self.readers: collections.Counter[int] = collections.Counter()
         self.indexers: dict[int, set[int]] = {root: {-1}}
@@ -260,7 +261,7 @@ class _GrowingCluster:
         self.matmuls += node.kind == "matmul"
         indexers = self.indexers[number]
         self.evaluations[number] = sum(self.evaluations[indexer] for indexer in indexers)
-        reuses, straight = node.reused or number in self.reused, straight and node.kind == "elementwise"
+        reuses, straight = node.reused or number in self.reused, straight and node.kind in self.in_place
         for read in node.reads:
             if reuses:
                 self.reused.add(read)
@@ -294,7 +295,7 @@ class _GrowingCluster:
         if len(self.inside) == 1 or node.kind == "broadcast":
             return True
         evaluations = sum(self.evaluations[indexer] for indexer in self.indexers[number])
-        if node.kind in _BRANCHING or node.op == "pad":
+        if node.kind in _BRANCHING or (node.op == "pad" and not self.backend.recomputation):
             return evaluations == 1 and readers == 1 and self.readers[number] == 1
         return evaluations <= _MOST_EVALUATIONS
 

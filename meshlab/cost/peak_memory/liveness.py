@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import math
 from collections.abc import Sequence
 
 from ...engine.collectives.kinds import ALL_REDUCE
 from ...engine.planning.step import Step
 from .fuse import Cluster, clustered
 from .graph import Buffer, Graph, Node, depth_first
-from .run_order import behind_collectives, breadth_first, least_memory
+from .run_order import behind_collectives, behind_loops, breadth_first, least_memory, sent_by_iterations
 
 Clusters = dict[int, Cluster]
 # Kinds with several results, and so a table of their addresses; a loop's has all inputs of an iteration, and a counter.
@@ -155,7 +156,7 @@ class _Walk:
                 start = at[node.reads[0]] if node.kind == "part" else point
                 over = _overwritten(node, cluster)
                 ending = (read for read in over if last[same[read]] == index and same[read] not in returned)
-                operands = {n: within.get(n) for n in ending if graph.nodes[n].shape == node.shape}
+                operands = {n: within.get(n) for n in ending if _fits(graph, n, node)}
                 rank = (-self.depth, position_of[number])
                 buffer = LiveBuffer(node.buffer, start, point, rank=rank)
                 buffer.may_alias = tuple(h for h in operands.values() if h is not None)
@@ -170,10 +171,12 @@ class _Walk:
 
     def order(self, graph: Graph, clusters: Clusters, needed: Sequence[int]) -> list[int]:
         """Returns the order in which a block runs."""
-        if not graph.backend.memory_scheduler:
-            order = breadth_first(clusters)
-            return behind_collectives(graph, clusters, order) if graph.backend.asynchronous else order
-        return least_memory(graph, clusters, needed, self.needs)[0]
+        if graph.backend.memory_scheduler:
+            return least_memory(graph, clusters, needed, self.needs)[0]
+        order = breadth_first(clusters)
+        if not graph.backend.asynchronous:
+            return order
+        return behind_loops(graph, clusters, behind_collectives(graph, clusters, order))
 
     def needs(self, graph: Graph) -> float:
         """Returns the peak bytes of a loop's body, or of a branch."""
@@ -192,8 +195,13 @@ class _Walk:
         if carries:
             self.copy_old(inner, clusters, carries)
         self.depth += 1
+        begun = len(self.points)
         self.block(inner, clusters, {}, frozenset(n for n in inner.outputs if n is not None), carries)
         self.depth -= 1
+        if carries is not None and inner.backend.asynchronous:
+            # What the iteration before has computed is sent meanwhile.
+            sent = (inner.nodes[read].buffer for read in sent_by_iterations(inner))
+            self.buffers += [LiveBuffer(size, begun, len(self.points)) for size in sent if size is not None]
 
     def copy_old(self, body: Graph, clusters: Clusters, carries: int):
         """Copies the carries of a loop that may be read after their next value is written in their place.
@@ -210,6 +218,12 @@ class _Walk:
             pairs = [(old, new) for old, new in pairs if not at[new] >= last[same[old]]]
         for old, _ in pairs:
             _copy(body, clusters, old)
+
+
+def _fits(graph: Graph, read: int, node: Node) -> bool:
+    """Whether a node may be written over an operand: XLA for GPUs compares the sizes, the others the shapes."""
+    shape = graph.nodes[read].shape
+    return shape == node.shape or (graph.backend.recomputation and math.prod(shape) == math.prod(node.shape))
 
 
 def _inputs_first(graph: Graph, needed: Sequence[int], *, is_body: bool) -> list[int]:

@@ -2,6 +2,7 @@
 
 breadth_first       XLA for CPUs: each as soon as all its operands are ready
 behind_collectives  XLA for GPUs: the same, and updates of weights behind the last all-reduce
+behind_loops        XLA for GPUs: and matmuls that nothing needs before beside what is sent behind a loop
 least_memory        XLA for TPUs: of two orders the one with the smaller peak
 """
 
@@ -19,6 +20,8 @@ from .graph import FUSES, Graph
 Clusters = dict[int, Cluster]
 # Kinds of nodes whose bytes are another's.
 _SHARING = frozenset(("bitcast", "through", "store", "carry"))
+# Kinds that hand on what their first operand holds.
+_PASSING = frozenset(("bitcast", "store", "part", "move"))
 
 
 def breadth_first(clusters: Clusters) -> list[int]:
@@ -60,6 +63,62 @@ def behind_collectives(graph: Graph, clusters: Clusters, order: Sequence[int]) -
         if number in needed:
             needed.update(clusters[number].reads)
     return sorted(order, key=lambda number: number not in needed)
+
+
+def behind_loops(graph: Graph, clusters: Clusters, order: Sequence[int]) -> list[int]:
+    """Returns an order in which matmuls that a loop does not wait for run behind it, beside a collective.
+
+    XLA for GPUs runs beside a collective what does not depend on it (`LatencyHidingScheduler`): beside one that sends
+    what the loop has computed, or beside the last iteration's, which is sent behind the loop (`CollectivePipeliner`).
+    """
+    order = list(order)
+    for loop in [number for number in order if graph.nodes[number].kind == "loop"]:
+        at = order.index(loop)
+        late = _unneeded_matmuls(graph, clusters, order[:at], loop)
+        if late and (sent_by_iterations(graph.nodes[loop].inner[0]) or _sends(graph, clusters, order[at:], late)):
+            before = order[:at]
+            order = [*(n for n in before if n not in late), loop, *(n for n in before if n in late), *order[at + 1 :]]
+    return order
+
+
+def _unneeded_matmuls(graph: Graph, clusters: Clusters, before: Sequence[int], loop: int) -> set[int]:
+    """The matmuls before a loop that it does not wait for, and what is computed of them."""
+    needed, found = set(clusters[loop].reads), set[int]()
+    for number in reversed(before):
+        if number in needed:
+            needed.update(clusters[number].reads)
+    for number in before:
+        follows = graph.nodes[number].kind == "opaque" or not found.isdisjoint(clusters[number].reads)
+        if follows and number not in needed:
+            found.add(number)
+    return found
+
+
+def _sends(graph: Graph, clusters: Clusters, behind: Sequence[int], late: set[int]) -> bool:
+    """Whether a collective sends what a loop, the first of some nodes, has computed, without what is computed late."""
+    loop, *others = behind
+    received, dependent = {loop}, set(late)
+    for number in others:
+        node, reads = graph.nodes[number], clusters[number].reads
+        if not dependent.isdisjoint(reads):
+            dependent.add(number)
+        elif not received.isdisjoint(reads):
+            if node.is_collective:
+                return True
+            if node.kind in FUSES | {"part"}:
+                received.add(number)
+    return False
+
+
+def sent_by_iterations(body: Graph) -> list[int]:
+    """Returns the operands of the collectives whose results an iteration of a loop returns."""
+    found: list[int] = []
+    for number in body.outputs:
+        while number is not None and body.nodes[number].kind in _PASSING:
+            number = body.nodes[number].reads[0]  # noqa: PLW2901
+        if number is not None and body.nodes[number].is_collective:
+            found += body.nodes[number].reads
+    return list(dict.fromkeys(found))
 
 
 def least_memory(

@@ -55,6 +55,31 @@ def test_what_is_cheap_is_computed_twice_and_what_is_not_once():
     assert on_gpu == {"add": {"exp", "add"}, "sub": {"exp", "sub"}}
 
 
+def test_what_is_read_under_other_shapes_is_stored_once_on_gpus():
+    """Two products read the rounded gradient of logits with batch and seq merged; it is no kernel of each."""
+
+    def fn(x, w, v):
+        narrow = (x * 2.0).astype(jax.numpy.bfloat16)
+        return ml.dot(narrow, w, Hidden), ml.dot(narrow, v, Batch, Hidden)
+
+    Seq = ml.Dim("seq", 32)
+    shapes = ml.f32[Batch, Seq, Hidden], ml.bf16[Hidden, Out], ml.bf16[Batch, Hidden, Out]
+    graph = graph_of(fn, *shapes, backend=BACKENDS["gpu"])
+    nodes = graph.nodes
+    rounded = [n for n, cluster in clustered(graph).items() if "mul" in {nodes[i].op for i in cluster.inside}]
+    assert [nodes[n].op for n in rounded] == ["convert_element_type"]
+
+
+def test_what_is_padded_is_computed_again_on_gpus():
+    def fn(x, y):
+        padded = jax.lax.pad(jax.numpy.exp(x), 0.0, [(1, 1, 0), (0, 0, 0)])
+        return padded * 2.0 + y, padded * 3.0 - y
+
+    shapes = tuple(jax.ShapeDtypeStruct(shape, np.float32) for shape in ((8, 16), (10, 16)))
+    assert "pad" in stored(graph_of(fn, *shapes))
+    assert "pad" not in stored(graph_of(fn, *shapes, backend=BACKENDS["gpu"]))
+
+
 def test_what_is_read_beside_its_own_mean_is_stored():
     def fn(x, y):
         added = x + y

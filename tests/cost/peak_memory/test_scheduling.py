@@ -3,16 +3,18 @@
 import math
 from typing import Any, cast
 
+import jax
 import jax.numpy as jnp
 
 import meshlab as ml
 from meshlab.cost.peak_memory.assign_layouts import hoist_copies
-from meshlab.cost.peak_memory.backends import CPU
+from meshlab.cost.peak_memory.backends import BACKENDS, CPU
 from meshlab.cost.peak_memory.build import build_graph
 from meshlab.cost.peak_memory.combine_all_reduces import combine
 from meshlab.cost.peak_memory.fuse import clustered
 from meshlab.cost.peak_memory.graph import Buffer, Graph, Node, topological
 from meshlab.cost.peak_memory.liveness import liveness_of
+from meshlab.cost.peak_memory.run_order import behind_loops, breadth_first
 from meshlab.engine.planning.steps import Compute
 from meshlab.engine.specs.spec import Spec
 
@@ -26,8 +28,8 @@ def graph_of(fn, *arguments, layout: Any = "", devices=2):
 class Drawn:
     """A graph that is drawn node by node; every array is of its own."""
 
-    def __init__(self):
-        self.graph = Graph(CPU)
+    def __init__(self, backend=CPU):
+        self.graph = Graph(backend)
 
     def add(self, kind, *reads, shape=(8, 8), **flags):
         buffer = None if kind in ("several", "opaque several") else Buffer((len(self.graph.nodes), Spec(())))
@@ -168,6 +170,48 @@ def test_a_turn_of_a_loop_starts_with_what_comes_in_last():
     sums = [step.operation.outputs for step in steps if step.operation.name == "cumsum"]
     assert len(sums) == 2
     assert sums[0] > sums[1]
+
+
+def looped(*, inside: bool, behind: bool, needed: bool = False):
+    """A product before a loop, and what is sent: by each iteration, or of the loop's result; on GPUs."""
+    body = Drawn(BACKENDS["gpu"])
+    made = body.add("opaque", body.add("source"))
+    body.returns(body.add("store", body.add("collective", made) if inside else made))
+    drawn = Drawn(BACKENDS["gpu"])
+    x = drawn.add("source")
+    product = drawn.add("opaque", x)
+    late = drawn.add("elementwise", product)
+    loop = drawn.add("loop", product if needed else x)
+    drawn.graph.nodes[loop].inner = (body.graph,)
+    result = drawn.add("part", loop)
+    graph = drawn.returns(drawn.add("collective", late), drawn.add("collective", result) if behind else result)
+    clusters = clustered(graph)
+    order = behind_loops(graph, clusters, breadth_first(clusters))
+    return order.index(loop) < order.index(product)
+
+
+def test_products_that_a_loop_does_not_wait_for_run_beside_what_is_sent_behind_it():
+    assert looped(inside=True, behind=False)
+    assert looped(inside=False, behind=True)
+    assert not looped(inside=False, behind=False)
+    assert not looped(inside=True, behind=True, needed=True)
+
+
+def test_on_gpus_a_loop_holds_what_the_iteration_before_has_yet_to_send():
+    """Under FSDP the whole gradients of one layer, beside those that the next one computes."""
+    Layers = ml.Dim("layers", 3)
+
+    def loss(w, x):
+        return ml.scan(lambda x, w: (ml.relu(ml.dot(x, w, Hidden)).rename(hidden2=Hidden), None), x, w, Layers)[0].sum()
+
+    weights = ml.f32[Layers, Hidden, ml.Dim("hidden2", 16)]
+    plan = ml.trace(jax.grad(loss), weights, ml.f32[Batch, Hidden]).plan(
+        ml.mesh(x=4), {"batch": "x", "w": {"hidden": "x"}, "out": {"hidden": "x"}}
+    )
+    assert any(c.kind == "reduce-scatter" and c.times == 3 for c in plan.collectives)
+    held = [b for b in liveness_of(build_graph(plan, BACKENDS["gpu"])).buffers if b.rank == (0, 0)]
+    assert len(held) == 1
+    assert not [b for b in liveness_of(build_graph(plan, CPU)).buffers if b.rank == (0, 0)]
 
 
 # Gathers
