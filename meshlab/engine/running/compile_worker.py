@@ -7,6 +7,7 @@ the notebook's. The two processes share a folder:
     request.json    its options, written last: the worker waits for it             from `compiler_process.py`
     stage           the present stage                                                       from here
     program.hlo     the compiled program's text
+    before.hlo      its text before XLA's partitioner ran, where the request has `before`
     answer.json     other facts, written last; or {"error": …}
 
 This file imports nothing but JAX, which is most of the time that such a process takes to start;
@@ -75,7 +76,8 @@ def _generator(key: jax.ShapeDtypeStruct) -> Any:
 
 def _data(key: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
     data = jax.eval_shape(jax.random.key_data, key)
-    assert isinstance(key.sharding, NamedSharding)
+    if not isinstance(key.sharding, NamedSharding):
+        return data
     splits = PartitionSpec(*key.sharding.spec, *[None] * (data.ndim - len(key.sharding.spec)))
     return jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=NamedSharding(key.sharding.mesh, splits))
 
@@ -86,13 +88,14 @@ def read(data: bytes, devices: Sequence[Any], axes: Sequence[Sequence[Any]], don
     Args:
         data: from `written`.
         devices: row-major over the mesh.
-        axes: (name, size) of each mesh axis.
+        axes: (name, size) of each mesh axis, and its type where that is none of "Auto".
         donated: which arguments may be overwritten.
     """
     # Types are those that were written. Without this JAX would take those of 64 bits for half of that.
     jax.config.update("jax_enable_x64", True)
-    names, sizes = zip(*axes, strict=True)
-    mesh = Mesh(np.array(devices).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
+    names, sizes, *types = zip(*axes, strict=True)
+    kinds = tuple(AxisType[kind] for kind in types[0]) if types else (AxisType.Auto,) * len(names)
+    mesh = Mesh(np.array(devices).reshape(sizes), names, axis_types=kinds)
     program = export.deserialize(bytearray(data))
     arguments = [
         jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
@@ -135,7 +138,18 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
     write(folder / "stage", "lowering")
     lowered = read((folder / "program.bin").read_bytes(), jax.devices()[: request["devices"]], request["axes"])
     write(folder / "stage", "compiling")
-    write(folder / "program.hlo", lowered.compile(compiler_options=request["options"]).as_text())
+    dumped, options = folder / "dump", dict(request["options"])
+    if request.get("before"):
+        # The pass is XLA's own; where a version has none of that name, nothing is dumped. Nor is what is cached.
+        jax.config.update("jax_enable_compilation_cache", False)
+        options |= {
+            "xla_dump_to": str(dumped),
+            "xla_dump_hlo_pass_re": "spmd-partitioning",
+            "xla_dump_hlo_as_text": True,
+        }
+    write(folder / "program.hlo", lowered.compile(compiler_options=options).as_text())
+    for text in sorted(dumped.glob("*before_spmd-partitioning*.txt"))[:1]:
+        text.replace(folder / "before.hlo")
     return {}
 
 

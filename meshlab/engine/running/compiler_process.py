@@ -165,6 +165,12 @@ class Process:
         result = json.loads(answer.read_text()) if answer.exists() else {"error": self._ending()}
         return _short(result["error"]) if "error" in result else (result, (self.folder / "program.hlo").read_text())
 
+    @property
+    def before(self) -> str | None:
+        """The program's text before XLA's partitioner ran, where that was asked for and there is one."""
+        text = self.folder / "before.hlo"
+        return text.read_text() if text.exists() else None
+
     def _ending(self) -> str:
         """Says how the process ended, with its last lines."""
         status = self._running.wait()

@@ -153,8 +153,7 @@ def _read(instruction: Instruction, visit: Visit, axes: Mapping[str, int]) -> li
         along = axes_of_groups(groups, axes)
     if kind == ALL_REDUCE.name and "all-reduce-scatter" in visit.computation.name:
         kind = REDUCE_SCATTER.name
-    where = re.search(r'op_name="([^"]*)"', instruction.attributes)
-    facts = (visit.times, instruction.name, visit.conditional, where[1] if where else "")
+    facts = (visit.times, instruction.name, visit.conditional, instruction.op_name)
     records = []
     for dtype, operands in payload.items():
         sizes, of = zip(*operands, strict=True)

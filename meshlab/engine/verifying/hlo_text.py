@@ -83,6 +83,12 @@ class Instruction:
         ordered = rest[len(text) :].startswith(", device_ids=")
         return f"{text},{_until(rest[len(text) + 1 :], ',')}" if ordered else text
 
+    @property
+    def op_name(self) -> str:
+        """What JAX made it of, such as `jit(f)/shard_map/psum`; may be empty."""
+        match = re.search(r'op_name="([^"]*)"', self.attributes)
+        return match[1] if match else ""
+
     def mentions(self) -> tuple[tuple[str, str], ...]:
         """Returns (attribute, name) for every name that an attribute mentions: called computations and others."""
         plain = re.sub(r'"(\\.|[^"\\])*"', '""', self.attributes)

@@ -1,0 +1,118 @@
+"""Takes a whole program of JAX as it is: opens the `jit` around it, and numbers its equations.
+
+    inside(closed)                                      the jaxpr inside `jit`, and the shardings that `jit` was given
+    numbered(closed)                                    each equation is in a scope of its own: v0, v1, …
+    numbers_in("jit(step)/transpose(jvp(v17))/while")   ((17,),): XLA keeps scopes in the `op_name` of what it makes
+
+A scope is a name alone, in equations inside loops and calls too: the program stays what it was. Like `jax_compat`,
+which reads single equations, this reads JAX beyond its documented surface, in all versions that are tested.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from jax.extend.core import ClosedJaxpr
+
+from .jax_compat import call, opened
+
+_NUMBERED = re.compile(r"(?:^|[/(])v(\d+)(?=[/)]|$)")
+# XLA writes several names where it has joined several operations.
+_JOINED = re.compile("[;:]")
+
+
+class Inside(NamedTuple):
+    """A program, and what `jit` was asked for.
+
+    Attributes:
+        closed: its jaxpr.
+        inputs: the sharding of each input.
+        results: the sharding of each result; both are no shardings where nothing was asked for.
+    """
+
+    closed: Any
+    inputs: tuple[Any, ...]
+    results: tuple[Any, ...]
+
+
+def inside(closed: Any) -> Inside:
+    """Returns what is inside one `jit` around all of a program; without one the program itself.
+
+    JAX hands results that are arguments around `jit`: they stay in place here.
+    """
+    outer = opened(closed)
+    bare = Inside(closed, (None,) * len(outer.invars), (None,) * len(outer.outvars))
+    if len(outer.equations) != 1 or outer.equations[0].primitive.name != "jit" or outer.constants:
+        return bare
+    (equation,) = outer.equations
+    if not all(any(v is u for u in outer.invars) for v in equation.invars):
+        return bare
+    jaxpr = call(equation)
+    inner: Any = getattr(jaxpr, "jaxpr", jaxpr)
+    asked = {id(v): s for v, s in zip(equation.invars, equation.params["in_shardings"], strict=True)}
+    made = {id(v): s for v, s in zip(equation.outvars, equation.params["out_shardings"], strict=True)}
+    within = dict(zip(map(id, equation.invars), inner.invars, strict=True))
+    within |= dict(zip(map(id, equation.outvars), inner.outvars, strict=True))
+    invars, outvars = ([within.get(id(v), v) for v in row] for row in (outer.invars, outer.outvars))
+    return Inside(
+        ClosedJaxpr(inner.replace(invars=invars, outvars=outvars), getattr(jaxpr, "consts", ())),
+        tuple(asked.get(id(v)) for v in outer.invars),
+        tuple(made.get(id(v)) for v in outer.outvars),
+    )
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """Yields the equations of a jaxpr, those in loops and calls too."""
+    for equation in opened(jaxpr).equations:
+        yield equation
+        for value in equation.params.values():
+            for one in value if isinstance(value, tuple | list) else (value,):
+                if _is_jaxpr(one):
+                    yield from equations(one)
+
+
+def numbered(closed: Any) -> Any:
+    """Returns a closed jaxpr with each equation in a scope of its own number, in order, outer before inner."""
+    return _numbered(closed, itertools.count())
+
+
+def number_of(equation: Any) -> int | None:
+    """Returns the number of an equation; None for one that was made since."""
+    found = _NUMBERED.findall(str(equation.source_info.name_stack))
+    return int(found[-1]) if found else None
+
+
+def numbers_in(path: str) -> tuple[tuple[int, ...], ...]:
+    """Returns the numbers of the equations that an `op_name` of HLO names, each with those around it, innermost first.
+
+    Example:
+        >>> numbers_in("jit(step)/jvp(v3)/while/body/v5/dot_general;jit(step)/v9/add")
+        ((5, 3), (9,))
+    """
+    found = (_NUMBERED.findall(piece) for piece in _JOINED.split(path))
+    return tuple(tuple(int(number) for number in reversed(numbers)) for numbers in found if numbers)
+
+
+def _numbered(jaxpr: Any, numbers: Iterator[int]) -> Any:
+    inner = getattr(jaxpr, "jaxpr", jaxpr)
+    made = inner.replace(eqns=[_in_scope(equation, numbers) for equation in inner.eqns])
+    return made if inner is jaxpr else ClosedJaxpr(made, jaxpr.consts)
+
+
+def _in_scope(equation: Any, numbers: Iterator[int]) -> Any:
+    info, scope = equation.source_info, f"v{next(numbers)}"
+    params = {name: _inside(value, numbers) for name, value in equation.params.items()}
+    return equation.replace(params=params, source_info=info.replace(name_stack=info.name_stack.extend(scope)))
+
+
+def _inside(value: Any, numbers: Iterator[int]) -> Any:
+    if type(value) in (tuple, list):
+        return type(value)(_inside(one, numbers) for one in value)
+    return _numbered(value, numbers) if _is_jaxpr(value) else value
+
+
+def _is_jaxpr(value: Any) -> bool:
+    return hasattr(getattr(value, "jaxpr", value), "eqns")
