@@ -111,6 +111,7 @@ from .engine.tensors.transforms import scan as scan
 from .engine.tensors.transforms import vmap as vmap
 from .opening.named_models import named_models as named_models
 from .opening.open_explorer import explore as explore
+from .own.report import explain as explain
 from .puzzles.goals import goal as goal
 from .training.feeding import Training as Training
 from .whatif.crossover import crossover as crossover

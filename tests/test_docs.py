@@ -14,7 +14,8 @@ ROOT = pathlib.Path(__file__).parent.parent
 
 @pytest.mark.share(3)
 @pytest.mark.parametrize(
-    "page", ["architecture.md", "auto.md", "dialects.md", "goals.md", "scopes.md", "serial.md", "techniques.md"]
+    "page",
+    ["architecture.md", "auto.md", "dialects.md", "goals.md", "own-jit.md", "scopes.md", "serial.md", "techniques.md"],
 )
 def test_pages_run_as_printed(page):
     path = str(ROOT / "docs" / page)

@@ -1,0 +1,81 @@
+"""Compiles the user's program as it is, with its equations numbered, and keeps what XLA's partitioner was given.
+
+    compiled = compiled_with_numbers(jitted, watch)
+    compiled.text           the compiled program
+    compiled.before         the same before the partitioner: each value whole, with the sharding that was decided for it
+
+XLA compiles for as many simulated CPU devices, in a process of its own (`engine/running/compile_worker.py`): there are
+programs in which its partitioner ends its process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+from jax.extend.core import jaxpr_as_fun
+from jax.sharding import NamedSharding
+
+from ..engine.devices import compiler_options
+from ..engine.jax_programs import numbered
+from ..engine.running import compile_worker
+from ..engine.running.compile_worker import written
+from ..engine.running.compiler_process import Process, Watch, inherited
+from .jitted import Jitted, OwnError
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """What XLA made of a program whose equations are numbered.
+
+    Attributes:
+        text: the compiled program.
+        before: what its partitioner was given; None where XLA has no such pass any more.
+    """
+
+    text: str
+    before: str | None
+
+
+def with_numbers(jitted: Jitted) -> Jitted:
+    """Returns the user's function with its equations numbered."""
+    return dataclasses.replace(jitted, closed=numbered(jitted.closed))
+
+
+def as_jit(jitted: Jitted) -> tuple[Any, list[jax.ShapeDtypeStruct]]:
+    """Returns the user's program as a jitted function of flat arrays, and its arguments without data."""
+    results = jitted.results if any(s is not None for s in jitted.results) else None
+    function = jax.jit(jaxpr_as_fun(jitted.closed), out_shardings=_list(results), keep_unused=True)
+    arguments = [
+        jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
+        for aval, sharding in zip(jitted.closed.in_avals, jitted.inputs, strict=True)
+    ]
+    return function, arguments
+
+
+def _list(shardings: tuple[NamedSharding | None, ...] | None) -> list[NamedSharding | None] | None:
+    return None if shardings is None else list(shardings)
+
+
+def compiled(jitted: Jitted, watch: Watch) -> Compiled:
+    """Compiles a program for simulated CPU devices.
+
+    Raises:
+        OwnError: XLA refuses the program, or its process ended.
+        CompilerError: it took too long, or was cancelled.
+    """
+    count = jitted.mesh.size
+    types = jitted.mesh.axis_types
+    axes = [[name, size, kind.name] for (name, size), kind in zip(jitted.axes.items(), types, strict=True)]
+    request = {"axes": axes, "devices": count, "options": compiler_options("cpu"), "before": True}
+    variables = inherited() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(count)}
+    with Process(("-P", compile_worker.__file__), variables) as process:
+        watch.stage("exporting")
+        function, arguments = as_jit(jitted)
+        with jax.set_mesh(jitted.mesh):
+            program = written(function, arguments, "cpu")
+        answer = process.answer(program, request, watch)
+        if isinstance(answer, str):
+            raise OwnError(f"XLA does not compile `{jitted.name}` for {watch.target}: {answer}")
+        return Compiled(answer[1], process.before)

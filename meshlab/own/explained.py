@@ -1,0 +1,198 @@
+"""Lists the collectives of the user's compiled program, each with its line, value, dims and cause.
+
+Where XLA has joined several collectives into one, each operand is listed by itself: they have causes of their own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+
+from jax.sharding import PartitionSpec
+
+from ..engine.code.source import Source
+from ..engine.collectives.kinds import EACH, KINDS
+from ..engine.jax_programs import numbers_in
+from ..engine.specs.spec import Axes
+from ..engine.verifying.hlo import HloCollective, read_collectives
+from ..engine.verifying.hlo_text import Computation, Instruction, parse_module
+from .causes import Cause, Causes
+from .subject import Subject
+
+# How far to look for an instruction of the user's around one that XLA made without a name.
+_DEPTH = 4
+_SPLIT = {"all-gather": "gathered", "all-to-all": "moved", "collective-permute": "moved", "all-reduce": "put together"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Explained:
+    """One collective of the compiled program, or one operand of it.
+
+    Attributes:
+        kind: all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute.
+        axes: the mesh axes, major first; None where the devices that take part are those of no set of axes.
+        payload_bytes: of its operand on one device, one execution.
+        wire_bytes: bytes that one device sends, one execution (ring).
+        times: executions in one run of the program.
+        dtype: of its operand, as it is executed.
+        shape: of its operand on one device; of an all-to-all the part that each device gets, where XLA cuts it.
+        value: what is sent, as it is called in the user's code.
+        dims: the dims concerned.
+        source: the user's line; None where XLA has kept no name.
+        because: why it is there.
+        started_by: the arguments, constraints and results that split those dims over the axes.
+        cause: one of those that `causes.py` lists; None where no operation is known.
+    """
+
+    kind: str
+    axes: Axes | None
+    payload_bytes: int
+    wire_bytes: float
+    times: int
+    dtype: str
+    shape: tuple[int, ...]
+    value: str
+    dims: tuple[str, ...]
+    source: Source | None
+    because: str
+    started_by: tuple[str, ...] = ()
+    cause: str | None = None
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether its line, a dim and its cause are known; of those that the user sends by hand the line."""
+        known = self.cause == "manual" or (bool(self.dims) and self.cause not in (None, "own"))
+        return known and self.source is not None
+
+
+def explained(subject: Subject, causes: Causes, text: str) -> tuple[Explained, ...]:
+    """Returns the collectives of a compiled program, in its order; those in which each device is alone send nothing."""
+    axes = subject.jitted.axes
+    around = _Around(text)
+    found = []
+    for collective in read_collectives(text, axes, unknown_trips=1):
+        if collective.axes == () or not collective.payload_bytes or not collective.times:
+            continue
+        own = numbers_in(collective.where)
+        operands = [*zip(collective.operands, collective.shapes, strict=True)]
+        if KINDS[collective.kind].way == EACH:
+            # XLA may cut its one operand into those that each device gets.
+            operands = [(collective.payload_bytes, collective.shapes[0])]
+        joined = len(operands) > 1
+        for position, (size, shape) in enumerate(operands):
+            numbers = own if own and not joined else around.numbers(collective.name, position) or own
+            cause = causes.of(numbers, collective.kind, collective.axes or ())
+            found.append(_explained(subject, collective, size, shape, cause))
+    return tuple(found)
+
+
+def _explained(
+    subject: Subject, collective: HloCollective, size: int, shape: tuple[int, ...], cause: Cause | None
+) -> Explained:
+    sizes, axes = subject.jitted.axes, collective.axes
+    sent = KINDS[collective.kind].wire_bytes(size, axes, sizes) if axes else float(size)
+    facts = (collective.kind, axes, size, sent, collective.times, collective.dtype, shape)
+    if cause is None:
+        return Explained(*facts, "?", (), None, "XLA has kept no name of what it is made of.")
+    values = tuple(dict.fromkeys(found.value for found in cause.dims))
+    dims = tuple(dict.fromkeys(found.dim for found in cause.dims if found.dim))
+    value = subject.called(values[0] if values else cause.operation.outputs[0]) if cause.operation.outputs else "?"
+    return Explained(
+        *facts,
+        value,
+        dims,
+        cause.operation.source,
+        sentence(subject, cause, collective.kind, axes),
+        started_by(subject, dims, axes or ()),
+        cause.name,
+    )
+
+
+def sentence(subject: Subject, cause: Cause, kind: str, axes: Axes | None) -> str:
+    """Says in a sentence why a collective is there."""
+    split = dict.fromkeys("+".join(found.axes) for found in cause.dims if found.axes)
+    over = " and ".join(split) or ("+".join(axes) if axes else "some devices")
+    dims = _quoted(found.dim for found in cause.dims if found.dim) or "an axis"
+    name = cause.operation.name
+    made = [found.value for found in cause.dims if found.value in cause.operation.outputs]
+    values = _quoted(subject.called(found.value) for found in cause.dims if found.value not in made)
+    if cause.name == "otherwise":
+        what, how = values or _quoted(map(subject.called, made)), _SPLIT.get(kind, "moved")
+        return f"{what} is split along {dims} over {over}, the other arrays of {name} are not: it is {how}."
+    return _SENTENCES[cause.name].format(dims=dims, over=over, name=name, place=cause.place, values=values)
+
+
+_SENTENCES = {
+    "summed": "{name} sums {dims} of {values}, which is split over {over}.",
+    "along": "{name} goes along {dims}, which is split over {over}.",
+    "stored": "`{place}` must come out with {dims} split otherwise over {over} than it is made.",
+    "read": "{dims} of {values} is split over {over} where it is read, and not where it is made.",
+    "made": "{dims} of {values} is split over {over} where it is made, and not where it is read.",
+    "hop": "One hop of a move: {dims} of {values} goes to or from other mesh axes.",
+    "manual": "It is your own: {name} says what each device sends.",
+    "own": "XLA's partitioner runs {name} in its own way.",
+}
+
+
+def started_by(subject: Subject, dims: tuple[str, ...], axes: Axes) -> tuple[str, ...]:
+    """Returns what the user has split over mesh axes along some dims: arguments, and what `out_shardings` asks for."""
+    jitted, block = subject.jitted, subject.code.block
+    found = {}
+    sides = (
+        (block.inputs, jitted.arguments, jitted.inputs, "came in"),
+        (block.outputs, jitted.outputs, jitted.results, "is asked to come out"),
+    )
+    for values, places, shardings, how in sides:
+        for value, place, sharding in zip(values, places, shardings, strict=False):
+            if sharding is None or not isinstance(value, int):
+                continue
+            for name, entry in zip(subject.dims(value), tuple(sharding.spec), strict=False):
+                split = entry if isinstance(entry, tuple) else (entry,)
+                if name in dims and not set(axes).isdisjoint(split):
+                    found[f"`{place}` {how} as {_spec(sharding.spec)}"] = None
+    return tuple(found)
+
+
+def _spec(spec: PartitionSpec) -> str:
+    return f"P({', '.join(repr(entry) for entry in spec)})"
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return " and ".join(f"`{name}`" for name in list(dict.fromkeys(names))[:3])
+
+
+_Step = Callable[[Instruction], list[Instruction]]
+
+
+class _Around:
+    """Finds the equations around an instruction that has no name of its own, or has joined several."""
+
+    def __init__(self, text: str):
+        self.at: dict[str, tuple[Computation, Instruction]] = {
+            instruction.name: (computation, instruction)
+            for computation in parse_module(text).values()
+            for instruction in computation.instructions.values()
+        }
+
+    def numbers(self, name: str, position: int) -> tuple[tuple[int, ...], ...]:
+        """Returns the equations of the nearest instruction with a name that makes an operand, or reads the result."""
+        computation, instruction = self.at[name]
+        operand = computation.instructions.get(instruction.operand_names[position])
+        makers = self._near([operand] if operand else [], lambda one: self._makers(computation, one))
+        readers = self._near([instruction], lambda one: self._readers(computation, one))
+        return next((found for one in (*makers, *readers) if (found := numbers_in(one.op_name))), ())
+
+    def _near(
+        self, start: list[Instruction], step: Callable[[Instruction], list[Instruction]]
+    ) -> Iterator[Instruction]:
+        """Yields instructions, what is a step away from them, and so on, near ones first."""
+        level = start
+        for _ in range(_DEPTH):
+            yield from level
+            level = list({one.name: one for here in level for one in step(here)}.values())
+
+    def _makers(self, computation: Computation, instruction: Instruction) -> list[Instruction]:
+        return [computation.instructions[n] for n in instruction.operand_names if n in computation.instructions]
+
+    def _readers(self, computation: Computation, instruction: Instruction) -> list[Instruction]:
+        return [one for one in computation.instructions.values() if instruction.name in one.operand_names]

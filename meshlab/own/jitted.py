@@ -1,0 +1,173 @@
+"""Takes the user's function as `jax.jit` compiles it: its jaxpr, where each argument and result lies, and the mesh.
+
+    jitted = taken(step, (params, x), mesh=None)
+    jitted.closed           the jaxpr inside `jit`, one equation for each operation of the user's
+    jitted.arguments        ("params/w1", "params/w2", "x")
+    jitted.inputs           the sharding of each: from `in_shardings`, else of the array that was given, else None
+
+A function without `jax.jit` is taken as if it had one, without shardings of its own. Arguments that hold no arrays
+(sizes, names, configurations) are bound as they are, static ones among them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
+
+from ..engine.argument_checks import function
+from ..engine.devices import devices
+from ..engine.errors import MeshlabError, listed, shown
+from ..engine.jax_compat import opened
+from ..engine.jax_programs import equations, inside
+from ..engine.tensors.trace_errors import called, trace_failure
+from ..engine.tensors.trees import placed_leaves
+
+
+class OwnError(MeshlabError):
+    """The user's own compiled program cannot be explained."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Jitted:
+    """The user's function, as `jax.jit` compiles it.
+
+    Attributes:
+        name: the function's.
+        closed: its jaxpr.
+        arguments: the place of each array among the arguments.
+        outputs: the place of each result.
+        inputs: the sharding of each argument; None where there is none.
+        results: the sharding that `out_shardings` asks for of each result; None where it asks for none.
+        mesh: the devices.
+    """
+
+    name: str
+    closed: Any
+    arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
+    inputs: tuple[NamedSharding | None, ...]
+    results: tuple[NamedSharding | None, ...]
+    mesh: Mesh
+
+    @property
+    def axes(self) -> dict[str, int]:
+        """The sizes of the mesh axes, major first."""
+        return dict(self.mesh.shape)
+
+
+def taken(fn: Callable, args: Sequence[Any], mesh: Mesh | None = None) -> Jitted:
+    """Traces a function, which `jax.jit` may have made, as that compiles it.
+
+    Args:
+        fn: the function.
+        args: its arguments: arrays, or shapes (`jax.ShapeDtypeStruct`), with their shardings or without.
+        mesh: the devices, where no sharding names them.
+
+    Raises:
+        OwnError: the function cannot be traced, or there is no mesh of several devices.
+    """
+    function("ml.explain", fn, "ml.explain(jax.jit(step, in_shardings=…), params, x)", OwnError)
+    places = [leaf for name, arg in zip(_names(fn, len(args)), args, strict=True) for leaf in _arrays(name, arg)]
+    closed, results = _traced(fn, args, places)
+    inner = inside(closed)
+    _refuse(called(fn), inner.closed)
+    inputs = tuple(
+        given if isinstance(given, NamedSharding) else _sharding(leaf)
+        for given, (_, leaf) in zip(inner.inputs, places, strict=True)
+    )
+    asked = (equation.params.get("sharding") for equation in equations(inner.closed))  # of with_sharding_constraint
+    shardings = (*inputs, *inner.results, *asked)
+    outputs = tuple(place for place, _ in placed_leaves("out", results))
+    on = _mesh(mesh, [s for s in shardings if isinstance(s, NamedSharding)])
+    wanted = tuple(s if isinstance(s, NamedSharding) else None for s in inner.results)
+    return Jitted(called(fn), inner.closed, tuple(p for p, _ in places), outputs, inputs, wanted, on)
+
+
+def _names(fn: Callable, count: int) -> list[str]:
+    """The names of as many arguments."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return [f"arg{i}" for i in range(count)]
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [*names, *(f"arg{i}" for i in range(len(names), count))][:count]
+
+
+def _is_array(leaf: Any) -> bool:
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+
+
+def _arrays(name: str, arg: Any) -> list[tuple[str, Any]]:
+    leaves = ((place, one) for place, leaf in placed_leaves(name, arg) for one in jax.tree.leaves(leaf))
+    return [(place, leaf) for place, leaf in leaves if _is_array(leaf)]
+
+
+def _sharding(leaf: Any) -> NamedSharding | None:
+    sharding = getattr(leaf, "sharding", None)
+    return sharding if isinstance(sharding, NamedSharding) else None
+
+
+def _traced(fn: Callable, args: Sequence[Any], places: Sequence[tuple[str, Any]]) -> tuple[Any, Any]:
+    """Returns the jaxpr of a function of its arrays, and the tree of its results."""
+    leaves, structure = jax.tree.flatten(tuple(args))
+
+    def of_arrays(*arrays: Any) -> Any:
+        given = iter(arrays)
+        return fn(*jax.tree.unflatten(structure, [next(given) if _is_array(leaf) else leaf for leaf in leaves]))
+
+    try:
+        return jax.make_jaxpr(of_arrays, return_shape=True)(*(leaf for _, leaf in places))
+    except MeshlabError:
+        raise
+    except Exception as error:
+        raise OwnError(trace_failure(called(fn), error, {})) from error
+
+
+def _refuse(name: str, closed: Any) -> None:
+    """Refuses what has no partitioner, or arrays that no argument names."""
+    if any(_is_pmap(equation) for equation in equations(closed)):
+        raise OwnError(f"`{name}` is under jax.pmap, which partitions nothing: write it under jax.jit, with shardings.")
+    sharded = [array for _, array in opened(closed).constants if _sharding(array) is not None]
+    if sharded:
+        shapes = listed([f"{array.dtype}{list(array.shape)}" for array in sharded])
+        raise OwnError(f"`{name}` closes over sharded arrays, {shapes}: give them as arguments, which have names.")
+
+
+def _is_pmap(equation: Any) -> bool:
+    """Whether an equation is `jax.pmap`, which JAX writes as a `shard_map` over an axis of its own."""
+    return any("pmap" in str(axis) for axis in getattr(equation.params.get("mesh"), "axis_names", ()))
+
+
+def _mesh(given: Mesh | None, shardings: Sequence[NamedSharding]) -> Mesh:
+    """Returns the mesh that is given, that shardings name, or that is set; refuses none, two, and one device."""
+    if given is not None and not isinstance(given, Mesh):
+        raise OwnError(f"ml.explain was given mesh={shown(given)}; it must be a jax.sharding.Mesh.")
+    meshes = list(dict.fromkeys(s.mesh for s in shardings))
+    shapes = dict.fromkeys(_described(dict(mesh.shape)) for mesh in meshes)
+    if len(shapes) > 1:
+        raise OwnError(f"The shardings are on several meshes, {listed(list(shapes))}: what is explained has one.")
+    mesh = given or next((m for m in meshes if isinstance(m, Mesh)), None)
+    mesh = mesh or next((_on_devices(m) for m in meshes if isinstance(m, AbstractMesh)), None)
+    if mesh is None:
+        raise OwnError(
+            "No sharding says which devices take part: give jax.jit `in_shardings`, arguments that are sharded, or"
+            " ml.explain a mesh=jax.make_mesh((2, 4), ('data', 'model'))."
+        )
+    if mesh.size < 2:
+        raise OwnError("The mesh has one device, which sends nothing: ml.explain(…, mesh=…) takes one of several.")
+    return mesh
+
+
+def _on_devices(mesh: AbstractMesh) -> Mesh:
+    """Returns a mesh that has a shape alone on devices of this machine, simulated ones where there are too few."""
+    return Mesh(np.array(devices(mesh.size)).reshape(mesh.axis_sizes), mesh.axis_names, axis_types=mesh.axis_types)
+
+
+def _described(axes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={size}" for name, size in axes.items())

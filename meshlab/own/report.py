@@ -1,0 +1,120 @@
+"""Explains a program that the user's own `jax.jit` compiles: `ml.explain`.
+
+report = ml.explain(jax.jit(step, in_shardings=…, out_shardings=…), params, x)
+print(report)
+report.collectives      each with its line, value, dims, cause, and what started it
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jax.sharding import Mesh, NamedSharding
+
+from ..engine.running.compiler_process import Cancel, Progress, Watch
+from ..engine.specs.spec import Axes
+from .causes import Causes
+from .compiled import compiled, with_numbers
+from .decided import Splits, decided
+from .explained import Explained, explained
+from .jitted import taken
+from .subject import Subject, subject_of
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Report:
+    """Why each collective is in the user's compiled program; prints as a table.
+
+    Attributes:
+        name: the function's.
+        axes: the mesh axes' sizes, major first.
+        collectives: those of the compiled program, largest first.
+    """
+
+    name: str
+    axes: Mapping[str, int]
+    collectives: tuple[Explained, ...]
+
+    @property
+    def wire_bytes(self) -> float:
+        """The bytes that one device sends in one run."""
+        return sum(c.wire_bytes * c.times for c in self.collectives)
+
+    def to_json(self) -> str:
+        """Returns the report as JSON: each collective's fields, with its line as text."""
+        rows = [{**dataclasses.asdict(c), "source": str(c.source) if c.source else None} for c in self.collectives]
+        return json.dumps({"function": self.name, "mesh": dict(self.axes), "collectives": rows})
+
+    def __str__(self):
+        mesh = " ".join(f"{name}={size}" for name, size in self.axes.items())
+        head = f"`{self.name}` on {mesh}, as XLA compiles it: a device sends {round(self.wire_bytes):,} B"
+        if not self.collectives:
+            return f"{head}. It has no collectives."
+        return "\n".join([f"{head} in {len(self.collectives)} collectives", *map(_lines, self.collectives)])
+
+    __repr__ = __str__
+
+
+def _lines(c: Explained) -> str:
+    over = "+".join(c.axes) if c.axes else "?"
+    times = f" × {c.times:,}" if c.times > 1 else ""
+    where = f"{c.source}  {c.source.code}".rstrip() if c.source else "no line"
+    started = [f"started by {what}" for what in c.started_by[:3]]
+    head = f"  {c.kind} over {over}, {round(c.wire_bytes * c.times):,} B sent{times}   {where}"
+    return "\n    ".join([head, c.because, *started])
+
+
+def explain(
+    fn: Callable,
+    *args: Any,
+    names: Mapping[str, str] | None = None,
+    mesh: Mesh | None = None,
+    timeout: float = 600,
+    progress: Callable[[Progress], Any] | None = None,
+    cancel: Cancel | None = None,
+) -> Report:
+    """Explains the collectives of a program that `jax.jit` compiles.
+
+    Args:
+        fn: the function, which `jax.jit` has made, with its shardings, or a plain one.
+        *args: its arguments: arrays, or shapes (`jax.ShapeDtypeStruct`), with shardings or without.
+        names: the dims of arguments, by their places or globs over them: {"params/w1": "embed hidden"}. What has no
+            name is called after the first argument that has the axis: `params/w1.0`.
+        mesh: the devices, where no sharding names them.
+        timeout: seconds after which the compiler is ended.
+        progress: called with a `Progress` at each stage, and each second in between, such as `print`.
+        cancel: polled several times a second; once it is set, the compiler is ended.
+
+    Returns:
+        The `Report`.
+
+    Raises:
+        OwnError: the function cannot be traced or compiled, there is no mesh of several devices, or names do not fit.
+        CompilerError: it took too long, or was cancelled.
+    """
+    jitted = with_numbers(taken(fn, args, mesh))
+    subject = subject_of(jitted, names)
+    watch = Watch(f"{jitted.mesh.size} simulated CPU devices", "ml.explain(…, timeout={:g})", timeout, progress, cancel)
+    made = compiled(jitted, watch)
+    shardings = decided(subject.code, subject.makers, made.before or "", jitted.axes)
+    found = explained(subject, Causes(subject, shardings, _asked(subject)), made.text)
+    largest = sorted(found, key=lambda c: -c.wire_bytes * c.times)
+    return Report(jitted.name, jitted.axes, tuple(largest))
+
+
+def _asked(subject: Subject) -> dict[int, tuple[str, Splits]]:
+    """What `out_shardings` asks for, by the value of each result."""
+    jitted, code = subject.jitted, subject.code
+    return {
+        value: (place, _splits(sharding, len(code.shapes[value])))
+        for value, place, sharding in zip(code.block.outputs, jitted.outputs, jitted.results, strict=True)
+        if isinstance(value, int) and sharding is not None
+    }
+
+
+def _splits(sharding: NamedSharding, rank: int) -> tuple[Axes, ...]:
+    entries = (*sharding.spec, *[None] * (rank - len(sharding.spec)))
+    return tuple(() if e is None else tuple(e) if isinstance(e, tuple) else (e,) for e in entries)

@@ -1,0 +1,148 @@
+"""Knows the user's program as meshlab does: its operations, with the user's lines, and a name for every axis.
+
+subject = subject_of(jitted, names={"params/*": "embed hidden"})
+subject.makers[17]          the operation whose equation has that number
+subject.dims(42)            ("batch", "x.1"): the user's names, else that of the first argument which has the axis
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..engine import globs
+from ..engine.code.flatten import flatten
+from ..engine.code.operations import Code, Operation, walk
+from ..engine.errors import TraceError, closest, shown
+from ..engine.jax_programs import number_of
+from ..engine.programs.naming import name_axes
+from ..engine.programs.signatures import factors_by_operation
+from ..engine.programs.spread_names import Names
+from ..engine.rules import Factors
+from .jitted import Jitted, OwnError
+
+_MADE_UP = re.compile(r"~\d+")
+# What hands its operand on, under other names or another dtype.
+PASSING = frozenset(("copy", "convert_element_type", "rename", "tag", "optimization_barrier"))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Subject:
+    """The user's program.
+
+    Attributes:
+        jitted: as `jit` compiles it.
+        code: its operations.
+        names: of each value's axes.
+        factors: of each operation without blocks.
+    """
+
+    jitted: Jitted
+    code: Code
+    names: tuple[Names, ...]
+    factors: Mapping[Operation, Factors]
+
+    @functools.cached_property
+    def makers(self) -> dict[int, Operation]:
+        """The operations by the numbers of their equations."""
+        numbered = ((number_of(operation.equation), operation) for operation in walk(self.code.block))
+        return {number: operation for number, operation in numbered if number is not None}
+
+    @functools.cached_property
+    def made_by(self) -> dict[int, Operation]:
+        """The operation that makes each value."""
+        return {value: operation for operation in walk(self.code.block) for value in operation.outputs}
+
+    @functools.cached_property
+    def readers(self) -> dict[int, list[Operation]]:
+        """The operations that read each value."""
+        found: dict[int, list[Operation]] = {}
+        for operation in walk(self.code.block):
+            for value in operation.reads:
+                found.setdefault(value, []).append(operation)
+        return found
+
+    @functools.cached_property
+    def handed_on(self) -> dict[int, int]:
+        """For what a loop or a branch hands to what is inside the value that it comes from."""
+        return {
+            inside: outside
+            for operation in walk(self.code.block)
+            for block in operation.blocks
+            for inside, outside in zip(block.inputs, operation.inputs, strict=False)
+            if isinstance(outside, int)
+        }
+
+    @functools.cached_property
+    def places(self) -> dict[int, str]:
+        """The place of each value that comes in or goes out."""
+        block = self.code.block
+        results = {v: p for v, p in zip(block.outputs, self.jitted.outputs, strict=True) if isinstance(v, int)}
+        return results | dict(zip(block.inputs, self.jitted.arguments, strict=False))
+
+    def dims(self, value: int) -> Names:
+        """The names of a value's axes."""
+        return self.names[value]
+
+    def called(self, value: int) -> str:
+        """What a value is called: by its place, by the name that its line assigns to, else by what makes it."""
+        while value in self.handed_on:
+            value = self.handed_on[value]
+        operation = self.made_by.get(value)
+        if value in self.places or operation is None:
+            return self.places.get(value, "a constant")
+        target = operation.source.target if operation.source and not operation.backward else None
+        return target or operation.name
+
+
+def subject_of(jitted: Jitted, names: Mapping[str, str] | None = None) -> Subject:
+    """Names a program whose equations are numbered.
+
+    Args:
+        jitted: the program.
+        names: the dims of arguments by their places or globs over them: {"params/w1": "embed hidden"}; `_` for none.
+
+    Raises:
+        OwnError: a glob matches no argument, an argument has another number of axes, or two names meet on one axis.
+    """
+    code = flatten(jitted.closed)
+    given = _given(jitted, code, names or {})
+    try:
+        naming = name_axes(code, given)
+    except TraceError as error:
+        raise OwnError(f"The names that were given do not fit the program: {error}") from error
+    called = _called_by_arguments(jitted, code, naming.names)
+    readable = tuple(
+        tuple(name and _MADE_UP.sub(lambda m: called.get(m[0], m[0]), name) for name in row) for row in naming.names
+    )
+    return Subject(jitted, code, readable, factors_by_operation(code, (), (), ()))
+
+
+def _given(jitted: Jitted, code: Code, names: Mapping[str, str]) -> dict[int, tuple[tuple[Any, ...], str]]:
+    given: dict[int, tuple[tuple[Any, ...], str]] = {}
+    for glob, text in names.items():
+        matching = [i for i, place in enumerate(jitted.arguments) if globs.matches(place, glob)]
+        if not matching:
+            near = closest(glob, jitted.arguments)
+            raise OwnError(f"names has {shown(glob)}, which matches no argument.{near}")
+        for position in matching:
+            value = code.block.inputs[position]
+            dims, rank = tuple(text.split()), len(code.shapes[value])
+            if len(dims) != rank:
+                place = jitted.arguments[position]
+                raise OwnError(f"names gives `{place}` {len(dims)} dims, {shown(text)}, but it has {rank} axes.")
+            given[value] = tuple(None if dim == "_" else dim for dim in dims), f"`{jitted.arguments[position]}`"
+    return given
+
+
+def _called_by_arguments(jitted: Jitted, code: Code, names: tuple[Names, ...]) -> dict[str, str]:
+    """Names for axes that nobody named: after the first argument that has them, `params/w1.0`."""
+    called: dict[str, str] = {}
+    for value, place in zip(code.block.inputs, jitted.arguments, strict=False):
+        for axis, name in enumerate(names[value]):
+            for made_up in _MADE_UP.findall(name or ""):
+                called.setdefault(made_up, f"{place}.{axis}")
+    return called

@@ -1,0 +1,227 @@
+"""Programs of the user's own `jax.jit`: what is explained is their program, and what is said of it is so."""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import meshlab as ml
+from meshlab.engine.devices import compiler_options, devices
+from meshlab.engine.verifying.hlo import read_collectives, totals
+from meshlab.models import zoo
+from meshlab.own.jitted import OwnError
+from meshlab.own.report import Report
+
+AXES = {"data": 2, "model": 4}
+
+
+@pytest.fixture(scope="module")
+def mesh() -> Mesh:
+    return Mesh(np.array(devices(8)).reshape(2, 4), tuple(AXES), axis_types=(AxisType.Auto,) * 2)
+
+
+def array(mesh: Mesh, shape: tuple[int, ...], *spec: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+
+
+def sums(report: Report) -> dict:
+    """Payload bytes by kind and axes, as `totals` gives those of a compiled program."""
+    found: dict = {}
+    for c in report.collectives:
+        found[c.kind, c.axes] = found.get((c.kind, c.axes), 0) + c.payload_bytes * c.times
+    return found
+
+
+def layer(x, w):
+    return jnp.tanh(x @ w), None
+
+
+def step(w, x):
+    loss = lambda w: (jax.lax.scan(layer, x, w)[0] ** 2).sum()  # noqa: E731
+    return w - 0.1 * jax.grad(loss)(w)
+
+
+def test_a_product_that_sums_what_is_split(mesh):
+    def project(x, w):
+        hidden = x @ w
+        return hidden * 2.0
+
+    report = ml.explain(jax.jit(project), array(mesh, (8, 16), None, "model"), array(mesh, (16, 4), "model"))
+    (only,) = report.collectives
+    assert (only.kind, only.axes, only.payload_bytes, only.times) == ("all-reduce", ("model",), 8 * 4 * 4, 1)
+    assert only.source is not None
+    assert only.source.code == "hidden = x @ w"
+    assert only.dims == ("x.1",)
+    assert only.because == "dot_general sums `x.1` of `x` and `w`, which is split over model."
+    assert only.started_by == ("`x` came in as P(None, 'model')", "`w` came in as P('model')")
+    assert report.wire_bytes == pytest.approx(2 * 3 / 4 * 8 * 4 * 4)
+    # What is named goes with what started it.
+    assert not ml.explain(jax.jit(project), array(mesh, (8, 16)), array(mesh, (16, 4))).collectives
+
+
+def test_the_program_is_the_users_and_a_loop_s_collectives_count_each_time(mesh):
+    shardings = NamedSharding(mesh, P(None, "data")), NamedSharding(mesh, P("data"))
+    jitted = jax.jit(step, in_shardings=shardings, out_shardings=shardings[0], keep_unused=True)
+    args = jax.ShapeDtypeStruct((3, 16, 16), jnp.float32), jax.ShapeDtypeStruct((8, 16), jnp.float32)
+    report = ml.explain(jitted, *args)
+    compiled = jitted.lower(*args).compile(compiler_options=compiler_options("cpu")).as_text()
+    assert sums(report) == totals(read_collectives(compiled, AXES, unknown_trips=1))
+    assert {c.times for c in report.collectives} == {3}
+    assert all(c.is_explained for c in report.collectives)
+    assert [c.wire_bytes * c.times for c in report.collectives] == sorted(
+        (c.wire_bytes * c.times for c in report.collectives), reverse=True
+    )
+
+
+def test_names_are_the_users_where_they_are_given(mesh):
+    args = array(mesh, (8, 16), "data"), array(mesh, (16, 4))
+    report = ml.explain(lambda x, w: (x @ w).sum(), *args, names={"x": "batch embed", "w*": "embed _"})
+    assert [c.dims for c in report.collectives] == [("batch",)]
+
+
+def test_what_stands_in_the_program_itself_is_read(mesh):
+    """Constraints, static arguments, donated ones, results of arguments, and a tree of them."""
+
+    @functools.partial(jax.jit, static_argnums=2, donate_argnums=0)
+    def fn(weights, x, times):
+        x = jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P("data", "model")))
+        for _ in range(times):
+            x = x @ weights["w"]
+        return weights, x
+
+    report = ml.explain(fn, {"w": jax.ShapeDtypeStruct((16, 16), jnp.float32)}, np.ones((8, 16), np.float32), 1)
+    assert report.collectives
+    assert {c.source.code for c in report.collectives if c.source} <= {'x = x @ weights["w"]'}
+    assert report.axes == AXES
+
+
+def test_what_devices_send_by_hand_is_the_users_own(mesh):
+    @functools.partial(jax.shard_map, mesh=mesh, in_specs=P("data"), out_specs=P())
+    def summed(x):
+        return jax.lax.psum(x, "data")
+
+    (only,) = ml.explain(lambda x: summed(x) * 2.0, array(mesh, (8, 16), "data")).collectives
+    assert only.cause == "manual"
+    assert only.because == "It is your own: shard_map says what each device sends."
+
+
+def test_explicit_axes_are_kept():
+    mesh = Mesh(np.array(devices(8)).reshape(2, 4), tuple(AXES), axis_types=(AxisType.Explicit,) * 2)
+    with jax.set_mesh(mesh):
+        report = ml.explain(
+            lambda x, w: jnp.einsum("bd,df->bf", x, w, out_sharding=P("data", None)),
+            array(mesh, (8, 16), "data", "model"),
+            array(mesh, (16, 8), "model"),
+        )
+    assert [(c.kind, c.axes, c.cause) for c in report.collectives] == [("all-reduce", ("model",), "summed")]
+
+
+def test_random_keys_come_in(mesh):
+    noisy = lambda key, x: (x + jax.random.normal(key, x.shape)).sum()  # noqa: E731
+    report = ml.explain(jax.jit(noisy), jax.random.key(0), array(mesh, (8, 16), "data"))
+    assert [c.dims for c in report.collectives] == [("x.0",)]
+
+
+def test_what_goes_along_a_split_axis(mesh):
+    report = ml.explain(lambda x: jnp.cumsum(x, 0), array(mesh, (8, 16), "data"))
+    assert [c.cause for c in report.collectives] == ["along"]
+
+
+def test_a_result_that_is_asked_for_otherwise(mesh):
+    jitted = jax.jit(lambda x: x * 2.0, out_shardings=NamedSharding(mesh, P()))
+    (only,) = ml.explain(jitted, array(mesh, (8, 16), "data")).collectives
+    assert (only.kind, only.dims) == ("all-gather", ("x.0",))
+    # Since JAX 0.12 what comes in is gathered.
+    assert only.because in (
+        "`out` must come out with `x.0` split otherwise over data than it is made.",
+        "`x` is split along `x.0` over data, the other arrays of mul are not: it is gathered.",
+    )
+
+
+def test_a_report_is_a_table_and_json(mesh):
+    report = ml.explain(lambda x: x.sum(), array(mesh, (8, 16), "data"))
+    assert str(report).startswith(
+        "`<lambda>` on data=2 model=4, as XLA compiles it: a device sends 4 B in 1 collectives"
+    )
+    read = json.loads(report.to_json())
+    assert read["mesh"] == AXES
+    assert [row["because"] for row in read["collectives"]] == [c.because for c in report.collectives]
+    assert str(ml.explain(lambda x: x * 2, array(mesh, (8, 16), "data"))).endswith("It has no collectives.")
+
+
+@pytest.mark.parametrize(
+    ("fn", "arguments", "keywords", "says"),
+    [
+        (lambda x: x, [()], {}, "No sharding says which devices take part"),
+        (lambda x: x @ x[1:], [("data",)], {}, "could not be traced: TypeError"),
+        (lambda x: x.sum(), [("data",)], {"names": {"y*": "a b"}}, "names has 'y*', which matches no argument"),
+        (lambda x: x.sum(), [("data",)], {"names": {"x": "a"}}, "1 dims, 'a', but it has 2 axes"),
+        (lambda x: x + x.T, [("data",)], {"names": {"x": "a b"}}, "Two names meet on one axis"),
+        (lambda x: x.sum(), [("data",)], {"mesh": {"data": 2}}, "must be a jax.sharding.Mesh"),
+        (jax.pmap(lambda x: x), [("data",)], {}, "write it under jax.jit"),
+        (3, [], {}, "ml.explain"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused(mesh, fn, arguments, keywords, says):
+    args = [array(mesh, (8, 8), *spec) if spec else np.ones((8, 8), np.float32) for spec in arguments]
+    with pytest.raises(OwnError) as error:
+        ml.explain(fn, *args, **keywords)
+    assert says in str(error.value)
+
+
+def test_sharded_arrays_are_arguments(mesh):
+    weights = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(mesh, P("data")))
+    with pytest.raises(OwnError, match="closes over sharded arrays"):
+        ml.explain(jax.jit(lambda x: x @ weights), array(mesh, (8, 8), "data"))
+
+
+def test_one_device_sends_nothing():
+    alone = Mesh(np.array(devices(1)).reshape(1), ("data",))
+    with pytest.raises(OwnError, match="one device"):
+        ml.explain(lambda x: x.sum(), array(alone, (8, 8), "data"))
+
+
+def test_a_compilation_is_cancelled(mesh):
+    cancel = threading.Event()
+    cancel.set()
+    with pytest.raises(ml.CompilerError, match="cancelled"):
+        ml.explain(lambda x: x.sum(), array(mesh, (8, 8), "data"), cancel=cancel)
+
+
+PATTERNS = {
+    "FSDP": lambda program, mesh: ml.layouts.fsdp(program, mesh, data="data"),
+    "FSDP and TP": lambda program, mesh: (
+        PATTERNS["FSDP"](program, mesh) & ml.layouts.tensor_parallel(program, mesh, model="model")
+    ),
+    "TP": lambda program, mesh: ml.layouts.tensor_parallel(program, mesh, model="model"),
+}
+MODELS = ("mlp", "mlp_adamw", "block", "transformer_sgd", "moe", "llama", "gpt2_adamw", "convnet_sgd", "vit")
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("name", MODELS)
+def test_models_under_presets(name, pattern):
+    """Nearly all collectives have a line, dims and a cause; together they are those of the user's own `jit`."""
+    model = next(model for model in zoo.models() if model.name == name)
+    program, on = model.trace(), ml.mesh(**AXES)
+    try:
+        inputs, outputs = program.plan(on, PATTERNS[pattern](program, on)).shardings
+    except ml.LayoutError:
+        pytest.skip("the preset does not fit the model's sizes")
+    jitted = jax.jit(model.step, in_shardings=inputs, out_shardings=outputs, keep_unused=True)
+    report = ml.explain(jitted, *model.shapes)
+    compiled = jitted.lower(*model.shapes).compile(compiler_options=compiler_options("cpu")).as_text()
+    assert sums(report) == totals(read_collectives(compiled, AXES, unknown_trips=1))
+    known = [c for c in report.collectives if c.is_explained]
+    assert sum(c.wire_bytes * c.times for c in known) >= 0.98 * report.wire_bytes
+    assert len(known) >= 0.9 * len(report.collectives)
