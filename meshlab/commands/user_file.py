@@ -8,6 +8,7 @@ on: it is the user's, and no fault of an argument.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -38,13 +39,9 @@ def program_of(path: Path, name: str | None) -> tuple[str, Program]:
     Returns:
         The name as it is told, `step.py:program`, and the program.
     """
-    read_text(path, "meshlab plan")
-    module = _guarded(path, lambda: _imported(path))
-    known = {key: value for key, value in vars(module).items() if not key.startswith("_")}
+    known = _names(path, "meshlab plan")
     name = name or _only(path, known)
-    if name not in known:
-        raise UsageError(f"{path} has no `{name}`.{closest(name, known)} {_found(known)}")
-    value = known[name]
+    value = _named(path, name, known)
     program = _guarded(path, value) if callable(value) and not isinstance(value, Program) else value
     if not isinstance(program, Program):
         returned = "returned" if callable(value) else "is"
@@ -53,6 +50,25 @@ def program_of(path: Path, name: str | None) -> tuple[str, Program]:
             " or return it from a function of no arguments."
         )
     return f"{path.name}:{name}", program
+
+
+def value_of(path: Path, name: str, asked: str) -> Any:
+    """Imports a file, and returns what a function of it returns, which takes no arguments; or any other value."""
+    value = _named(path, name, _names(path, asked))
+    return _guarded(path, value) if inspect.isfunction(value) else value
+
+
+def _names(path: Path, asked: str) -> dict[str, Any]:
+    """The public names of a file."""
+    read_text(path, asked)
+    module = _guarded(path, lambda: _imported(path))
+    return {key: value for key, value in vars(module).items() if not key.startswith("_")}
+
+
+def _named(path: Path, name: str, known: Mapping[str, Any]) -> Any:
+    if name not in known:
+        raise UsageError(f"{path} has no `{name}`.{closest(name, known)} {_found(known)}")
+    return known[name]
 
 
 def _guarded(path: Path, work: Callable[[], Any]) -> Any:

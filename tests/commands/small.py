@@ -36,6 +36,41 @@ def make():
     return program
 """
 
+# A function of the user's own `jax.jit`, for `meshlab explain`.
+TRAIN = """\
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+import meshlab as ml
+
+print("printed by the file")
+ml.simulate(8)
+mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+
+def given(*shape):
+    return jax.ShapeDtypeStruct(shape, np.float32, sharding=NamedSharding(mesh, PartitionSpec("data")))
+
+
+@jax.jit
+def forward(x, up, down):
+    hidden = jax.nn.relu(x @ up)
+    return hidden @ down
+
+
+def compiled():
+    return forward, given(32, 64), given(64, 256), given(256, 64)
+
+
+def explained():
+    return ml.explain(*compiled())
+
+
+def failing():
+    return 1 / 0
+"""
+
 
 def written(folder, text=SOURCE, name="step.py"):
     """Writes a file; returns its path as a word of a command line."""

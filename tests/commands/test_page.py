@@ -10,7 +10,7 @@ import pytest
 import meshlab as ml
 from meshlab.commands.saved import record
 from meshlab.models.zoo import models
-from tests.commands.small import ROOT, called
+from tests.commands.small import ROOT, TRAIN, called
 
 pytestmark = pytest.mark.share(2, of="file")
 
@@ -21,14 +21,15 @@ LINES = re.findall(r"^    meshlab (.*)$", PAGE, re.MULTILINE)
 def test_every_command_of_the_page_runs(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plans").mkdir()
-    assert len(LINES) == 13
+    (tmp_path / "train.py").write_text(TRAIN)
+    assert len(LINES) == 15
     for line in LINES:
         if "plans/gpt2.json" in line:
             shutil.copy("new.json", "plans/gpt2.json")
         status, out, err = called(capsys, *shlex.split(line))
         assert status == 0, line
         # What a form cannot say is no part of it.
-        assert err.startswith("jit cannot say: ") if "--as jit" in line else err == "", line
+        assert err.startswith("jit cannot say: ") if "--as jit" in line else err in ("", "printed by the file\n"), line
         assert out
         assert "--json" not in line or json.loads(out)
 
@@ -40,7 +41,7 @@ def test_every_field_is_on_the_page():
     assert [name for name in known if f"`{name}`" not in table and f'"{name}"' not in table] == ["meshlab"]
 
 
-@pytest.mark.parametrize("verb", ["plan", "diff", "report", "models"])
+@pytest.mark.parametrize("verb", ["plan", "diff", "report", "explain", "models"])
 def test_every_option_is_on_the_page(verb, capsys):
     with pytest.raises(SystemExit, match="0"):
         called(capsys, verb, "--help")

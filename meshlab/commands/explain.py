@@ -1,0 +1,135 @@
+"""`meshlab explain` says why each collective is in a program of the user's own `jax.jit`.
+
+meshlab explain train.py:compiled                                 a table, largest first
+meshlab explain train.py:compiled --forbid all-gather:data:1MB    exit status 1 where more is sent
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..cost.machines.bounds import read_bytes
+from ..cost.machines.units import bytes_text
+from ..engine.collectives.kinds import KINDS
+from ..engine.errors import MeshlabError, listed, numbered, shown
+from ..own.report import Report, explain
+from .exits import DONE, WORSE, UsageError, fail
+from .user_file import value_of
+
+_STATUS = (
+    "The exit status is 0 where nothing that is forbidden is sent, 1 where it is, and 2 where an argument is invalid,"
+    " or the function cannot be explained."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Forbidden:
+    """What may not be sent.
+
+    Attributes:
+        kind: of collectives; "any" for all.
+        axis: a mesh axis.
+        most: bytes that a device may send, in one run.
+    """
+
+    kind: str
+    axis: str
+    most: float
+
+    def problem(self, report: Report) -> str | None:
+        """Says what is sent in spite of it."""
+        sent = [c for c in report.collectives if self.kind in ("any", c.kind) and self.axis in (c.axes or ())]
+        total = sum(c.wire_bytes * c.times for c in sent)
+        if total <= self.most:
+            return None
+        what = "collectives" if self.kind == "any" else f"{self.kind}s"
+        largest = sent[0]
+        allowed = f"of which {bytes_text(self.most)} are allowed" if self.most else "of which nothing is allowed"
+        return (
+            f"{what} over {self.axis} send {bytes_text(total)}, {allowed}. The largest is at"
+            f" {largest.source or 'an unknown line'}: {largest.because}"
+        )
+
+
+def add(verbs: Any):
+    parser = verbs.add_parser(
+        "explain",
+        help="why is each collective in your own jax.jit?",
+        description="Explain the collectives that XLA compiles into a function of yours.",
+        epilog=_STATUS,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "function",
+        metavar="FILE.py:NAME",
+        help="a function of no arguments that returns your jitted function and its arguments, `return step, params, x`,"
+        " or what ml.explain returns; arguments may be shapes (jax.ShapeDtypeStruct)",
+    )
+    parser.add_argument(
+        "--forbid",
+        metavar="KIND:AXIS[:BYTES]",
+        action="append",
+        default=[],
+        help='fail where a device sends more than that: "all-gather:data:1MB", "any:model"; may stand several times',
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
+    """Explains a function; returns the exit status."""
+    forbidden = _all(options.forbid)
+    with contextlib.redirect_stdout(sys.stderr):  # whatever the user's file prints
+        report = _report(options.function)
+    unknown = [each.axis for each in forbidden if each.axis not in report.axes]
+    if unknown:
+        raise UsageError(f"--forbid names {listed(unknown)}; the mesh has {listed(list(report.axes))}.")
+    print(report.to_json() if options.json else report)
+    problems = [text for each in forbidden if (text := each.problem(report))]
+    return fail("\n".join(problems), WORSE) if problems else DONE
+
+
+def _all(words: Sequence[str]) -> list[Forbidden]:
+    """Reads all of `--forbid`; says all that is wrong."""
+    read, problems = [], []
+    for word in words:
+        try:
+            read.append(_forbidden(word))
+        except MeshlabError as error:
+            problems.append(f"--forbid {word}: {error}")
+    if problems:
+        raise UsageError(problems[0] if len(problems) == 1 else f"meshlab explain cannot read:\n{numbered(problems)}")
+    return read
+
+
+def _forbidden(word: str) -> Forbidden:
+    kind, colon, rest = word.partition(":")
+    axis, _, most = rest.partition(":")
+    if not colon or not axis:
+        raise UsageError("it is written KIND:AXIS, or KIND:AXIS:BYTES, such as all-gather:data:1MB.")
+    if kind != "any" and not (kind in KINDS and KINDS[kind].sends):
+        known = [name for name, each in KINDS.items() if each.sends]
+        raise UsageError(f"there is no collective {shown(kind)}; there are {listed([*known, 'any'])}.")
+    return Forbidden(kind, axis, read_bytes(most).limit if most else 0.0)
+
+
+def _report(word: str) -> Report:
+    """Imports a file, and explains what its function returns."""
+    file, colon, name = word.rpartition(":")
+    if not colon or not name or not file.endswith(".py"):
+        raise UsageError(f"{shown(word)} names no function; write FILE.py:NAME.")
+    value = value_of(Path(file), name, "meshlab explain")
+    if isinstance(value, Report):
+        return value
+    if isinstance(value, tuple) and value and isinstance(value[0], Callable):
+        return explain(*value)
+    raise UsageError(
+        f"`{name}` of {file} gives {shown(value)}; it must return the jitted function and its arguments: return step,"
+        " params, x."
+    )
