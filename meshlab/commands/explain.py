@@ -78,6 +78,11 @@ def add(verbs: Any):
         default=[],
         help='fail where a device sends more than that: "all-gather:data:1MB", "any:model"; may stand several times',
     )
+    parser.add_argument(
+        "--lines",
+        action="store_true",
+        help="find the with_sharding_constraint lines with which less is sent, by compiling with them",
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
     parser.set_defaults(run=run, parser=parser)
 
@@ -90,7 +95,8 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
     unknown = [each.axis for each in forbidden if each.axis not in report.axes]
     if unknown:
         raise UsageError(f"--forbid names {listed(unknown)}; the mesh has {listed(list(report.axes))}.")
-    print(report.to_json() if options.json else report)
+    found = f"\n{report.lines}" if options.lines else ""
+    print(report.to_json() if options.json else f"{report}{found}")
     problems = [text for each in forbidden if (text := each.problem(report))]
     return fail("\n".join(problems), WORSE) if problems else DONE
 

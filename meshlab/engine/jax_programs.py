@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import jax
 from jax.extend.core import ClosedJaxpr
 
 from .jax_compat import call, opened
@@ -76,7 +77,13 @@ def equations(jaxpr: Any) -> Iterator[Any]:
 
 def numbered(closed: Any) -> Any:
     """Returns a closed jaxpr with each equation in a scope of its own number, in order, outer before inner."""
-    return _numbered(closed, itertools.count())
+    numbers = itertools.count()
+
+    def in_scope(equation: Any) -> Iterator[Any]:
+        info = equation.source_info
+        yield equation.replace(source_info=info.replace(name_stack=info.name_stack.extend(f"v{next(numbers)}")))
+
+    return _rewritten(closed, in_scope)
 
 
 def number_of(equation: Any) -> int | None:
@@ -96,22 +103,36 @@ def numbers_in(path: str) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(int(number) for number in reversed(numbers)) for numbers in found if numbers)
 
 
-def _numbered(jaxpr: Any, numbers: Iterator[int]) -> Any:
-    inner = getattr(jaxpr, "jaxpr", jaxpr)
-    made = inner.replace(eqns=[_in_scope(equation, numbers) for equation in inner.eqns])
-    return made if inner is jaxpr else ClosedJaxpr(made, jaxpr.consts)
+def constrained(closed: Any, shardings: Mapping[int, Any]) -> Any:
+    """Returns a numbered jaxpr with `with_sharding_constraint` on the results of some equations, by number."""
+
+    def with_constraint(equation: Any) -> Iterator[Any]:
+        sharding = shardings.get(number) if (number := number_of(equation)) is not None else None
+        if sharding is None or len(equation.outvars) != 1:
+            yield equation
+            return
+        # A traced constraint brings a variable of its own, which stands for the result without it.
+        traced = jax.make_jaxpr(lambda x: jax.lax.with_sharding_constraint(x, sharding))(equation.outvars[0].aval).jaxpr
+        yield equation.replace(outvars=traced.invars)
+        yield traced.eqns[0].replace(outvars=equation.outvars)
+
+    return _rewritten(closed, with_constraint)
 
 
-def _in_scope(equation: Any, numbers: Iterator[int]) -> Any:
-    info, scope = equation.source_info, f"v{next(numbers)}"
-    params = {name: _inside(value, numbers) for name, value in equation.params.items()}
-    return equation.replace(params=params, source_info=info.replace(name_stack=info.name_stack.extend(scope)))
-
-
-def _inside(value: Any, numbers: Iterator[int]) -> Any:
+def _rewritten(value: Any, change: Callable[[Any], Iterable[Any]]) -> Any:
+    """Returns a jaxpr, or a parameter that holds some, with each equation changed, outer ones first."""
     if type(value) in (tuple, list):
-        return type(value)(_inside(one, numbers) for one in value)
-    return _numbered(value, numbers) if _is_jaxpr(value) else value
+        return type(value)(_rewritten(one, change) for one in value)
+    if not _is_jaxpr(value):
+        return value
+    inner = getattr(value, "jaxpr", value)
+    equations = []
+    for equation in inner.eqns:
+        for one in change(equation):
+            params = {name: _rewritten(param, change) for name, param in one.params.items()}
+            equations.append(one.replace(params=params))
+    made = inner.replace(eqns=equations)
+    return made if inner is value else ClosedJaxpr(made, value.consts)
 
 
 def _is_jaxpr(value: Any) -> bool:

@@ -6,7 +6,9 @@ Where XLA has joined several collectives into one, each operand is listed by its
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from jax.sharding import PartitionSpec
 
@@ -15,6 +17,7 @@ from ..engine.collectives.kinds import EACH, KINDS
 from ..engine.jax_programs import numbers_in
 from ..engine.specs.spec import Axes
 from ..engine.verifying.hlo import HloCollective, read_collectives
+from ..engine.verifying.hlo_groups import read_groups
 from ..engine.verifying.hlo_text import Computation, Instruction, parse_module
 from .causes import Cause, Causes
 from .subject import Subject
@@ -82,16 +85,22 @@ def explained(subject: Subject, causes: Causes, text: str) -> tuple[Explained, .
         for position, (size, shape) in enumerate(operands):
             numbers = own if own and not joined else around.numbers(collective.name, position) or own
             cause = causes.of(numbers, collective.kind, collective.axes or ())
-            found.append(_explained(subject, collective, size, shape, cause))
+            sent = size * KINDS[collective.kind].sent(around.group(collective.name, math.prod(axes.values())))
+            found.append(_explained(subject, collective, Operand(size, shape, sent), cause))
     return tuple(found)
 
 
-def _explained(
-    subject: Subject, collective: HloCollective, size: int, shape: tuple[int, ...], cause: Cause | None
-) -> Explained:
-    sizes, axes = subject.jitted.axes, collective.axes
-    sent = KINDS[collective.kind].wire_bytes(size, axes, sizes) if axes else float(size)
-    facts = (collective.kind, axes, size, sent, collective.times, collective.dtype, shape)
+class Operand(NamedTuple):
+    """What a collective sends: its bytes on one device, its shape, and the bytes that one device sends."""
+
+    payload: int
+    shape: tuple[int, ...]
+    sent: float
+
+
+def _explained(subject: Subject, collective: HloCollective, operand: Operand, cause: Cause | None) -> Explained:
+    axes = collective.axes
+    facts = (collective.kind, axes, operand.payload, operand.sent, collective.times, collective.dtype, operand.shape)
     if cause is None:
         return Explained(*facts, "?", (), None, "XLA has kept no name of what it is made of.")
     values = tuple(dict.fromkeys(found.value for found in cause.dims))
@@ -181,6 +190,11 @@ class _Around:
         makers = self._near([operand] if operand else [], lambda one: self._makers(computation, one))
         readers = self._near([instruction], lambda one: self._readers(computation, one))
         return next((found for one in (*makers, *readers) if (found := numbers_in(one.op_name))), ())
+
+    def group(self, name: str, devices: int) -> int:
+        """Returns how many devices take part together; a permute, whose devices send to one other, has two."""
+        groups = self.at[name][1].attribute("replica_groups")
+        return read_groups(groups, devices).shape[1] if groups is not None else 2
 
     def _near(
         self, start: list[Instruction], step: Callable[[Instruction], list[Instruction]]

@@ -45,6 +45,7 @@ class Jitted:
         inputs: the sharding of each argument; None where there is none.
         results: the sharding that `out_shardings` asks for of each result; None where it asks for none.
         mesh: the devices.
+        tree: of the results.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Jitted:
     inputs: tuple[NamedSharding | None, ...]
     results: tuple[NamedSharding | None, ...]
     mesh: Mesh
+    tree: Any
 
     @property
     def axes(self) -> dict[str, int]:
@@ -86,7 +88,9 @@ def taken(fn: Callable, args: Sequence[Any], mesh: Mesh | None = None) -> Jitted
     outputs = tuple(place for place, _ in placed_leaves("out", results))
     on = _mesh(mesh, [s for s in shardings if isinstance(s, NamedSharding)])
     wanted = tuple(s if isinstance(s, NamedSharding) else None for s in inner.results)
-    return Jitted(called(fn), inner.closed, tuple(p for p, _ in places), outputs, inputs, wanted, on)
+    return Jitted(
+        called(fn), inner.closed, tuple(p for p, _ in places), outputs, inputs, wanted, on, jax.tree.structure(results)
+    )
 
 
 def _names(fn: Callable, count: int) -> list[str]:
@@ -97,6 +101,11 @@ def _names(fn: Callable, count: int) -> list[str]:
         return [f"arg{i}" for i in range(count)]
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return [*names, *(f"arg{i}" for i in range(len(names), count))][:count]
+
+
+def arrays_of(args: Sequence[Any]) -> list[Any]:
+    """Returns the arrays among arguments, in the order in which a `Jitted` has them."""
+    return [leaf for leaf in jax.tree.leaves(tuple(args)) if _is_array(leaf)]
 
 
 def _is_array(leaf: Any) -> bool:

@@ -8,19 +8,23 @@ report.collectives      each with its line, value, dims, cause, and what started
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 from jax.sharding import Mesh, NamedSharding
 
+from ..engine.jax_programs import constrained
 from ..engine.running.compiler_process import Cancel, Progress, Watch
 from ..engine.specs.spec import Axes
 from .causes import Causes
-from .compiled import compiled, with_numbers
+from .compiled import as_jit, compiled, with_numbers
 from .decided import Splits, decided
 from .explained import Explained, explained
-from .jitted import taken
+from .jitted import Jitted, OwnError, arrays_of, taken
+from .lines import Lines, found
 from .subject import Subject, subject_of
 
 
@@ -32,21 +36,69 @@ class Report:
         name: the function's.
         axes: the mesh axes' sizes, major first.
         collectives: those of the compiled program, largest first.
+        subject: the program.
+        shardings: how its values are split, as XLA decided; None where those are no whole mesh axes.
     """
 
     name: str
     axes: Mapping[str, int]
     collectives: tuple[Explained, ...]
+    subject: Subject
+    shardings: Mapping[int, Splits | None]
 
     @property
     def wire_bytes(self) -> float:
         """The bytes that one device sends in one run."""
         return sum(c.wire_bytes * c.times for c in self.collectives)
 
+    @functools.cached_property
+    def lines(self) -> Lines:
+        """The fewest `with_sharding_constraint` lines with which less is sent; compiles, so that it takes its time."""
+        return self.find_lines()
+
+    def find_lines(
+        self,
+        timeout: float = 600,
+        progress: Callable[[Progress], Any] | None = None,
+        cancel: Cancel | None = None,
+    ) -> Lines:
+        """Finds `lines`; see `explain` for the arguments: the time is that of all programs that are compiled.
+
+        Raises:
+            CompilerError: it took too long, or was cancelled.
+        """
+        watch = _watch(self.subject.jitted, "report.find_lines", timeout, progress, cancel)
+
+        def sent(jitted: Jitted) -> float:
+            text = compiled(jitted, watch).text
+            return sum(c.wire_bytes * c.times for c in explained(self.subject, Causes(self.subject, {}, {}), text))
+
+        return found(self.subject, self.shardings, self.wire_bytes, sent)
+
+    def apply(self) -> Callable[..., Any]:
+        """Returns the function with `lines` in force, jitted, to be run and compared: it takes the same arguments."""
+        jitted = self.subject.jitted
+        specs = {line.number: NamedSharding(jitted.mesh, line.spec) for line in self.lines.lines}
+        mended, _ = as_jit(dataclasses.replace(jitted, closed=constrained(jitted.closed, specs)))
+
+        def run(*args: Any) -> Any:
+            given = arrays_of(args)
+            if len(given) != len(jitted.inputs):
+                raise OwnError(
+                    f"`{self.name}` was explained with {len(jitted.inputs)} arrays, and is given {len(given)}."
+                )
+            pairs = zip(given, jitted.inputs, strict=True)
+            placed = [jax.device_put(array, sharding) if sharding else array for array, sharding in pairs]
+            with jax.set_mesh(jitted.mesh):
+                return jax.tree.unflatten(jitted.tree, mended(*placed))
+
+        return run
+
     def to_json(self) -> str:
-        """Returns the report as JSON: each collective's fields, with its line as text."""
+        """Returns the report as JSON: each collective's fields, its line as text; and `lines` where they were found."""
         rows = [{**dataclasses.asdict(c), "source": str(c.source) if c.source else None} for c in self.collectives]
-        return json.dumps({"function": self.name, "mesh": dict(self.axes), "collectives": rows})
+        lines = {"lines": [line.to_dict() for line in self.lines.lines]} if "lines" in vars(self) else {}
+        return json.dumps({"function": self.name, "mesh": dict(self.axes), "collectives": rows, **lines})
 
     def __str__(self):
         mesh = " ".join(f"{name}={size}" for name, size in self.axes.items())
@@ -97,12 +149,22 @@ def explain(
     """
     jitted = with_numbers(taken(fn, args, mesh))
     subject = subject_of(jitted, names)
-    watch = Watch(f"{jitted.mesh.size} simulated CPU devices", "ml.explain(…, timeout={:g})", timeout, progress, cancel)
+    watch = _watch(jitted, "ml.explain", timeout, progress, cancel)
     made = compiled(jitted, watch)
     shardings = decided(subject.code, subject.makers, made.before or "", jitted.axes)
-    found = explained(subject, Causes(subject, shardings, _asked(subject)), made.text)
-    largest = sorted(found, key=lambda c: -c.wire_bytes * c.times)
-    return Report(jitted.name, jitted.axes, tuple(largest))
+    every = explained(subject, Causes(subject, shardings, _asked(subject)), made.text)
+    largest = sorted(every, key=lambda c: -c.wire_bytes * c.times)
+    return Report(jitted.name, jitted.axes, tuple(largest), subject, shardings)
+
+
+def _watch(
+    jitted: Jitted,
+    asked: str,
+    timeout: float,
+    progress: Callable[[Progress], Any] | None,
+    cancel: Cancel | None,
+) -> Watch:
+    return Watch(f"{jitted.mesh.size} simulated CPU devices", f"{asked}(…, timeout={{:g}})", timeout, progress, cancel)
 
 
 def _asked(subject: Subject) -> dict[int, tuple[str, Splits]]:
