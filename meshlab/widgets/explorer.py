@@ -190,7 +190,7 @@ class Explorer(TriedGestures):
         """Returns the view, with what a figure or table needs besides worked out before the board is locked."""
         view = self.view()
         for reason, *about in REASONS.get(name, ()):
-            self.reasons.of(reason, *(getattr(self, each) for each in about))
+            self.reasons.of(reason, *(each(self) for each in about))
         return view
 
     def snapshot(self) -> Snapshot:

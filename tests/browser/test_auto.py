@@ -23,7 +23,7 @@ from tests.browser.blank import BlankBoard
 from tests.browser.board import Board
 from tests.browser.held_search import Held
 from tests.browser.test_board import AXE
-from tests.widgets.grown import opened, tied
+from tests.widgets.grown import MANUAL, opened, tied
 
 
 @pytest.fixture
@@ -199,6 +199,29 @@ def test_the_front_is_of_what_was_tried_and_met(open_board, explorer: Explorer) 
     assert "On the Pareto front:" in label
 
 
+def test_the_way_there_stays_once_autos_layout_is_on_the_board(open_board, explorer: Explorer) -> None:
+    choice = found(explorer)
+    way = choice.waterfall(explorer.layout)
+    board = open_board()
+    panel = compared(board, "way")
+    rows = panel.locator(".mlb-way tbody tr")
+    expect(rows).to_have_count(len(way.steps))
+    panel.get_by_role("button", name="put this layout on the board").click()
+    expect(panel.locator(".mlb-sought-head")).to_contain_text("✓ on the board")
+    expect(rows).to_have_count(len(way.steps))
+    expect(rows.last).to_contain_text("✓ on the board")
+    expect(panel.locator(".mlb-rank")).to_contain_text("start, the layout before: ")
+    board.blank.shot("auto-taken", full=True)
+    panel.get_by_role("button", name="← Back to start").click()
+    expect(rows.first).to_contain_text("✓ on the board")
+    assert board.layout == MANUAL
+    # The first step of the way leads back as well.
+    rows.last.get_by_role("button").click()
+    expect(rows.last).to_contain_text("✓ on the board")
+    rows.first.get_by_role("button").click()
+    expect(rows.first).to_contain_text("✓ on the board")
+
+
 def test_the_way_is_gone_step_by_step(open_board, explorer: Explorer) -> None:
     choice = found(explorer)
     way = choice.waterfall(explorer.layout)
@@ -220,9 +243,9 @@ def test_the_way_is_gone_step_by_step(open_board, explorer: Explorer) -> None:
     expect(rows).to_have_count(len(choice.waterfall(way.steps[1].layout).steps))
     expect(rows.first).to_contain_text("yours")
     rows.last.get_by_role("button", name="change your layout up to here").focus()
-    followed(board, lambda: board.keyboard.press("Enter"))
+    board.keyboard.press("Enter")
+    expect(rows.last).to_contain_text("✓ on the board")
     assert board.layout == str(choice.layout)
-    expect(panel).to_contain_text("Yours is Auto's layout:")
 
 
 def test_decisions_otherwise_are_brackets_and_are_searched_for_on_demand(
@@ -372,7 +395,7 @@ def test_in_jupyterlab_a_search_goes_on_beside_drops_and_its_reasons_follow(note
     assert change == page.python("explorer.choice.waterfall(explorer.layout).steps[1].change")
     with board.next_revision():
         rows.last.get_by_role("button").click()
-    expect(panel).to_contain_text("Yours is Auto's layout:")
+    expect(rows.last).to_contain_text("✓ on the board")
     assert page.python("explorer.layout == explorer.choice.layout")
     panel.locator('[data-reason="regrets"]').click()
     board.button("exact_regrets").click()

@@ -232,6 +232,10 @@ class ExplorerState:
         """The place whose slices are shown."""
         return self.selection.place
 
+    def before(self, best: Layout) -> TriedLayout | None:
+        """Returns the layout that was on the board before that of a search was; None where it is not there."""
+        return self.tried.before(self.history) if best == self.layout else None
+
     @property
     def choice(self) -> Any:
         """The `Choice` of the latest search, while it holds for what is on the board; None where there is none."""

@@ -57,13 +57,17 @@ class TriedLayout:
         """Whether a document has this layout, on whatever machine."""
         return _identity(self.document) == _identity(document)
 
+    def is_here(self, present: Document) -> bool:
+        """Whether a document has the same program and mesh."""
+        return _identity(self.document)[:3] == _identity(present)[:3]
+
     def beside(self, others: Iterable[TriedLayout]) -> TriedLayout:
         """Returns the layout as it comes to others: without a label that is one of theirs."""
         return dataclasses.replace(self, label="") if self.label in {each.label for each in others} else self
 
     def under(self, present: Document) -> Document:
         """Returns the layout on the machine and under the assumptions of another document, if that has its mesh."""
-        if _identity(self.document)[:3] != _identity(present)[:3]:
+        if not self.is_here(present):
             return self.document
         return dataclasses.replace(present, layout=self.document.layout, pad=self.document.pad, **UNASKED)
 
@@ -143,6 +147,13 @@ class Tried:
     def known(self, document: Document) -> TriedLayout | None:
         """Returns the layout of a document if it was tried."""
         return next((each for each in self.all if each.is_of(document)), None)
+
+    def before(self, history: History) -> TriedLayout | None:
+        """Returns the layout that was on the board before the present one, on its mesh; None where none was."""
+        present = _identity(history.present)
+        last = next((document for document in reversed(history.past) if _identity(document) != present), None)
+        known = None if last is None else self.known(last)
+        return known if known is not None and known.is_here(history.present) else None
 
     def documents(self, present: Document) -> list[Document]:
         """Returns a document of each layout, on the machine of the present one."""

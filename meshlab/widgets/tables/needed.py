@@ -5,15 +5,29 @@ timed(view)["estimate"]         or: No machine is chosen, so there are no times;
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from ...engine.specs.layout import Layout
 from ..background.reasons import MET, REGRETS, WAY, Met, Way
 from ..documents.costing import Costs
 from ..documents.document import ExplorerError
 from ..state.explorer_state import ExplorerState
 
-# What of a search is worked out for a figure or table, and of which attributes of the Explorer.
-REASONS = {"comparison": ((MET,),), "waterfall": ((WAY, "layout"),), "regrets": ((REGRETS,),)}
+
+def way_begins(explorer: ExplorerState) -> Layout:
+    """Returns the layout that the way to Auto's begins at."""
+    choice = explorer.searches.fastest
+    before = None if choice is None else explorer.before(choice.plan.layout)
+    return explorer.layout if before is None else before.document.layout
+
+
+# What of a search is worked out for a figure or table, and of what about the Explorer.
+REASONS: Mapping[str, tuple[tuple[Any, ...], ...]] = {
+    "comparison": ((MET,),),
+    "waterfall": ((WAY, way_begins),),
+    "regrets": ((REGRETS,),),
+}
 NOT_FASTEST = 'Auto has not found the fastest layout for the board as it is; call explorer.auto("time").'
 NO_RUN = "There is no run with a loss yet; call explorer.run() first."
 NOTHING_TRIED = "There is no layout to compare with yet; change this one, or call explorer.auto() first."
@@ -59,8 +73,8 @@ def met(explorer: ExplorerState) -> Met | None:
 
 
 def way(explorer: ExplorerState) -> Way:
-    """Returns the way from the layout on the board to Auto's."""
-    found: Way | None = explorer.reasons.of(WAY, explorer.layout)
+    """Returns the way from the layout on the board to Auto's; from the one before, once that is on the board."""
+    found: Way | None = explorer.reasons.of(WAY, way_begins(explorer))
     if found is None:
         raise ExplorerError(NOT_FASTEST)
     if found.refused:

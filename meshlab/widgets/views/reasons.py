@@ -1,7 +1,7 @@
 """Why Auto's layout is the fastest, as JSON-like data that the page asks for while it shows it.
 
     met_view(explorer)       the layouts that the search has met, those on the front of time and memory among them
-    way_view(explorer)       from the layout on the board to Auto's, one change at a time
+    way_view(explorer)       from the layout on the board, or one that was tried, to Auto's, one change at a time
     regrets_view(explorer)   what each decision otherwise costs, and what binds
 
 Each is worked out in the background: `{"pending": True}` until it is known, and nothing where no search has found the
@@ -97,10 +97,16 @@ def met_view(explorer: ExplorerState) -> MetLayoutsView | PendingView:
     return {"layouts": layouts, "count": met.count}
 
 
-def way_view(explorer: ExplorerState) -> WayView | PendingView:
-    """Describes the way from the layout on the board to Auto's, and the rank of the first."""
+def way_view(explorer: ExplorerState, begins: str = "") -> WayView | PendingView:
+    """Describes the way from a layout to Auto's, and the rank of the first.
+
+    Args:
+        explorer: the Explorer.
+        begins: the card of the layout; "" for that on the board.
+    """
     choice = explorer.searches.fastest
-    way: Way | None = explorer.reasons.soon(WAY, explorer.layout)
+    tried = next((each for each in explorer.tried if str(each.number) == begins), None)
+    way: Way | None = explorer.reasons.soon(WAY, explorer.layout if tried is None else tried.document.layout)
     if choice is None:
         return {"steps": [], "order": "", "rank": "", "refused": ""}
     if way is None:

@@ -55,7 +55,10 @@ class BracketView(TypedDict):
 
 
 class FoundView(TypedDict):
-    """What a search has met so far, if anything; with the proof once it has ended."""
+    """What a search has met so far, if anything; with the proof once it has ended.
+
+    `same` says that its layout is on the board, `before` which card was there before, if one was.
+    """
 
     said: str
     bracket: BracketView | None
@@ -67,6 +70,7 @@ class FoundView(TypedDict):
     ties: NotRequired[list[TakenView]]
     tied: NotRequired[int]
     same: NotRequired[bool]
+    before: NotRequired[str]
     card: NotRequired[str | None]
 
 
@@ -214,9 +218,20 @@ def found_view(explorer: ExplorerState, search: Search, choice: Choice) -> Found
         "ties": [taken_view(each) for each in proof.ties[:TIES]],
         "tied": len(proof.ties),
         "same": layout == explorer.layout,
+        **before_view(explorer, layout),
         "card": None if card is None else str(card.number),
         **taken_view(layout),
     }
+
+
+class BeforeView(TypedDict, total=False):
+    before: str
+
+
+def before_view(explorer: ExplorerState, layout: Layout) -> BeforeView:
+    """Names the card of the layout that was on the board before the one of the search, once that is there."""
+    before = explorer.before(layout)
+    return {} if before is None else {"before": str(before.number)}
 
 
 def bracket_view(objective: str, found: Found | Proof) -> BracketView:

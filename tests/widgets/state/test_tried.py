@@ -39,6 +39,22 @@ def test_what_is_undone_and_replaced_is_still_there(explorer: Explorer) -> None:
     assert names(explorer) == ["start", "#1", "#2"]
 
 
+def test_the_layout_before_is_of_the_same_mesh(explorer: Explorer) -> None:
+    before = lambda: explorer.tried.before(explorer.history)  # noqa: E731
+    assert before() is None
+    explorer.load("batch:data", "mine")
+    assert before() is explorer.tried.all[0]
+    explorer.load("hidden:model")
+    explorer.on("v5e")
+    found = before()
+    assert found is not None and found.name == "mine"
+    explorer.undo()
+    explorer.undo()
+    assert before() is explorer.tried.all[0]
+    explorer.resize("data", 1)
+    assert before() is None
+
+
 def test_of_many_the_oldest_go_but_not_the_baseline_nor_the_present_one(explorer: Explorer) -> None:
     documents = [
         dataclasses.replace(explorer.document, layout=Layout.of(f"dim{number}:data")) for number in range(MOST + 2)

@@ -79,6 +79,24 @@ def test_the_way_follows_the_board() -> None:
     assert [step["layout"] for step in alone["steps"]] == [str(choice.layout)]
 
 
+def test_the_way_there_stays_once_autos_layout_is_taken() -> None:
+    explorer = opened()
+    choice = explorer.auto("time")
+    way = asked(explorer, "way")
+    assert "before" not in explorer.view()["search"]
+    assert explorer.load("batch:a")
+    assert explorer.load(MANUAL)
+    assert explorer.load(choice.layout)
+    view = explorer.view()
+    before = view["search"]["before"]
+    assert [card["layout"] for card in view["comparison"]["cards"] if card["key"] == before] == [MANUAL]
+    assert read(explorer, "way", {"begins": before}) == way
+    # A figure of it, and its numbers, begin there as well.
+    assert [row["layout"] for row in explorer.table("waterfall")] == [step["layout"] for step in way["steps"]]
+    assert explorer.undo()
+    assert "before" not in explorer.view()["search"]
+
+
 def test_regrets_are_brackets_until_each_is_searched_for(searched: Explorer) -> None:
     view = asked(searched, "regrets")
     met = searched.choice.regrets

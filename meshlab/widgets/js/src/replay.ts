@@ -105,7 +105,10 @@ export class Replay extends Recorded implements Model {
 
   read(what: string, args: Args): Reply {
     if (what === "link") return { kind: "read", data: { text: this.link(args.view) } };
-    const known = this.table.shallow(this.state(this.now).reads)[keyOf(what, args)];
+    // The way from a layout before is what was recorded of that.
+    const { begins, ...asked } = args;
+    const state = begins ? this.stateOf(begins) : this.now;
+    const known = this.table.shallow(this.state(state).reads)[keyOf(what, asked)];
     return known === undefined ? refusal(NOT_HERE) : { kind: "read", data: this.table.open(known) };
   }
 
@@ -275,7 +278,20 @@ export class Replay extends Recorded implements Model {
     if (!part.search) return part;
     const state = this.laidOut(part.search.load?.args.layout);
     const card = state === undefined ? undefined : triedOf(this.tried, state);
-    return { ...part, search: { ...part.search, card: card ? String(card.number) : null } };
+    const before = part.search.same ? { before: this.before() } : {};
+    return { ...part, search: { ...part.search, ...before, card: card ? String(card.number) : null } };
+  }
+
+  /** The card of the layout before the present one, if there was one. */
+  before(): string | undefined {
+    const state = [...this.past].reverse().find((each) => each !== this.now);
+    const tried = state === undefined ? undefined : triedOf(this.tried, state);
+    return tried && String(tried.number);
+  }
+
+  /** The state of a layout that was tried, by its card. */
+  stateOf(key: string): number {
+    return this.tried.all.find(({ number }) => String(number) === key)?.state ?? this.now;
   }
 
   history(): unknown {

@@ -11,7 +11,7 @@ import { drawKept } from "./keeps.ts";
 import { EMPTY } from "./model.ts";
 import { searchText } from "./sentences.ts";
 import { spot } from "./spots.ts";
-import type { Bracket, Search, Taken, View } from "./types.ts";
+import type { Bracket, Card, Search, Taken, View } from "./types.ts";
 
 /** What can be searched for, before anything was; then the latest search, with what else there is. */
 export function drawSearches(board: Board): (HTMLElement | null)[] {
@@ -61,13 +61,26 @@ export function button(label: string, onclick: () => unknown, more: Properties =
 }
 
 /**
- * A button that puts a layout on the board.
+ * A button that puts a layout on the board; of the one that is there it says so.
  * @param spoken what it does, for who does not see where it stands
  */
 export function takeButton(board: Board, label: string, { layout, load }: Taken, spoken: string): HTMLElement {
+  if (layout === board.view.layout.text) return drawOnBoard();
   const take = () => load && board.send(load.op, load.args);
   const said = { title: layout || EMPTY, "aria-label": `${label}: ${spoken}`, "data-take": "" };
   return button(label, take, said);
+}
+
+const drawOnBoard = (): HTMLElement => h("span", { class: "mlb-card-tag" }, "✓ on the board");
+
+/** The layout that was on the board before that of the search was taken, if one was. */
+export const beforeOf = ({ search, comparison }: Pick<View, "search" | "comparison">): Card | undefined =>
+  comparison.cards.find(({ key }) => key === search?.before);
+
+function drawBack(board: Board): HTMLElement | undefined {
+  const card = beforeOf(board.view);
+  const back = () => card && board.send(card.load.op, card.load.args);
+  return card && button(`← Back to ${card.name}`, back, { "data-back": "", title: card.layout || EMPTY });
 }
 
 function drawSearch(board: Board, search: Search): HTMLElement {
@@ -127,13 +140,12 @@ function drawButtons(board: Board, search: Search): HTMLElement {
     "aria-label": "Stop and use: end the search with the best layout so far",
     title: "end the search, and put the best layout so far on the board",
   });
-  const taken = same ? h("span", { class: "mlb-card-tag" }, "✓ on the board") : null;
   const can = searching || (search.load && !outdated);
   const again = board.can("auto") && drawGoal(board, objective, label, "↻", `Search again. ${sentence(condition)}`);
   return h(
     "div",
     { class: "mlb-sought-buttons" },
-    taken ?? (can && take),
+    same ? [drawOnBoard(), drawBack(board)] : can && take,
     searching && stop,
     searching && cancel,
     again,

@@ -1220,6 +1220,7 @@ export type Found = {
   ties?: Taken[];
   tied?: number;
   same?: boolean;
+  before?: string;
   card?: string | null;
 };
 
@@ -1251,6 +1252,7 @@ export type Search = {
   ties?: Taken[];
   tied?: number;
   same?: boolean;
+  before?: string;
   card?: string | null;
   objective: string;
   label: string;
@@ -1268,6 +1270,10 @@ export type Search = {
 export type SearchPart = {
   kept: Kept;
   search: Search | null;
+};
+
+export type Before = {
+  before?: string;
 };
 
 /** The devices that one takes part with in collectives over some mesh axes; of a large group the first ones. */

@@ -1,27 +1,30 @@
 /**
  * The way from the layout on the board to Auto's, one change at a time (`views/reasons.way_view`): what the step takes
  * after each as a bar, what the change has saved or added as its hatched end, and a button that goes as far as that.
+ * Once Auto's is on the board it is the way from the layout before, which leads back as well.
  */
 
 import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
 import { bytes, exact, seconds, signedSeconds } from "./format.ts";
 import { EMPTY } from "./model.ts";
-import { takeButton } from "./search.ts";
+import { beforeOf, takeButton } from "./search.ts";
 import type { WayStep } from "./types.ts";
 
 export function drawWay(board: Board): (Node | null | false)[] {
-  const { data, error, fresh } = board.reads.of("way");
+  const before = beforeOf(board.view);
+  const { data, error, fresh } = board.reads.of("way", before ? { begins: before.key } : {});
   if (error) return [h("p", { class: "mlb-error" }, `✕ ${error}`)];
   if (!data) return [!board.readOnly && h("p", { class: "mlb-none mlb-reading" }, "The way is being worked out …")];
   const { steps, order, rank, refused } = data;
-  if (refused) return [h("p", { class: "mlb-error" }, "✕ The search cannot plan your layout: ", prose(refused))];
+  const yours = before ? `${before.name}, the layout before` : "Your layout";
+  if (refused) return [h("p", { class: "mlb-error" }, `✕ The search cannot plan ${yours}: `, prose(refused))];
   if (!steps.length) return [];
   const alone = steps.length === 1;
   return [
-    h("p", { class: "mlb-rank" }, alone ? "Yours is Auto's layout: " : "Your layout: ", `${rank}.`),
+    h("p", { class: "mlb-rank" }, `${alone ? "Yours is Auto's layout" : yours}: ${rank}.`),
     order !== "" && h("p", { class: "mlb-foot" }, order),
-    !alone && h("div", { class: "mlb-way-box", "data-fresh": String(fresh) }, drawSteps(board, steps)),
+    !alone && h("div", { class: "mlb-way-box", "data-fresh": String(fresh) }, drawSteps(board, steps, yours)),
   ];
 }
 
@@ -36,14 +39,14 @@ export function barOf(
   return { solid: (100 * Math.min(before, after)) / most, change: (100 * Math.abs(by)) / most };
 }
 
-function drawSteps(board: Board, steps: WayStep[]): HTMLElement {
+function drawSteps(board: Board, steps: WayStep[], yours: string): HTMLElement {
   const most = Math.max(...steps.map((step) => Math.max(step.seconds, step.seconds - step.by)));
   const heads = ["change", "step", "sends", "peak", ""];
   const head = h("tr", {}, ...heads.map((each) => (each ? h("th", { scope: "col" }, each) : h("td", {}))));
   const rows = steps.map((step, i) => drawStep(board, step, i, i === steps.length - 1, most));
   return h(
     "table",
-    { class: "mlb-table mlb-way", "aria-label": "from yours to Auto's, one change at a time" },
+    { class: "mlb-table mlb-way", "aria-label": `${yours} to Auto's, one change at a time` },
     h("thead", {}, head),
     h("tbody", {}, rows),
   );
@@ -60,7 +63,8 @@ function drawStep(board: Board, step: WayStep, i: number, last: boolean, most: n
     h("span", { class: "mlb-way-solid", style: `width:${solid.toFixed(2)}%` }),
     part > 0 && h("span", { class: `mlb-way-change mlb-way-${sign}`, style: `width:${part.toFixed(2)}%` }),
   );
-  const take = takeButton(board, last ? "Use Auto's" : "Up to here", step, `change your layout up to here: ${change}`);
+  const label = last ? "Use Auto's" : i ? "Up to here" : "← Back";
+  const take = takeButton(board, label, step, `change your layout up to here: ${change}`);
   return h(
     "tr",
     { key: layout, "data-step": i, title: layout || EMPTY },
@@ -78,6 +82,6 @@ function drawStep(board: Board, step: WayStep, i: number, last: boolean, most: n
       bytes(peak),
       h("small", {}, !fits && h("span", { class: "mlb-card-over" }, "✕ OOM")),
     ),
-    h("td", {}, i ? take : h("small", { class: "mlb-card-tag" }, "on the board")),
+    h("td", {}, take),
   );
 }

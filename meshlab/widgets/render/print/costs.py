@@ -122,10 +122,10 @@ def _part(view: dict[str, Any], part: dict[str, Any]) -> Fill:
 
 
 def draw_waterfall(page: Page, explorer: ExplorerState, view: dict[str, Any]) -> None:
-    """Draws the way from the layout on the board to Auto's: what the step takes, and what each change adds to it."""
+    """Draws the way from yours to Auto's: what the step takes, and what each change adds to it."""
     known = way(explorer)
     steps = known.steps
-    page.title("From the layout on the board to Auto's: predicted time of a step")
+    page.title("Step by step, from yours to Auto's: predicted time of a step")
     page.legend([(filled(LESS), "takes less"), (filled(MORE), "takes more")])
     bars = [_total(steps[0].change, steps[0].seconds)]
     for before, after in itertools.pairwise(steps):
