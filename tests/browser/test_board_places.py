@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -41,6 +43,21 @@ def test_fsdp_from_nothing_sharded(open_board, explorer: Explorer, gesture: str)
     expect(board.chip("embed", TRAY)).to_be_visible()
     assert {kind for kind, _ in board.collectives} >= {"all-gather", "reduce-scatter"}
     board.blank.shot(f"fsdp-{gesture}", full=True)
+
+
+def test_the_column_of_gradients_shows_how_sums_leave_them(open_board, explorer: Explorer) -> None:
+    explorer.load(FSDP)
+    board = open_board()
+    follows = board.zone("data", "grads/*").locator("[data-inherited]")
+    expect(follows).to_have_text("embed")
+    expect(follows).to_have_attribute(
+        "title", re.compile("embed on data: no rule is here, but each device keeps its part")
+    )
+    expect(follows).to_have_accessible_name("embed, follows")
+    with board.next_revision():
+        board.drag("embed", "data", "grads/*", zone=TRAY)
+    expect(follows).to_have_count(0)
+    expect(board.chip("embed", name("data", "grads/*"))).to_be_visible()
 
 
 def test_columns_show_what_is_stored_there_as_it_is_computed(open_board, explorer: Explorer) -> None:

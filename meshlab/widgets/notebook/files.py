@@ -129,8 +129,7 @@ def _is_pending(explorer: ExplorerState, name: str) -> bool:
     if explorer.searches.fastest is None:
         return False
     wanted = [
-        explorer.reasons.soon(what, *(each(explorer) for each in about))
-        for what, *about in REASONS.get(name, ())
+        explorer.reasons.soon(what, *(each(explorer) for each in about)) for what, *about in REASONS.get(name, ())
     ]
     return any(each is None for each in wanted)
 

@@ -12,6 +12,7 @@ from typing import Any, NotRequired, TypedDict
 
 from ...engine.collectives.kinds import KINDS
 from ...engine.gc_pause import no_collection
+from ...engine.plans.summed_gradients import splits_after_sums
 from ..documents.intents import Accepted, Refused
 from ..documents.presets import short_name
 from ..presets.buttons import Group
@@ -60,12 +61,16 @@ class ColumnRulesView(TypedDict):
 
 
 class ColumnView(ColumnRulesView):
-    """A column of the board; `inherited` are compute rules that hold there, `within` rules at places inside it."""
+    """A column of the board; `inherited` are compute rules that hold there, `within` rules at places inside it.
+
+    `follows` are mesh axes over which gradients are split all the same, since what is made of them is stored so.
+    """
 
     label: str
     kind: str
     open: bool
     inherited: dict[str, list[str]]
+    follows: NotRequired[dict[str, list[str]]]
     within: list[ColumnRulesView]
 
 
@@ -340,6 +345,7 @@ def columns_view(explorer: ExplorerState) -> list[ColumnView]:
             "rules": rules_view(rules_at(layout, column), explorer.mesh.axes),
             "open": column not in closed,
             "inherited": rules_view(_inherited(explorer, column), explorer.mesh.axes),
+            **follows_view(explorer, column),
             "within": [{"at": at, "rules": rules_view(layout.places[at], explorer.mesh.axes)} for at in column.within],
         }
         for column in (*columns_of(explorer.program, layout), *closed)
@@ -358,6 +364,27 @@ def _inherited(explorer: ExplorerState, column: Column) -> dict[str, Sequence[st
         places = program.matching(column.at) or program.matching(column.at.removesuffix("?"))
         there = frozenset[str]().union(*(program.place_dims[place] for place in places))
     return {dim: axes for dim, axes in layout.rules.items() if dim.removesuffix("?") in there - own}
+
+
+class FollowsView(TypedDict, total=False):
+    follows: dict[str, list[str]]
+
+
+def follows_view(explorer: ExplorerState, column: Column) -> FollowsView:
+    """Describes over what else the plan's sums leave gradients split, of dims that no rule stores there."""
+    if column.kind != "gradients":
+        return {}
+    layout, found = explorer.layout, dict[str, list[str]]()
+    ruled = [rules_at(layout, column), *(layout.places[at] for at in column.within)]
+    own = {dim.removesuffix("?") for rules in ruled for dim in rules}
+    places = set(explorer.program.matching(column.at.removesuffix("?")))
+    for place, splits in splits_after_sums(explorer.plan).items():
+        for dim, axes in splits.items():
+            if place in places and dim not in own:
+                known = found.setdefault(dim, [])
+                known += [axis for axis in axes if axis not in known and axis not in layout.rules.get(dim, ())]
+    found = {dim: axes for dim, axes in found.items() if axes}
+    return {"follows": found} if found else {}
 
 
 def rules_view(rules: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) -> dict[str, list[str]]:

@@ -76,6 +76,31 @@ def test_one_argument_of_parameters_and_state_has_a_column_for_each() -> None:
     assert (kinds["state/w"], kinds["state/m"]) == ("parameters", "state")
 
 
+def test_gradients_without_a_rule_follow_what_is_made_of_them() -> None:
+    """FSDP stores them in shards without a rule at their places: the column said nothing."""
+    program = MODELS["transformer_adamw"].trace()
+    explorer = explore(program, ml.mesh(data=4, model=2))
+
+    def follows() -> dict[str, list[str]]:
+        (column,) = (column for column in explorer.view()["columns"] if column["kind"] == "gradients")
+        return column.get("follows", {})
+
+    assert follows() == {}
+    explorer.load({"batch": "data", "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}})
+    assert follows() == {"embed": ["data"]}
+    scattered = [c for c in explorer.plan.collectives if c.kind == "reduce-scatter" and "gradient of" in c.value]
+    assert scattered
+    assert {c.dims[c.moved.result.splits.index(("data",))] for c in scattered if c.moved} == {"embed"}
+    # Where the state alone is stored so, as of ZeRO-1, they are too; summed whole they are not.
+    explorer.load({"batch": "data", "opt_state/*": {"embed": "data"}})
+    assert follows() == {"embed": ["data"]}
+    explorer.load({"batch": "data"})
+    assert follows() == {}
+    # What a rule says is no news, at all of them or at some.
+    explorer.load({"batch": "data", "params/*": {"embed": "data"}, "grads/*": {"embed": "data"}})
+    assert follows() == {}
+
+
 def test_a_chip_is_moved_from_one_column_to_another_in_one_change() -> None:
     explorer = explore(small.program(), ml.mesh(data=2, model=4), "batch:data hidden:model")
     assert explorer.apply(Place("hidden", ("model",), "params/*", source=""))

@@ -47,11 +47,12 @@ def test_the_layout_before_is_of_the_same_mesh(explorer: Explorer) -> None:
     explorer.load("hidden:model")
     explorer.on("v5e")
     found = before()
-    assert found is not None and found.name == "mine"
+    assert found is not None
+    assert found.name == "mine"
     explorer.undo()
     explorer.undo()
     assert before() is explorer.tried.all[0]
-    explorer.resize("data", 1)
+    assert explorer.resize_axis("data", 1)
     assert before() is None
 
 

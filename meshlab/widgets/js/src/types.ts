@@ -142,6 +142,7 @@ export type Column = {
   kind: string;
   open: boolean;
   inherited: Record<string, string[]>;
+  follows?: Record<string, string[]>;
   within: ColumnRules[];
 };
 
@@ -248,6 +249,10 @@ export type Tracing = {
 
 export type TracingPart = {
   tracing: Tracing | null;
+};
+
+export type Follows = {
+  follows?: Record<string, string[]>;
 };
 
 /** Kernels of one operation on one line: seconds, FLOP and bytes of all; intensity in FLOP/B, rate in FLOP/s. */

@@ -177,31 +177,42 @@ function drawCell(board: Board, column: Column, axis: Axis, help: string): HTMLE
   const chips = view.chips.filter((chip) => column.rules[chip.name]?.includes(axis.name));
   const many = axis.inTime ? "times one after the other" : "devices";
   const label = `mesh axis ${axis.name}, ${axis.size} ${many}${column.at ? `, for ${column.label}` : ""}`;
-  const inherited = view.chips.filter((chip) => column.inherited[chip.name]?.includes(axis.name));
+  const { inherited, follows = {} } = column;
+  const held = (by: Column["rules"]) => view.chips.filter((chip) => by[chip.name]?.includes(axis.name));
   return drawZone(zone, label, markClass(view, axis.name), [
     h(
       "div",
       { class: "mlb-chips" },
       chips.map((chip) => drawChip(view, chip, axis.name, column, help)),
-      inherited.map((chip) => drawInherited(view, chip, axis.name)),
+      held(inherited).map((chip) =>
+        drawInherited(view, chip, axis.name, "inherited", "inherited from the compute rules."),
+      ),
+      held(follows).map((chip) => drawInherited(view, chip, axis.name, "follows", FOLLOWS)),
       column.at ? [] : drawNever(board, axis.name),
     ),
   ]);
 }
 
+const FOLLOWS =
+  "no rule is here, but each device keeps its part alone of the sum of these gradients, since what is made of them is stored so.";
+
 /**
- * A dim that is stored at a place as it is computed, for there is no other rule: no chip, for nothing is there to take.
+ * A dim that is stored at a place as it is computed, or as what is made of it is, for there is no other rule: no chip, for
+ * nothing is there to take.
  */
-function drawInherited(view: View, chip: Chip, axis: string): HTMLElement {
-  const title = `${chip.name} on ${axis}: inherited from the compute rules.`;
-  const attributes = { role: "img", "aria-label": `${chip.name}, inherited`, title, "data-inherited": chip.name };
-  return h("span", { class: `mlb-inherited ${markClass(view, axis)}`, ...attributes }, chip.name);
+function drawInherited(view: View, { name }: Chip, axis: string, how: string, why: string): HTMLElement {
+  const title = `${name} on ${axis}: ${why}`;
+  const attributes = { role: "img", "aria-label": `${name}, ${how}`, title, "data-inherited": name };
+  return h("span", { class: `mlb-inherited ${markClass(view, axis)}`, ...attributes }, name);
 }
 
 /** What dashed names in columns are, where there are some. */
 function drawCorner({ columns }: View): HTMLElement {
-  const some = columns.some(({ inherited }) => Object.values(inherited).some((axes) => axes.length > 0));
-  const title = "dashed: inherited from the compute rules, as the column has no rule of its own";
+  const some = columns.some(({ inherited, follows = {} }) =>
+    Object.values({ ...inherited, ...follows }).some((axes) => axes.length > 0),
+  );
+  const title =
+    "dashed: inherited from the compute rules, or from how what is made of gradients is stored, as the column has no rule of its own";
   return h("div", { class: "mlb-corner", title }, some && h("span", { class: "mlb-inherited" }, "inherited"));
 }
 
