@@ -26,6 +26,7 @@ from ..engine.code.source import Source
 from ..engine.planning.shared_steps import WrittenOut, written_out
 from ..engine.planning.step import Step
 from ..engine.plans.plan_data import Plan
+from ..engine.programs.gradients import gradient_values
 
 KERNELS, LOOPS = "kernels", "loops"
 LOOP, ITERATION, REPETITION, SCOPE, FUNCTION, LINE = "loop", "iteration", "repetition", "scope", "function", "line"
@@ -195,9 +196,10 @@ def described(plan: Plan, step: Step | None) -> tuple[str, Sequence[str | None],
     """Returns the name of what a step moves, or of its operation, with the dims and the line."""
     if step is not None and step.named is not None:
         shown = plan.program.value(step.named)
-        return shown.label, shown.dims, shown.source
+        gradient = None if shown.place else gradient_values(plan.program).get(step.named)
+        return f"gradient of {gradient}" if gradient else shown.label, shown.dims, shown.source
     operation = step.runs if step is not None else None
     if operation is None:
         return "", (), None
     dims = plan.program.names[operation.outputs[0]] if operation.outputs else ()
-    return operation.name, dims, operation.source
+    return operation.called, dims, operation.source

@@ -306,6 +306,11 @@ def defined_at(jaxpr: Any) -> tuple[str, int] | None:
     return None if defined is None else (defined["file"], int(defined["line"]))
 
 
+def function_name(jaxpr: Any) -> str:
+    """Returns the name of the function that a jaxpr is the trace of; "" where JAX knows none."""
+    return getattr(jaxpr, "jaxpr", jaxpr).debug_info.func_name or ""
+
+
 # --- primitives of our own --------------------------------------------------------------------------------------------
 
 

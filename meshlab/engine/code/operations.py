@@ -22,7 +22,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .source import Source
+from ..jax_compat import REMAT
+from .source import Source, own_function
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,6 +37,8 @@ class Literal:
         return not np.any(np.asarray(self.value))
 
 
+# By the primitives that stand for a function of the user's, what they are called.
+_MADE_OF_FUNCTIONS = dict.fromkeys(REMAT, "{}, computed again")
 Input = int | Literal
 Scope = tuple[str, ...]
 
@@ -67,6 +70,15 @@ class Operation:
     blocks: tuple[Block, ...] = ()
     rematerialised: bool = False
     scope: Scope = ()
+
+    @functools.cached_property
+    def called(self) -> str:
+        """What people call it: its primitive; what JAX has made of a function of theirs, by that function."""
+        pattern = _MADE_OF_FUNCTIONS.get(self.name)
+        if pattern is None:
+            return self.name
+        names = own_function(self.params["jaxpr"]), *self.scope[-1:], self.source.function if self.source else ""
+        return pattern.format(next((name for name in names if name and not name.startswith("<")), "a part"))
 
     @property
     def body(self) -> Block | None:

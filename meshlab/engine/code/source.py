@@ -22,7 +22,7 @@ import sysconfig
 import traceback
 from typing import Any
 
-from ..jax_compat import defined_at, innermost, opened, was_made_in
+from ..jax_compat import defined_at, function_name, innermost, opened, was_made_in
 
 _PACKAGE = str(pathlib.Path(os.path.abspath(__file__)).parents[2])
 _MODELS = os.path.join(_PACKAGE, "models") + os.sep
@@ -125,6 +125,12 @@ def names_own_lines(jaxpr: Any) -> bool | None:
     if place is None:
         return None
     return any(was_made_in(equation, *place) for equation in opened(jaxpr).equations)
+
+
+def own_function(jaxpr: Any) -> str:
+    """Returns the name of the user's function that a jaxpr is the trace of; "" where it is of a library."""
+    place = defined_at(jaxpr)
+    return function_name(jaxpr) if place is not None and _is_users(place[0]) else ""
 
 
 def source_of_error(error: BaseException) -> Source | None:

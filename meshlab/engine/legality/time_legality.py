@@ -94,7 +94,7 @@ def _stored_in_time(mesh: Mesh, stored: Mapping[str, AxesByDim]) -> Iterator[Ref
 
 
 def _needs_all(operation: Operation, dim: str, axis: str) -> Refusal:
-    where = f"`{operation.name}` at {operation.source}" if operation.source else f"`{operation.name}`"
+    where = f"`{operation.called}` at {operation.source}" if operation.source else f"`{operation.called}`"
     if operation.name == "while":
         text = (
             f"`{dim}` cannot be on `{axis}`: the length of the loop {where} depends on data, so that iterations differ."

@@ -65,8 +65,8 @@ class Step:
 
     @property
     def title(self) -> str:
-        """What it is called: its primitive, or the kind of its collective; "" for a loop that no operation is."""
-        return self.runs.name if self.runs else ""
+        """What it is called: its operation, or the kind of its collective; "" for a loop that no operation is."""
+        return self.runs.called if self.runs else ""
 
     @property
     def runs(self) -> Operation | None:

@@ -201,4 +201,4 @@ def named(operation: Operation | None) -> str:
     """Names an operation with its line."""
     if operation is None:
         return "an output"
-    return f"`{operation.name}` at {operation.source}" if operation.source else f"`{operation.name}`"
+    return f"`{operation.called}` at {operation.source}" if operation.source else f"`{operation.called}`"

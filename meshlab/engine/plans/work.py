@@ -106,7 +106,7 @@ def to_dict(made: Work, lost_at: Operation | None) -> dict[str, Any]:
 
 def line_of(operation: Operation) -> str:
     """Returns the line of an operation, with what stands there: `model.py:41 (reshape)`."""
-    return f"{operation.source or 'an unknown line'} ({operation.name})"
+    return f"{operation.source or 'an unknown line'} ({operation.called})"
 
 
 def _percent(share: float) -> str:

@@ -149,7 +149,9 @@ class Program:
         maker = self.makers.get(outer)
         named = self.stored_at.get(outer)
         source = maker.source if maker else None
-        text = f"{maker.name} in {source.function}" if maker and source else maker.name if maker else "constant"
+        text = maker.called if maker else "constant"
+        if maker and source and maker.called == maker.name:
+            text += f" in {source.function}"
         gradient = self.gradients.get(maker.params["tag"]) if maker and maker.name == "tag" else None
         label = named or (f"gradient of {gradient}" if gradient else source and source.target) or text
         code = self.code

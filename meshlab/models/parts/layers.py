@@ -76,14 +76,14 @@ def repeated(
             everything.
     """
 
-    def once(x, each):
+    def one_layer(x, each):
         return layer(x, each), None
 
     if saved != ("all",):
-        once = ml.checkpoint(once, policy=_keeps(saved)) if saved else ml.checkpoint(once)
+        one_layer = ml.checkpoint(one_layer, policy=_keeps(saved)) if saved else ml.checkpoint(one_layer)
     if isinstance(weights, list):
-        return functools.reduce(lambda x, each: once(x, each)[0], weights, x)
-    return ml.scan(once, x, weights, dim)[0]
+        return functools.reduce(lambda x, each: one_layer(x, each)[0], weights, x)
+    return ml.scan(one_layer, x, weights, dim)[0]
 
 
 def _keeps(saved: tuple[str, ...]) -> Callable[..., bool]:

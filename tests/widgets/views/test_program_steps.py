@@ -6,6 +6,7 @@ import dataclasses
 import json
 import linecache
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,12 +22,15 @@ from meshlab.models import zoo
 from meshlab.models.language import llama
 from meshlab.models.parts import training
 from meshlab.models.parts.initial import shapes
+from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer
 from meshlab.widgets.state.selection import identities
 from meshlab.widgets.views.plan import collectives_view
 from meshlab.widgets.views.program.nodes import ProgramDataView
 from meshlab.widgets.views.program.steps import steps_view
+from meshlab.widgets.views.reads import read
+from meshlab.widgets.views.step_lanes import lanes_view
 from tests.widgets import small
 
 ZOO = ("mlp", "convnet_sgd", "moe_switch", "unet3d", "gpt2_adamw")
@@ -89,6 +93,25 @@ def check(plan: ml.Plan) -> None:
         assert {name: same[name] for name in each if name != "wire"} == {n: v for n, v in each.items() if n != "wire"}
         assert each["wire"] == collective.wire_bytes
     assert sum(each["wire"] * each["times"] for each in view["collectives"]) == plan.wire_bytes
+
+
+@pytest.mark.parametrize("name", ["gpt2_adamw", "llama_unrolled_adamw"])
+def test_no_name_of_jaxs_own_is_a_heading_or_a_name(name: str) -> None:
+    """Timeline and Program said `remat2 in repeated`, of a layer that is computed again."""
+    program = next(model for model in zoo.models() if model.name == name).trace()
+    explorer = explore(program, ml.mesh("v5e:2x2", data=4), {"batch": "data", "params/*": {"embed": "data"}})
+    time = explorer.time  # which waits
+    view, tree, lanes = explorer.view(), steps_view(explorer.plan), lanes_view(time)
+    names = [node["label"] for node in nodes(tree) if node["kind"] in ("phase", "scope", "function", "block")]
+    names += [node[what] for node in nodes(tree) for what in ("name", "value")]
+    names += [lanes["strings"][each] for each in lanes["what"]["name"]]
+    names += [each["name"] for lane in view["timeline"]["lanes"] for each in lane["segments"]]
+    names += [each["name"] for each in view["peak_memory"]["alive"]]
+    moments = range(0, len(explorer.costs.of(explorer.document).memory.timeline), 9)
+    names += [str(asked["name"]) for at in moments if isinstance(asked := read(explorer, "alive", {"step": at}), dict)]
+    made = re.compile("remat|checkpoint|pjit|closed_call|custom_|core_call|shard_map")
+    assert {each for each in names if made.search(each)} == set()
+    assert {each for each in names if each.endswith(", computed again")} == {"one_layer, computed again"}
 
 
 @pytest.mark.share(3)

@@ -80,8 +80,6 @@ function drawSum({ view }: Board, tree: Tree, index: number): HTMLElement | null
   return h("span", { class: "mlb-sent", title }, marks, `sends ${bytes(tree.bytes[index])}`);
 }
 
-const WORDS: Record<string, string> = { alike: "identical", rematerialised: "rematerialised" };
-
 /** @returns its lines */
 function linesOf(board: Board, tree: Tree, { index, open }: Row, node: Node): Child[][] {
   const { kind, label, name, source, value, makes, reads, collective, times, uses } = node;
@@ -99,7 +97,7 @@ function linesOf(board: Board, tree: Tree, { index, open }: Row, node: Node): Ch
     return [[h("code", { class: "mlb-said" }, named ? `${label}()` : label), named && where, sum]];
   }
   if (kind === "loop" || kind === "alike") {
-    const what = [WORDS[kind] ?? name, often(times)].filter(Boolean).join(" ");
+    const what = [kind === "alike" ? "identical" : name, often(times)].filter(Boolean).join(" ");
     return [[h("b", {}, what), code, sum]];
   }
   if (kind === "scope" || kind === "block") return [[h("b", { class: "mlb-said" }, label), often(times), sum]];

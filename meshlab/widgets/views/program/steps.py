@@ -31,7 +31,6 @@ KINDS = ("phase", "scope", "function", "loop", "block", "alike", "line", "step",
 # So many operations of a line are named beside it.
 _MOST_NAMES = 4
 _BLOCKS = {"while": ("each iteration", "each test")}
-_NESTED = {"scan": "scan", "while": "while", "cond": "cond"}
 
 Line = tuple[str, int]
 Path = tuple[tuple[int, str, str], ...]
@@ -266,15 +265,14 @@ class _Block:
         self.flush()
         operation, tree = step.operation, self.tree
         next(tree.sent)
-        kind = _NESTED.get(operation.name, "rematerialised")
         node = tree.add(
             self.below(_scopes(operation)),
             LOOP,
             self.tree.code[operation.source],
-            name=kind,
+            name=operation.called,
             source=self.tree.text[operation.source],
             makes=tree.type_of(operation.outputs[0], step.results[0]) if step.results else -1,
-            times=step.times if kind == "scan" else 1,
+            times=step.times if operation.name == "scan" else 1,
         )
         for position, block in enumerate(step.blocks):
             where = node
