@@ -194,7 +194,7 @@ function drawCell(board: Board, column: Column, axis: Axis, help: string): HTMLE
 }
 
 const FOLLOWS =
-  "no rule is here, but each device keeps its part alone of the sum of these gradients, since what is made of them is stored so.";
+  "no rule is here, but each device keeps its part alone of these gradients' sum, as what is made of them is stored so.";
 
 /**
  * A dim that is stored at a place as it is computed, or as what is made of it is, for there is no other rule: no chip, for
@@ -212,7 +212,7 @@ function drawCorner({ columns }: View): HTMLElement {
     Object.values({ ...inherited, ...follows }).some((axes) => axes.length > 0),
   );
   const title =
-    "dashed: inherited from the compute rules, or from how what is made of gradients is stored, as the column has no rule of its own";
+    "dashed: inherited from the compute rules, or from what is made of gradients, as the column has no rule of its own";
   return h("div", { class: "mlb-corner", title }, some && h("span", { class: "mlb-inherited" }, "inherited"));
 }
 
