@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..api.stages import make_plan
 from ..engine.errors import LayoutError, listed
 from ..engine.globs import matches
 from ..engine.legality.examine import resolve
 from ..engine.legality.legal_rules import LegalRules
+from ..engine.plans.summed_gradients import splits_after_sums
 from ..engine.programs.program import Program
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
@@ -34,6 +37,8 @@ from .shards import handmade, read_shards
 
 # The kinds of data parallelism, which choose what they store beside all others; ZeRO-3 is FSDP.
 DATA = ("data_parallel", "fsdp", "hsdp", "zero1", "zero2")
+# Those that store the same between steps.
+_MAY_BE_ALIKE = {"zero1": "zero2", "zero2": "zero1"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,9 +76,16 @@ class NamedPart:
 
 @dataclasses.dataclass(frozen=True)
 class Named:
-    """The name of a layout: the presets that it is made of, over which mesh axes."""
+    """The name of a layout: the presets that it is made of, over which mesh axes.
+
+    Attributes:
+        parts: the presets.
+        alike: presets that store and send the same here in the stead of one of them: ZeRO-2 in that of ZeRO-1, where
+            each device keeps its part alone of a gradient's sum, with and without a rule that says so.
+    """
 
     parts: tuple[NamedPart, ...]
+    alike: tuple[str, ...] = ()
 
     def __str__(self):
         return " + ".join(map(str, self.parts))
@@ -98,7 +110,7 @@ def named(program: Program, mesh: Mesh, layout: LayoutLike, *, pad: bool = False
     reading = _Reading(program, mesh, layout, pad or None)
     for parts in reading.hypotheses():
         if parts and (found := reading.proved(parts)):
-            return Named(found)
+            return Named(found, tuple(reading.alike(found)))
     return None
 
 
@@ -106,6 +118,12 @@ def made(program: Program, mesh: Mesh, parts: Sequence[NamedPart]) -> Layout:
     """Returns the layout of parts: those inside the model first, since what is stored is chosen beside them."""
     order = sorted(parts, key=lambda part: 2 if part.preset == "accumulate" else 1 if part.preset in DATA else 0)
     return functools.reduce(lambda layout, part: part.beside(layout, program, mesh), order, Layout())
+
+
+def _sent(plan: Any) -> tuple[Any, ...]:
+    """Returns what a plan stores and sends, in whatever order, and how its sums leave gradients."""
+    rows = Counter((c.kind, c.axes, c.dims, c.dtype, c.shape, c.wire_bytes, c.times) for c in plan.collectives)
+    return rows, plan.stored, splits_after_sums(plan)
 
 
 class _Reading:
@@ -142,6 +160,22 @@ class _Reading:
             except LayoutError:  # one of them cannot be so
                 continue
         return ()
+
+    def alike(self, parts: tuple[NamedPart, ...]) -> Iterator[str]:
+        """Yields the presets that come to the same in the stead of one of the parts."""
+        for i, part in enumerate(parts):
+            other = _MAY_BE_ALIKE.get(part.preset)
+            if other is None or part.stored is not None:
+                continue
+            try:
+                layout = made(
+                    self.program, self.mesh, [*parts[:i], NamedPart(other, part.over, part.given), *parts[i + 1 :]]
+                )
+                plans = [make_plan(self.program, self.mesh, each, self.pad) for each in (self.layout, layout)]
+            except LayoutError:  # the other one cannot be so
+                continue
+            if _sent(plans[0]) == _sent(plans[1]):
+                yield other
 
     def _data(self) -> tuple[NamedPart, ...] | None:
         """The kind of data parallelism; None where something is stored that no preset stores so."""

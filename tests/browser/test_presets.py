@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -40,6 +42,18 @@ def press(board: BlankBoard, name: str) -> None:
 def named(board: BlankBoard, name: str) -> None:
     shown = board.root.locator(".mlb-layout-name")
     expect(shown).to_have_text(name) if name else expect(shown).to_have_count(0)
+
+
+def test_a_preset_says_that_it_comes_to_what_is_there(open_board, explorer: Explorer) -> None:
+    """ZeRO-1 and ZeRO-2 had the same numbers, and nobody said why."""
+    board = open_board()
+    same = "Here it stores and sends the same as ZeRO-1 over data: each device keeps its part alone"
+    assert same not in (preset(board, "zero2").get_attribute("data-hint") or "")
+    press(board, "zero1")
+    expect(preset(board, "zero2")).to_have_attribute("data-hint", re.compile(same))
+    assert "stores and sends the same" not in (preset(board, "fsdp").get_attribute("data-hint") or "")
+    press(board, "zero2")
+    expect(preset(board, "zero1")).to_have_attribute("data-hint", re.compile("the same as ZeRO-2 over data"))
 
 
 def test_presets_combine_and_are_taken_away_by_keyboard(open_board, explorer: Explorer) -> None:

@@ -169,3 +169,15 @@ def test_experts_leave_the_groups_of_tokens_the_other_axes_of_the_batch():
     assert str(experts) == "batch:data+model experts:model groups:data"
     data = ml.layouts.data_parallel(program, MESH, data="data+model", beside="experts:model")
     assert data == experts
+
+
+@pytest.mark.parametrize(("name", "alike"), [("transformer_adamw", True), ("state_space_adamw", False)])
+def test_zero_2_is_said_to_come_to_the_same_as_zero_1_where_it_does(name, alike):
+    """With and without a rule each device keeps its part alone of a gradient's sum: numbers were equal, unexplained."""
+    program, mesh = traced(name), ml.mesh(data=4)
+    presets = {preset: PRESETS[preset](program, mesh) for preset in ("zero1", "zero2", "fsdp")}
+    names = {preset: ml.layouts.named(program, mesh, layout) for preset, layout in presets.items()}
+    found = {preset: name.alike for preset, name in names.items() if name}
+    assert found == {"zero1": ("zero2",) * alike, "zero2": ("zero1",) * alike, "fsdp": ()}
+    sent = [program.plan(mesh, presets[preset]).wire_bytes for preset in ("zero1", "zero2")]
+    assert (sent[0] == sent[1]) == alike

@@ -21,6 +21,7 @@ export function drawPresets(board: Board): HTMLElement {
           board,
           preset,
           named?.parts.find((part) => part.name === preset.name),
+          named?.alike?.includes(preset.name) ? sameText(named.text) : "",
         ),
       );
     const kind = h("span", { class: "mlb-preset-kind", "aria-hidden": "true" }, group);
@@ -31,10 +32,15 @@ export function drawPresets(board: Board): HTMLElement {
   return h("div", said, groups, drawImpossible(board), drawScopes(board));
 }
 
-function drawToggle(board: Board, preset: Preset, here: PresetHere | undefined): HTMLElement {
+/** Why a preset gives the numbers that are on the board already. */
+export const sameText = (there: string): string =>
+  `Here it stores and sends the same as ${there}: each device keeps its part alone of a gradient's sum anyway, as its optimizer state needs no more.`;
+
+/** @param same why it comes to the same as what is there */
+function drawToggle(board: Board, preset: Preset, here: PresetHere | undefined, same: string): HTMLElement {
   const { name, label, about, choices } = preset;
   const asks = !here && choices.length > 1;
-  const then = here ? `On the board: ${here.text}. Press to take it away.` : asks ? "Asks for its mesh axis." : "";
+  const then = here ? `On the board: ${here.text}. Press to take it away.` : asks ? "Asks for its mesh axis." : same;
   const press = ({ currentTarget }: { currentTarget: HTMLElement }) => {
     if (asks) askAxis(board, preset, currentTarget);
     else board.send("toggle", !here && choices.length ? { name, over: choices[0] } : { name });

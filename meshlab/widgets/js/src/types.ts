@@ -128,24 +128,6 @@ export type OtherDevices = {
 
 export type Refusals = Record<string, Record<string, Refusal | null>>;
 
-/** The mesh axes by dim at a glob. */
-export type ColumnRules = {
-  at: string;
-  rules: Record<string, string[]>;
-};
-
-/** A column of the board; `inherited` are compute rules that hold there, `within` rules at places inside it. */
-export type Column = {
-  at: string;
-  rules: Record<string, string[]>;
-  label: string;
-  kind: string;
-  open: boolean;
-  inherited: Record<string, string[]>;
-  follows?: Record<string, string[]>;
-  within: ColumnRules[];
-};
-
 /** How often one can undo and redo. */
 export type History = {
   undo: number;
@@ -177,11 +159,12 @@ export type PresetHere = {
   text: string;
 };
 
-/** What the layout is called, for short as well, and the presets that it is made of. */
+/** What the layout is called, for short as well, the presets that it is made of, and those that come to the same. */
 export type Named = {
   text: string;
   short: string;
   parts: PresetHere[];
+  alike?: string[];
 };
 
 /** The name of the layout on the board; None where it has none, or is not known yet. */
@@ -251,10 +234,6 @@ export type TracingPart = {
   tracing: Tracing | null;
 };
 
-export type Follows = {
-  follows?: Record<string, string[]>;
-};
-
 /** Kernels of one operation on one line: seconds, FLOP and bytes of all; intensity in FLOP/B, rate in FLOP/s. */
 export type Dot = {
   name: string;
@@ -288,6 +267,28 @@ export type StepsPhase = {
   name: string;
   begin: number;
   end: number;
+};
+
+/** The mesh axes by dim at a glob. */
+export type ColumnRules = {
+  at: string;
+  rules: Record<string, string[]>;
+};
+
+/** A column of the board; `inherited` are compute rules that hold there, `within` rules at places inside it. */
+export type Column = {
+  at: string;
+  rules: Record<string, string[]>;
+  label: string;
+  kind: string;
+  open: boolean;
+  inherited: Record<string, string[]>;
+  follows?: Record<string, string[]>;
+  within: ColumnRules[];
+};
+
+export type Follows = {
+  follows?: Record<string, string[]>;
 };
 
 /** The totals of a layout; step and peak are null without a machine, and while they are computed. */
