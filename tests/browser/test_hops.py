@@ -98,6 +98,30 @@ def test_a_row_of_traffic_steps_through_its_collective(open_board, explorer: Exp
     )
 
 
+def test_a_collective_says_that_it_can_be_stepped_through(open_board, explorer: Explorer) -> None:
+    """From its row, from the step over time and by a key that the list of keys has."""
+    explorer.select(collective=None)
+    board: BlankBoard = open_board()
+    panel = board.show("traffic")
+    row = panel.locator('tr[data-axes="model"]').first
+    row.focus()
+    board.keyboard.press("h")
+    steps = panel.locator(".mlb-hops")
+    expect(steps).to_be_focused()
+    expect(steps).to_be_in_viewport()
+    board.keyboard.press("ArrowRight")
+    expect(said(steps)).to_contain_text("Hop 1 of 6")
+    panel.get_by_role("button", name="Step through").click()
+    expect(steps).to_be_focused()
+    board.show("devices")
+    board.root.locator(".mlb-step-time").get_by_role("button", name="Step through").click()
+    expect(panel).to_be_visible()
+    expect(steps).to_be_focused()
+    board.root.locator('[data-op="more"]').click()
+    expect(board.root.locator(".mlb-keys dt")).to_contain_text(["H; then ← →, Space"])
+    board.blank.shot("keys")
+
+
 def test_keys_step_and_the_focus_stays(open_board, explorer: Explorer) -> None:
     board: BlankBoard = open_board(panel="collective")
     steps, keyboard = board.root.locator(".mlb-hops"), board.keyboard

@@ -18,8 +18,9 @@ import { makeHeld } from "./held.ts";
 import { Hint } from "./hint.ts";
 import { drawOffers } from "./instead.ts";
 import { listenToKeys } from "./keyboard.ts";
+import { keysText } from "./keys.ts";
 import { type Heard, type Model, refusalOf } from "./model.ts";
-import { EDITS, makePanels } from "./panels.ts";
+import { makePanels } from "./panels.ts";
 import { PointerDrag } from "./pointer.ts";
 import { Popover } from "./popover.ts";
 import { Prices } from "./prices.ts";
@@ -122,7 +123,7 @@ export class Board {
     this.hint = new Hint(root);
     this.drag = new PointerDrag(this);
     this.unlisten = listenToKeys(this);
-    if (this.can("resize_dim")) this.panels.help.append(EDITS);
+    this.panels.help.append(keysText(this));
     this.listeners = [
       ...PARTS.map((part) => [`change:${part}`, () => this.later(part)] as [string, () => void]),
       ["change:rev", () => this.later("rev")],

@@ -13,13 +13,13 @@ export type CardsChosen = {
   draft: { key: string; label: string; note: string } | null;
   refused: string;
 };
-/** `instant` is the step whose memory is listed, null the peak; `reason` is what Compare shows of a search, and `met` the layout that is looked at of those that it has met; `hop` is which moment is shown of which collective, and the timer of one that is played; `cell` is the one of the matrix that keys have reached. */
+/** `instant` is the step whose memory is listed, null the peak; `reason` is what Compare shows of a search, and `met` the layout that is looked at of those that it has met; `hop` is which moment is shown of which collective, the timer of one that is played, and whether somebody is on the way there; `cell` is the one of the matrix that keys have reached. */
 type Chosen = {
   order: Order;
   instant: number | null;
   reason: "layouts" | "way" | "regrets";
   met: string | null;
-  hop: { of: string | null; at: number; timer: number };
+  hop: { of: string | null; at: number; timer: number; wanted: boolean };
   cell: number;
   cards: CardsChosen;
 };
@@ -30,7 +30,7 @@ export function nothingChosen(): Chosen {
     instant: null,
     reason: "layouts",
     met: null,
-    hop: { of: null, at: 0, timer: 0 },
+    hop: { of: null, at: 0, timer: 0, wanted: false },
     cell: 0,
     cards: { by: "", down: true, filter: "", draft: null, refused: "" },
   };

@@ -7,7 +7,7 @@ import type { Board } from "./board.ts";
 import type { Order } from "./chosen.ts";
 import { type Child, h, prose, redraw } from "./dom.ts";
 import { bytes, exact, plural } from "./format.ts";
-import { drawHops } from "./hops.ts";
+import { drawHops, drawStepThrough } from "./hops.ts";
 import { axisLabel, markClass } from "./marks.ts";
 import { drawnWith } from "./reconcile.ts";
 import { drawRemedies } from "./remedies.ts";
@@ -128,6 +128,7 @@ function drawDetails(board: Board, row: Collective): (HTMLElement | null | false
   const often = times > 1 ? `, ${exact(times)} times: ${bytes(total)}` : "";
   return [
     h("p", {}, prose(because)),
+    drawStepThrough(board, row.id),
     h("p", { class: "mlb-none" }, `Payload ${bytes(payload)} of ${dtype}; each device sends ${bytes(wire)}${often}.`),
     drawRemedies(board, row),
     drawHops(board, row.id),

@@ -50,14 +50,44 @@ function positionOf({ chosen }: Board, hops: Hops): number {
   return chosen.hop.of === hops.id ? Math.min(chosen.hop.at, lastOf(hops)) : 0;
 }
 
+/** What leads to the steps of a collective, wherever it is told of. */
+export function drawStepThrough(board: Board, id: string): HTMLElement | null {
+  if ("isOther" in board || !board.stage.tabs.get("traffic")?.isConnected) return null;
+  const onclick = () => stepThrough(board, id);
+  return h(
+    "button",
+    { type: "button", class: "mlb-button", title: "H", onclick, "data-op": "step_through" },
+    "▶ Step through",
+  );
+}
+
+/** Shows the steps of a collective in Traffic, and gives them the keys as soon as they are known. */
+export function stepThrough(board: Board, id: string) {
+  const { chosen, stage } = board;
+  if (id !== board.selection.collective) select(board, { collective: id, moment: null });
+  chosen.hop.wanted = true;
+  if (stage.shown !== "traffic") stage.show("traffic");
+  goThere(board);
+}
+
+function goThere(board: Board) {
+  const player = board.root.querySelector<HTMLElement>(".mlb-hops");
+  const panel = player?.closest(".mlb-body");
+  if (!board.chosen.hop.wanted || !player || !panel) return;
+  board.chosen.hop.wanted = false;
+  player.focus({ preventScroll: true });
+  panel.scrollTop += player.getBoundingClientRect().top - panel.getBoundingClientRect().top - 8;
+}
+
 function drawPlayer(board: Board, hops: Hops): HTMLElement {
+  queueMicrotask(() => goThere(board));
   const played = hops.hops.length > 0;
   return h(
     "div",
     {
       class: "mlb-hops",
       role: "group",
-      tabindex: played ? 0 : null,
+      tabindex: played ? 0 : -1,
       "aria-label": `${hops.kind} over ${hops.key} of ${hops.value}, hop by hop`,
       "data-collective-hops": hops.id,
       "data-group-of": board.selection.device ?? 0,

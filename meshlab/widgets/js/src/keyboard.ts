@@ -2,7 +2,7 @@
  * The whole board by keyboard. Space or Enter picks a chip up, arrows go through the zones that take it, Space or Enter
  * drops, Escape lets go, A adds the axis to those that the dim has; Delete takes a dim off its axis, F2 opens what can be changed of it, P pins it, N keeps it off its axis in searches, and S a mesh axis silent; Ctrl+Z and
  * Ctrl+Shift+Z undo and redo. Without a chip in hand, arrows go from chip to chip; Enter selects a device or a
- * collective. Escape gives the layout its room again, cancels a search, or else releases what is selected. Shift+P is the
+ * collective, and H steps through one. Escape gives the layout its room again, cancels a search, or else releases what is selected. Shift+P is the
  * presenter's larger type.
  *
  * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell". Notebook 7 takes keys before
@@ -14,6 +14,7 @@ import { drop } from "./dropping.ts";
 import { openDim, togglePin } from "./edit.ts";
 import { type Arrow, TRAY } from "./hand.ts";
 import { putBack, setAdding } from "./held.ts";
+import { stepThrough } from "./hops.ts";
 import { toggleNever, toggleSilent } from "./keeps.ts";
 import { cancelSearch, isSearching } from "./search.ts";
 import { choose, clear } from "./selection.ts";
@@ -75,6 +76,11 @@ function handled(board: Board, event: KeyboardEvent, command: boolean): boolean 
   const axis = target.getAttribute("data-axis-row");
   if (axis && letter === "s") {
     toggleSilent(board, axis);
+    return true;
+  }
+  const collective = target.closest("[data-collective]")?.getAttribute("data-collective") ?? board.selection.collective;
+  if (letter === "h" && collective && !board.hand) {
+    stepThrough(board, collective);
     return true;
   }
   const chip = target.closest(".mlb-chip") as HTMLElement | null;

@@ -2,6 +2,7 @@
 
 import type { Board } from "./board.ts";
 import { h } from "./dom.ts";
+import { drawKeys } from "./keys.ts";
 
 export function drawMore(board: Board): HTMLElement {
   return h(
@@ -12,9 +13,13 @@ export function drawMore(board: Board): HTMLElement {
       "data-op": "more",
       "aria-haspopup": "dialog",
       "aria-label": "More",
-      title: "More: padding, presenter",
+      title: "More: padding, presenter, keys",
       onclick: ({ currentTarget }) =>
-        board.popover.open(currentTarget, "More", [board.can("pad") ? drawPad(board) : null, drawPresenter(board)]),
+        board.popover.open(currentTarget, "More", [
+          board.can("pad") ? drawPad(board) : null,
+          drawPresenter(board),
+          drawKeys(board),
+        ]),
     },
     "⋯",
   );

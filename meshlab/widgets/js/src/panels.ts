@@ -2,13 +2,6 @@
 import { h } from "./dom.ts";
 import { nextNumber } from "./numbers.ts";
 
-const HELP =
-  "Space or Enter picks the dim up, arrow keys choose a zone that takes it, Enter drops, Escape cancels, " +
-  "A adds the axis to those it has, Delete takes it off its axis.";
-/** What is added to it where dims can be edited. */
-export const EDITS =
-  " F2 opens its size and name, P pins it, N keeps it off its axis in searches; S on a mesh axis keeps that silent.";
-
 /** Makes the parts of the frame around the stage. */
 export function makePanels() {
   const banner = h("div", { class: "mlb-banner", role: "alert", hidden: true });
@@ -20,7 +13,7 @@ export function makePanels() {
   const goal = h("div", { class: "mlb-goal", role: "group", "aria-label": "goal", hidden: true });
   const zones = h("div", { class: "mlb-zones" });
   const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
-  const help = h("p", { class: "mlb-help", id: `mlb-help-${nextNumber("frames")}`, hidden: true }, HELP);
+  const help = h("p", { class: "mlb-help", id: `mlb-help-${nextNumber("frames")}`, hidden: true });
   const advice = h("div", { class: "mlb-advices" });
   const held = h("div", { class: "mlb-held", role: "group", "aria-label": "the dim that is held" });
   const tracing = h("div", { class: "mlb-tracing", role: "status" });

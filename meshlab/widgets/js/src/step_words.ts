@@ -2,6 +2,7 @@
 import type { Board } from "./board.ts";
 import { h, prose } from "./dom.ts";
 import { bytes, exact, flops as rate, seconds } from "./format.ts";
+import { drawStepThrough } from "./hops.ts";
 import { axisLabel, markClass } from "./marks.ts";
 import { predicted } from "./model.ts";
 import { drawRemedies } from "./remedies.ts";
@@ -52,6 +53,7 @@ function collectiveWords(board: Board, row: Collective, title: Node, source: str
     ...prose(`${row.because} `),
     row.source || source ? h("code", {}, row.source || source) : null,
     " ",
+    drawStepThrough(board, row.id),
     drawRemedies(board, row),
   ];
 }
