@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
+from meshlab.widgets.background.reasons import WAY
 from meshlab.widgets.documents.intents import Accepted, Beside, Refused, TakePreset
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.frozen.questions import RECORDED, SELDOM
@@ -147,6 +148,22 @@ class Walk:
                 assert answered["code"] == "unrecorded"
                 continue
             assert answered == {"kind": "read", "data": json.loads(json.dumps(shown))}, (what, args)
+        self._look_at_the_way_there()
+
+    def _look_at_the_way_there(self) -> None:
+        """Asks both for the way from the layout before, once that of a search is on the board."""
+        before = (self.explorer.view()["search"] or {}).get("before")
+        if before is None:
+            return
+        args = {"begins": before}
+        answered = self.replay.answer({"v": 2, "kind": "read", "id": "5", "what": "way", "args": args})
+        there = next(each for each in self.explorer.tried if str(each.number) == before)
+        if there.under(self.explorer.document) not in self.scope.shown:
+            assert answered["code"] == "unrecorded"
+            return
+        self.explorer.reasons.of(WAY, there.document.layout)
+        data = read(self.explorer, "way", args)
+        assert answered == {"kind": "read", "data": json.loads(json.dumps(data))}
 
     def _gesture(self) -> Message:
         """Draws what a reader may do next: mostly drops, legal or not, recorded or not."""
