@@ -171,7 +171,7 @@ class _Reading:
                 layout = made(
                     self.program, self.mesh, [*parts[:i], NamedPart(other, part.over, part.given), *parts[i + 1 :]]
                 )
-                plans = [make_plan(self.program, self.mesh, each, self.pad) for each in (self.layout, layout)]
+                plans = [make_plan(self.program, self.mesh, each, self.pad) for each in (self.layout, layout)]  # pyright: ignore[reportArgumentType]
             except LayoutError:  # the other one cannot be so
                 continue
             if _sent(plans[0]) == _sent(plans[1]):

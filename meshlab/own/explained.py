@@ -122,7 +122,7 @@ def sentence(subject: Subject, cause: Cause, kind: str, axes: Axes | None) -> st
     split = dict.fromkeys("+".join(found.axes) for found in cause.dims if found.axes)
     over = " and ".join(split) or ("+".join(axes) if axes else "some devices")
     dims = _quoted(found.dim for found in cause.dims if found.dim) or "an axis"
-    name = cause.operation.name
+    name = cause.operation.called
     made = [found.value for found in cause.dims if found.value in cause.operation.outputs]
     values = _quoted(subject.called(found.value) for found in cause.dims if found.value not in made)
     if cause.name == "otherwise":

@@ -95,7 +95,7 @@ class Subject:
         if value in self.places or operation is None:
             return self.places.get(value, "a constant")
         target = operation.source.target if operation.source and not operation.backward else None
-        return target or operation.name
+        return target or operation.called
 
 
 def subject_of(jitted: Jitted, names: Mapping[str, str] | None = None) -> Subject:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -38,7 +38,7 @@ class Literal:
 
 
 # By the primitives that stand for a function of the user's, what they are called.
-_MADE_OF_FUNCTIONS = dict.fromkeys(REMAT, "{}, computed again")
+_MADE_OF_FUNCTIONS: Mapping[str, str] = dict.fromkeys(REMAT, "{}, computed again")
 Input = int | Literal
 Scope = tuple[str, ...]
 

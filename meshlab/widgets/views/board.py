@@ -199,7 +199,9 @@ def named_part(explorer: ExplorerState) -> NamedPartView:
         return {"named": None}
     parts: list[PresetHereView] = [{"name": part.preset, "text": str(part)} for part in name.parts]
     named: NamedView = {"text": str(name), "short": short_name(name), "parts": parts}
-    return {"named": named | {"alike": list(name.alike)} if name.alike else named}
+    if name.alike:
+        named["alike"] = list(name.alike)
+    return {"named": named}
 
 
 def devices_part(explorer: ExplorerState) -> DevicesPartView:
