@@ -65,7 +65,6 @@ def test_a_dim_that_no_zone_takes(open_board) -> None:
     shown = explore(small.program(), ml.mesh(data=3))
     board = open_board(shown)
     advised(board)
-    board.root.locator(".mlb-unfit summary").click()
     board.chip("rows").focus()
     board.keyboard.press("Enter")
     for at in ("", "params/*"):
@@ -104,11 +103,11 @@ def test_undo_and_redo(board: BlankBoard, explorer: Explorer, redo: str) -> None
 def test_arrows_go_from_chip_to_chip(board: BlankBoard) -> None:
     board.chip("batch").focus()
     board.keyboard.press("ArrowRight")
-    assert focused(board) == ["rows", TRAY]
+    assert focused(board) == ["hidden", TRAY]
     board.keyboard.press("ArrowLeft")
     assert focused(board) == ["batch", "data"]
     board.keyboard.press("ArrowUp")
-    assert focused(board) == ["classes", TRAY]
+    assert focused(board) == ["cols", TRAY]
 
 
 # What the element that has the focus is known by.

@@ -1,8 +1,10 @@
-"""The tray: the dim with the best zone first, what fits nowhere folded with its reason, and a search of many dims."""
+"""The tray: dims stay where they are seen, advice marks the best and what fits nowhere, and one is searched for."""
 
 from __future__ import annotations
 
+import re
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +13,7 @@ from playwright.sync_api import expect
 import meshlab as ml
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.state.advice import ranked, surveyed
-from meshlab.widgets.state.prices import price_of
+from meshlab.widgets.views.plan import by_contractions
 from tests.browser.blank import BlankBoard
 from tests.browser.board import TRAY
 from tests.widgets import small
@@ -35,51 +36,69 @@ def dims(board: BlankBoard) -> list[str]:
 
 @pytest.fixture
 def explorer() -> Explorer:
-    shown = explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data")
+    shown = explore(small.program(), ml.mesh(data=2, model=4))
     shown.view()
     return shown
 
 
-def test_the_dim_with_the_best_zone_comes_first(open_board, explorer: Explorer) -> None:
-    now = price_of(explorer.documents, explorer.document, peak=True)
-    order = ranked(now, surveyed(explorer.documents, now, lambda: False) or [])
-    board = open_board()
+def places(board: BlankBoard) -> dict[str, Any]:
+    """Where the chips of the tray are, and the buttons below it."""
+    boxes = """root => Object.fromEntries([...root.querySelectorAll(
+        ".mlb-tray .mlb-chip, .mlb-auto, .mlb-preset, .mlb-status"
+    )].map(each => [each.dataset.dim ?? each.textContent, each.getBoundingClientRect().toJSON()]))"""
+    return board.root.evaluate(boxes)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1272, 820), (1112, 640), (700, 900)])
+def test_nothing_moves_when_advice_comes(open_board, explorer: Explorer, width: int, height: int) -> None:
+    board = open_board(explorer, width=width, height=height)
+    board.root.evaluate("() => document.fonts.ready")
+    before, order = places(board), dims(board)
     advised(board)
-    free = [dim for dim, _ in order if dim != "batch"]
-    expect(board.zone(TRAY).locator(".mlb-chip").first).to_have_attribute("data-dim", free[0])
-    assert dims(board) == free
-    stars = board.zone(TRAY).locator("[data-star]")
-    expect(stars).to_have_count(int(dict(order)[free[0]]))
-    board.blank.shot("tray", full=True)
+    expect(board.root.locator(".mlb-advice button")).to_be_visible()
+    assert dims(board) == order
+    assert places(board) == before
+    board.blank.shot(f"tray-{width}", full=True)
 
 
-def test_the_order_does_not_change_under_a_hand(open_board, explorer: Explorer) -> None:
-    board = open_board()
-    board.mouse.move(1, 1)
-    board.chip("cols").focus()
-    before = dims(board)
+def test_dims_that_split_the_most_come_first() -> None:
+    program = small.program()
+    order = by_contractions(program)
+    assert sorted(order) == sorted(program.dims)
+    # These are in every contraction, `classes` in those of the second layer, which are more than those of the first.
+    assert order == ("hidden", "batch", "classes", "rows", "cols")
+
+
+def test_advice_marks_the_dim_with_the_best_zone(open_board) -> None:
+    # No preset is for it, and 4 does not divide `cols`.
+    x = ml.f32[ml.Dim("cols", 6), ml.Dim("rows", 8)]
+    board = open_board(explore(ml.trace(lambda x: x * np.float32(2), x), ml.mesh(data=4)))
     advised(board)
-    assert dims(board) == before
-    # It changes when the keyboard and the pointer have left.
-    board.button("reset").focus()
-    board.chip("cols").hover()
-    assert dims(board) == before
-    board.mouse.move(1, 1)
-    expect(board.zone(TRAY).locator(".mlb-chip").first).to_have_attribute("data-dim", "hidden")
-    assert dims(board) != before
+    assert dims(board) == ["cols", "rows"]
+    star = board.zone(TRAY).locator('[data-mark="star"]')
+    expect(star).to_have_attribute("data-dim", "rows")
+    expect(star).to_have_accessible_name(re.compile("has the best zone"))
 
 
-def test_what_fits_nowhere_is_folded_with_its_reason(open_board) -> None:
+def test_what_fits_nowhere_says_why(open_board) -> None:
     board = open_board(explore(small.program(), ml.mesh(data=5)))
+    before = dims(board)
+    why = board.zone(TRAY).locator(".mlb-unfit")
+    expect(why).to_be_hidden()
     advised(board)
-    fold = board.zone(TRAY).locator(".mlb-unfit")
-    expect(fold.locator("summary")).to_have_text("4 dims cannot be split now: why")
-    assert dims(board) == ["classes"]
-    fold.locator("summary").focus()
+    expect(why).to_have_text("4 dims cannot be split now: why")
+    assert dims(board) == before
+    unfit = board.zone(TRAY).locator('[data-mark="unfit"]')
+    expect(unfit).to_have_count(4)
+    expect(board.chip("rows")).to_have_accessible_name(re.compile("cannot be split now"))
+    why.focus()
     board.keyboard.press("Enter")
-    expect(fold.locator("li", has_text="rows")).to_contain_text("rows has size 4, which 5 (data) does not divide.")
-    assert set(dims(board)) == {"batch", "rows", "cols", "hidden", "classes"}
-    # What is folded can be lifted all the same.
+    said = board.root.locator(".mlb-popover dd").first
+    expect(said).to_contain_text("has size")
+    expect(board.root.locator(".mlb-popover")).to_contain_text("rows has size 4, which 5 (data) does not divide.")
+    board.keyboard.press("Escape")
+    expect(why).to_be_focused()
+    # What cannot be split can be lifted all the same.
     board.chip("rows").focus()
     board.keyboard.press("Enter")
     expect(board.status).to_contain_text("rows (4) picked up.")
@@ -107,7 +126,6 @@ def test_of_many_dims_one_is_found_by_its_name(open_board) -> None:
 
 
 def test_a_refusal_at_a_place_names_the_tensors_that_lack_the_dim(open_board, explorer: Explorer) -> None:
-    explorer.load({})
     board = open_board()
     board.drag("batch", "model", "params/*")
     expect(board.status).to_contain_text("no value there has the dim batch (params/w1, params/w2).")

@@ -13,12 +13,13 @@ out. Bytes of communication are wire bytes per device and step; payload is given
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
 from ...engine.plans.collectives import wire_bytes_by_axis
-from ...engine.plans.work import line_of
+from ...engine.plans.work import line_of, measured
+from ...engine.programs.program import Program, scoped_analysis
 from ..state.marks import Marks
 from ..state.selection import identities, places_of
 from ..state.totals import executed
@@ -230,12 +231,26 @@ def axis_groups(plan: Any, marks: Marks) -> list[GroupView]:
     return [{"key": _key(group), "axes": group, "mark": mark[_key(group)]} for group in groups]
 
 
+@scoped_analysis
+def by_contractions(program: Program) -> tuple[str, ...]:
+    """Returns the dims in the order of how many contractions of a step each splits, whatever their sizes are.
+
+    So it is known at once, and a dim stays where it is seen, whatever advice says of it later.
+    """
+    counts = Counter[str]()
+    for operation, times in measured(program).items():
+        names = {name for _, name in program.factor_dims[operation]}
+        counts.update({dim: times for name in names for dim in program.splitters(name)})
+    return tuple(sorted(program.dims, key=lambda dim: -counts[dim]))
+
+
 def chips_view(plan: Any) -> list[ChipView]:
-    """Lists the program's dims with the axes that shard each."""
+    """Lists the program's dims with the axes that shard each, those first that split the most."""
     sizes: Mapping[str, int] = plan.mesh.axes
     chips: list[ChipView] = []
     rules = {name.removesuffix("?"): axes for name, axes in plan.layout.rules.items()}
-    for name, size in plan.program.dims.items():
+    for name in by_contractions(plan.program):
+        size = plan.program.dims[name]
         axes = [axis for axis in rules.get(name, ()) if axis in sizes]  # an optional rule may name none
         local = -(-size // math.prod(sizes[axis] for axis in axes))
         chips.append({"name": name, "size": size, "axes": axes, "local": local})

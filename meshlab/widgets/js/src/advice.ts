@@ -1,6 +1,6 @@
 /**
- * Below the tray: the change that helps most, with its price and a button that makes it; then Auto, which searches
- * layouts, and the presets (`presets.ts`).
+ * Below the tray: Auto, which searches layouts, and the presets (`presets.ts`); then, since it comes last and is as long
+ * as it is, the change that helps most, with its price and a button that makes it.
  */
 
 import type { Board } from "./board.ts";
@@ -72,7 +72,7 @@ export function drawAdvice(board: Board): HTMLElement[] {
         ),
       )
     : h("p", { class: "mlb-advice" }, prose(awaitedText(board)), drawAsk(board));
-  return [drawAuto(board), line, drawPresets(board)].filter((each) => each !== null);
+  return [drawAuto(board), drawPresets(board), line].filter((each) => each !== null);
 }
 
 /** Searches for the first of Auto's objectives; Compare shows how far it is. */

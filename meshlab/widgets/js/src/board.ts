@@ -58,8 +58,6 @@ export class Board {
   selection: Selection;
   searched = "";
   searching = false;
-  /** The order of the tray, which does not change under a hand. */
-  arranged: Pick<View, "ranked"> = { ranked: null };
   awaited = false;
   tracing = false;
   asking: Asking;
@@ -132,7 +130,6 @@ export class Board {
       ["change:notice", () => model.get("notice")?.reason && this.say(model.get("notice").reason, "refused")],
     ];
     for (const [event, listener] of this.listeners) model.on(event, listener);
-    this.panels.zones.addEventListener("pointerleave", () => this.drawBoard(false));
     this.draw([...PARTS]);
     this.said = this.asked;
     this.met = this.view.goal?.met ?? false;
@@ -210,7 +207,7 @@ export class Board {
     }
     if (parts.includes("board") || parts.includes("named")) redraw(panels.line, drawLayoutLine(view));
     if (parts.includes("board") || parts.includes("comparison")) redraw(panels.baseline, drawBaseline(this));
-    if (parts.includes("board") || parts.includes("advice")) this.drawBoard(parts.includes("board"));
+    if (parts.includes("board") || parts.includes("advice")) this.drawBoard();
     redraw(panels.advice, drawAdvice(this));
     followEdits(this, parts);
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
@@ -246,17 +243,8 @@ export class Board {
     this.watch();
   }
 
-  /**
-   * Draws the zones, and the tray in the order that advice has found; while the pointer or the keyboard is there,
-   * nothing moves but by a change of the layout.
-   * @param changed whether the layout did
-   */
-  drawBoard(changed: boolean) {
-    const { panels, view } = this;
-    const same = this.arranged.ranked === view.ranked;
-    if (!changed && (same || this.hand || panels.zones.matches(":hover, :has(:focus-visible)"))) return;
-    this.arranged = { ranked: view.ranked };
-    redraw(panels.zones, drawZones(this));
+  drawBoard() {
+    redraw(this.panels.zones, drawZones(this));
     foldTray(this);
   }
 

@@ -1,34 +1,32 @@
 /**
- * The tray: the dims without a compute rule. Once advice has gone through all zones, the dim with the best one comes first
- * and has a star, and dims that no zone takes are folded, each with its reason. It is as high as its chips; of many dims
- * a few lines are seen, with how many more there are, and one is found by its name. Nothing moves under a hand: while the pointer or the keyboard is on the board, the order stays as it is.
+ * The tray: the dims without a compute rule. Each stays where it is once it is seen: what advice finds a second later marks
+ * the dim with the best zone with a star, and those that no zone takes, of which a button says why. It is as high as its
+ * chips; of many dims a few lines are seen, with how many more there are, and one is found by its name.
  */
 
 import type { Board } from "./board.ts";
-import { fold } from "./disclosure.ts";
 import { h, prose } from "./dom.ts";
 import { plural } from "./format.ts";
 import type { Chip, View } from "./types.ts";
 
-/** Draws a chip; one with a star has the best zone. */
-type DrawChip = (chip: Chip, star?: boolean) => HTMLElement;
+/** Draws a chip; one with a star has the best zone, one that is unfit has none. */
+type DrawChip = (chip: Chip, mark?: ChipMark) => HTMLElement;
+export type ChipMark = "star" | "unfit";
 
 // Of more dims than these one searches.
 const MANY = 12;
 // Of more lines than these, fewer are seen until the others are asked for.
 const [MOST_LINES, SEEN] = [3, 2];
 
-/** The free dims in the order in which they are shown, and those that no zone takes. */
-export function arranged(
+/** What advice says of the free dims: those that no zone takes, and the one with the best zone, if that helps. */
+export function advised(
   { ranked }: Pick<View, "ranked">,
   free: Chip[],
-): { fit: Chip[]; unfit: Chip[]; best: string | null } {
-  if (!ranked) return { fit: free, unfit: [], best: null };
-  const order = ranked.map(({ dim }) => dim);
-  const fit = free.filter(({ name }) => order.includes(name));
-  fit.sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name));
-  const first = ranked.find(({ dim }) => fit.some(({ name }) => name === dim));
-  return { fit, unfit: free.filter(({ name }) => !order.includes(name)), best: first?.helps ? first.dim : null };
+): { unfit: Chip[]; best: string | null } {
+  if (!ranked) return { unfit: [], best: null };
+  const first = ranked.find(({ dim }) => free.some(({ name }) => name === dim));
+  const unfit = free.filter(({ name }) => !ranked.some(({ dim }) => dim === name));
+  return { unfit, best: first?.helps ? first.dim : null };
 }
 
 /** Why no zone takes a dim. */
@@ -39,29 +37,27 @@ export function whyUnfit({ refusals }: Pick<View, "refusals">, dim: string): str
 
 /** @returns what stands in the tray */
 export function drawTray(board: Board, free: Chip[], drawChip: DrawChip): (Node | null)[] {
-  const { fit, unfit, best } = arranged(board.arranged, free);
+  const { unfit, best } = advised(board.view, free);
   const search = board.view.chips.length > MANY ? drawSearch(board) : null;
   // The line below the tray may advise another change, such as a preset: then nothing else is said to be the best.
-  const advised = board.view.advice?.args.dim;
-  const chips = fit.map((chip) => drawChip(chip, chip.name === best && chip.name === advised));
-  return [
-    h("div", { class: "mlb-chips" }, search, chips, drawMore(board)),
-    unfit.length ? drawUnfit(board, unfit, drawChip) : null,
-  ];
+  const star = best === board.view.advice?.args.dim ? best : null;
+  const chips = free.map((chip) =>
+    drawChip(chip, chip.name === star ? "star" : unfit.includes(chip) ? "unfit" : undefined),
+  );
+  return [h("div", { class: "mlb-chips" }, search, chips, drawMore(board), drawUnfit(board, unfit))];
 }
 
-function drawUnfit(board: Board, unfit: Chip[], drawChip: DrawChip): HTMLElement {
-  const rows = unfit.map((chip) =>
-    h(
-      "li",
-      { key: chip.name, class: "mlb-unfit-dim" },
-      drawChip(chip),
-      " ",
-      h("span", {}, prose(whyUnfit(board.view, chip.name))),
-    ),
-  );
-  const summary = h("summary", {}, `${plural(unfit.length, "dim")} cannot be split now: why`);
-  return fold(board, "unfit", "mlb-unfit", summary, h("ul", { "aria-label": "dims that cannot be split now" }, rows));
+/** The button that says why some dims cannot be split; it has its place before that is known. */
+function drawUnfit(board: Board, unfit: Chip[]): HTMLElement {
+  const what = `${plural(unfit.length, "dim")} cannot be split now`;
+  const open = ({ currentTarget }: { currentTarget: HTMLElement }) => {
+    const said = unfit.map(({ name }) => [h("dt", {}, name), h("dd", {}, prose(whyUnfit(board.view, name)))]);
+    const list = h("dl", { class: "mlb-impossible", tabindex: "0" }, said.flat());
+    board.popover.open(currentTarget, what, [list]);
+    list.focus();
+  };
+  const look = { class: "mlb-more-dims mlb-unfit", "aria-haspopup": "dialog", "data-none": String(unfit.length === 0) };
+  return h("button", { type: "button", ...look, onclick: open }, `${what}: why`);
 }
 
 function drawSearch(board: Board): HTMLElement {
@@ -103,7 +99,7 @@ function drawMore(board: Board): HTMLElement {
 export function foldTray(board: Board): number {
   const found = findDims(board);
   const tray = board.panels.zones.querySelector(".mlb-tray > .mlb-chips");
-  const more = tray?.querySelector(".mlb-more-dims") as HTMLElement | null;
+  const more = tray?.querySelector(".mlb-more-dims:not(.mlb-unfit)") as HTMLElement | null;
   if (!tray || !more) return found;
   const chips = [...tray.querySelectorAll(":scope > .mlb-chip:not([hidden])")] as HTMLElement[];
   const lines = (all: HTMLElement[]) => new Set(all.filter((each) => !each.hidden).map((each) => each.offsetTop)).size;
@@ -134,8 +130,7 @@ function findDims({ panels, searched }: Board): number {
   let shown = 0;
   for (const chip of panels.zones.querySelectorAll(".mlb-tray .mlb-chip")) {
     const matches = (chip.getAttribute("data-dim") ?? "").toLowerCase().includes(wanted);
-    const row = chip.closest(".mlb-unfit-dim") ?? chip;
-    row.toggleAttribute("hidden", !matches);
+    chip.toggleAttribute("hidden", !matches);
     shown += Number(matches);
   }
   return shown;

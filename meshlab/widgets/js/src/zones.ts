@@ -13,13 +13,16 @@ import { drawNever } from "./keeps.ts";
 import { markClass } from "./marks.ts";
 import { EMPTY, predicted } from "./model.ts";
 import { best, type Priced } from "./prices.ts";
-import { drawTray, foldTray } from "./tray.ts";
+import { type ChipMark, drawTray, foldTray } from "./tray.ts";
 import type { Axis, Chip, Column, Refusal, View } from "./types.ts";
+
+// What a screen reader says of a mark.
+const SAID: Record<ChipMark, string> = { star: "has the best zone", unfit: "cannot be split now" };
 
 /**
  * @param column null in the tray
  * @param help id of the element that explains the keys
- * @param star whether no other chip has a better zone
+ * @param mark what advice says of it
  */
 function drawChip(
   view: View,
@@ -27,7 +30,7 @@ function drawChip(
   axis: string,
   column: Column | null,
   help: string,
-  star: boolean = false,
+  mark?: ChipMark,
 ): HTMLElement {
   const zone = column ? zoneOf(axis, column.at) : TRAY;
   const axes = column?.rules[chip.name] ?? [];
@@ -47,21 +50,21 @@ function drawChip(
       class: `mlb-chip ${column ? markClass(view, axis) : ""}`,
       "data-dim": chip.name,
       "data-zone": zone,
-      "data-star": star,
+      "data-mark": mark ?? null,
       title: `${chip.name} ${size}`,
       "aria-label": [
         seen,
         column?.at && size,
         `${place}${where}`,
         !column?.at && pinText(view, chip.name),
-        star && "has the best zone",
+        mark && SAID[mark],
       ]
         .filter(Boolean)
         .join(", "),
       "aria-describedby": help,
       "aria-pressed": "false",
     },
-    star && [h("span", { class: "mlb-star", "aria-hidden": "true" }, "★"), " "],
+    mark === "star" && h("span", { class: "mlb-star", "aria-hidden": "true" }, "★"),
     h("span", { class: "mlb-chip-name" }, chip.name),
     " ",
     h("span", { class: "mlb-chip-size" }, short),
@@ -123,7 +126,7 @@ export function drawZones(board: Board): (HTMLElement | null)[] {
     TRAY,
     "dims without a compute rule",
     "mlb-tray",
-    drawTray(board, free, (chip, star) => drawChip(view, chip, "", null, id, star)),
+    drawTray(board, free, (chip, mark) => drawChip(view, chip, "", null, id, mark)),
   );
   const widths = columns.map(roomOf).join(" ");
   return [

@@ -1,27 +1,24 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arranged, whyUnfit } from "../src/tray.ts";
+import { advised, whyUnfit } from "../src/tray.ts";
 
 const chips = ["a", "b", "c"].map((name) => ({ name, size: 8, axes: [], local: 8 }));
-const names = (some: { name: string }[]) => some.map(({ name }) => name);
 
-test("until advice has gone through all zones dims are as they are", () => {
-  assert.deepEqual(arranged({ ranked: null }, chips), { fit: chips, unfit: [], best: null });
+test("until advice has gone through all zones no dim has a mark", () => {
+  assert.deepEqual(advised({ ranked: null }, chips), { unfit: [], best: null });
 });
 
-test("the dim with the best zone comes first, those that no zone takes are folded", () => {
+test("the dim with the best zone is known, and those that no zone takes", () => {
   const ranked = [
-    { dim: "c", helps: true },
     { dim: "z", helps: true },
+    { dim: "c", helps: true },
     { dim: "a", helps: false },
   ];
-  const { fit, unfit, best } = arranged({ ranked }, chips);
-  assert.deepEqual([names(fit), names(unfit), best], [["c", "a"], ["b"], "c"]);
+  assert.deepEqual(advised({ ranked }, chips), { unfit: [chips[1]], best: "c" });
 });
 
 test("what does not help has no star", () => {
-  const { best } = arranged({ ranked: [{ dim: "a", helps: false }] }, chips);
-  assert.equal(best, null);
+  assert.equal(advised({ ranked: [{ dim: "a", helps: false }] }, chips).best, null);
 });
 
 test("a reason is said once", () => {
