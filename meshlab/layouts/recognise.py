@@ -16,8 +16,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..engine.code.operations import Operation, walk
+from ..engine.code.operations import walk
 from ..engine.errors import closest, first_of, shown
+from ..engine.programs.becoming import becoming
 from ..engine.programs.program import Program, analysis
 from ..engine.programs.trained import backward_operations, needed, trained
 from ..engine.programs.values import Argument
@@ -154,24 +155,7 @@ def _becomes(program: Program) -> dict[str, set[str]]:
     """For each dim, the other dims that operations turn its axes into."""
     steps: dict[str, set[str]] = {}
     for operation in walk(program.code.block):
-        for before, after in _renamed(operation) if operation.name == "rename" else _carried_over(program, operation):
+        for before, after in becoming(program, operation):
             if before and after and before != after and {before, after} <= program.dims.keys():
                 steps.setdefault(before, set()).add(after)
     return steps
-
-
-def _renamed(operation: Operation) -> list[tuple[str | None, str | None]]:
-    return list(zip(operation.params["before"], operation.params["after"], strict=True))
-
-
-def _carried_over(program: Program, operation: Operation) -> list[tuple[str | None, str | None]]:
-    """The names, before and after an operation, of axes that are split alike."""
-    if operation.blocks:
-        return []
-    factors = program.factors[operation]
-    sides = zip(operation.inputs, factors.operands, strict=True), zip(operation.outputs, factors.results, strict=True)
-    before, after = (
-        [(f, name) for v, axes in side if isinstance(v, int) for f, name in zip(axes, program.names[v], strict=True)]
-        for side in sides
-    )
-    return [(old, new) for factor, old in before for other, new in after if factor == other >= 0]

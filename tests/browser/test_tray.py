@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 import meshlab as ml
+from meshlab.models.zoo import models
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.views.plan import by_contractions
@@ -129,3 +130,16 @@ def test_a_refusal_at_a_place_names_the_tensors_that_lack_the_dim(open_board, ex
     board = open_board()
     board.drag("batch", "model", "params/*")
     expect(board.status).to_contain_text("no value there has the dim batch (params/w1, params/w2).")
+
+
+def test_a_drop_in_time_offers_what_has_to_go_along(open_board) -> None:
+    board = open_board(
+        explore(
+            next(model for model in models() if model.name == "moe_sgd").trace(), ml.mesh(data=2, micro=ml.serial(2))
+        )
+    )
+    board.drag("batch", "micro")
+    expect(board.status).to_contain_text("batch goes on micro together with groups: groups is made of batch.")
+    with board.next_revision():
+        board.root.get_by_role("button", name="batch + groups on micro").click()
+    assert board.layout == "batch:micro groups:micro"

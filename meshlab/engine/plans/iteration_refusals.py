@@ -19,6 +19,7 @@ from ..planning.shared_steps import each_once
 from ..planning.step import Step, only
 from ..planning.step_keys import Key
 from ..planning.steps import Move
+from ..programs.becoming import becoming
 from ..programs.program import Program
 from ..specs.spec import Axes
 from .per_shard_collectives import PerShardCollective
@@ -107,6 +108,8 @@ class Refusals:
         gathered = f"{self.program.value(move.name).label}, gathered for {named(move.cause.operation)}"
         dim = self.program.dims_of(move.name)[move.via.axis] if move.via.kind is ALL_GATHER else None
         reason, fix = self.only_in_some_scopes(move.cause.operation, dim)
+        if not fix:
+            reason, fix = self.becomes_another(move.cause.operation, dim)
         return gathered + reason, fix
 
     def only_in_some_scopes(self, reader: Operation | None, dim: str | None) -> tuple[str, str]:
@@ -125,6 +128,18 @@ class Refusals:
             f", for `{dim}` is on `{axis}` in {globs} alone",
             f"Put `{dim}` on `{axis}` everywhere, or take it off in {globs}.",
         )
+
+    def becomes_another(self, reader: Operation | None, dim: str | None) -> tuple[str, str]:
+        """Says that an operation makes of a dim another one, which is not on the axis, and what to do."""
+        if reader is None or dim is None:
+            return "", ""
+        rules, axis = self.rules.within(reader.scope), self.axis
+        others = (new for old, new in becoming(self.program, reader) if old == dim and new in self.program.dims)
+        other = next((new for new in others if new and new != dim and axis not in rules.get(new, ())), None)
+        if other is None:
+            return "", ""
+        fix = f"Put `{other}` on `{axis}` as well, or take `{dim}` off it."
+        return f", which makes `{other}` of `{dim}`, and that is not on `{axis}`", fix
 
     def origin(self, key: Key, made_by: MadeBy) -> Operation | None:
         """Returns the operation that makes a partial sum, in whatever block."""

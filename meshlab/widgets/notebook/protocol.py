@@ -26,9 +26,8 @@ from ..documents.intents import Refused
 from ..state.gestures import Gestures
 from ..state.handlers import read_intent
 from ..state.prices import prices_of
-from ..views.advice import IntentView, intent_view
 from ..views.board import parts_view
-from ..views.prices import PriceView, RefusedPriceView, price_view
+from ..views.prices import InsteadView, PriceView, RefusedPriceView, instead_view, price_view
 from ..views.reads import read
 from .files import FILES
 
@@ -51,12 +50,6 @@ class AckView(_Head):
     kind: Literal["ack"]
     rev: int
     note: NotRequired[str]
-
-
-class InsteadView(IntentView):
-    """What would be carried out instead, and what is on its button."""
-
-    label: str
 
 
 class NackView(_Head):
@@ -158,7 +151,7 @@ def _nack(head: _Head, explorer: Gestures, refusal: Refused) -> NackView:
         "code": refusal.code,
     }
     if refusal.instead:
-        nack["instead"] = [{"label": label, **intent_view(intent)} for label, intent in refusal.instead]
+        nack["instead"] = instead_view(refusal)
     return nack
 
 

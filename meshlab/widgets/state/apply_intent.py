@@ -18,11 +18,9 @@ import msgspec
 
 from ...cost.machines.hardware import Hardware, HardwareError
 from ...cost.machines.meshes import slice_of
-from ...engine.errors import DimError, LayoutError, MeshError, TraceError, closest, listed, shown, some
+from ...engine.errors import DimError, LayoutError, MeshError, TraceError, closest, listed, shown
 from ...engine.plans.remedies import Remedy
-from ...engine.programs.axis_conflicts import conflicts_by_scope
 from ...engine.specs.layout import Layout
-from ...engine.specs.scopes import matches
 from ...layouts.by_name import SHORT
 from ..documents import edits, kept, presets
 from ..documents.document import UNASKED, Document, ExplorerError, Machine
@@ -62,6 +60,7 @@ from ..documents.intents import (
     refused,
 )
 from ..documents.machines import as_written, fit, mesh_on, named, placement_with
+from ..documents.placing import refused_place, with_placed, without
 from .selection import Selection, following
 
 # What an intent asks for: a document, or a step in the history; or why not.
@@ -246,70 +245,7 @@ def place(documents: Documents, intent: Place) -> Document:
 
 def remove(documents: Documents, intent: Remove) -> Document:
     document = documents.present
-    return dataclasses.replace(document, layout=_without(document.layout, documents.program, intent.dim, intent.at))
-
-
-def with_placed(layout: Layout, program: Any, intent: Place) -> Layout:
-    """Returns a layout after a dim was placed."""
-    dim, axes, at = intent.dim, intent.axes, intent.at
-    if intent.source is not None and intent.source != (at or ""):  # the chip was moved from there
-        layout = _without(layout, program, dim, intent.source or None)
-    if at is None:
-        return layout.with_rule(dim, axes)
-    if at.startswith("@"):
-        layout = _giving_way(layout, program, dim, axes, at)
-    return _with_rule_at(layout, at, dim, axes)
-
-
-def _with_rule_at(layout: Layout, at: str, dim: str, axes: tuple[str, ...] | None) -> Layout:
-    """Returns a layout with a rule for a dim at a place or in a scope; without one where the axes are None."""
-    rules = layout.to_dict()
-    at_place = {name: there for name, there in rules.get(at, {}).items() if name != dim}
-    if axes is not None:
-        at_place[dim] = axes
-    # A place keeps its position among the places, since the last that matches counts.
-    return Layout.of({name: rule for name, rule in (rules | {at: at_place}).items() if name != at or at_place})
-
-
-def _without(layout: Layout, program: Any, dim: str, at: str | None) -> Layout:
-    """Returns a layout without the rule for a dim; refuses where there is none."""
-    if at is not None:
-        return _without_at(layout, program, dim, str(at))
-    if dim not in program.dims:
-        there = f" There are {some(tuple(program.dims))}."
-        raise LayoutError(f"There is no dim `{dim}`.{closest(dim, program.dims) or there}")
-    if dim not in {name.removesuffix("?") for name in layout.rules}:
-        raise LayoutError(f"`{dim}` has no rule to remove: nothing shards it but rules at places.")
-    return layout.with_rule(dim, ())
-
-
-def _without_at(layout: Layout, program: Any, dim: str, at: str) -> Layout:
-    rules = layout.to_dict()
-    if at not in rules and not program.matching(at):
-        known = (*layout.places, *layout.scopes)
-        there = f" There are rules at {some(known)}." if known else " No place has any."
-        raise LayoutError(f"There are no rules at `{at}`.{closest(at, [*known, *program.places]) or there}")
-    if dim not in rules.get(at, {}):
-        raise LayoutError(f"`{dim}` has no rule at `{at}` to remove.{closest(dim, rules.get(at, {}))}")
-    return _with_rule_at(layout, at, dim, None)
-
-
-def _giving_way(layout: Layout, program: Any, dim: str, axes: tuple[str, ...], scope: str) -> Layout:
-    """Returns the layout in which dims that have the axes without a scope are whole in it, where `dim` meets them."""
-    meeting = {
-        other
-        for each, conflicts in conflicts_by_scope(program).items()
-        if matches(scope.removesuffix("?"), each)
-        for pair in conflicts
-        if dim in pair
-        for other in pair
-    }
-    own = layout.scopes.get(scope, {})
-    for written, taken in layout.rules.items():
-        other = written.removesuffix("?")
-        if other in meeting and other != dim and other not in own and set(taken) & set(axes):
-            layout = _with_rule_at(layout, scope, other, ())
-    return layout
+    return dataclasses.replace(document, layout=without(document.layout, documents.program, intent.dim, intent.at))
 
 
 # The table
@@ -349,7 +285,7 @@ class Change:
 
 
 CHANGES: Mapping[type, Change] = {
-    Place: Change("place", place, follow=following),
+    Place: Change("place", place, refuse=refused_place, follow=following),
     Remove: Change("remove", remove),
     Load: Change("load", load, name=lambda intent, *_: intent.name),
     TakePreset: Change("preset", presets.preset, name=lambda intent, *_: "" if intent.combine else SHORT[intent.name]),

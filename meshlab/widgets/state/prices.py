@@ -28,7 +28,8 @@ from ..documents.document import Document
 from ..documents.documents import Documents
 from ..documents.history import History
 from ..documents.intents import Intent, Place, Refused, ResizeAxis, refused
-from .apply_intent import after, with_placed
+from ..documents.placing import with_placed
+from .apply_intent import after
 from .columns import COMPUTE, Column, columns_of
 from .totals import totals_of
 
@@ -111,8 +112,10 @@ def other_columns(documents: Documents, intent: Any) -> list[Column]:
 
 
 def can_pad(documents: Documents, intent: Any) -> bool:
-    """Says whether a placement that is refused would be legal if dims were padded."""
-    return isinstance(intent, Place) and not documents.present.pad and _is_legal(documents, intent, pad=True)
+    """Says whether a placement that is refused would be legal if dims were padded; not what its plan alone refuses."""
+    if not isinstance(intent, Place) or documents.present.pad or _is_legal(documents, intent):
+        return False
+    return _is_legal(documents, intent, pad=True)
 
 
 def _is_legal(documents: Documents, place: Place, pad: bool = False) -> bool:

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from ..documents.intents import Intent
 from ..state.explorer_state import ExplorerState
-from ..state.handlers import message_of
-from .prices import StepCostView, step_cost_view
-
-
-class IntentView(TypedDict):
-    """The operation and the arguments by which a page sends an intent."""
-
-    op: str
-    args: dict[str, object]
+from .prices import IntentView, StepCostView, intent_view, step_cost_view
 
 
 class AdviceView(StepCostView, IntentView):
@@ -66,9 +57,3 @@ def advice_part(explorer: ExplorerState) -> AdvicePartView:
         "ranked": dims,
         "advice": {"text": advice.text, **step_cost_view(advice.price), **intent_view(advice.intent)},
     }
-
-
-def intent_view(intent: Intent) -> IntentView:
-    """Describes an intent as the message by which a page sends it."""
-    op, args = message_of(intent)
-    return {"op": op, "args": args}

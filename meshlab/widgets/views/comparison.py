@@ -13,7 +13,7 @@ from ..documents.document import Document
 from ..state.explorer_state import ExplorerState
 from ..state.totals import Totals
 from ..state.tried import TriedLayout
-from .advice import IntentView
+from .prices import IntentView
 
 
 class TotalsView(TypedDict):

@@ -71,18 +71,11 @@ class GroupView(TypedDict):
     mark: int
 
 
-class RefusedColumnView(TypedDict):
-    at: str
-    label: str
-
-
 class RefusalView(TypedDict):
     code: str
     text: str
     fix: str
     source: NotRequired[str]
-    columns: NotRequired[list[RefusedColumnView]]
-    pads: NotRequired[bool]
 
 
 class CollectiveView(TypedDict):

@@ -19,8 +19,8 @@ from ...cost.machines.meshes import machine_of
 from ..background.reasons import MET, REGRETS, WAY, Decided, Met, Way
 from ..state.explorer_state import ExplorerState
 from ..state.regret_searches import RegretSearch
-from .advice import IntentView
 from .pending import PENDING, PendingView
+from .prices import IntentView
 from .search import TakenView, taken_view
 
 

@@ -14,7 +14,7 @@ from ...engine.plans.remedies import Remedy
 from ..documents.intents import TakeRemedy
 from ..state.explorer_state import ExplorerState
 from ..state.selection import identities
-from .advice import intent_view
+from .prices import intent_view
 
 
 class RemedyView(TypedDict):

@@ -23,7 +23,7 @@ from ...engine.specs.layout import Layout
 from ..documents.document import MEMORY
 from ..state.explorer_state import ExplorerState
 from ..state.searches import SEARCHING, Search
-from .advice import IntentView
+from .prices import IntentView
 
 # Layouts that are as good are listed, so many at most.
 TIES = 8

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
+from meshlab.models.zoo import models
 from tests.engine.small_programs import moved
 
 BOTH = ml.mesh(data=2, micro=ml.serial(2))
@@ -163,3 +164,12 @@ def test_what_a_layer_gathers_is_told_with_the_scope():
     texts = refused(program, {"batch": "micro", "@core": {"batch": None}})
     wanted = r"needs in each iteration .*, gathered for `dot_general` at .*, for in `@core` the rules have `batch` off"
     assert any(re.search(wanted, text) for text in texts), texts
+
+
+def test_a_dim_made_of_the_batch_is_named_where_it_is_not_on_the_axis():
+    mesh = ml.mesh(data=2, micro=ml.serial(2))
+    with pytest.raises(ml.LayoutError) as refused:
+        next(model for model in models() if model.name == "moe_sgd").trace().plan(mesh, "batch:micro")
+    texts = [str(problem) for problem in refused.value.problems]
+    wanted = r"which makes `groups` of `batch`, and that is not on `micro`\. Put `groups` on `micro` as well, or take"
+    assert all(re.search(wanted, text) for text in texts), texts

@@ -15,11 +15,11 @@ export type Hand = {
   target: string | null;
   add: boolean;
 };
-export type Verdict = { state: "here" | "legal" | "refused" | "unrecorded"; note: string; refusal?: Refusal };
+export type Verdict = { state: "here" | "legal" | "refused" | "unrecorded"; note: string; refusal?: RefusedDrop };
 
 import { exact } from "./format.ts";
 import type { Priced } from "./prices.ts";
-import type { Chip, Column, Intent, Refusal, View } from "./types.ts";
+import type { Chip, Column, Intent, Refusal, RefusedDrop, View } from "./types.ts";
 
 export const TRAY = "";
 /** The code of a refusal by a board without Python, of a layout that was not recorded: nothing is known of it. */

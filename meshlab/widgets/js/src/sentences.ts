@@ -4,7 +4,7 @@ import { bytes, exact, percent, seconds, signedBytes, signedSeconds } from "./fo
 import { goalText } from "./goal.ts";
 import { chipOf, type Hand, verdict, zoneName, zonesOf } from "./hand.ts";
 import { predicted } from "./model.ts";
-import type { Price, Refusal, Search, View } from "./types.ts";
+import type { Price, RefusedDrop, Search, View } from "./types.ts";
 
 /** What to do, before anything was done. */
 export const HOW = "Drag a dim onto a mesh axis, and see what changes. By keyboard: Space, arrow keys, Enter.";
@@ -105,7 +105,7 @@ export function grabbedText(view: View, hand: Hand): string {
 }
 
 /** Why a zone does not take a chip, and what would fit; padding too, for which the strip of what is held has a button. */
-export function refusedText(note: string, refusal: Refusal | undefined, pads: boolean): string {
+export function refusedText(note: string, refusal: RefusedDrop | undefined, pads: boolean): string {
   const fix = refusal?.fix ?? "";
   if (!pads || !refusal?.pads) return `${note} ${fix}`.trim();
   return `${note} ${fix ? fix.replace(/\.$/, "; or pad it.") : "It can be padded."}`;

@@ -19,10 +19,7 @@ const MANY = 12;
 const [MOST_LINES, SEEN] = [3, 2];
 
 /** What advice says of the free dims: those that no zone takes, and the one with the best zone, if that helps. */
-export function advised(
-  { ranked }: Pick<View, "ranked">,
-  free: Chip[],
-): { unfit: Chip[]; best: string | null } {
+export function advised({ ranked }: Pick<View, "ranked">, free: Chip[]): { unfit: Chip[]; best: string | null } {
   if (!ranked) return { unfit: [], best: null };
   const first = ranked.find(({ dim }) => free.some(({ name }) => name === dim));
   const unfit = free.filter(({ name }) => !ranked.some(({ dim }) => dim === name));

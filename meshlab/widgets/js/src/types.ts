@@ -14,12 +14,6 @@ export type TabPart = {
   count: number;
 };
 
-/** The operation and the arguments by which a page sends an intent. */
-export type Intent = {
-  op: string;
-  args: Record<string, unknown>;
-};
-
 /** The change that helps most, and what the step costs after it. */
 export type Advice = {
   bytes: number;
@@ -860,18 +854,11 @@ export type Group = {
   mark: number;
 };
 
-export type RefusedColumn = {
-  at: string;
-  label: string;
-};
-
 export type Refusal = {
   code: string;
   text: string;
   fix: string;
   source?: string;
-  columns?: RefusedColumn[];
-  pads?: boolean;
 };
 
 export type Collective = {
@@ -977,6 +964,19 @@ export type Places = {
   left_out: number;
 };
 
+/** The operation and the arguments by which a page sends an intent. */
+export type Intent = {
+  op: string;
+  args: Record<string, unknown>;
+};
+
+/** What would be carried out instead, and what is on its button. */
+export type Instead = {
+  op: string;
+  args: Record<string, unknown>;
+  label: string;
+};
+
 /** What a step costs under a layout; step and peak are null where they are unknown, or were not asked for. */
 export type StepCost = {
   bytes: number;
@@ -996,9 +996,25 @@ export type Price = {
   refused?: null;
 };
 
+export type RefusedColumn = {
+  at: string;
+  label: string;
+};
+
+/** Why a drop is refused; the columns that would take it, whether it could be padded, and what else there is. */
+export type RefusedDrop = {
+  code: string;
+  text: string;
+  fix: string;
+  source?: string;
+  columns?: RefusedColumn[];
+  pads?: boolean;
+  instead?: Instead[];
+};
+
 /** Why an intent is refused, and so has no price. */
 export type RefusedPrice = {
-  refused: Refusal;
+  refused: RefusedDrop;
 };
 
 export type SizedDim = [number, number, number, number];
@@ -1502,13 +1518,6 @@ export type Ack = {
   kind: "ack";
   rev: number;
   note?: string;
-};
-
-/** What would be carried out instead, and what is on its button. */
-export type Instead = {
-  op: string;
-  args: Record<string, unknown>;
-  label: string;
 };
 
 /** Refused; without the revision where it is the library that is not there. */

@@ -14,7 +14,7 @@ import { markClass } from "./marks.ts";
 import { EMPTY, predicted } from "./model.ts";
 import { best, type Priced } from "./prices.ts";
 import { type ChipMark, drawTray, foldTray } from "./tray.ts";
-import type { Axis, Chip, Column, Refusal, View } from "./types.ts";
+import type { Axis, Chip, Column, RefusedDrop, View } from "./types.ts";
 
 // What a screen reader says of a mark.
 const SAID: Record<ChipMark, string> = { star: "has the best zone", unfit: "cannot be split now" };
@@ -341,16 +341,17 @@ function words(text: string): (Node | string)[] {
   return text === MISFIT.text ? ["⚠", h("span", { class: "mlb-misfit-words" }, " does not fit")] : [text];
 }
 
-/** Buttons for what can be done instead of a drop that is refused: pad the dim, or store it at a place. */
-export function drawInstead(board: Board, hand: Hand, zone: string, refusal?: Refusal): HTMLElement[] {
+/** Buttons for what can be done instead of a drop that is refused: what Python offers, pad the dim, or store it at a place. */
+export function drawInstead(board: Board, hand: Hand, zone: string, refusal?: RefusedDrop): HTMLElement[] {
   const { dim } = hand;
   const { axis } = partsOf(zone);
-  const button = (text: string, args: Record<string, unknown>) => {
-    const onclick = () => board.send("place", args);
+  const button = (text: string, args: Record<string, unknown>, op = "place") => {
+    const onclick = () => board.send(op, args);
     return h("button", { type: "button", key: text, class: "mlb-button mlb-remedy-button", onclick }, text);
   };
   const padded = button("Pad it", { ...dropIntent(board.view, hand, zone).args, pad: true });
   return [
+    ...(refusal?.instead ?? []).map(({ label, op, args }) => button(label, args, op)),
     ...(refusal?.pads && board.can("pad") ? [padded] : []),
     ...(refusal?.columns ?? []).map(({ at, label }) =>
       button(`${dim} on ${axis}, for ${label}`, { dim, axes: [axis], at }),

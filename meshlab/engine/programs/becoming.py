@@ -1,0 +1,28 @@
+"""Says which dims an operation turns into which: by a rename, or as the major part of a reshape.
+
+    becoming(program, operation)        [("batch", "groups"), ("seq", "seq")] of the rename for a mixture of experts
+
+Who splits one of them splits the other as well, or the operation needs it whole.
+"""
+
+from __future__ import annotations
+
+from ..code.operations import Operation
+from .program import Program
+
+Pair = tuple[str | None, str | None]
+
+
+def becoming(program: Program, operation: Operation) -> list[Pair]:
+    """Returns the names, before and after an operation, of axes that are split alike."""
+    if operation.name == "rename":
+        return list(zip(operation.params["before"], operation.params["after"], strict=True))
+    if operation.blocks:
+        return []
+    factors = program.factors[operation]
+    sides = zip(operation.inputs, factors.operands, strict=True), zip(operation.outputs, factors.results, strict=True)
+    before, after = (
+        [(f, name) for v, axes in side if isinstance(v, int) for f, name in zip(axes, program.names[v], strict=True)]
+        for side in sides
+    )
+    return [(old, new) for factor, old in before for other, new in after if factor == other >= 0]
