@@ -88,6 +88,31 @@ def test_a_dim_is_resized_and_renamed_by_keyboard(open_board, explorer: Explorer
     assert explorer.layout.to_dict() == {"images": "data"}
 
 
+def test_a_size_is_found_by_touch(open_board) -> None:
+    board = open_board(touch=True)
+    board.chip("batch").tap()
+    board.button("edit_dim").tap()
+    dialog = board.root.get_by_role("dialog", name="Dim batch")
+    expect(dialog.get_by_label("size", exact=True)).to_have_value("8")
+    board.keyboard.press("Escape")
+    # Who looks has put the chip back.
+    expect(board.chip("batch")).to_have_attribute("aria-pressed", "false")
+    expect(board.button("edit_dim")).to_be_hidden()
+
+
+def test_keys_open_the_size_of_a_dim_that_is_held_and_are_listed(open_board) -> None:
+    board = open_board()
+    board.chip("batch").click()
+    board.keyboard.press("F2")
+    expect(board.root.get_by_role("dialog", name="Dim batch")).to_be_visible()
+    board.keyboard.press("Escape")
+    board.root.get_by_role("button", name="More", exact=True).click()
+    keys = board.root.locator(".mlb-keys")
+    expect(keys).to_be_visible()
+    expect(keys).to_contain_text("size and name of a dim")
+    expect(keys).to_contain_text("Ctrl+Z")
+
+
 def test_padding_is_a_switch(open_board, explorer: Explorer) -> None:
     board = open_board()
     more, switch = board.root.get_by_role("button", name="More", exact=True), board.root.get_by_label("Pad dims")

@@ -87,7 +87,7 @@ def test_what_fits_nowhere_says_why(open_board) -> None:
     why = board.zone(TRAY).locator(".mlb-unfit")
     expect(why).to_be_hidden()
     advised(board)
-    expect(why).to_have_text("4 dims cannot be split now: why")
+    expect(why).to_have_text("4 cannot be split: why")
     assert dims(board) == before
     unfit = board.zone(TRAY).locator('[data-mark="unfit"]')
     expect(unfit).to_have_count(4)

@@ -32,7 +32,7 @@ import { Room } from "./room.ts";
 import { type Shown, split } from "./scopes.ts";
 import { followSearch } from "./search.ts";
 import { deviceText, paintSelection, select } from "./selection.ts";
-import { doneText, grabbedText, HOW, priceText, refusedText, totalsText } from "./sentences.ts";
+import { doneText, grabbedText, HOW, priceText, refusedText, SIZES, totalsText } from "./sentences.ts";
 import { freeze, isUnderWay, sayLost, showSilence } from "./silence.ts";
 import { Stage } from "./stage.ts";
 import { drawSaid, speak } from "./status.ts";
@@ -135,7 +135,7 @@ export class Board {
     this.met = this.view.goal?.met ?? false;
     this.ready = true;
     this.showJob();
-    this.say(HOW);
+    this.say(this.can("resize_dim") ? HOW + SIZES : HOW);
     restore(this);
   }
 

@@ -107,7 +107,7 @@ function onChip(board: Board, event: KeyboardEvent, chip: HTMLElement): boolean 
     else board.grab(dim, zone, "keyboard");
     return true;
   }
-  if (event.key === "F2" && !board.hand) {
+  if (event.key === "F2") {
     openDim(board, chip);
     return true;
   }

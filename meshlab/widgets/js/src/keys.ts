@@ -9,9 +9,10 @@ import { h } from "./dom.ts";
 const KEYS: [op: string, keys: string, does: string][] = [
   ["place", "Space or Enter", "pick a dim up; arrows choose a zone that takes it; drop it"],
   ["place", "A, Delete", "add the axis to those it has; take it off its axis"],
-  ["resize_dim", "F2", "size and name of a dim"],
+  ["resize_dim", "F2", "size and name of a dim, held or not"],
   ["pin", "P, N; S on a mesh axis", "pin a dim, keep it off an axis; keep an axis silent"],
   ["undo", "Ctrl+Z, Ctrl+Shift+Z", "undo, redo"],
+  ["", "Shift+P", "the presenter"],
   ["", "Enter, Escape", "select a device or a collective; release it, cancel"],
   ["", "H; then ← →, Space", "step through the collective, hop by hop; play"],
   ["", "W A S D, F, /", "the step: zoom and pan, fit, find"],

@@ -1,4 +1,4 @@
-/** What is seldom asked for, behind one button of the header: switches of the program and of this page. */
+/** What is seldom asked for, behind one button of the header: switches of the program and of this page, and the keys. */
 
 import type { Board } from "./board.ts";
 import { h } from "./dom.ts";

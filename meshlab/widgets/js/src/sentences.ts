@@ -8,6 +8,7 @@ import type { Price, RefusedDrop, Search, View } from "./types.ts";
 
 /** What to do, before anything was done. */
 export const HOW = "Drag a dim onto a mesh axis, and see what changes. By keyboard: Space, arrow keys, Enter.";
+export const SIZES = " A click on a dim leads to its size.";
 
 /**
  * The totals, before the layout that has them: "1.92 s a step (−12 ms against start), 21.0 GB held, …; ". The baseline is

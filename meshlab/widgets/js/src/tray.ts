@@ -54,7 +54,7 @@ function drawUnfit(board: Board, unfit: Chip[]): HTMLElement {
     list.focus();
   };
   const look = { class: "mlb-more-dims mlb-unfit", "aria-haspopup": "dialog", "data-none": String(unfit.length === 0) };
-  return h("button", { type: "button", ...look, onclick: open }, `${what}: why`);
+  return h("button", { type: "button", ...look, onclick: open }, `${unfit.length} cannot be split: why`);
 }
 
 function drawSearch(board: Board): HTMLElement {
