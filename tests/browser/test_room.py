@@ -126,9 +126,14 @@ def test_the_stage_says_what_is_below_its_edge(open_board) -> None:
         && row.getBoundingClientRect().top > panel.getBoundingClientRect().bottom - 6).length""")
     assert 0 < below
     expect(sign).to_contain_text(f"{below}")
+    # It covers nothing: the panel ends above it, and goes on so when there is nothing more to say.
+    edges = "([panel, sign]) => [panel.getBoundingClientRect().bottom, sign.getBoundingClientRect().top]"
+    bottom, top = board.blank.view.evaluate(edges, [panel.element_handle(), sign.element_handle()])
+    assert bottom <= top
     panel.focus()
     board.keyboard.press("End")
     expect(sign).to_be_hidden()
+    assert board.blank.view.evaluate(edges, [panel.element_handle(), sign.element_handle()]) == [bottom, top]
     board.keyboard.press("Home")
     sign.click()
     assert panel.evaluate("panel => panel.scrollTop") > 0

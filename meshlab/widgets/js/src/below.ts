@@ -1,6 +1,7 @@
 /**
- * A sign at the lower edge of the stage where a panel goes on below it: how many rows of what is cut, or else the next
- * heading. A click goes on by what is seen; by keyboard the panel scrolls itself.
+ * A sign below a panel that scrolls: how many rows of what is cut there are, or else the next heading. It has a line of its
+ * own, so that it covers nothing, which stays empty at the end. A click goes on by what is seen; by keyboard the panel
+ * scrolls itself.
  */
 import { h } from "./dom.ts";
 import { exact } from "./format.ts";
@@ -36,6 +37,8 @@ function beyond(panel: Element): { rows: number; heading: string } {
 export class Below {
   panel: () => HTMLElement;
   waiting = false;
+  /** Whether the panel may have another height by now, and not only be scrolled. */
+  changed = true;
   element: ReturnType<typeof h>;
   changes: MutationObserver;
 
@@ -49,8 +52,11 @@ export class Below {
     );
     this.element.hidden = true;
     stage.append(this.element);
-    const later = () => this.later();
-    stage.addEventListener("scroll", later, { capture: true, passive: true });
+    const later = () => {
+      this.changed = true;
+      this.later();
+    };
+    stage.addEventListener("scroll", () => this.later(), { capture: true, passive: true });
     stage.addEventListener("toggle", later, true);
     new ResizeObserver(later).observe(stage);
     this.changes = new MutationObserver((all) => {
@@ -70,13 +76,22 @@ export class Below {
   }
 
   paint() {
-    const panel = this.panel();
+    const [panel, { element }] = [this.panel(), this];
+    if (this.changed) this.measure(panel);
     const rest = panel.scrollHeight - panel.clientHeight - panel.scrollTop;
+    const words = element.hidden || rest <= LEAST ? "" : wordsOf(beyond(panel));
+    if (element.textContent !== words) element.textContent = words;
+    element.toggleAttribute("data-end", !words);
+  }
+
+  /** Gives the sign its line where the panel would scroll without. */
+  measure(panel: HTMLElement) {
+    this.changed = false;
+    const { scrollTop } = panel;
+    this.element.hidden = true;
     const scrolls = getComputedStyle(panel).overflowY !== "hidden";
-    const hidden = !scrolls || rest <= LEAST;
-    const words = hidden ? "" : wordsOf(beyond(panel));
-    if (this.element.textContent !== words) this.element.textContent = words;
-    if (this.element.hidden !== hidden) this.element.hidden = hidden;
+    this.element.hidden = !scrolls || panel.scrollHeight - panel.clientHeight <= LEAST;
+    if (panel.scrollTop !== scrollTop) panel.scrollTop = scrollTop;
   }
 
   goOn() {
