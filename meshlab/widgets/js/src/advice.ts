@@ -1,6 +1,6 @@
 /**
- * Below the tray: Auto, which searches layouts, and the presets (`presets.ts`); then, since it comes last and is as long
- * as it is, the change that helps most, with its price and a button that makes it.
+ * Below the tray: the presets (`presets.ts`); then Auto, which searches layouts, and beside it, since it comes last and is
+ * as long as it is, the change that helps most, with its price and a button that makes it.
  */
 
 import type { Board } from "./board.ts";
@@ -58,8 +58,8 @@ export function drawAdvice(board: Board): HTMLElement[] {
     ? h(
         "p",
         { class: "mlb-advice" },
-        h("span", { "aria-hidden": "true" }, "➜ "),
-        prose(`${advice.text}: ${gain(advice, view)} `),
+        h("span", {}, h("span", { "aria-hidden": "true" }, "➜ "), prose(`${advice.text}: ${gain(advice, view)}`)),
+        " ",
         h(
           "button",
           {
@@ -71,8 +71,8 @@ export function drawAdvice(board: Board): HTMLElement[] {
           "Apply",
         ),
       )
-    : h("p", { class: "mlb-advice" }, prose(awaitedText(board)), drawAsk(board));
-  return [drawAuto(board), drawPresets(board), line].filter((each) => each !== null);
+    : h("p", { class: "mlb-advice" }, h("span", {}, prose(awaitedText(board))), drawAsk(board));
+  return [drawPresets(board), drawAuto(board), line].filter((each) => each !== null);
 }
 
 /** Searches for the first of Auto's objectives; Compare shows how far it is. */

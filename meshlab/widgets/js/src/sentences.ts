@@ -4,6 +4,7 @@ import { bytes, exact, percent, seconds, signedBytes, signedSeconds } from "./fo
 import { goalText } from "./goal.ts";
 import { chipOf, type Hand, verdict, zoneName, zonesOf } from "./hand.ts";
 import { predicted } from "./model.ts";
+import { whyUnfit } from "./tray.ts";
 import type { Price, RefusedDrop, Search, View } from "./types.ts";
 
 /** What to do, before anything was done. */
@@ -98,10 +99,13 @@ export function searchText(search: Search | null): string {
 
 /** What was picked up, and how it is dropped. */
 export function grabbedText(view: View, hand: Hand): string {
-  const legal = zonesOf(view).some((zone) => verdict(view, hand, zone).state === "legal");
+  const unfit = view.ranked && !view.ranked.some(({ dim }) => dim === hand.dim);
+  const legal = !unfit && zonesOf(view).some((zone) => verdict(view, hand, zone).state === "legal");
   const how = { pointer: "Drop it on", click: "Click", keyboard: "Choose by arrow keys, then press Enter on" };
   const costs = view.time ? "the step's time and the peak memory" : "the work on each device and the bytes sent";
-  const places = legal ? `${how[hand.by]} a zone; each says how ${costs} would change.` : "No zone takes it.";
+  const places = legal
+    ? `${how[hand.by]} a zone; each says how ${costs} would change.`
+    : `No zone takes it. ${whyUnfit(view, hand.dim)}`.trim();
   return `${hand.dim} (${exact(chipOf(view, hand.dim).size)}) picked up. ${places} Escape puts it back.`;
 }
 

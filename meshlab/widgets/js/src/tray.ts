@@ -1,12 +1,11 @@
 /**
  * The tray: the dims without a compute rule. Each stays where it is once it is seen: what advice finds a second later marks
- * the dim with the best zone with a star, and those that no zone takes, of which a button says why. It is as high as its
+ * the dim with the best zone with a star, and those that no zone takes, which say why. It is as high as its
  * chips; of many dims a few lines are seen, with how many more there are, and one is found by its name.
  */
 
 import type { Board } from "./board.ts";
-import { h, prose } from "./dom.ts";
-import { plural } from "./format.ts";
+import { h } from "./dom.ts";
 import type { Chip, View } from "./types.ts";
 
 /** Draws a chip; one with a star has the best zone, one that is unfit has none. */
@@ -26,10 +25,10 @@ export function advised({ ranked }: Pick<View, "ranked">, free: Chip[]): { unfit
   return { unfit, best: first?.helps ? first.dim : null };
 }
 
-/** Why no zone takes a dim. */
+/** Why no zone takes a dim; "" where the reasons are not at hand. */
 export function whyUnfit({ refusals }: Pick<View, "refusals">, dim: string): string {
   const reasons = Object.values(refusals[dim] ?? {}).flatMap((refusal) => (refusal ? [refusal.text] : []));
-  return [...new Set(reasons)].join(" ") || "No zone takes it.";
+  return [...new Set(reasons)].join(" ").replaceAll("`", "");
 }
 
 /** @returns what stands in the tray */
@@ -41,20 +40,7 @@ export function drawTray(board: Board, free: Chip[], drawChip: DrawChip): (Node 
   const chips = free.map((chip) =>
     drawChip(chip, chip.name === star ? "star" : unfit.includes(chip) ? "unfit" : undefined),
   );
-  return [h("div", { class: "mlb-chips" }, search, chips, drawMore(board), drawUnfit(board, unfit))];
-}
-
-/** The button that says why some dims cannot be split; it has its place before that is known. */
-function drawUnfit(board: Board, unfit: Chip[]): HTMLElement {
-  const what = `${plural(unfit.length, "dim")} cannot be split now`;
-  const open = ({ currentTarget }: { currentTarget: HTMLElement }) => {
-    const said = unfit.map(({ name }) => [h("dt", {}, name), h("dd", {}, prose(whyUnfit(board.view, name)))]);
-    const list = h("dl", { class: "mlb-impossible", tabindex: "0" }, said.flat());
-    board.popover.open(currentTarget, what, [list]);
-    list.focus();
-  };
-  const look = { class: "mlb-more-dims mlb-unfit", "aria-haspopup": "dialog", "data-none": String(unfit.length === 0) };
-  return h("button", { type: "button", ...look, onclick: open }, `${unfit.length} cannot be split: why`);
+  return [h("div", { class: "mlb-chips" }, search, chips, drawMore(board))];
 }
 
 function drawSearch(board: Board): HTMLElement {
@@ -96,7 +82,7 @@ function drawMore(board: Board): HTMLElement {
 export function foldTray(board: Board): number {
   const found = findDims(board);
   const tray = board.panels.zones.querySelector(".mlb-tray > .mlb-chips");
-  const more = tray?.querySelector(".mlb-more-dims:not(.mlb-unfit)") as HTMLElement | null;
+  const more = tray?.querySelector(".mlb-more-dims") as HTMLElement | null;
   if (!tray || !more) return found;
   const chips = [...tray.querySelectorAll(":scope > .mlb-chip:not([hidden])")] as HTMLElement[];
   const lines = (all: HTMLElement[]) => new Set(all.filter((each) => !each.hidden).map((each) => each.offsetTop)).size;

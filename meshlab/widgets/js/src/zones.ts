@@ -13,7 +13,7 @@ import { drawNever } from "./keeps.ts";
 import { markClass } from "./marks.ts";
 import { EMPTY, predicted } from "./model.ts";
 import { best, type Priced } from "./prices.ts";
-import { type ChipMark, drawTray, foldTray } from "./tray.ts";
+import { type ChipMark, drawTray, foldTray, whyUnfit } from "./tray.ts";
 import type { Axis, Chip, Column, RefusedDrop, View } from "./types.ts";
 
 // What a screen reader says of a mark.
@@ -51,7 +51,7 @@ function drawChip(
       "data-dim": chip.name,
       "data-zone": zone,
       "data-mark": mark ?? null,
-      title: `${chip.name} ${size}`,
+      title: `${chip.name} ${size}${mark === "unfit" ? `, ${SAID.unfit}. ${whyUnfit(view, chip.name)}` : ""}`,
       "aria-label": [
         seen,
         column?.at && size,
