@@ -70,3 +70,15 @@ def test_on_the_stage_it_is_a_click_to_the_whole_step(open_board, explorer: Expl
     expect(board.root.locator(".mlb-detail")).to_contain_text("all-reduce over data")
     board.keyboard.press("Escape")
     expect(board.root.locator(".mlb-main")).to_be_visible()
+
+
+def test_totals_say_what_a_device_gets_through_in_a_second(open_board, explorer: Explorer) -> None:
+    rate = explorer.view()["time"]["rate"]
+    total = open_board(width=1272).total("rate")
+    expect(total).to_contain_text(rate["unit"])
+    expect(total.locator(".mlb-total-value")).to_have_text(rate["text"])
+    expect(total).to_contain_text(rate["step"])
+    # Where there is no room for it, Time says it.
+    narrow = open_board(width=1000)
+    expect(narrow.total("rate")).to_be_hidden()
+    expect(narrow.show("time")).to_contain_text(f"{rate['text']} {rate['unit']}")

@@ -8,6 +8,7 @@ Each part has its seconds and the figures of the machine behind them, with those
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypedDict
 
 from ...cost.machines.accuracy import TIME
@@ -23,6 +24,8 @@ from .peak_memory import PeakMemoryView, peak_memory_view
 from .timeline import TimelineView, timeline_view
 
 COMPUTE, MEMORY = "compute", "memory"
+# By the dims whose product they are, what a step goes through; the first that a program has counts.
+RATES = {TOKENS: "tokens", TOKENS[:1]: "examples"}
 
 
 class TimePartView(TypedDict):
@@ -66,6 +69,14 @@ class TimeOptionsView(TypedDict):
     run: str
 
 
+class RateView(TypedDict):
+    """How many tokens, or else examples, a device gets through in a second, and how many a step has."""
+
+    text: str
+    unit: str
+    step: str
+
+
 class TimeView(TypedDict):
     """The predicted time of a step, in seconds."""
 
@@ -78,6 +89,7 @@ class TimeView(TypedDict):
     parts: list[TimePartView]
     limit: TimeLimitView
     use: str
+    rate: RateView | None
     expected: ExpectedView | None
     substituted: str
     options: TimeOptionsView
@@ -151,6 +163,7 @@ def time_view(costs: Costs, document: Document) -> TimeView | NoTimeView:
         "parts": parts,
         "limit": {"by": time.limited_by, "text": limit_text(time)},
         "use": use_text(time),
+        "rate": rate_view(time),
         "expected": expected_view(time),
         "substituted": substituted_text(time),
         "options": switches,
@@ -213,12 +226,26 @@ def use_text(time: Time) -> str:
     """Says how well the estimated step uses its devices, and what published steps make of it; empty where neither."""
     use = [f"{share_text(float(time.mfu))} MFU"] if time.mfu else []
     use += [f"{share_text(float(time.hfu))} HFU"] if time.mfu and time.executes_more else []
-    if time.estimate and all(dim in time.scenario.plan.program.dims for dim in TOKENS):
-        use.append(f"{time.per_second(*TOKENS):,.0f} tokens/s per device")
+    if rate := rate_view(time):
+        use.append(f"{rate['text']} {rate['unit']}")
     texts = [f"Estimated: {', '.join(use)}."] if use else []
     if time.expected is not None:
         texts.append(f"Expected: {expected_text(time.expected, time.factor, str(time.hardware))}.")
     return " ".join(texts)
+
+
+def rate_view(time: Time) -> RateView | None:
+    """Describes how much a device gets through: by it steps of other batches compare, which their times do not."""
+    dims = time.scenario.plan.program.dims
+    names = next((names for names in RATES if dims.keys() >= {*names}), None)
+    if names is None or not time.estimate:
+        return None
+    items, rate = RATES[names], float(time.per_second(*names))
+    return {
+        "text": f"{rate:,.0f}" if rate >= 10 else f"{rate:.3g}",
+        "unit": f"{items}/s per device",
+        "step": f"{math.prod(dims[name] for name in names):,} a step",
+    }
 
 
 def expected_view(time: Time) -> ExpectedView | None:

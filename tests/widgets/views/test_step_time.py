@@ -131,6 +131,23 @@ def test_the_view_says_how_a_step_uses_its_devices_and_what_published_steps_make
     assert "published" not in opened.view()["time"]["use"]
     nothing = explore(ml.trace(lambda x: x, ml.f32[ml.Dim("rows", 8)]), ml.mesh("l4", data=2))
     assert nothing.view()["time"]["use"] == ""
+    assert nothing.view()["time"]["rate"] is None
+
+
+def test_the_rate_is_that_of_tokens_or_else_of_examples(explorer: Explorer) -> None:
+    config = llama.Config(batch=8, seq=64)
+    program = ml.trace(llama.predict, shapes(llama.init, config), llama.inputs(config)[0])
+    language = explore(program, ml.mesh("v5e", data=4), "batch:data")
+    tokens = f"{language.time.per_second('batch', 'seq'):,.0f}"
+    assert language.view()["time"]["rate"] == {"text": tokens, "unit": "tokens/s per device", "step": "512 a step"}
+    # What the plan says of itself is the same figure in the same words.
+    assert ("tokens/s per device", tokens) in language.plan.time.rows()
+    explorer.on("v5e")
+    batch = explorer.program.dims["batch"]
+    examples = f"{batch / explorer.mesh.size / explorer.time.estimate:,.0f}"
+    rate = {"text": examples, "unit": "examples/s per device", "step": f"{batch} a step"}
+    assert explorer.view()["time"]["rate"] == rate
+    assert f"{examples} examples/s per device" in explorer.view()["time"]["use"]
 
 
 def test_no_machine_no_time(explorer: Explorer) -> None:

@@ -3,9 +3,9 @@
  * caption, which explains it; its value; and below that what a drop would make of it, or its change since the baseline
  * (`baseline.ts`).
  *
- *     a step, estimated   a step, calibrated        each device holds …  each device sends   each device computes
- *     1.92 s              2.35 s                    21.0 of 96.0 GB     44.6 GB             3.13% of the FLOPs
- *     30× faster          2.1 to 2.66 s             −246 GB             +44.6 GB            from 100%
+ *     a step, estimated   a step, calibrated   tokens/s per device     each device holds …  each device sends
+ *     1.92 s              2.35 s               4,267                   21.0 of 96.0 GB     44.6 GB
+ *     30× faster          2.1 to 2.66 s        524,288 a step         −246 GB             +44.6 GB
  */
 import { againstBaseline, type Change, type Changes } from "./baseline.ts";
 import { h } from "./dom.ts";
@@ -43,7 +43,7 @@ export function drawTotals(view: View, price?: Priced): HTMLElement[] {
 }
 
 /** What is worked out after the plan: until then its value is that of the layout before. */
-const COSTS = ["step", "expected", "peak"];
+const COSTS = ["step", "expected", "rate", "peak"];
 
 function drawTotal(figure: Figure, stale: boolean): HTMLElement {
   const { key, caption, hint, value, rest = [], bad = false } = figure;
@@ -84,10 +84,17 @@ function stepFigures(time: Time, changes: Changes | null, price?: Priced): Figur
     change: changes?.step,
     after: price && !price.refused && price.seconds !== null ? seconds(price.seconds) : "",
   };
-  if (!expected) return [step];
+  if (!expected) return [step, ...rateFigures(time)];
   const hint = `What published steps on this machine make of the estimate: ${expected.said}.`;
   const { text: value, between: below } = expected;
-  return [step, { key: "expected", caption: "a step, calibrated", hint, value, below }];
+  return [step, { key: "expected", caption: "a step, calibrated", hint, value, below }, ...rateFigures(time)];
+}
+
+/** What a device gets through in a second of the estimated step: by it steps of other batches compare. */
+function rateFigures({ rate, texts }: Time): Figure[] {
+  if (!rate) return [];
+  const hint = `${rate.step} of ${texts.estimate}, as estimated, shared out among all devices: of other batches this compares, and a step's time does not.`;
+  return [{ key: "rate", caption: rate.unit, hint, value: rate.text, below: rate.step }];
 }
 
 /** The predicted peak against what a device has; without a machine the exact bytes of the arguments. */

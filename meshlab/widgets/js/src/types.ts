@@ -147,10 +147,11 @@ export type PresetsPart = {
   presets: Preset[];
 };
 
-/** A preset that is on the board, over which mesh axes. */
+/** A preset that is on the board, over which mesh axes, and what of it is otherwise. */
 export type PresetHere = {
   name: string;
   text: string;
+  note: string;
 };
 
 /** What the layout is called, for short as well, the presets that it is made of, and those that come to the same. */
@@ -1409,6 +1410,13 @@ export type TimeOptions = {
   run: string;
 };
 
+/** How many tokens, or else examples, a device gets through in a second, and how many a step has. */
+export type Rate = {
+  text: string;
+  unit: string;
+  step: string;
+};
+
 /** The predicted time of a step, in seconds. */
 export type Time = {
   lower: number;
@@ -1420,6 +1428,7 @@ export type Time = {
   parts: TimePart[];
   limit: TimeLimit;
   use: string;
+  rate: Rate | null;
   expected: Expected | null;
   substituted: string;
   options: TimeOptions;
