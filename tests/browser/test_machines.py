@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -127,19 +126,42 @@ def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
     # The parts stand on the scale of the whole, which is said to be estimated.
     expect(memory.locator(".mlb-verdict .mlb-badge").first).to_have_text("estimated")
     expect(board.total("peak")).to_contain_text("each device holds at its peak")
-    scale = re.compile(r"^A full bar is the peak, .* a device's capacity, .*\.$")
-    expect(memory.locator(".mlb-bar-scale")).to_have_text(scale)
-    bars = memory.locator('[data-chart="peak"] :is(.mlb-part, .mlb-meter-used)')
-    whole, *parts = bars.evaluate_all("bars => bars.map(bar => bar.getBoundingClientRect().width)")
-    assert sum(parts) == pytest.approx(whole, abs=2)
+    scale = memory.locator(".mlb-bar-scale")
+    expect(scale).to_have_text("A full bar is a device's capacity, 5.00 kB; what is more is cut.")
+    used = memory.locator(".mlb-meter-used")
+    whole = "bar => bar.getBoundingClientRect().width / bar.parentElement.getBoundingClientRect().width"
+    assert used.evaluate(whole) == 1
     board.blank.shot("does-not-fit", full=True)
     with board.next_revision():
         board.drag("hidden", "model")
     expect(memory).to_contain_text("✓ Fits: ")
     expect(board.total("peak")).to_contain_text(" fits")
+    # The scale is that of the layout before, so that both compare by eye; on it the parts add up.
+    expect(scale).to_have_text("A full bar is a device's capacity, 5.00 kB.")
+    assert used.evaluate(whole) == pytest.approx(explorer.plan.memory.donated.peak_bytes / 5000, abs=0.01)
+    bars = memory.locator('[data-chart="peak"] :is(.mlb-part, .mlb-meter-used)')
+    full, *parts = bars.evaluate_all("bars => bars.map(bar => bar.getBoundingClientRect().width)")
+    assert sum(parts) == pytest.approx(full, abs=2)
     with board.next_revision():
         board.button("undo").click()
     expect(memory).to_contain_text("✕ Does not fit")
+
+
+def test_bars_keep_the_scale_of_the_largest_seen(open_board, explorer: Explorer) -> None:
+    explorer.load("")
+    explorer.on("v5e")  # of which this program is hardly anything
+    board = open_board()
+    memory = board.show("memory")
+    scale, most = memory.locator(".mlb-bar-scale"), bytes_text(explorer.plan.memory.donated.peak_bytes)
+    expect(scale).to_contain_text(f"A full bar is the largest peak so far, {most}, of ")
+    memory.get_by_text("Arguments and outputs, exactly").click()
+    part = memory.locator('[data-part="params"] .mlb-part')
+    share = "bar => bar.getBoundingClientRect().width / bar.parentElement.getBoundingClientRect().width"
+    before = part.evaluate(share)
+    with board.next_revision():
+        board.drag("hidden", "model")
+    expect(scale).to_contain_text(f"A full bar is the largest peak so far, {most}, of ")
+    assert part.evaluate(share) == pytest.approx(before / 4, abs=0.01)
 
 
 def test_a_machine_that_takes_no_such_mesh_is_refused(open_board) -> None:

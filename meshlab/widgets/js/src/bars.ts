@@ -20,13 +20,14 @@ export function stack(view: View, parts: AxisBytes[], most: number): HTMLElement
 }
 
 /**
- * A bar of one part that belongs to no mesh axis.
+ * A bar of one part that belongs to no mesh axis; one that is longer is cut, and shows that.
  * @param mark its class
  * @param most the bytes of a bar of full width
  */
 export function solid(mark: string, count: number, most: number): HTMLElement {
-  const part = h("span", { class: `mlb-part ${mark}`, style: `width:${(100 * count) / most}%` });
-  return h("div", { class: "mlb-bar", "aria-hidden": "true" }, part);
+  const part = h("span", { class: `mlb-part ${mark}`, style: `width:${Math.min(100, (100 * count) / most)}%` });
+  const look = { class: `mlb-bar ${count > most ? "mlb-cut" : ""}`, "aria-hidden": "true" };
+  return h("div", look, part);
 }
 
 /**

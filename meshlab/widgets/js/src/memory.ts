@@ -1,4 +1,7 @@
-/** Memory of one device: its peak against its capacity, and the exact bytes of arguments and outputs. */
+/**
+ * Memory of one device: its peak against its capacity, and the exact bytes of arguments and outputs. Bars stay on one scale
+ * from layout to layout, so that these compare by eye: that of the device's memory, or else of the largest seen so far.
+ */
 
 import { barRow, solid } from "./bars.ts";
 import type { Board } from "./board.ts";
@@ -17,12 +20,12 @@ import type { Alive, PeakMemory, View } from "./types.ts";
 
 export function drawMemory(board: Board): (HTMLElement | null)[] {
   const { peak_memory: peak, pending } = board.view;
-  const stored = drawStored(board.view);
+  const stored = drawStored(board);
   if (!peak)
     return [pending ? h("p", { class: "mlb-none" }, "The peak is being worked out …") : drawUnknown(board), ...stored];
   return [
     drawVerdict(board.view, peak),
-    drawParts(peak),
+    drawParts(peak, scaleOf(board.view, peak)),
     peak.note ? h("p", { class: "mlb-foot" }, prose(peak.note)) : null,
     spot("moments", () => [board.can("library") ? drawMoments(board, peak) : drawNoChart("The memory over the step")]),
     canAsk(board)
@@ -51,10 +54,21 @@ function drawUnknown(board: Board): HTMLElement | null {
   );
 }
 
+/** By the stage, the bytes of the largest argument or output of its program that was seen there. */
+const largest = new WeakMap<object, { title: string; most: number }>();
+
+function largestOf({ stage, view }: Board): number {
+  const before = largest.get(stage);
+  const known = before?.title === view.title ? before.most : 1;
+  const most = Math.max(known, ...view.memory.parts.map((part) => part.bytes));
+  largest.set(stage, { title: view.title, most });
+  return most;
+}
+
 /** Arguments and outputs. */
-function drawStored(view: View): HTMLElement[] {
-  const { parts, arguments: inputs, outputs } = view.memory;
-  const most = Math.max(1, ...parts.map((part) => part.bytes));
+function drawStored(board: Board): HTMLElement[] {
+  const { parts, arguments: inputs, outputs } = board.view.memory;
+  const most = largestOf(board);
   const list = (output: boolean): HTMLElement =>
     h(
       "ul",
@@ -71,16 +85,17 @@ function drawStored(view: View): HTMLElement[] {
     list(false),
     h("h4", {}, `outputs: ${bytes(outputs)}`),
     list(true),
-    h("p", { class: "mlb-foot" }, "Exact bytes on one device."),
+    h("p", { class: "mlb-foot" }, `Exact bytes on one device. A full bar is the largest seen so far, ${bytes(most)}.`),
   ];
 }
 
 // A peak of less than this share of the capacity would leave its parts no bars on the same scale.
 const SEEN = 0.1;
 
-/** The bytes of a bar of full width: all that a device holds, or the peak where that is much less. */
-function scaleOf(peak: PeakMemory): number {
-  return peak.bytes < SEEN * peak.limit ? Math.max(1, peak.bytes) : Math.max(peak.bytes, peak.limit);
+/** The bytes of a bar of full width: all that a device holds, or the largest peak that was tried where that is much less. */
+function scaleOf({ comparison }: View, peak: PeakMemory): number {
+  const most = Math.max(1, peak.bytes, ...comparison.cards.map(({ totals }) => totals?.peak ?? 0));
+  return most < SEEN * peak.limit ? most : peak.limit;
 }
 
 /** Whether the peak fits, in words. */
@@ -105,9 +120,8 @@ function limitOf(peak: PeakMemory): string {
   return `capacity of a device: ${exact(peak.limit)} bytes: ${sourceOf(peak)}`;
 }
 
-/** The peak as a bar on the scale of its parts, and on it what a device holds, if that is on the scale. */
-function drawMeter(peak: PeakMemory): HTMLElement {
-  const scale = scaleOf(peak);
+/** The peak as a bar on the scale of its parts, cut where it is more; and on it what a device holds, if that is on it. */
+function drawMeter(peak: PeakMemory, scale: number): HTMLElement {
   return h(
     "div",
     { class: "mlb-meter", "aria-hidden": "true", title: limitOf(peak), "data-fits": String(peak.fits) },
@@ -117,15 +131,15 @@ function drawMeter(peak: PeakMemory): HTMLElement {
 }
 
 /** The bytes at the peak, by role. */
-function drawParts(peak: PeakMemory): HTMLElement {
-  const scale = scaleOf(peak);
+function drawParts(peak: PeakMemory, scale: number): HTMLElement {
   const rows = peak.parts.map((part) =>
     barRow(part.name, solid("mlb-argument", part.bytes, scale), part.bytes, { "data-role": part.name }),
   );
-  const whole = barRow(h("b", {}, "peak"), drawMeter(peak), peak.bytes, { "data-role": "peak" });
+  const whole = barRow(h("b", {}, "peak"), drawMeter(peak, scale), peak.bytes, { "data-role": "peak" });
   const capacity = `a device's capacity, ${bytes(peak.limit)}`;
-  const beyond = peak.limit < scale ? `; the mark is ${capacity}` : `, of ${bytes(peak.limit)}`;
-  const what = scale === peak.limit ? capacity : `the peak, ${bytes(scale)}${beyond}`;
+  const beyond = peak.bytes > scale ? "; what is more is cut" : "";
+  const what =
+    scale === peak.limit ? capacity + beyond : `the largest peak so far, ${bytes(scale)}, of ${bytes(peak.limit)}`;
   return h(
     "div",
     {},
