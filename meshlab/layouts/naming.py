@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -126,6 +127,10 @@ def _sent(plan: Any) -> tuple[Any, ...]:
     return rows, plan.stored, splits_after_sums(plan)
 
 
+# Of these one is enough: heads are split, or else the queries of each.
+ATTENTION = ("heads", "group")
+
+
 class _Reading:
     """Reads the mesh axes of a layout for what they do."""
 
@@ -211,6 +216,12 @@ class _Reading:
                     yield (dataclasses.replace(part, preset="ulysses", given={**part.given, "core": glob}),)
             yield parts
 
+    def _left_out(self, dims: Sequence[str], on: Mapping[str, Axes], over: Axes) -> list[str]:
+        """The dims that a preset would split too, if its axes divided them."""
+        parts = math.prod(self.mesh.axes[axis] for axis in over)
+        there = {*on, *(ATTENTION if on.keys() & {*ATTENTION} else ATTENTION[1:])}
+        return [dim for dim in dims if dim not in there and not self.pad and self.program.dims[dim] % parts]
+
     def _inside(self, preset: str, axis: str, dims: str, names: Sequence[str]) -> Iterator[tuple[NamedPart, ...]]:
         """A preset over the axes that the dims with some names are on; without its dims where it takes these itself."""
         of_batch = {self.batch, *(made_of(self.program, self.batch) if self.batch else ())}
@@ -222,6 +233,7 @@ class _Reading:
         if len(set(on.values())) > 1:
             return
         over = next(iter(on.values()))
-        yield (NamedPart(preset, over, {axis: over}),)
+        left = self._left_out([dim for dim in dims_named(self.program.dims, names) if dim not in of_batch], on, over)
+        yield (NamedPart(preset, over, {axis: over}, f"{listed(left)} whole".replace("`", "") if left else ""),)
         note = f"{listed(on)} alone".replace("`", "")
         yield (NamedPart(preset, over, {axis: over, dims: tuple(on)}, note),)

@@ -28,7 +28,7 @@ def preset(board: BlankBoard, name: str) -> Locator:
 
 
 def lit(board: BlankBoard) -> Locator:
-    return board.root.locator('.mlb-preset[aria-pressed="true"]')
+    return board.root.locator('.mlb-preset:not([aria-pressed="false"], .mlb-more-presets)')
 
 
 def press(board: BlankBoard, name: str) -> None:
@@ -94,6 +94,23 @@ def test_what_is_made_by_hand_lights_its_presets(open_board, explorer: Explorer)
         explorer.place(dim, "model")
     board.blank.poll()
     expect(lit(board)).to_have_text(["FSDP", "TP+SP"])
+
+
+def test_what_is_there_in_part_is_half_pressed(open_board) -> None:
+    board = open_board(explore(MODELS["transformer_adamw"].trace(), ml.mesh(data=2, model=8)))
+    press(board, "tensor_parallel")
+    named(board, "TP over model (heads whole)")
+    tensor = preset(board, "tensor_parallel")
+    expect(tensor).to_have_attribute("aria-pressed", "mixed")
+    expect(tensor).to_have_attribute("data-hint", re.compile(r"On the board in part: TP over model \(heads whole\)\."))
+    mark = "button => getComputedStyle(button, '::before').content"
+    assert tensor.evaluate(mark) == '"◐ "'
+    press(board, "data_parallel")
+    parallel = preset(board, "data_parallel")
+    expect(parallel).to_have_attribute("aria-pressed", "true")
+    assert parallel.evaluate(mark) == '"✓ "'
+    press(board, "tensor_parallel")
+    named(board, "DP over data")
 
 
 def test_what_cannot_be_is_told_behind_a_button(open_board) -> None:

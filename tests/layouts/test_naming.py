@@ -181,3 +181,12 @@ def test_zero_2_is_said_to_come_to_the_same_as_zero_1_where_it_does(name, alike)
     assert found == {"zero1": ("zero2",) * alike, "zero2": ("zero1",) * alike, "fsdp": ()}
     sent = [program.plan(mesh, presets[preset]).wire_bytes for preset in ("zero1", "zero2")]
     assert (sent[0] == sent[1]) == alike
+
+
+def test_what_a_preset_leaves_whole_since_its_axis_does_not_divide_it_is_told():
+    program = MODELS["transformer_adamw"].trace()
+    for size, name in ((2, "TP over model"), (8, "TP over model (heads whole)")):
+        mesh = ml.mesh(data=2, model=size)
+        layout = ml.layouts.tensor_parallel(program, mesh)
+        assert ("heads" in layout.rules) == ("whole" not in name)
+        assert str(ml.layouts.named(program, mesh, layout)) == name

@@ -80,10 +80,11 @@ class PresetsPartView(TypedDict):
 
 
 class PresetHereView(TypedDict):
-    """A preset that is on the board, over which mesh axes."""
+    """A preset that is on the board, over which mesh axes, and what of it is otherwise."""
 
     name: str
     text: str
+    note: str
 
 
 class NamedView(TypedDict):
@@ -197,7 +198,7 @@ def named_part(explorer: ExplorerState) -> NamedPartView:
     known, name = explorer.name_soon()
     if not known or name is None:
         return {"named": None}
-    parts: list[PresetHereView] = [{"name": part.preset, "text": str(part)} for part in name.parts]
+    parts: list[PresetHereView] = [{"name": part.preset, "text": str(part), "note": part.note} for part in name.parts]
     named: NamedView = {"text": str(name), "short": short_name(name), "parts": parts}
     if name.alike:
         named["alike"] = list(name.alike)

@@ -183,7 +183,7 @@ def test_the_name_is_that_of_a_figure_and_of_the_view(explorer: Explorer) -> Non
     assert explorer.view()["named"] == {
         "text": "FSDP over data",
         "short": "FSDP",
-        "parts": [{"name": "fsdp", "text": "FSDP over data"}],
+        "parts": [{"name": "fsdp", "text": "FSDP over data", "note": ""}],
     }
     figure = explorer.figure("memory", width_mm=85)
     assert "Layout: FSDP over data. " in figure.caption

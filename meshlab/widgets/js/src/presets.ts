@@ -1,6 +1,6 @@
 /**
- * The presets as toggles that combine, in groups: those that are on the board are pressed, by the layout's name; pressed
- * again, one is taken away. What cannot be is behind "3 more", which says what each is, why not here, and what it needs.
+ * The presets as toggles that combine, in groups: those that are on the board are pressed, by the layout's name, and
+ * half pressed where some of them is otherwise; pressed again, one is taken away. What cannot be is behind "3 more", which says what each is, why not here, and what it needs.
  */
 
 import type { Board } from "./board.ts";
@@ -40,7 +40,8 @@ export const sameText = (there: string): string =>
 function drawToggle(board: Board, preset: Preset, here: PresetHere | undefined, same: string): HTMLElement {
   const { name, label, about, choices } = preset;
   const asks = !here && choices.length > 1;
-  const then = here ? `On the board: ${here.text}. Press to take it away.` : asks ? "Asks for its mesh axis." : same;
+  const where = here?.note ? "On the board in part" : "On the board";
+  const then = here ? `${where}: ${here.text}. Press to take it away.` : asks ? "Asks for its mesh axis." : same;
   const press = ({ currentTarget }: { currentTarget: HTMLElement }) => {
     if (asks) askAxis(board, preset, currentTarget);
     else board.send("toggle", !here && choices.length ? { name, over: choices[0] } : { name });
@@ -52,7 +53,7 @@ function drawToggle(board: Board, preset: Preset, here: PresetHere | undefined, 
       class: "mlb-button mlb-preset",
       key: name,
       "data-preset": name,
-      "aria-pressed": String(here !== undefined),
+      "aria-pressed": here?.note ? "mixed" : String(here !== undefined),
       "aria-haspopup": asks && "dialog",
       "data-hint": `${about} ${then}`.trim(),
       onclick: press,
