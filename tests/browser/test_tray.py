@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import expect
 
 import meshlab as ml
+from meshlab.engine.plans.work import by_contractions
 from meshlab.models.zoo import models
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.views.plan import by_contractions
 from tests.browser.blank import BlankBoard
 from tests.browser.board import TRAY
 from tests.widgets import small

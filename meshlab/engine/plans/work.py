@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +23,7 @@ from ..legality.legal_rules import LegalRules
 from ..planning.shared_steps import counted_only
 from ..planning.step import Inner, Step
 from ..planning.steps import Compute, Move
-from ..programs.program import Program, analysis
+from ..programs.program import Program, analysis, scoped_analysis
 from ..rules import TRAITS
 from ..rules.matmuls import Multiplies
 from ..specs.mesh import Mesh
@@ -124,6 +124,19 @@ def measured(program: Program) -> dict[Operation, int]:
     """Returns the contractions or, where there are none, all operations, with how often they run."""
     every = dict(_operations(program.code.block, 1))
     return {op: times for op, times in every.items() if multiplies(op)} or every
+
+
+@scoped_analysis
+def by_contractions(program: Program) -> tuple[str, ...]:
+    """Returns the dims in the order of how many contractions of a step each splits, whatever their sizes are.
+
+    So it is known at once, and a dim stays where it is seen, whatever advice says of it later.
+    """
+    counts = Counter[str]()
+    for operation, times in measured(program).items():
+        names = {name for _, name in program.factor_dims[operation]}
+        counts.update({dim: times for name in names for dim in program.splitters(name)})
+    return tuple(sorted(program.dims, key=lambda dim: -counts[dim]))
 
 
 def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:

@@ -13,13 +13,12 @@ out. Bytes of communication are wire bytes per device and step; payload is given
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
 from ...engine.plans.collectives import wire_bytes_by_axis
-from ...engine.plans.work import line_of, measured
-from ...engine.programs.program import Program, scoped_analysis
+from ...engine.plans.work import by_contractions, line_of
 from ..state.marks import Marks
 from ..state.selection import identities, places_of
 from ..state.totals import executed
@@ -222,19 +221,6 @@ def axis_groups(plan: Any, marks: Marks) -> list[GroupView]:
     several = sorted({tuple(c.axes) for c in plan.collectives if len(c.axes) > 1}, key=lambda g: [*map(order.index, g)])
     groups, mark = [*([axis] for axis in order), *map(list, several)], marks.of(order, map(_key, several))
     return [{"key": _key(group), "axes": group, "mark": mark[_key(group)]} for group in groups]
-
-
-@scoped_analysis
-def by_contractions(program: Program) -> tuple[str, ...]:
-    """Returns the dims in the order of how many contractions of a step each splits, whatever their sizes are.
-
-    So it is known at once, and a dim stays where it is seen, whatever advice says of it later.
-    """
-    counts = Counter[str]()
-    for operation, times in measured(program).items():
-        names = {name for _, name in program.factor_dims[operation]}
-        counts.update({dim: times for name in names for dim in program.splitters(name)})
-    return tuple(sorted(program.dims, key=lambda dim: -counts[dim]))
 
 
 def chips_view(plan: Any) -> list[ChipView]:
