@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from jax.sharding import PartitionSpec
@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec
 from ..engine.code.source import Source
 from ..engine.collectives.kinds import EACH, KINDS
 from ..engine.jax_programs import numbers_in
+from ..engine.programs.spread_names import Names
 from ..engine.specs.spec import Axes
 from ..engine.verifying.hlo import HloCollective, read_collectives
 from ..engine.verifying.hlo_groups import read_groups
@@ -144,9 +145,12 @@ _SENTENCES = {
 
 
 def started_by(subject: Subject, dims: tuple[str, ...], axes: Axes) -> tuple[str, ...]:
-    """Returns what the user has split over mesh axes along some dims: arguments, and what `out_shardings` asks for."""
+    """Returns what the user has split over mesh axes along some dims: arguments, constraints, results."""
     jitted, block = subject.jitted, subject.code.block
     found = {}
+    for value, spec, source in subject.constraints:
+        if _splits_along(subject.dims(value), spec, dims, axes):
+            found[f"the constraint {_spec(spec)} at {source or 'an unknown line'}"] = None
     sides = (
         (block.inputs, jitted.arguments, jitted.inputs, "came in"),
         (block.outputs, jitted.outputs, jitted.results, "is asked to come out"),
@@ -155,11 +159,16 @@ def started_by(subject: Subject, dims: tuple[str, ...], axes: Axes) -> tuple[str
         for value, place, sharding in zip(values, places, shardings, strict=False):
             if sharding is None or not isinstance(value, int):
                 continue
-            for name, entry in zip(subject.dims(value), tuple(sharding.spec), strict=False):
-                split = entry if isinstance(entry, tuple) else (entry,)
-                if name in dims and not set(axes).isdisjoint(split):
-                    found[f"`{place}` {how} as {_spec(sharding.spec)}"] = None
+            if _splits_along(subject.dims(value), sharding.spec, dims, axes):
+                found[f"`{place}` {how} as {_spec(sharding.spec)}"] = None
     return tuple(found)
+
+
+def _splits_along(names: Names, spec: PartitionSpec, dims: Collection[str], axes: Axes) -> bool:
+    """Whether a spec splits an axis of some dims over some mesh axes."""
+    entries = zip(names, tuple(spec), strict=False)
+    splits = ((name, entry if isinstance(entry, tuple) else (entry,)) for name, entry in entries)
+    return any(name in dims and not set(axes).isdisjoint(split) for name, split in splits)
 
 
 def _spec(spec: PartitionSpec) -> str:

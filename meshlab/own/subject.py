@@ -13,11 +13,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from jax.sharding import NamedSharding, PartitionSpec
+
 from ..engine import globs
 from ..engine.code.flatten import flatten
 from ..engine.code.operations import Code, Operation, walk
+from ..engine.code.source import Source, source_of
 from ..engine.errors import TraceError, closest, shown
-from ..engine.jax_programs import number_of
+from ..engine.jax_programs import constraints, number_of
 from ..engine.programs.naming import name_axes
 from ..engine.programs.signatures import factors_by_operation
 from ..engine.programs.spread_names import Names
@@ -82,6 +85,16 @@ class Subject:
         block = self.code.block
         results = {v: p for v, p in zip(block.outputs, self.jitted.outputs, strict=True) if isinstance(v, int)}
         return results | dict(zip(block.inputs, self.jitted.arguments, strict=False))
+
+    @functools.cached_property
+    def constraints(self) -> tuple[tuple[int, PartitionSpec, Source | None], ...]:
+        """The values that `with_sharding_constraint` constrains, each with the spec and the user's line."""
+        found = []
+        for equation, number in constraints(self.jitted.closed):
+            maker, sharding = self.makers.get(-1 if number is None else number), equation.params.get("sharding")
+            if maker is not None and len(maker.outputs) == 1 and isinstance(sharding, NamedSharding):
+                found.append((maker.outputs[0], sharding.spec, source_of(equation)))
+        return tuple(found)
 
     def dims(self, value: int) -> Names:
         """The names of a value's axes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import threading
 from typing import Any
 
@@ -102,6 +103,16 @@ def test_what_stands_in_the_program_itself_is_read(mesh):
     assert report.collectives
     assert {c.source.code for c in report.collectives if c.source} <= {'x = x @ weights["w"]'}
     assert report.axes == AXES
+
+
+def test_a_constraint_is_told_that_started_it(mesh):
+    def fn(x, w):
+        hidden = jax.lax.with_sharding_constraint(jnp.tanh(x), NamedSharding(mesh, P(None, "model")))
+        return hidden @ w
+
+    (only,) = ml.explain(jax.jit(fn), array(mesh, (8, 16)), array(mesh, (16, 4))).collectives
+    (started,) = only.started_by
+    assert re.fullmatch(r"the constraint P\(None, 'model'\) at test_report\.py:\d+", started)
 
 
 def test_what_devices_send_by_hand_is_the_users_own(mesh):
