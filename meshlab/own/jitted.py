@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -26,7 +26,9 @@ from ..engine.errors import MeshlabError, listed, shown
 from ..engine.jax_compat import opened
 from ..engine.jax_programs import equations, inside
 from ..engine.tensors.trace_errors import called, trace_failure
-from ..engine.tensors.trees import placed_leaves
+from ..engine.tensors.trees import is_tensor, placed_leaves
+
+AxisNames = tuple[str | None, ...]
 
 
 class OwnError(MeshlabError):
@@ -41,6 +43,7 @@ class Jitted:
         name: the function's.
         closed: its jaxpr.
         arguments: the place of each array among the arguments.
+        named: the names that come with each, of a named tensor or of Flax's metadata; None for most.
         outputs: the place of each result.
         inputs: the sharding of each argument; None where there is none.
         results: the sharding that `out_shardings` asks for of each result; None where it asks for none.
@@ -51,6 +54,7 @@ class Jitted:
     name: str
     closed: Any
     arguments: tuple[str, ...]
+    named: tuple[AxisNames | None, ...]
     outputs: tuple[str, ...]
     inputs: tuple[NamedSharding | None, ...]
     results: tuple[NamedSharding | None, ...]
@@ -75,22 +79,21 @@ def taken(fn: Callable, args: Sequence[Any], mesh: Mesh | None = None) -> Jitted
         OwnError: the function cannot be traced, or there is no mesh of several devices.
     """
     function("ml.explain", fn, "ml.explain(jax.jit(step, in_shardings=…), params, x)", OwnError)
-    places = [leaf for name, arg in zip(_names(fn, len(args)), args, strict=True) for leaf in _arrays(name, arg)]
-    closed, results = _traced(fn, args, places)
+    arrays = [one for name, arg in zip(_names(fn, len(args)), args, strict=True) for one in _arrays(name, arg)]
+    closed, results = _traced(fn, args, [one.leaf for one in arrays])
     inner = inside(closed)
     _refuse(called(fn), inner.closed)
     inputs = tuple(
-        given if isinstance(given, NamedSharding) else _sharding(leaf)
-        for given, (_, leaf) in zip(inner.inputs, places, strict=True)
+        given if isinstance(given, NamedSharding) else _sharding(one.leaf)
+        for given, one in zip(inner.inputs, arrays, strict=True)
     )
     asked = (equation.params.get("sharding") for equation in equations(inner.closed))  # of with_sharding_constraint
     shardings = (*inputs, *inner.results, *asked)
     outputs = tuple(place for place, _ in placed_leaves("out", results))
     on = _mesh(mesh, [s for s in shardings if isinstance(s, NamedSharding)])
     wanted = tuple(s if isinstance(s, NamedSharding) else None for s in inner.results)
-    return Jitted(
-        called(fn), inner.closed, tuple(p for p, _ in places), outputs, inputs, wanted, on, jax.tree.structure(results)
-    )
+    places, named = tuple(one.place for one in arrays), tuple(one.named for one in arrays)
+    return Jitted(called(fn), inner.closed, places, named, outputs, inputs, wanted, on, jax.tree.structure(results))
 
 
 def _names(fn: Callable, count: int) -> list[str]:
@@ -112,9 +115,37 @@ def _is_array(leaf: Any) -> bool:
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
-def _arrays(name: str, arg: Any) -> list[tuple[str, Any]]:
-    leaves = ((place, one) for place, leaf in placed_leaves(name, arg) for one in jax.tree.leaves(leaf))
-    return [(place, leaf) for place, leaf in leaves if _is_array(leaf)]
+class _Array(NamedTuple):
+    """An array among the arguments: its place, itself or its shape, and the names that come with its axes."""
+
+    place: str
+    leaf: Any
+    named: AxisNames | None
+
+
+def _arrays(name: str, arg: Any) -> list[_Array]:
+    leaves = placed_leaves(name, arg, is_leaf=lambda node: is_tensor(node) or _has_metadata(node))
+    return [
+        _Array(place, one, _fitting(_axis_names(leaf), one))
+        for place, leaf in leaves
+        for one in jax.tree.leaves(leaf)
+        if _is_array(one)
+    ]
+
+
+def _has_metadata(node: Any) -> bool:
+    """Whether a node of a tree is an array with a name for each axis, as Flax boxes them (`nn.Partitioned`)."""
+    return isinstance(getattr(node, "names", None), tuple) and _is_array(getattr(node, "value", None))
+
+
+def _axis_names(leaf: Any) -> AxisNames | None:
+    if is_tensor(leaf):
+        return tuple(dim.name for dim in leaf.dims)
+    return tuple(name if isinstance(name, str) else None for name in leaf.names) if _has_metadata(leaf) else None
+
+
+def _fitting(names: AxisNames | None, array: Any) -> AxisNames | None:
+    return names if names is not None and len(names) == len(array.shape) else None
 
 
 def _sharding(leaf: Any) -> NamedSharding | None:
@@ -122,16 +153,16 @@ def _sharding(leaf: Any) -> NamedSharding | None:
     return sharding if isinstance(sharding, NamedSharding) else None
 
 
-def _traced(fn: Callable, args: Sequence[Any], places: Sequence[tuple[str, Any]]) -> tuple[Any, Any]:
+def _traced(fn: Callable, args: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, Any]:
     """Returns the jaxpr of a function of its arrays, and the tree of its results."""
     leaves, structure = jax.tree.flatten(tuple(args))
 
-    def of_arrays(*arrays: Any) -> Any:
-        given = iter(arrays)
+    def of_arrays(*leaves_of_arrays: Any) -> Any:
+        given = iter(leaves_of_arrays)
         return fn(*jax.tree.unflatten(structure, [next(given) if _is_array(leaf) else leaf for leaf in leaves]))
 
     try:
-        return jax.make_jaxpr(of_arrays, return_shape=True)(*(leaf for _, leaf in places))
+        return jax.make_jaxpr(of_arrays, return_shape=True)(*arrays)
     except MeshlabError:
         raise
     except Exception as error:

@@ -7,6 +7,7 @@ subject.dims(42)            ("batch", "x.1"): the user's names, else that of the
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import re
@@ -21,12 +22,14 @@ from ..engine.code.operations import Code, Operation, walk
 from ..engine.code.source import Source, source_of
 from ..engine.errors import TraceError, closest, shown
 from ..engine.jax_programs import constraints, number_of
-from ..engine.programs.naming import name_axes
+from ..engine.programs.naming import Naming, name_axes
 from ..engine.programs.signatures import factors_by_operation
 from ..engine.programs.spread_names import Names
 from ..engine.rules import Factors
 from .jitted import Jitted, OwnError
 
+# The names of an argument's axes, and where they were given, by its value.
+Given = dict[int, tuple[tuple[Any, ...], str]]
 _MADE_UP = re.compile(r"~\d+")
 # What hands its operand on, under other names or another dtype.
 PASSING = frozenset(("copy", "convert_element_type", "rename", "tag", "optimization_barrier"))
@@ -122,11 +125,7 @@ def subject_of(jitted: Jitted, names: Mapping[str, str] | None = None) -> Subjec
         OwnError: a glob matches no argument, an argument has another number of axes, or two names meet on one axis.
     """
     code = flatten(jitted.closed)
-    given = _given(jitted, code, names or {})
-    try:
-        naming = name_axes(code, given)
-    except TraceError as error:
-        raise OwnError(f"The names that were given do not fit the program: {error}") from error
+    naming = _naming(code, _given(jitted, code, names or {}), _coming_along(jitted, code))
     called = _called_by_arguments(jitted, code, naming.names)
     readable = tuple(
         tuple(name and _MADE_UP.sub(lambda m: called.get(m[0], m[0]), name) for name in row) for row in naming.names
@@ -134,8 +133,24 @@ def subject_of(jitted: Jitted, names: Mapping[str, str] | None = None) -> Subjec
     return Subject(jitted, code, readable, factors_by_operation(code, (), (), ()))
 
 
-def _given(jitted: Jitted, code: Code, names: Mapping[str, str]) -> dict[int, tuple[tuple[Any, ...], str]]:
-    given: dict[int, tuple[tuple[Any, ...], str]] = {}
+def _naming(code: Code, given: Given, along: Given) -> Naming:
+    """Names by what is given and what comes along with arrays; by what is given alone where these do not fit."""
+    if along.keys() - given.keys():
+        with contextlib.suppress(TraceError):
+            return name_axes(code, along | given)
+    try:
+        return name_axes(code, given)
+    except TraceError as error:
+        raise OwnError(f"The names that were given do not fit the program: {error}") from error
+
+
+def _coming_along(jitted: Jitted, code: Code) -> Given:
+    arguments = zip(code.block.inputs, jitted.named, jitted.arguments, strict=False)
+    return {value: (named, f"`{place}`") for value, named, place in arguments if named is not None}
+
+
+def _given(jitted: Jitted, code: Code, names: Mapping[str, str]) -> Given:
+    given: Given = {}
     for glob, text in names.items():
         matching = [i for i, place in enumerate(jitted.arguments) if globs.matches(place, glob)]
         if not matching:

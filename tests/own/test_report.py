@@ -8,6 +8,7 @@ import re
 import threading
 from typing import Any
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -87,6 +88,24 @@ def test_names_are_the_users_where_they_are_given(mesh):
     args = array(mesh, (8, 16), "data"), array(mesh, (16, 4))
     report = ml.explain(lambda x, w: (x @ w).sum(), *args, names={"x": "batch embed", "w*": "embed _"})
     assert [c.dims for c in report.collectives] == [("batch",)]
+
+
+def test_names_come_with_flax_s_metadata_and_with_named_tensors(mesh):
+    kernel = nn.with_partitioning(nn.initializers.lecun_normal(), ("embed", "hidden"))
+    model = nn.Dense(16, kernel_init=kernel)
+    x = array(mesh, (8, 16), None, "model")
+    weights = jax.eval_shape(model.init, jax.random.key(0), jnp.ones((8, 16)))
+    (only,) = ml.explain(jax.jit(model.apply), weights, x).collectives
+    assert (only.cause, only.dims) == ("summed", ("embed",))
+    Batch, Embed = ml.dims(batch=8, embed=16)
+    jitted = jax.jit(lambda x: x.sum(Embed), in_shardings=x.sharding)
+    assert [c.dims for c in ml.explain(jitted, ml.f32[Batch, Embed]).collectives] == [("embed",)]
+    # Names that do not fit the program are left out, for nobody gave them.
+    Rows, Cols = ml.dims(rows=8, cols=8)
+    square = jax.jit(lambda x: (x.array + x.array.T).sum(), in_shardings=array(mesh, (8, 8), "data").sharding)
+    dims = {dim for c in ml.explain(square, ml.f32[Rows, Cols]).collectives for dim in c.dims}
+    assert dims
+    assert dims <= {"x.0", "x.1"}
 
 
 def test_what_stands_in_the_program_itself_is_read(mesh):
