@@ -42,7 +42,8 @@ class Inside(NamedTuple):
 def inside(closed: Any) -> Inside:
     """Returns what is inside one `jit` around all of a program; without one the program itself.
 
-    JAX hands results that are arguments around `jit`: they stay in place here.
+    JAX hands results that are arguments around `jit`: they stay in place here. Results of `jit` that the program does
+    not return (`nnx.jit` keeps them) come last.
     """
     outer = opened(closed)
     bare = Inside(closed, (None,) * len(outer.invars), (None,) * len(outer.outvars))
@@ -57,11 +58,12 @@ def inside(closed: Any) -> Inside:
     made = {id(v): s for v, s in zip(equation.outvars, equation.params["out_shardings"], strict=True)}
     within = dict(zip(map(id, equation.invars), inner.invars, strict=True))
     within |= dict(zip(map(id, equation.outvars), inner.outvars, strict=True))
-    invars, outvars = ([within.get(id(v), v) for v in row] for row in (outer.invars, outer.outvars))
+    returned = [*outer.outvars, *(v for v in equation.outvars if not any(v is u for u in outer.outvars))]
+    invars, outvars = ([within.get(id(v), v) for v in row] for row in (outer.invars, returned))
     return Inside(
         ClosedJaxpr(inner.replace(invars=invars, outvars=outvars), getattr(jaxpr, "consts", ())),
         tuple(asked.get(id(v)) for v in outer.invars),
-        tuple(made.get(id(v)) for v in outer.outvars),
+        tuple(made.get(id(v)) for v in returned),
     )
 
 

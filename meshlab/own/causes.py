@@ -1,8 +1,8 @@
 """Says why XLA's partitioner inserted a collective, from the shardings of what the operation reads and makes.
 
     summed        an axis that the operation adds up is split over the collective's mesh axes
-    otherwise     an operand or the result is split over them where the others are not
     along         an axis is split along which the operation cuts, orders or looks up
+    otherwise     an operand or the result is split over them where the others are not
     stored        a result must come out otherwise than it is made
     read          a value is read otherwise than it is made
     made          what it is computed of, element by element, is split otherwise
@@ -24,7 +24,7 @@ from ..engine.collectives.kinds import KINDS
 from ..engine.rules.table import AxisFactors
 from ..engine.specs.spec import Axes
 from .decided import Splits
-from .subject import PASSING, Subject
+from .subject import Subject
 
 # How far from an operation a cause is looked for, among what it is computed of.
 _DEPTH = 6
@@ -100,12 +100,18 @@ class Causes:
         return Cause("own", operations[0]) if operations else None
 
     def split(self, value: int) -> Splits | None:
-        """How a value is split; what only hands a value on is split as that."""
-        while value not in self.shardings and (maker := self.subject.made_by.get(value)) and maker.name in PASSING:
-            if not maker.reads:
-                break
-            value = maker.reads[0]
+        """How a value is split; of what is computed of one value, element by element, as that is."""
+        while value not in self.shardings and (operand := self._handed_on(value)) is not None:
+            value = operand
         return self.shardings.get(value)
+
+    def _handed_on(self, value: int) -> int | None:
+        """The one operand of the operation that makes a value, axis by axis."""
+        maker = self.subject.made_by.get(value)
+        factors = self.subject.factors.get(maker) if maker is not None else None
+        if maker is None or factors is None or len(maker.inputs) != 1 or len(maker.reads) != 1:
+            return None
+        return maker.reads[0] if factors.operands[0] == factors.results[0] else None
 
     def _found(self, value: int, axis: int) -> Found:
         splits = self.split(value)
@@ -154,6 +160,19 @@ class Causes:
         return [(v, row, self.split(v)) for v, row in zip(values, rows, strict=True) if isinstance(v, int)]
 
     def along(self, operation: Operation, _kind: str, axes: Axes) -> Evidence | None:
+        factors = self.subject.factors.get(operation)
+        if factors is None:
+            return None
+        whole = factors.unsharded | factors.per_shard
+        found = tuple(
+            self._found(value, axis)
+            for value, row, splits in self._arrays(operation)
+            for axis, factor in enumerate(row)
+            if splits and factor in whole and not set(axes).isdisjoint(splits[axis])
+        )
+        return Evidence(found) if found else None
+
+    def cut(self, operation: Operation, _kind: str, axes: Axes) -> Evidence | None:
         factors, shapes = self.subject.factors.get(operation), self.subject.code.shapes
         arrays = self._arrays(operation)
         if factors is None:
@@ -166,8 +185,7 @@ class Causes:
             self._found(value, axis)
             for value, row, splits in arrays
             for axis, factor in enumerate(row)
-            if splits and not set(axes).isdisjoint(splits[axis])
-            if factor in factors.unsharded | factors.per_shard or len(sizes[factor]) > 1
+            if splits and len(sizes[factor]) > 1 and not set(axes).isdisjoint(splits[axis])
         )
         return Evidence(found) if found else None
 
@@ -216,8 +234,9 @@ class Evidence(NamedTuple):
 _Test = Callable[[Causes, Operation, str, Axes], Evidence | None]
 _TESTS: tuple[tuple[str, _Test], ...] = (
     ("summed", Causes.summed),
-    ("otherwise", Causes.otherwise),
     ("along", Causes.along),
+    ("otherwise", Causes.otherwise),
+    ("along", Causes.cut),
     ("stored", Causes.stored),
     ("read", Causes.read),
     ("made", Causes.made),

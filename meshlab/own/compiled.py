@@ -48,7 +48,7 @@ def as_jit(jitted: Jitted) -> tuple[Any, list[jax.ShapeDtypeStruct]]:
     results = jitted.results if any(s is not None for s in jitted.results) else None
     function = jax.jit(jaxpr_as_fun(jitted.closed), out_shardings=_list(results), keep_unused=True)
     arguments = [
-        jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
+        jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
         for aval, sharding in zip(jitted.closed.in_avals, jitted.inputs, strict=True)
     ]
     return function, arguments
@@ -73,8 +73,14 @@ def compiled(jitted: Jitted, watch: Watch) -> Compiled:
     with Process(("-P", compile_worker.__file__), variables) as process:
         watch.stage("exporting")
         function, arguments = as_jit(jitted)
-        with jax.set_mesh(jitted.mesh):
-            program = written(function, arguments, "cpu")
+        try:
+            with jax.set_mesh(jitted.mesh):
+                program = written(function, arguments, "cpu")
+        except NotImplementedError as error:  # JAX writes no callbacks
+            raise OwnError(
+                f"`{jitted.name}` calls back into Python (jax.debug.print, jax.pure_callback), and is compiled in a"
+                f" process of its own, where that is not: leave it out. ({error})"
+            ) from error
         answer = process.answer(program, request, watch)
         if isinstance(answer, str):
             raise OwnError(f"XLA does not compile `{jitted.name}` for {watch.target}: {answer}")

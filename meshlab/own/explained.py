@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
 from jax.sharding import PartitionSpec
 
 from ..engine.code.source import Source
@@ -25,7 +26,6 @@ from .subject import Subject
 
 # How far to look for an instruction of the user's around one that XLA made without a name.
 _DEPTH = 4
-_SPLIT = {"all-gather": "gathered", "all-to-all": "moved", "collective-permute": "moved", "all-reduce": "put together"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,18 +85,27 @@ def explained(subject: Subject, causes: Causes, text: str) -> tuple[Explained, .
         joined = len(operands) > 1
         for position, (size, shape) in enumerate(operands):
             numbers = own if own and not joined else around.numbers(collective.name, position) or own
-            cause = causes.of(numbers, collective.kind, collective.axes or ())
+            over = collective.axes or around.varied(collective.name, axes)
+            cause = causes.of(numbers, collective.kind, over)
             sent = size * KINDS[collective.kind].sent(around.group(collective.name, math.prod(axes.values())))
-            found.append(_explained(subject, collective, Operand(size, shape, sent), cause))
+            found.append(_explained(subject, collective, Operand(size, shape, sent, over), cause))
     return tuple(found)
 
 
 class Operand(NamedTuple):
-    """What a collective sends: its bytes on one device, its shape, and the bytes that one device sends."""
+    """What a collective sends.
+
+    Attributes:
+        payload: its bytes on one device.
+        shape: on one device.
+        sent: the bytes that one device sends.
+        over: the mesh axes in which the devices of a group differ.
+    """
 
     payload: int
     shape: tuple[int, ...]
     sent: float
+    over: Axes
 
 
 def _explained(subject: Subject, collective: HloCollective, operand: Operand, cause: Cause | None) -> Explained:
@@ -113,7 +122,7 @@ def _explained(subject: Subject, collective: HloCollective, operand: Operand, ca
         dims,
         cause.operation.source,
         sentence(subject, cause, collective.kind, axes),
-        started_by(subject, dims, axes or ()),
+        started_by(subject, dims, operand.over),
         cause.name,
     )
 
@@ -127,9 +136,15 @@ def sentence(subject: Subject, cause: Cause, kind: str, axes: Axes | None) -> st
     made = [found.value for found in cause.dims if found.value in cause.operation.outputs]
     values = _quoted(subject.called(found.value) for found in cause.dims if found.value not in made)
     if cause.name == "otherwise":
-        what, how = values or _quoted(map(subject.called, made)), _SPLIT.get(kind, "moved")
+        what, how = values or _quoted(map(subject.called, made)), _how(kind)
         return f"{what} is split along {dims} over {over}, the other arrays of {name} are not: it is {how}."
     return _SENTENCES[cause.name].format(dims=dims, over=over, name=name, place=cause.place, values=values)
+
+
+def _how(kind: str) -> str:
+    """What becomes of an array by a kind of collective, as a participle."""
+    known = KINDS[kind]
+    return "moved" if known.moves_blocks else "gathered" if known.shard and not known.sums else "put together"
 
 
 _SENTENCES = {
@@ -204,6 +219,15 @@ class _Around:
         """Returns how many devices take part together; a permute, whose devices send to one other, has two."""
         groups = self.at[name][1].attribute("replica_groups")
         return read_groups(groups, devices).shape[1] if groups is not None else 2
+
+    def varied(self, name: str, axes: Mapping[str, int]) -> Axes:
+        """Returns the mesh axes in which devices that take part together differ, if not by all of any set of axes."""
+        groups = self.at[name][1].attribute("replica_groups")
+        if groups is None:
+            return tuple(axes)
+        ids = read_groups(groups, math.prod(axes.values()))
+        places = np.unravel_index(ids, tuple(axes.values()))
+        return tuple(axis for axis, place in zip(axes, places, strict=True) if (place != place[:, :1]).any())
 
     def _near(
         self, start: list[Instruction], step: Callable[[Instruction], list[Instruction]]

@@ -11,6 +11,7 @@ A function without `jax.jit` is taken as if it had one, without shardings of its
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ from ..engine.jax_programs import equations, inside
 from ..engine.tensors.trace_errors import called, trace_failure
 from ..engine.tensors.trees import is_tensor, placed_leaves
 
+_NUMBERS = (bool, int, float, complex)
 AxisNames = tuple[str | None, ...]
 
 
@@ -49,6 +51,8 @@ class Jitted:
         results: the sharding that `out_shardings` asks for of each result; None where it asks for none.
         mesh: the devices.
         tree: of the results.
+        leaves: of the arguments as they were given: arrays, numbers, and what else is bound as it is.
+        traced: which of them are the arguments of `closed`.
     """
 
     name: str
@@ -60,11 +64,24 @@ class Jitted:
     results: tuple[NamedSharding | None, ...]
     mesh: Mesh
     tree: Any
+    leaves: tuple[Any, ...]
+    traced: tuple[bool, ...]
 
     @property
     def axes(self) -> dict[str, int]:
         """The sizes of the mesh axes, major first."""
         return dict(self.mesh.shape)
+
+    def arrays_of(self, args: Sequence[Any]) -> list[Any]:
+        """Returns the arrays among arguments; refuses others than it was explained with: those are bound."""
+        leaves = jax.tree.leaves(tuple(args))
+        bound = [i for i, traced in enumerate(self.traced) if not traced]
+        if len(leaves) != len(self.leaves) or any(leaves[i] != self.leaves[i] for i in bound):
+            raise OwnError(
+                f"`{self.name}` was explained with other arguments, of which all but arrays are bound: explain it with"
+                " these."
+            )
+        return [leaf for leaf, traced in zip(leaves, self.traced, strict=True) if traced]
 
 
 def taken(fn: Callable, args: Sequence[Any], mesh: Mesh | None = None) -> Jitted:
@@ -79,8 +96,9 @@ def taken(fn: Callable, args: Sequence[Any], mesh: Mesh | None = None) -> Jitted
         OwnError: the function cannot be traced, or there is no mesh of several devices.
     """
     function("ml.explain", fn, "ml.explain(jax.jit(step, in_shardings=…), params, x)", OwnError)
-    arrays = [one for name, arg in zip(_names(fn, len(args)), args, strict=True) for one in _arrays(name, arg)]
-    closed, results = _traced(fn, args, [one.leaf for one in arrays])
+    traced, closed, results = _with_numbers(fn, args)
+    every = [one for name, arg in zip(_names(fn, len(args)), args, strict=True) for one in _arrays(name, arg)]
+    arrays = [one for one, is_traced in zip(every, traced, strict=True) if is_traced]
     inner = inside(closed)
     _refuse(called(fn), inner.closed)
     inputs = tuple(
@@ -89,11 +107,41 @@ def taken(fn: Callable, args: Sequence[Any], mesh: Mesh | None = None) -> Jitted
     )
     asked = (equation.params.get("sharding") for equation in equations(inner.closed))  # of with_sharding_constraint
     shardings = (*inputs, *inner.results, *asked)
-    outputs = tuple(place for place, _ in placed_leaves("out", results))
+    outputs = [place for place, _ in placed_leaves("out", results)]
+    outputs += [
+        f"state/{i}" for i in range(len(inner.results) - len(outputs))
+    ]  # what is kept behind the function's back
     on = _mesh(mesh, [s for s in shardings if isinstance(s, NamedSharding)])
     wanted = tuple(s if isinstance(s, NamedSharding) else None for s in inner.results)
     places, named = tuple(one.place for one in arrays), tuple(one.named for one in arrays)
-    return Jitted(called(fn), inner.closed, places, named, outputs, inputs, wanted, on, jax.tree.structure(results))
+    tree, leaves = jax.tree.structure(results), tuple(jax.tree.leaves(tuple(args)))
+    return Jitted(
+        called(fn), inner.closed, places, named, tuple(outputs), inputs, wanted, on, tree, leaves, tuple(traced)
+    )
+
+
+def _with_numbers(fn: Callable, args: Sequence[Any]) -> tuple[list[bool], Any, Any]:
+    """Traces a function of its arrays, and of Python's numbers as `jit` does, but for those that are static.
+
+    Returns:
+        For each leaf of the arguments whether it is traced; the jaxpr, and the tree of the results.
+    """
+    leaves = jax.tree.leaves(tuple(args))
+    arrays = [_is_array(leaf) for leaf in leaves]
+    numbers = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _NUMBERS)]
+    every = [array or i in numbers for i, array in enumerate(arrays)]
+    with contextlib.suppress(OwnError):
+        return every, *_traced(fn, args, every)
+    several = [i for i in numbers if len(numbers) > 1 and _traces(fn, args, [*arrays[:i], True, *arrays[i + 1 :]])]
+    some = [array or i in several for i, array in enumerate(arrays)]
+    return some, *_traced(fn, args, some)
+
+
+def _traces(fn: Callable, args: Sequence[Any], traced: Sequence[bool]) -> bool:
+    with contextlib.suppress(OwnError):
+        _traced(fn, args, traced)
+        return True
+    return False
 
 
 def _names(fn: Callable, count: int) -> list[str]:
@@ -106,17 +154,12 @@ def _names(fn: Callable, count: int) -> list[str]:
     return [*names, *(f"arg{i}" for i in range(len(names), count))][:count]
 
 
-def arrays_of(args: Sequence[Any]) -> list[Any]:
-    """Returns the arrays among arguments, in the order in which a `Jitted` has them."""
-    return [leaf for leaf in jax.tree.leaves(tuple(args)) if _is_array(leaf)]
-
-
 def _is_array(leaf: Any) -> bool:
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
 class _Array(NamedTuple):
-    """An array among the arguments: its place, itself or its shape, and the names that come with its axes."""
+    """A leaf of the arguments: its place, itself or its shape, and the names that come with its axes."""
 
     place: str
     leaf: Any
@@ -125,12 +168,8 @@ class _Array(NamedTuple):
 
 def _arrays(name: str, arg: Any) -> list[_Array]:
     leaves = placed_leaves(name, arg, is_leaf=lambda node: is_tensor(node) or _has_metadata(node))
-    return [
-        _Array(place, one, _fitting(_axis_names(leaf), one))
-        for place, leaf in leaves
-        for one in jax.tree.leaves(leaf)
-        if _is_array(one)
-    ]
+    each = ((place, leaf, one) for place, leaf in leaves for one in jax.tree.leaves(leaf))
+    return [_Array(place, one, _fitting(_axis_names(leaf), one)) for place, leaf, one in each]
 
 
 def _has_metadata(node: Any) -> bool:
@@ -153,14 +192,17 @@ def _sharding(leaf: Any) -> NamedSharding | None:
     return sharding if isinstance(sharding, NamedSharding) else None
 
 
-def _traced(fn: Callable, args: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, Any]:
-    """Returns the jaxpr of a function of its arrays, and the tree of its results."""
+def _traced(fn: Callable, args: Sequence[Any], traced: Sequence[bool]) -> tuple[Any, Any]:
+    """Returns the jaxpr of a function of some leaves of its arguments, and the tree of the arrays that it returns."""
     leaves, structure = jax.tree.flatten(tuple(args))
 
-    def of_arrays(*leaves_of_arrays: Any) -> Any:
-        given = iter(leaves_of_arrays)
-        return fn(*jax.tree.unflatten(structure, [next(given) if _is_array(leaf) else leaf for leaf in leaves]))
+    def of_arrays(*given: Any) -> Any:
+        values = iter(given)
+        mixed = [next(values) if is_traced else leaf for leaf, is_traced in zip(leaves, traced, strict=True)]
+        results = fn(*jax.tree.unflatten(structure, mixed))
+        return jax.tree.map(lambda leaf: leaf if _is_array(leaf) or isinstance(leaf, _NUMBERS) else None, results)
 
+    arrays = [leaf for leaf, is_traced in zip(leaves, traced, strict=True) if is_traced]
     try:
         return jax.make_jaxpr(of_arrays, return_shape=True)(*arrays)
     except MeshlabError:

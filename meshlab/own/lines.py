@@ -1,6 +1,6 @@
 """Finds the fewest `with_sharding_constraint` lines with which XLA's partitioner sends less; each is compiled first.
 
-    hidden = jax.lax.with_sharding_constraint(hidden, P("data", None))      # train.py:12; saves 1.2 MB
+    hidden = jax.lax.with_sharding_constraint(hidden, NamedSharding(mesh, P("data", None)))   # saves 1.2 MB
 
 A value that a line of the user's assigns is a candidate where XLA has left an axis whole which the arguments split: the
 batch's mesh axes first, for every product reads its rows, then those of weights. All candidates together say what may
@@ -10,8 +10,8 @@ be had; of these, halves are left out as long as no more is sent without them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -27,6 +27,14 @@ from .subject import Subject
 Sent = Callable[[Jitted], float]
 
 
+class Candidate(NamedTuple):
+    """A line of the user's, the equations that make what it assigns, and how that would be split."""
+
+    source: Source
+    numbers: tuple[int, ...]
+    splits: Splits
+
+
 @dataclasses.dataclass(frozen=True)
 class Line:
     """One line to write behind another.
@@ -36,20 +44,20 @@ class Line:
         value: its name there.
         spec: what it is constrained to.
         saves: bytes that a device sends more without this line, all the others in place.
-        number: of the equation that makes the value.
+        numbers: of the equations that make the value: several, where the line is run more than once or makes a tree.
     """
 
     source: Source
     value: str
     spec: PartitionSpec
     saves: float
-    number: int
+    numbers: tuple[int, ...]
 
     @property
     def code(self) -> str:
         """The line to write."""
         entries = ", ".join(repr(entry) for entry in self.spec)
-        return f"{self.value} = jax.lax.with_sharding_constraint({self.value}, P({entries}))"
+        return f"{self.value} = jax.lax.with_sharding_constraint({self.value}, NamedSharding(mesh, P({entries})))"
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the line as plain data."""
@@ -92,27 +100,27 @@ def found(subject: Subject, shardings: Mapping[int, Splits | None], before: floa
         before: bytes that a device sends as it is.
         sent: compiles a program, and counts.
     """
-    wanted = dict(_candidates(subject, shardings))
+    wanted = list(_candidates(subject, shardings))
     known: dict[frozenset[int], float] = {frozenset(): before}
 
-    def bytes_with(numbers: Iterable[int]) -> float:
-        key = frozenset(numbers)
+    def bytes_with(positions: Iterable[int]) -> float:
+        key = frozenset(positions)
         if key not in known:
-            specs = {number: NamedSharding(subject.jitted.mesh, _spec(wanted[number])) for number in key}
-            known[key] = sent(dataclasses.replace(subject.jitted, closed=constrained(subject.jitted.closed, specs)))
+            mesh, closed = subject.jitted.mesh, subject.jitted.closed
+            specs = {n: NamedSharding(mesh, _spec(wanted[p].splits)) for p in key for n in wanted[p].numbers}
+            known[key] = sent(dataclasses.replace(subject.jitted, closed=constrained(closed, specs)))
         return known[key]
 
-    after = bytes_with(wanted)
+    after = bytes_with(range(len(wanted)))
     if after >= before:
         return Lines((), before, before)
-    kept = _fewest(list(wanted), (), lambda numbers: bytes_with(numbers) <= after)
+    kept = _fewest(list(range(len(wanted))), (), lambda positions: bytes_with(positions) <= after)
     after = bytes_with(kept)
-    saves = {number: bytes_with(n for n in kept if n != number) - after for number in kept}
-    lines = [
-        Line(operation.source, operation.source.target, _spec(wanted[number]), saves[number], number)
-        for number in kept
-        if (operation := subject.makers[number]).source is not None and operation.source.target is not None
-    ]
+    lines = []
+    for position in kept:
+        source, numbers, splits = wanted[position]
+        saves = bytes_with(p for p in kept if p != position) - after
+        lines.append(Line(source, source.target or "", _spec(splits), saves, numbers))
     return Lines(tuple(sorted(lines, key=lambda line: -line.saves)), before, after)
 
 
@@ -128,22 +136,35 @@ def _fewest(numbers: list[int], beside: Sequence[int], enough: Callable[[Sequenc
     return [*_fewest(first, (*beside, *of_second), enough), *of_second]
 
 
-def _candidates(subject: Subject, shardings: Mapping[int, Splits | None]) -> Iterator[tuple[int, Splits]]:
-    """Yields equations that make what a line assigns, where XLA splits it otherwise than the arguments ask for."""
-    last: dict[Source, Operation] = {}
+def _candidates(subject: Subject, shardings: Mapping[int, Splits | None]) -> Iterator[Candidate]:
+    """Yields lines that assign values which XLA splits otherwise than the arguments ask for.
+
+    Of a line that is run several times, or assigns a tree, a constraint holds all values: those that other lines read.
+    """
+    outputs = {value for value in subject.code.block.outputs if isinstance(value, int)}
+    by_line: dict[Source, list[Operation]] = {}
     for operation in walk(subject.code.block):
         source = operation.source
-        if source is not None and source.target and not operation.backward and not operation.blocks:
-            last[source] = operation
+        if source is not None and source.target and not operation.backward:
+            by_line.setdefault(source, []).append(operation)
     axes_of = _asked(subject)
-    for operation in last.values():
-        number = number_of(operation.equation)
-        if number is None or len(operation.outputs) != 1:
+    for source, operations in by_line.items():
+        made = [operation for operation in operations if _is_read_elsewhere(subject, operation, source, outputs)]
+        numbers = [number_of(operation.equation) for operation in made]
+        wanted = {_wanted(subject, operation.outputs[0], axes_of) for operation in made if len(operation.outputs) == 1}
+        single = all(len(operation.outputs) == 1 and not operation.blocks for operation in made)
+        if not made or None in numbers or len(wanted) != 1 or not single:
             continue
-        (value,) = operation.outputs
-        splits = _wanted(subject, value, axes_of)
-        if any(splits) and splits != shardings.get(value):
-            yield number, splits
+        (splits,) = wanted
+        if any(splits) and any(splits != shardings.get(operation.outputs[0]) for operation in made):
+            yield Candidate(source, tuple(n for n in numbers if n is not None), splits)
+
+
+def _is_read_elsewhere(subject: Subject, operation: Operation, source: Source, outputs: Collection[int]) -> bool:
+    return any(
+        value in outputs or any(reader.source != source for reader in subject.readers.get(value, ()))
+        for value in operation.outputs
+    )
 
 
 def _asked(subject: Subject) -> dict[str, Axes]:

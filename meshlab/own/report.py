@@ -23,7 +23,7 @@ from .causes import Causes
 from .compiled import as_jit, compiled, with_numbers
 from .decided import Splits, decided
 from .explained import Explained, explained
-from .jitted import Jitted, OwnError, arrays_of, taken
+from .jitted import Jitted, taken
 from .lines import Lines, found
 from .subject import Subject, subject_of
 
@@ -78,19 +78,15 @@ class Report:
     def apply(self) -> Callable[..., Any]:
         """Returns the function with `lines` in force, jitted, to be run and compared: it takes the same arguments."""
         jitted = self.subject.jitted
-        specs = {line.number: NamedSharding(jitted.mesh, line.spec) for line in self.lines.lines}
+        specs = {n: NamedSharding(jitted.mesh, line.spec) for line in self.lines.lines for n in line.numbers}
         mended, _ = as_jit(dataclasses.replace(jitted, closed=constrained(jitted.closed, specs)))
 
         def run(*args: Any) -> Any:
-            given = arrays_of(args)
-            if len(given) != len(jitted.inputs):
-                raise OwnError(
-                    f"`{self.name}` was explained with {len(jitted.inputs)} arrays, and is given {len(given)}."
-                )
+            given = jitted.arrays_of(args)
             pairs = zip(given, jitted.inputs, strict=True)
             placed = [jax.device_put(array, sharding) if sharding else array for array, sharding in pairs]
             with jax.set_mesh(jitted.mesh):
-                return jax.tree.unflatten(jitted.tree, mended(*placed))
+                return jax.tree.unflatten(jitted.tree, mended(*placed)[: jitted.tree.num_leaves])
 
         return run
 
@@ -112,7 +108,7 @@ class Report:
 
 def _lines(c: Explained) -> str:
     over = "+".join(c.axes) if c.axes else "?"
-    times = f" × {c.times:,}" if c.times > 1 else ""
+    times = f" ({round(c.wire_bytes):,} B × {c.times:,})" if c.times > 1 else ""
     where = f"{c.source}  {c.source.code}".rstrip() if c.source else "no line"
     started = [f"started by {what}" for what in c.started_by[:3]]
     head = f"  {c.kind} over {over}, {round(c.wire_bytes * c.times):,} B sent{times}   {where}"

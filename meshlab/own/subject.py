@@ -31,8 +31,6 @@ from .jitted import Jitted, OwnError
 # The names of an argument's axes, and where they were given, by its value.
 Given = dict[int, tuple[tuple[Any, ...], str]]
 _MADE_UP = re.compile(r"~\d+")
-# What hands its operand on, under other names or another dtype.
-PASSING = frozenset(("copy", "convert_element_type", "rename", "tag", "optimization_barrier"))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,9 +125,7 @@ def subject_of(jitted: Jitted, names: Mapping[str, str] | None = None) -> Subjec
     code = flatten(jitted.closed)
     naming = _naming(code, _given(jitted, code, names or {}), _coming_along(jitted, code))
     called = _called_by_arguments(jitted, code, naming.names)
-    readable = tuple(
-        tuple(name and _MADE_UP.sub(lambda m: called.get(m[0], m[0]), name) for name in row) for row in naming.names
-    )
+    readable = tuple(tuple(name and _readable(name, called) for name in row) for row in naming.names)
     return Subject(jitted, code, readable, factors_by_operation(code, (), (), ()))
 
 
@@ -169,8 +165,19 @@ def _given(jitted: Jitted, code: Code, names: Mapping[str, str]) -> Given:
 def _called_by_arguments(jitted: Jitted, code: Code, names: tuple[Names, ...]) -> dict[str, str]:
     """Names for axes that nobody named: after the first argument that has them, `params/w1.0`."""
     called: dict[str, str] = {}
-    for value, place in zip(code.block.inputs, jitted.arguments, strict=False):
-        for axis, name in enumerate(names[value]):
-            for made_up in _MADE_UP.findall(name or ""):
-                called.setdefault(made_up, f"{place}.{axis}")
+    axes = [
+        (name, f"{place}.{axis}")
+        for value, place in zip(code.block.inputs, jitted.arguments, strict=False)
+        for axis, name in enumerate(names[value])
+        if name and _MADE_UP.search(name)
+    ]
+    for name, axis in axes:
+        called.setdefault(name, axis)
+    for name, axis in axes:  # a part of an axis that stands nowhere by itself
+        for made_up in _MADE_UP.findall(name):
+            called.setdefault(made_up, axis)
     return called
+
+
+def _readable(name: str, called: Mapping[str, str]) -> str:
+    return called.get(name) or _MADE_UP.sub(lambda found: called.get(found[0], found[0]), name)

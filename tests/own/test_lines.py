@@ -31,15 +31,35 @@ def test_one_line_keeps_the_batch_split_and_results_are_equal():
     assert lines.before == report.wire_bytes
     assert lines.after <= 0.53 * lines.before
     (line,) = lines.lines
-    assert line.code == "x = jax.lax.with_sharding_constraint(x, P('data', None, None))"
+    assert line.code == "x = jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P('data', None, None)))"
     assert line.saves == lines.before - lines.after
     assert str(lines).startswith("1 line: a device sends")
     arguments = model.data(0)
     expected = jax.tree.leaves(jax.jit(model.step)(*arguments))
     for mine, theirs in zip(jax.tree.leaves(report.apply()(*arguments)), expected, strict=True):
         np.testing.assert_allclose(np.asarray(mine), np.asarray(theirs), rtol=2e-4, atol=2e-5)
-    with pytest.raises(OwnError, match="is given 0"):
+    with pytest.raises(OwnError, match="explained with other arguments"):
         report.apply()()
+
+
+def test_a_line_holds_all_that_it_assigns_each_time_it_runs(mesh):
+    """A helper that is called twice, and a tree: a line that was tried on one of them alone was false, or not found."""
+
+    def looked_up(table, tokens):
+        rows = jnp.tanh(table[tokens])
+        return rows
+
+    def step(one, two, tokens, up):
+        hidden = {"a": looked_up(one, tokens) @ up, "b": looked_up(two, tokens) @ up}
+        return jax.tree.map(jnp.tanh, hidden)
+
+    def array(shape, *spec, dtype=jnp.float32):
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*spec)))
+
+    table, tokens = array((512, 64), None, "data"), array((32, 64), "data", dtype=jnp.int32)
+    report = ml.explain(jax.jit(step), table, table, tokens, array((64, 256), None, "model"))
+    assert report.lines.after < 0.7 * report.lines.before
+    assert max(len(line.numbers) for line in report.lines.lines) == 2
 
 
 def test_where_no_line_helps_that_is_said(mesh):

@@ -208,10 +208,70 @@ def test_what_cannot_be_explained_is_refused(mesh, fn, arguments, keywords, says
     assert says in str(error.value)
 
 
+def test_numbers_are_arguments_and_what_else_is_bound_is_refused_if_it_differs(mesh):
+    @functools.partial(jax.jit, static_argnums=3, in_shardings=(NamedSharding(mesh, P("data")), None, None))
+    def scaled(x, rate, nothing, times):
+        assert nothing is None
+        return (x * rate).sum() * times
+
+    x = np.ones((8, 16), np.float32)
+    report = ml.explain(scaled, x, 0.5, None, 3)
+    assert [c.started_by for c in report.collectives] == [("`x` came in as P('data')",)]
+    run = report.apply()
+    assert float(run(x, 2.0, None, 3)) == 2.0 * 128 * 3
+    with pytest.raises(OwnError, match="explained with other arguments"):
+        run(x, 2.0, None, 4)
+
+
+def test_what_a_jit_keeps_for_itself_is_computed_all_the_same(mesh):
+    """Flax's `nnx.jit` writes results into its modules, and its caller returns none of them."""
+    state = {}
+
+    @jax.jit
+    def update(w, x):
+        return w - 0.1 * jax.grad(lambda w: ((x @ w) ** 2).sum())(w), (x @ w).sum()
+
+    def step(w, x):
+        state["w"], loss = update(w, x)
+        return loss
+
+    args = array(mesh, (16, 4)), array(mesh, (8, 16), "data")
+    kept = ml.explain(step, *args)
+    assert sums(kept) == sums(ml.explain(update, *args))
+    assert len(kept.collectives) == 2
+
+
+def test_results_that_are_no_arrays_are_left_out(mesh):
+    (only,) = ml.explain(lambda x: (x.sum(), jnp.tanh, "name"), array(mesh, (8, 16), "data")).collectives
+    assert only.kind == "all-reduce"
+
+
+def test_a_group_of_no_set_of_axes_has_a_cause(mesh):
+    """Six heads on four devices: XLA splits them by two, along a part of an axis."""
+
+    def heads(x, w):
+        query = (x @ w).reshape(8, 6, 8)
+        return jax.nn.softmax(jnp.einsum("bhd,chd->hbc", query, query)).sum()
+
+    report = ml.explain(jax.jit(heads), array(mesh, (8, 48), "data"), array(mesh, (48, 48), None, "model"))
+    assert any(c.axes is None for c in report.collectives)
+    assert all(c.is_explained for c in report.collectives)
+    assert not [dim for c in report.collectives for dim in c.dims if dim.startswith("~")]
+
+
 def test_sharded_arrays_are_arguments(mesh):
     weights = jax.device_put(np.ones((8, 8), np.float32), NamedSharding(mesh, P("data")))
     with pytest.raises(OwnError, match="closes over sharded arrays"):
         ml.explain(jax.jit(lambda x: x @ weights), array(mesh, (8, 8), "data"))
+
+
+def test_a_callback_is_refused(mesh):
+    def fn(x):
+        jax.debug.print("{}", x.sum())
+        return x.sum()
+
+    with pytest.raises(OwnError, match="calls back into Python"):
+        ml.explain(jax.jit(fn), array(mesh, (8, 8), "data"))
 
 
 def test_one_device_sends_nothing():

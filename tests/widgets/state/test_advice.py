@@ -80,7 +80,7 @@ def test_no_button_is_better_than_the_advice(layout: str | None, asks: bool) -> 
 
 def test_a_preset_is_advised_beside_what_is_there() -> None:
     """Of llama3-8b on DP the preset TP+SP was advised, and to apply that took DP away."""
-    explorer = explore("llama3-8b", ml.mesh("h100:2x8", data=2, model=8), "batch:data", batch=32)
+    explorer = explore("llama3-8b", ml.mesh("h100:2x8", data=2, model=8), "batch:data", batch=64)
     advice = advise(explorer.documents)
     assert advice is not None
     assert advice.text == "DP over data + TP+SP over model, by the preset TP+SP"
