@@ -222,8 +222,9 @@ def _refuse(name: str, closed: Any) -> None:
 
 
 def _is_pmap(equation: Any) -> bool:
-    """Whether an equation is `jax.pmap`, which JAX writes as a `shard_map` over an axis of its own."""
-    return any("pmap" in str(axis) for axis in getattr(equation.params.get("mesh"), "axis_names", ()))
+    """Whether an equation is `jax.pmap`, which JAX writes as a `shard_map` over an axis with a name of its own."""
+    axes = getattr(equation.params.get("mesh"), "axis_names", ())
+    return any("pmap" in str(axis) or str(axis).startswith("<axis") for axis in axes)
 
 
 def _mesh(given: Mesh | None, shardings: Sequence[NamedSharding]) -> Mesh:

@@ -51,9 +51,14 @@ class Subject:
 
     @functools.cached_property
     def makers(self) -> dict[int, Operation]:
-        """The operations by the numbers of their equations."""
+        """The operations by the numbers of their equations; a constraint is part of what makes its value."""
         numbered = ((number_of(operation.equation), operation) for operation in walk(self.code.block))
-        return {number: operation for number, operation in numbered if number is not None}
+        makers = {number: operation for number, operation in numbered if number is not None}
+        for equation, number in constraints(self.jitted.closed):
+            own = number_of(equation)
+            if own is not None and number in makers:
+                makers[own] = makers[number]
+        return makers
 
     @functools.cached_property
     def made_by(self) -> dict[int, Operation]:

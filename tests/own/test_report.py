@@ -8,7 +8,6 @@ import re
 import threading
 from typing import Any
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -91,6 +90,7 @@ def test_names_are_the_users_where_they_are_given(mesh):
 
 
 def test_names_come_with_flax_s_metadata_and_with_named_tensors(mesh):
+    nn = pytest.importorskip("flax.linen")
     kernel = nn.with_partitioning(nn.initializers.lecun_normal(), ("embed", "hidden"))
     model = nn.Dense(16, kernel_init=kernel)
     x = array(mesh, (8, 16), None, "model")
