@@ -67,7 +67,7 @@ def layout(
         scopes: of all but "live", globs of scopes, `["@core"]`, in which dims may give their axes to others.
         tolerance: of all but "live", the share by which the answer may cost more than the best.
         exact: whether the very best is asked for; as `tolerance=0`.
-        seconds: of all but "live", when to return the best layout so far, with its gap; recipes are always priced.
+        seconds: of all but "live", when to return the best layout so far, with its gap.
         options: assumptions about a run, as of `plan.time.given`: `{"attention": "flash", "prefetch": True}`.
         progress: called with a `Found`, the answer so far, whenever there is a better one or the search is further.
         cancel: ends the search soon after it is set, as a `threading.Event` can be from another thread.
@@ -77,19 +77,19 @@ def layout(
         A `Choice`; of equally good layouts the one with the least peak of memory, of these that with the fewest rules.
 
     Raises:
-        NothingFits, NothingAllowed: no layout was met that fits, or that sends nothing over `silent`; both name why.
-        Cancelled: `cancel` was set.
+        NothingFits, NothingAllowed, Cancelled: no layout fits, or none sends nothing over `silent`; `cancel` was set.
         MeshlabError: an argument is invalid (LayoutError: rules; HardwareError: `options`), or there is no proof.
     """
     started = time.perf_counter()
     _check(program, mesh)
-    given = {"memory": memory, "tolerance": tolerance, "exact": exact, "seconds": seconds, "progress": progress}
-    check_limits("ml.auto.layout()", **given)
+    check_limits(
+        "ml.auto.layout()", memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress
+    )
     goal, watch = objective_of(objective, mesh), Watch(cancel, stop)
     watch.check()
     mesh = mesh.devices if goal.search is None else mesh
-    most = _most_bytes(goal, mesh, memory)
-    limits = Limits(most, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
+    within = 0.0 if exact else tolerance
+    limits = Limits(_most_bytes(goal, mesh, memory), within, seconds, watch=watch, progress=progress)
     assumed, asks = Options.read("ml.auto.layout", options), {}
     for name, each in (program if isinstance(program, Mapping) else {"": program}).items():
         wanted = read_constraints(each, mesh, pin, forbid, scopes, silent=silent, everything=goal.search is not None)

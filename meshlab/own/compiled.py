@@ -1,8 +1,8 @@
 """Compiles the user's program as it is, with its equations numbered, and keeps what XLA's partitioner was given.
 
-    compiled = compiled_with_numbers(jitted, watch)
-    compiled.text           the compiled program
-    compiled.before         the same before the partitioner: each value whole, with the sharding that was decided for it
+    made = compiled(with_numbers(jitted), watch)
+    made.text           the compiled program
+    made.before         the same before the partitioner: each value whole, with the sharding that was decided for it
 
 XLA compiles for as many simulated CPU devices, in a process of its own (`engine/running/compile_worker.py`): there are
 programs in which its partitioner ends its process.
@@ -15,7 +15,6 @@ from typing import Any
 
 import jax
 from jax.extend.core import jaxpr_as_fun
-from jax.sharding import NamedSharding
 
 from ..engine.devices import compiler_options
 from ..engine.jax_programs import numbered
@@ -45,17 +44,13 @@ def with_numbers(jitted: Jitted) -> Jitted:
 
 def as_jit(jitted: Jitted) -> tuple[Any, list[jax.ShapeDtypeStruct]]:
     """Returns the user's program as a jitted function of flat arrays, and its arguments without data."""
-    results = jitted.results if any(s is not None for s in jitted.results) else None
-    function = jax.jit(jaxpr_as_fun(jitted.closed), out_shardings=_list(results), keep_unused=True)
+    results = list(jitted.results) if any(s is not None for s in jitted.results) else None
+    function = jax.jit(jaxpr_as_fun(jitted.closed), out_shardings=results, keep_unused=True)
     arguments = [
         jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
         for aval, sharding in zip(jitted.closed.in_avals, jitted.inputs, strict=True)
     ]
     return function, arguments
-
-
-def _list(shardings: tuple[NamedSharding | None, ...] | None) -> list[NamedSharding | None] | None:
-    return None if shardings is None else list(shardings)
 
 
 def compiled(jitted: Jitted, watch: Watch) -> Compiled:

@@ -130,32 +130,40 @@ def _explained(subject: Subject, collective: HloCollective, operand: Operand, ca
 def sentence(subject: Subject, cause: Cause, kind: str, axes: Axes | None) -> str:
     """Says in a sentence why a collective is there."""
     split = dict.fromkeys("+".join(found.axes) for found in cause.dims if found.axes)
-    over = " and ".join(split) or ("+".join(axes) if axes else "some devices")
-    dims = _quoted(found.dim for found in cause.dims if found.dim) or "an axis"
-    name = cause.operation.called
     made = [found.value for found in cause.dims if found.value in cause.operation.outputs]
-    values = _quoted(subject.called(found.value) for found in cause.dims if found.value not in made)
-    if cause.name == "otherwise":
-        what, how = values or _quoted(map(subject.called, made)), _how(kind)
-        return f"{what} is split along {dims} over {over}, the other arrays of {name} are not: it is {how}."
-    return _SENTENCES[cause.name].format(dims=dims, over=over, name=name, place=cause.place, values=values)
+    read = [subject.called(found.value) for found in cause.dims if found.value not in made]
+    names = dict.fromkeys(found.dim for found in cause.dims if found.dim)
+    values = dict.fromkeys(read or map(subject.called, made))
+    return _SENTENCES[cause.name].format(
+        dims=_quoted(names) or "an axis",
+        dims_are="are" if len(names) > 1 else "is",
+        values=_quoted(values),
+        values_are="are" if len(values) > 1 else "is",
+        over=" and ".join(split) or ("+".join(axes) if axes else "some mesh axes"),
+        name=cause.operation.called,
+        place=cause.place,
+        how=_how(kind),
+    )
 
 
 def _how(kind: str) -> str:
-    """What becomes of an array by a kind of collective, as a participle."""
+    """What a kind of collective does to an array, in words."""
     known = KINDS[kind]
-    return "moved" if known.moves_blocks else "gathered" if known.shard and not known.sums else "put together"
+    return (
+        "it is moved" if known.moves_blocks else "it is gathered" if known.shard and not known.sums else "it is summed"
+    )
 
 
 _SENTENCES = {
-    "summed": "{name} sums {dims} of {values}, which is split over {over}.",
-    "along": "{name} goes along {dims}, which is split over {over}.",
+    "summed": "{name} sums {dims} of {values}, split over {over}.",
+    "along": "{name} goes along {dims}, which {dims_are} split over {over}.",
+    "otherwise": "{values} {values_are} split along {dims} over {over}, and the other arrays of {name} are not: {how}.",
     "stored": "`{place}` must come out with {dims} split otherwise over {over} than it is made.",
-    "read": "{dims} of {values} is split over {over} where it is read, and not where it is made.",
-    "made": "{dims} of {values} is split over {over} where it is made, and not where it is read.",
+    "read": "{dims} of {values} {dims_are} split over {over} where it is read, and not where it is made.",
+    "made": "{dims} of {values} {dims_are} split over {over} where it is made, and not where it is read.",
     "hop": "One hop of a move: {dims} of {values} goes to or from other mesh axes.",
     "manual": "It is your own: {name} says what each device sends.",
-    "own": "XLA's partitioner runs {name} in its own way.",
+    "own": "No cause was found beside {name}, which XLA's partitioner runs so.",
 }
 
 

@@ -5,8 +5,8 @@
     jitted.arguments        ("params/w1", "params/w2", "x")
     jitted.inputs           the sharding of each: from `in_shardings`, else of the array that was given, else None
 
-A function without `jax.jit` is taken as if it had one, without shardings of its own. Arguments that hold no arrays
-(sizes, names, configurations) are bound as they are, static ones among them.
+A function without `jax.jit` is taken as if it had one, without shardings of its own. Of its arguments Python's numbers
+are traced as `jit` does, unless they are static; what else is no array (names, configurations) is bound as it is.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ class Jitted:
         return dict(self.mesh.shape)
 
     def arrays_of(self, args: Sequence[Any]) -> list[Any]:
-        """Returns the arrays among arguments; refuses others than it was explained with: those are bound."""
+        """Returns what is traced of arguments; refuses others than those that were bound."""
         leaves = jax.tree.leaves(tuple(args))
         bound = [i for i, traced in enumerate(self.traced) if not traced]
         if len(leaves) != len(self.leaves) or any(leaves[i] != self.leaves[i] for i in bound):
             raise OwnError(
-                f"`{self.name}` was explained with other arguments, of which all but arrays are bound: explain it with"
-                " these."
+                f"`{self.name}` was explained with other arguments than these, and holds all that are no arrays: call"
+                " ml.explain with these."
             )
         return [leaf for leaf, traced in zip(leaves, self.traced, strict=True) if traced]
 
@@ -108,9 +108,8 @@ def taken(fn: Callable, args: Sequence[Any], mesh: Mesh | None = None) -> Jitted
     asked = (equation.params.get("sharding") for equation in equations(inner.closed))  # of with_sharding_constraint
     shardings = (*inputs, *inner.results, *asked)
     outputs = [place for place, _ in placed_leaves("out", results)]
-    outputs += [
-        f"state/{i}" for i in range(len(inner.results) - len(outputs))
-    ]  # what is kept behind the function's back
+    # What `jit` returns and the function keeps for itself, as `nnx.jit` does.
+    outputs += [f"state/{i}" for i in range(len(inner.results) - len(outputs))]
     on = _mesh(mesh, [s for s in shardings if isinstance(s, NamedSharding)])
     wanted = tuple(s if isinstance(s, NamedSharding) else None for s in inner.results)
     places, named = tuple(one.place for one in arrays), tuple(one.named for one in arrays)
@@ -228,7 +227,7 @@ def _is_pmap(equation: Any) -> bool:
 
 
 def _mesh(given: Mesh | None, shardings: Sequence[NamedSharding]) -> Mesh:
-    """Returns the mesh that is given, that shardings name, or that is set; refuses none, two, and one device."""
+    """Returns the mesh that is given, or that shardings name; refuses none, several, and one device."""
     if given is not None and not isinstance(given, Mesh):
         raise OwnError(f"ml.explain was given mesh={shown(given)}; it must be a jax.sharding.Mesh.")
     meshes = list(dict.fromkeys(s.mesh for s in shardings))

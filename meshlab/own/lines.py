@@ -37,7 +37,7 @@ class Candidate(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """One line to write behind another.
+    """One line to write after another.
 
     Attributes:
         source: the user's line, which assigns the value.
@@ -61,10 +61,10 @@ class Line:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the line as plain data."""
-        return {"code": self.code, "behind": str(self.source), "saves": self.saves}
+        return {"code": self.code, "after": str(self.source), "saves": self.saves}
 
     def __str__(self):
-        return f"{self.code}   # behind {self.source}; saves {round(self.saves):,} B"
+        return f"{self.code}   # after {self.source}; saves {round(self.saves):,} B"
 
 
 @dataclasses.dataclass(frozen=True)

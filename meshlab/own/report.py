@@ -37,7 +37,7 @@ class Report:
         axes: the mesh axes' sizes, major first.
         collectives: those of the compiled program, largest first.
         subject: the program.
-        shardings: how its values are split, as XLA decided; None where those are no whole mesh axes.
+        shardings: how its values are split, as XLA decided; None for one that is split by no whole mesh axes.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Report:
         progress: Callable[[Progress], Any] | None = None,
         cancel: Cancel | None = None,
     ) -> Lines:
-        """Finds `lines`; see `explain` for the arguments: the time is that of all programs that are compiled.
+        """Finds `lines` with progress; see `explain` for the arguments: the time is that of all that is compiled.
 
         Raises:
             CompilerError: it took too long, or was cancelled.
@@ -73,10 +73,15 @@ class Report:
             text = compiled(jitted, watch).text
             return sum(c.wire_bytes * c.times for c in explained(self.subject, Causes(self.subject, {}, {}), text))
 
-        return found(self.subject, self.shardings, self.wire_bytes, sent)
+        lines = vars(self)["lines"] = found(self.subject, self.shardings, self.wire_bytes, sent)
+        return lines
 
     def apply(self) -> Callable[..., Any]:
-        """Returns the function with `lines` in force, jitted, to be run and compared: it takes the same arguments."""
+        """Returns the function with `lines` in force, jitted, to be run and compared.
+
+        It takes the arguments that were explained, or others of their shapes, and overwrites none. The lines are found
+        first, if they were not.
+        """
         jitted = self.subject.jitted
         specs = {n: NamedSharding(jitted.mesh, line.spec) for line in self.lines.lines for n in line.numbers}
         mended, _ = as_jit(dataclasses.replace(jitted, closed=constrained(jitted.closed, specs)))
@@ -101,17 +106,21 @@ class Report:
         head = f"`{self.name}` on {mesh}, as XLA compiles it: a device sends {round(self.wire_bytes):,} B"
         if not self.collectives:
             return f"{head}. It has no collectives."
-        return "\n".join([f"{head} in {len(self.collectives)} collectives", *map(_lines, self.collectives)])
+        return "\n".join([f"{head} in {_count(len(self.collectives))}", *map(_lines, self.collectives)])
 
     __repr__ = __str__
 
 
+def _count(collectives: int) -> str:
+    return "one collective" if collectives == 1 else f"{collectives} collectives"
+
+
 def _lines(c: Explained) -> str:
-    over = "+".join(c.axes) if c.axes else "?"
+    over = f"over {'+'.join(c.axes)}" if c.axes else "between some devices"
     times = f" ({round(c.wire_bytes):,} B × {c.times:,})" if c.times > 1 else ""
     where = f"{c.source}  {c.source.code}".rstrip() if c.source else "no line"
     started = [f"started by {what}" for what in c.started_by[:3]]
-    head = f"  {c.kind} over {over}, {round(c.wire_bytes * c.times):,} B sent{times}   {where}"
+    head = f"  {c.kind} {over}, {round(c.wire_bytes * c.times):,} B sent{times}   {where}"
     return "\n    ".join([head, c.because, *started])
 
 
@@ -147,7 +156,7 @@ def explain(
     subject = subject_of(jitted, names)
     watch = _watch(jitted, "ml.explain", timeout, progress, cancel)
     made = compiled(jitted, watch)
-    shardings = decided(subject.code, subject.makers, made.before or "", jitted.axes)
+    shardings = decided(subject.code, subject.makers, made.before, jitted.axes) if made.before else {}
     every = explained(subject, Causes(subject, shardings, _asked(subject)), made.text)
     largest = sorted(every, key=lambda c: -c.wire_bytes * c.times)
     return Report(jitted.name, jitted.axes, tuple(largest), subject, shardings)

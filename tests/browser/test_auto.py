@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from meshlab.cost.machines.units import bytes_text, seconds_text
 from meshlab.widgets.background.reasons import MET, REGRETS, WAY
 from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
-from tests.browser.board import Board
 from tests.browser.held_search import Held
 from tests.browser.test_board import AXE
 from tests.widgets.grown import MANUAL, opened, tied
@@ -199,13 +197,17 @@ def test_the_front_is_of_what_was_tried_and_met(open_board, explorer: Explorer) 
     assert "On the Pareto front:" in label
 
 
-def test_the_way_there_stays_once_autos_layout_is_on_the_board(open_board, explorer: Explorer) -> None:
-    choice = found(explorer)
-    way = choice.waterfall(explorer.layout)
-    board = open_board()
-    panel = compared(board, "way")
-    rows = panel.locator(".mlb-way tbody tr")
+def opened_way(open_board, explorer: Explorer) -> tuple[Any, BlankBoard, Locator]:
+    """The way to Auto's layout, a board that shows it, and its rows."""
+    way, board = found(explorer).waterfall(explorer.layout), open_board()
+    rows = compared(board, "way").locator(".mlb-way tbody tr")
     expect(rows).to_have_count(len(way.steps))
+    return way, board, rows
+
+
+def test_the_way_there_stays_once_autos_layout_is_on_the_board(open_board, explorer: Explorer) -> None:
+    way, board, rows = opened_way(open_board, explorer)
+    panel = board.panel("compare")
     panel.get_by_role("button", name="put this layout on the board").click()
     expect(panel.locator(".mlb-sought-head")).to_contain_text("✓ on the board")
     expect(rows).to_have_count(len(way.steps))
@@ -223,12 +225,9 @@ def test_the_way_there_stays_once_autos_layout_is_on_the_board(open_board, explo
 
 
 def test_the_way_is_gone_step_by_step(open_board, explorer: Explorer) -> None:
-    choice = found(explorer)
-    way = choice.waterfall(explorer.layout)
-    board = open_board()
-    panel = compared(board, "way")
-    rows = panel.locator(".mlb-way tbody tr")
-    expect(rows).to_have_count(len(way.steps))
+    way, board, rows = opened_way(open_board, explorer)
+    panel, choice = board.panel("compare"), explorer.choice
+    assert choice is not None
     expect(panel.locator(".mlb-rank")).to_contain_text(str(choice.rank(explorer.layout)))
     assert len(way.steps) > 2
     for row, step in zip(rows.all(), way.steps, strict=True):
@@ -365,40 +364,3 @@ def test_it_reads_well_and_is_accessible(open_board, theme: str, width: int) -> 
         problems = panel.evaluate("async panel => (await axe.run(panel)).violations")
         assert [(each["id"], node["html"]) for each in problems for node in each["nodes"]] == []
         board.blank.shot(f"auto-{reason}-{theme}-{width}", full=True)
-
-
-NOTEBOOK = """# %%
-import meshlab as ml
-from tests.widgets import grown
-explorer = grown.opened()
-explorer
-"""
-
-
-def test_in_jupyterlab_a_search_goes_on_beside_drops_and_its_reasons_follow(notebook_page, tmp_path: Path) -> None:
-    """A live kernel: what is worked out in the background comes by itself."""
-    source = tmp_path / "auto.py"
-    source.write_text(NOTEBOOK)
-    page = notebook_page(source)
-    page.run_all()
-    board = Board(page)
-    board.root.locator(".mlb-auto").click()
-    with board.next_revision():
-        board.drag("embed", "b")
-    panel = board.panel("compare")
-    expect(panel).to_contain_text("✓ The fastest that fits:")
-    expect(panel.locator(".mlb-scatter-box [data-met]").first).to_be_visible()
-    panel.locator('[data-reason="way"]').click()
-    rows = panel.locator(".mlb-way tbody tr")
-    expect(rows.first).to_contain_text("yours")
-    change = rows.nth(1).locator(".mlb-way-name").inner_text()
-    assert change == page.python("explorer.choice.waterfall(explorer.layout).steps[1].change")
-    with board.next_revision():
-        rows.last.get_by_role("button").click()
-    expect(rows.last).to_contain_text("✓ on the board")
-    assert page.python("explorer.layout == explorer.choice.layout")
-    panel.locator('[data-reason="regrets"]').click()
-    board.button("exact_regrets").click()
-    expect(panel).to_contain_text("Each was searched for, with all else optimised again.")
-    assert page.python("len(explorer.regrets.last.regrets)") == panel.locator("[data-regret]").count()
-    page.shot("auto-in-lab")

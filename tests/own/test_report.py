@@ -62,7 +62,7 @@ def test_a_product_that_sums_what_is_split(mesh):
     assert only.source is not None
     assert only.source.code == "hidden = x @ w"
     assert only.dims == ("x.1",)
-    assert only.because == "dot_general sums `x.1` of `x` and `w`, which is split over model."
+    assert only.because == "dot_general sums `x.1` of `x` and `w`, split over model."
     assert only.started_by == ("`x` came in as P(None, 'model')", "`w` came in as P('model')")
     assert report.wire_bytes == pytest.approx(2 * 3 / 4 * 8 * 4 * 4)
     # What is named goes with what started it.
@@ -173,14 +173,14 @@ def test_a_result_that_is_asked_for_otherwise(mesh):
     # Since JAX 0.12 what comes in is gathered.
     assert only.because in (
         "`out` must come out with `x.0` split otherwise over data than it is made.",
-        "`x` is split along `x.0` over data, the other arrays of mul are not: it is gathered.",
+        "`x` is split along `x.0` over data, and the other arrays of mul are not: it is gathered.",
     )
 
 
 def test_a_report_is_a_table_and_json(mesh):
     report = ml.explain(lambda x: x.sum(), array(mesh, (8, 16), "data"))
     assert str(report).startswith(
-        "`<lambda>` on data=2 model=4, as XLA compiles it: a device sends 4 B in 1 collectives"
+        "`<lambda>` on data=2 model=4, as XLA compiles it: a device sends 4 B in one collective"
     )
     read = json.loads(report.to_json())
     assert read["mesh"] == AXES
