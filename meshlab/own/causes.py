@@ -4,8 +4,8 @@
     along         an axis is split along which the operation cuts, orders or looks up
     otherwise     an operand or the result is split over them where the others are not
     stored        a result must come out otherwise than it is made
-    read          a value is read otherwise than it is made
-    made          what it is computed of, element by element, is split otherwise
+    made          a value, or what it is computed of, is split, and read whole
+    read          a value is made whole, and its reader is split
     hop           part of a move that goes over other mesh axes too
     manual        the user's own, inside a `shard_map`
     own           none of these: the partitioner's own way to run the primitive
@@ -205,9 +205,17 @@ class Causes:
         return None
 
     def read(self, operation: Operation, _kind: str, axes: Axes) -> Evidence | None:
+        return self._at_a_reader(operation, axes, lambda found: found.value not in operation.outputs)
+
+    def read_whole(self, operation: Operation, _kind: str, axes: Axes) -> Evidence | None:
+        return self._at_a_reader(operation, axes, lambda found: found.value in operation.outputs)
+
+    def _at_a_reader(self, operation: Operation, axes: Axes, wanted: Callable[[Found], bool]) -> Evidence | None:
+        """What is split at the first reader of an operation's results where another array is not."""
         values = (*operation.outputs, *(value for block in operation.blocks for value in block.inputs))
         readers = (reader for value in values for reader in self.subject.readers.get(value, ()))
-        found = next((found for one in readers if (found := tuple(self._unmatched(one, axes)))), ())
+        each = (tuple(filter(wanted, self._unmatched(reader, axes))) for reader in readers)
+        found = next(filter(None, each), ())
         return Evidence(found) if found else None
 
     def made(self, operation: Operation, _kind: str, axes: Axes) -> Evidence | None:
@@ -238,6 +246,7 @@ _TESTS: tuple[tuple[str, _Test], ...] = (
     ("otherwise", Causes.otherwise),
     ("along", Causes.cut),
     ("stored", Causes.stored),
+    ("made", Causes.read_whole),
     ("read", Causes.read),
     ("made", Causes.made),
     ("hop", Causes.hop),

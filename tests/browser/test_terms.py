@@ -66,6 +66,8 @@ def test_the_terms_of_each_panel_are_reached(open_board, tab: str, names: set[st
     # The captions of the totals explain themselves.
     board.total("expected").get_by_role("button").focus()
     board.keyboard.press("Tab")
+    expect(hint(board)).to_contain_text("Throughput by the estimated step")
+    board.keyboard.press("Tab")
     expect(hint(board)).to_contain_text("The most bytes that a device holds at any moment of a step")
 
 

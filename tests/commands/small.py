@@ -46,7 +46,7 @@ import meshlab as ml
 
 print("printed by the file")
 ml.simulate(8)
-mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+mesh = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
 
 def given(*shape):

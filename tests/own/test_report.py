@@ -166,6 +166,20 @@ def test_what_goes_along_a_split_axis(mesh):
     assert [c.cause for c in report.collectives] == ["along"]
 
 
+def test_what_is_split_and_read_whole_is_said_so(mesh):
+    """A transform along a split axis: XLA gathers what a product made, and names the product."""
+
+    def fn(x, w):
+        made = x @ w
+        return jnp.abs(jnp.fft.rfft(made, axis=1))
+
+    report = ml.explain(jax.jit(fn), array(mesh, (8, 16)), array(mesh, (16, 32), None, "model"))
+    (only,) = report.collectives
+    assert (only.kind, only.dims) == ("all-gather", ("w.1",))
+    assert "split over model" in only.because
+    assert only.cause in ("made", "along")
+
+
 def test_a_result_that_is_asked_for_otherwise(mesh):
     jitted = jax.jit(lambda x: x * 2.0, out_shardings=NamedSharding(mesh, P()))
     (only,) = ml.explain(jitted, array(mesh, (8, 16), "data")).collectives

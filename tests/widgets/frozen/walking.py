@@ -67,6 +67,12 @@ def replayed(explorer: Explorer, scope: Scope, folder: pathlib.Path) -> Iterator
         process.stdin.close()
 
 
+def _without_marks(board: dict[str, Any]) -> dict[str, Any]:
+    """A board without the marks of sets of several mesh axes."""
+    groups = [{**group, "mark": None} if len(group["axes"]) > 1 else group for group in board["groups"]]
+    return {**board, "groups": groups}
+
+
 @dataclasses.dataclass
 class Walk:
     """A walk of random gestures on both, and how often they were refused.
@@ -75,6 +81,7 @@ class Walk:
         done: gestures that both carried out.
         refused: gestures that both refused, alike.
         edges: gestures that lead to a layout that is not recorded.
+        marks: of each set of mesh axes, on the shared board.
     """
 
     explorer: Explorer
@@ -84,6 +91,7 @@ class Walk:
     done: int = 0
     refused: int = 0
     edges: int = 0
+    marks: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.begun = self.explorer.revision
@@ -119,8 +127,13 @@ class Walk:
         mine["rev"] -= self.begun
         for search in (mine["search"]["search"], theirs["search"]["search"]):
             (search or {}).pop("told", None)  # how many of its reasons are known by now
+        for group in theirs["board"]["groups"]:
+            # A set of axes has the mark of when it was first met, which in the file is when it was recorded.
+            assert self.marks.setdefault(group["key"], group["mark"]) == group["mark"]
+        drawn = {**theirs, "board": _without_marks(theirs["board"])}
+        mine["board"] = _without_marks(mine["board"])
         for name in mine.keys() - {"session"}:
-            assert theirs[name] == mine[name], (message, name)
+            assert drawn[name] == mine[name], (message, name)
 
     def look(self) -> None:
         """Asks both for the prices of some drops, and for something that a panel reads."""

@@ -91,9 +91,9 @@ function stepFigures(time: Time, changes: Changes | null, price?: Priced): Figur
 }
 
 /** What a device gets through in a second of the estimated step: by it steps of other batches compare. */
-function rateFigures({ rate, texts }: Time): Figure[] {
+function rateFigures({ rate }: Time): Figure[] {
   if (!rate) return [];
-  const hint = `${rate.step} of ${texts.estimate}, as estimated, shared out among all devices: of other batches this compares, and a step's time does not.`;
+  const hint = "Throughput by the estimated step. A larger batch takes a longer step: compare batches by this.";
   return [{ key: "rate", caption: rate.unit, hint, value: rate.text, below: rate.step }];
 }
 
