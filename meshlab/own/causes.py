@@ -101,17 +101,9 @@ class Causes:
 
     def split(self, value: int) -> Splits | None:
         """How a value is split; of what is computed of one value, element by element, as that is."""
-        while value not in self.shardings and (operand := self._handed_on(value)) is not None:
+        while value not in self.shardings and (operand := self.subject.passed_on(value)) is not None:
             value = operand
         return self.shardings.get(value)
-
-    def _handed_on(self, value: int) -> int | None:
-        """The one operand of the operation that makes a value, axis by axis."""
-        maker = self.subject.made_by.get(value)
-        factors = self.subject.factors.get(maker) if maker is not None else None
-        if maker is None or factors is None or len(maker.inputs) != 1 or len(maker.reads) != 1:
-            return None
-        return maker.reads[0] if factors.operands[0] == factors.results[0] else None
 
     def _found(self, value: int, axis: int) -> Found:
         splits = self.split(value)

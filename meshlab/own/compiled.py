@@ -3,14 +3,16 @@
     made = compiled(with_numbers(jitted), watch)
     made.text           the compiled program
     made.before         the same before the partitioner: each value whole, with the sharding that was decided for it
+    made.records        who started each split of each value
 
-XLA compiles for as many simulated CPU devices, in a process of its own (`engine/running/compile_worker.py`): there are
-programs in which its partitioner ends its process.
+XLA compiles for as many simulated CPU devices, in a process of its own (`worker.py`): there are programs in which its
+partitioner ends its process.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import jax
@@ -18,10 +20,11 @@ from jax.extend.core import jaxpr_as_fun
 
 from ..engine.devices import compiler_options
 from ..engine.jax_programs import numbered
-from ..engine.running import compile_worker
 from ..engine.running.compile_worker import written
 from ..engine.running.compiler_process import Process, Watch, inherited
 from .jitted import Jitted, OwnError
+from .shardy import Records
+from .worker import COMMAND
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,10 +34,12 @@ class Compiled:
     Attributes:
         text: the compiled program.
         before: what its partitioner was given; None where XLA has no such pass any more.
+        records: who started each split, as Shardy recorded it; None where it does not tell.
     """
 
     text: str
     before: str | None
+    records: Records | None
 
 
 def with_numbers(jitted: Jitted) -> Jitted:
@@ -63,9 +68,9 @@ def compiled(jitted: Jitted, watch: Watch) -> Compiled:
     count = jitted.mesh.size
     types = jitted.mesh.axis_types
     axes = [[name, size, kind.name] for (name, size), kind in zip(jitted.axes.items(), types, strict=True)]
-    request = {"axes": axes, "devices": count, "options": compiler_options("cpu"), "before": True}
+    request = {"axes": axes, "devices": count, "options": compiler_options("cpu")}
     variables = inherited() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(count)}
-    with Process(("-P", compile_worker.__file__), variables) as process:
+    with Process(("-c", COMMAND), variables) as process:
         watch.stage("exporting")
         function, arguments = as_jit(jitted)
         try:
@@ -79,4 +84,6 @@ def compiled(jitted: Jitted, watch: Watch) -> Compiled:
         answer = process.answer(program, request, watch)
         if isinstance(answer, str):
             raise OwnError(f"XLA does not compile `{jitted.name}` for {watch.target}: {answer}")
-        return Compiled(answer[1], process.before)
+        recorded = process.text("records.json")
+        records = Records.from_dict(json.loads(recorded)) if recorded else None
+        return Compiled(answer[1], process.text("before.hlo"), records)

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from jax.sharding import PartitionSpec
 
 from ..engine.code.source import Source
 from ..engine.collectives.kinds import EACH, KINDS
 from ..engine.jax_programs import numbers_in
-from ..engine.programs.spread_names import Names
 from ..engine.specs.spec import Axes
 from ..engine.verifying.hlo import HloCollective, read_collectives
 from ..engine.verifying.hlo_groups import read_groups
 from ..engine.verifying.hlo_text import Computation, Instruction, parse_module
 from .causes import Cause, Causes
+from .started import Starts
 from .subject import Subject
 
 # How far to look for an instruction of the user's around one that XLA made without a name.
@@ -44,7 +43,7 @@ class Explained:
         dims: the dims concerned.
         source: the user's line; None where XLA has kept no name.
         because: why it is there.
-        started_by: the arguments, constraints and results that split those dims over the axes.
+        started_by: the argument, constraint or result that split each of those dims over the axes.
         cause: one of those that `causes.py` lists; None where no operation is known.
     """
 
@@ -69,7 +68,7 @@ class Explained:
         return known and self.source is not None
 
 
-def explained(subject: Subject, causes: Causes, text: str) -> tuple[Explained, ...]:
+def explained(subject: Subject, causes: Causes, starts: Starts, text: str) -> tuple[Explained, ...]:
     """Returns the collectives of a compiled program, in its order; those in which each device is alone send nothing."""
     axes = subject.jitted.axes
     around = _Around(text)
@@ -88,7 +87,8 @@ def explained(subject: Subject, causes: Causes, text: str) -> tuple[Explained, .
             over = collective.axes or around.varied(collective.name, axes)
             cause = causes.of(numbers, collective.kind, over)
             sent = size * KINDS[collective.kind].sent(around.group(collective.name, math.prod(axes.values())))
-            found.append(_explained(subject, collective, Operand(size, shape, sent, over), cause))
+            started_by = starts.of(cause.dims, over) if cause else ()
+            found.append(_explained(subject, collective, Operand(size, shape, sent), cause, started_by))
     return tuple(found)
 
 
@@ -99,16 +99,16 @@ class Operand(NamedTuple):
         payload: its bytes on one device.
         shape: on one device.
         sent: the bytes that one device sends.
-        over: the mesh axes in which the devices of a group differ.
     """
 
     payload: int
     shape: tuple[int, ...]
     sent: float
-    over: Axes
 
 
-def _explained(subject: Subject, collective: HloCollective, operand: Operand, cause: Cause | None) -> Explained:
+def _explained(
+    subject: Subject, collective: HloCollective, operand: Operand, cause: Cause | None, started_by: tuple[str, ...]
+) -> Explained:
     axes = collective.axes
     facts = (collective.kind, axes, operand.payload, operand.sent, collective.times, collective.dtype, operand.shape)
     if cause is None:
@@ -122,7 +122,7 @@ def _explained(subject: Subject, collective: HloCollective, operand: Operand, ca
         dims,
         cause.operation.source,
         sentence(subject, cause, collective.kind, axes),
-        started_by(subject, dims, operand.over),
+        started_by,
         cause.name,
     )
 
@@ -165,37 +165,6 @@ _SENTENCES = {
     "manual": "It is your own: {name} says what each device sends.",
     "own": "No cause was found beside {name}, which XLA's partitioner runs so.",
 }
-
-
-def started_by(subject: Subject, dims: tuple[str, ...], axes: Axes) -> tuple[str, ...]:
-    """Returns what the user has split over mesh axes along some dims: arguments, constraints, results."""
-    jitted, block = subject.jitted, subject.code.block
-    found = {}
-    for value, spec, source in subject.constraints:
-        if _splits_along(subject.dims(value), spec, dims, axes):
-            found[f"the constraint {_spec(spec)} at {source or 'an unknown line'}"] = None
-    sides = (
-        (block.inputs, jitted.arguments, jitted.inputs, "came in"),
-        (block.outputs, jitted.outputs, jitted.results, "is asked to come out"),
-    )
-    for values, places, shardings, how in sides:
-        for value, place, sharding in zip(values, places, shardings, strict=False):
-            if sharding is None or not isinstance(value, int):
-                continue
-            if _splits_along(subject.dims(value), sharding.spec, dims, axes):
-                found[f"`{place}` {how} as {_spec(sharding.spec)}"] = None
-    return tuple(found)
-
-
-def _splits_along(names: Names, spec: PartitionSpec, dims: Collection[str], axes: Axes) -> bool:
-    """Whether a spec splits an axis of some dims over some mesh axes."""
-    entries = zip(names, tuple(spec), strict=False)
-    splits = ((name, entry if isinstance(entry, tuple) else (entry,)) for name, entry in entries)
-    return any(name in dims and not set(axes).isdisjoint(split) for name, split in splits)
-
-
-def _spec(spec: PartitionSpec) -> str:
-    return f"P({', '.join(repr(entry) for entry in spec)})"
 
 
 def _quoted(names: Iterable[str]) -> str:

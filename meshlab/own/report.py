@@ -25,6 +25,8 @@ from .decided import Splits, decided
 from .explained import Explained, explained
 from .jitted import Jitted, taken
 from .lines import Lines, found
+from .shardy import Records
+from .started import Starts
 from .subject import Subject, subject_of
 
 
@@ -71,7 +73,7 @@ class Report:
 
         def sent(jitted: Jitted) -> float:
             text = compiled(jitted, watch).text
-            return sum(c.wire_bytes * c.times for c in explained(self.subject, Causes(self.subject, {}, {}), text))
+            return sum(c.wire_bytes * c.times for c in _every(self.subject, {}, None, text))
 
         lines = vars(self)["lines"] = found(self.subject, self.shardings, self.wire_bytes, sent)
         return lines
@@ -157,9 +159,15 @@ def explain(
     watch = _watch(jitted, "ml.explain", timeout, progress, cancel)
     made = compiled(jitted, watch)
     shardings = decided(subject.code, subject.makers, made.before, jitted.axes) if made.before else {}
-    every = explained(subject, Causes(subject, shardings, _asked(subject)), made.text)
+    every = _every(subject, shardings, made.records, made.text)
     largest = sorted(every, key=lambda c: -c.wire_bytes * c.times)
     return Report(jitted.name, jitted.axes, tuple(largest), subject, shardings)
+
+
+def _every(
+    subject: Subject, shardings: Mapping[int, Splits | None], records: Records | None, text: str
+) -> tuple[Explained, ...]:
+    return explained(subject, Causes(subject, shardings, _asked(subject)), Starts(subject, records), text)
 
 
 def _watch(

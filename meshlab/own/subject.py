@@ -106,6 +106,14 @@ class Subject:
         """The names of a value's axes."""
         return self.names[value]
 
+    def passed_on(self, value: int) -> int | None:
+        """The one operand of the operation that makes a value, axis by axis; None where there is no such."""
+        maker = self.made_by.get(value)
+        factors = self.factors.get(maker) if maker is not None else None
+        if maker is None or factors is None or len(maker.inputs) != 1 or len(maker.reads) != 1:
+            return None
+        return maker.reads[0] if factors.operands[0] == factors.results[0] else None
+
     def called(self, value: int) -> str:
         """What a value is called: by its place, by the name that its line assigns to, else by what makes it."""
         while value in self.handed_on:

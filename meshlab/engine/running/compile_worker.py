@@ -7,12 +7,11 @@ the notebook's. The two processes share a folder:
     request.json    its options, written last: the worker waits for it             from `compiler_process.py`
     stage           the present stage                                                       from here
     program.hlo     the compiled program's text
-    before.hlo      its text before XLA's partitioner ran, where the request has `before`
     answer.json     other facts, written last; or {"error": …}
 
 This file imports nothing but JAX, which is most of the time that such a process takes to start;
-`meshlab.cost.compilers.worker` does the same for compilers of absent hardware. The process ends with the one that
-started it: that holds its standard input open.
+`meshlab.cost.compilers.worker` does the same for compilers of absent hardware, `meshlab.own.worker` for what explains
+the user's own programs. The process ends with the one that started it: that holds its standard input open.
 """
 
 from __future__ import annotations
@@ -138,18 +137,7 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
     write(folder / "stage", "lowering")
     lowered = read((folder / "program.bin").read_bytes(), jax.devices()[: request["devices"]], request["axes"])
     write(folder / "stage", "compiling")
-    dumped, options = folder / "dump", dict(request["options"])
-    if request.get("before"):
-        # The pass is XLA's own; where a version has none of that name, nothing is dumped. Nor is what is cached.
-        jax.config.update("jax_enable_compilation_cache", False)
-        options |= {
-            "xla_dump_to": str(dumped),
-            "xla_dump_hlo_pass_re": "spmd-partitioning",
-            "xla_dump_hlo_as_text": True,
-        }
-    write(folder / "program.hlo", lowered.compile(compiler_options=options).as_text())
-    for text in sorted(dumped.glob("*before_spmd-partitioning*.txt"))[:1]:
-        text.replace(folder / "before.hlo")
+    write(folder / "program.hlo", lowered.compile(compiler_options=request["options"]).as_text())
     return {}
 
 

@@ -165,10 +165,9 @@ class Process:
         result = json.loads(answer.read_text()) if answer.exists() else {"error": self._ending()}
         return _short(result["error"]) if "error" in result else (result, (self.folder / "program.hlo").read_text())
 
-    @property
-    def before(self) -> str | None:
-        """The program's text before XLA's partitioner ran, where that was asked for and there is one."""
-        text = self.folder / "before.hlo"
+    def text(self, name: str) -> str | None:
+        """What else the process has written, into a file of that name."""
+        text = self.folder / name
         return text.read_text() if text.exists() else None
 
     def _ending(self) -> str:

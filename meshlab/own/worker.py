@@ -1,0 +1,47 @@
+"""The process in which the user's own program is compiled, and what decided its shardings is kept.
+
+It shares a folder with the process that asks, as `engine/running/compile_worker.py` has it, with two files more:
+
+    before.hlo      the program's text before XLA's partitioner ran, where XLA has a pass of that name
+    records.json    who started each split of each value, where Shardy tells
+
+Shardy's passes run here, not in the notebook: should one of them end its process, it is this one.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import jax
+
+from ..engine.running.compile_worker import main, read, write
+from .shardy import recorded
+
+# What Python runs: `python -c COMMAND FOLDER`.
+COMMAND = "import sys; from meshlab.own.worker import run; sys.exit(run(sys.argv[1]))"
+
+
+def run(folder: str) -> int:
+    """Compiles the program in a folder; returns the exit status."""
+    return main(pathlib.Path(folder), _compile)
+
+
+def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
+    write(folder / "stage", "lowering")
+    lowered = read((folder / "program.bin").read_bytes(), jax.devices()[: request["devices"]], request["axes"])
+    write(folder / "stage", "compiling")
+    # Nothing is dumped of what is cached.
+    jax.config.update("jax_enable_compilation_cache", False)
+    options = request["options"] | {
+        "xla_dump_to": str(folder / "dump"),
+        "xla_dump_hlo_pass_re": "spmd-partitioning",
+        "xla_dump_hlo_as_text": True,
+    }
+    write(folder / "program.hlo", lowered.compile(compiler_options=options).as_text())
+    for text in sorted((folder / "dump").glob("*before_spmd-partitioning*.txt"))[:1]:
+        text.replace(folder / "before.hlo")
+    if records := recorded(lowered):
+        write(folder / "records.json", json.dumps(records.to_dict()))
+    return {}
