@@ -102,7 +102,7 @@ def measured(device: str, name: str, sizes: dict[str, int]) -> dict[str, Any]:
     executable = compiled(plan, donate=True)
     took = time.perf_counter() - took
     rng = np.random.default_rng(0)
-    arguments = abstract_arguments(plan, jax_mesh(plan, jax.devices()[:1]))
+    arguments = abstract_arguments(plan, jax_mesh(plan.mesh, jax.devices()[:1]))
     steps = stepped(plan, executable, [array(each, rng) for each in arguments])
     seconds = [next(steps) for _ in range(WARM_UPS + RUNS)][WARM_UPS:]
     found = executable.memory_analysis()

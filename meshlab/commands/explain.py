@@ -14,13 +14,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..api.stages import Plan
 from ..cost.machines.bounds import read_bytes
 from ..cost.machines.units import bytes_text
 from ..engine.collectives.kinds import KINDS
 from ..engine.errors import MeshlabError, listed, numbered, shown
+from ..engine.specs.mesh import Mesh
 from ..own.report import Report, explain
 from .exits import DONE, WORSE, UsageError, fail
 from .user_file import value_of
+from .words import mesh_of
 
 _STATUS = (
     "The exit status is 0 where nothing that is forbidden is sent, 1 where it is, and 2 where an argument is invalid,"
@@ -69,8 +72,10 @@ def add(verbs: Any):
         "function",
         metavar="FILE.py:NAME",
         help="a function of no arguments that returns your jitted function and its arguments, `return step, params, x`,"
-        " or what ml.explain returns; arguments may be shapes (jax.ShapeDtypeStruct)",
+        " a plan, or what ml.explain returns; arguments may be shapes (jax.ShapeDtypeStruct)",
     )
+    parser.add_argument("--mesh", default="", help="the mesh axes, where no sharding names them: data=8,model=4")
+    parser.add_argument("--on", metavar="MACHINE", help="the machine of --mesh, which prices collectives: h100:1x8")
     parser.add_argument(
         "--forbid",
         metavar="KIND:AXIS[:BYTES]",
@@ -91,7 +96,7 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
     """Explains a function; returns the exit status."""
     forbidden = _all(options.forbid)
     with contextlib.redirect_stdout(sys.stderr):  # whatever the user's file prints
-        report = _report(options.function)
+        report = _report(options.function, _mesh(options))
     unknown = [each.axis for each in forbidden if each.axis not in report.axes]
     if unknown:
         raise UsageError(f"--forbid names {listed(unknown)}; the mesh has {listed(list(report.axes))}.")
@@ -125,17 +130,25 @@ def _forbidden(word: str) -> Forbidden:
     return Forbidden(kind, axis, read_bytes(most).limit if most else 0.0)
 
 
-def _report(word: str) -> Report:
+def _mesh(options: argparse.Namespace) -> Mesh | None:
+    if options.on is not None and not options.mesh:
+        raise UsageError("--on needs --mesh, the axes on that machine: --mesh data=4,model=2.")
+    return mesh_of(options.mesh, options.on) if options.mesh else None
+
+
+def _report(word: str, mesh: Mesh | None) -> Report:
     """Imports a file, and explains what its function returns."""
     file, colon, name = word.rpartition(":")
     if not colon or not name or not file.endswith(".py"):
         raise UsageError(f"{shown(word)} names no function; write FILE.py:NAME.")
     value = value_of(Path(file), name, "meshlab explain")
-    if isinstance(value, Report):
-        return value
+    if isinstance(value, Report | Plan):
+        if mesh is not None:
+            raise UsageError(f"`{name}` of {file} has a mesh of its own: leave out --mesh and --on.")
+        return value if isinstance(value, Report) else explain(value)
     if isinstance(value, tuple) and value and isinstance(value[0], Callable):
-        return explain(*value)
+        return explain(*value, mesh=mesh)
     raise UsageError(
         f"`{name}` of {file} gives {shown(value)}; it must return the jitted function and its arguments: return step,"
-        " params, x."
+        " params, x; or a plan."
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax.extend.core import jaxpr_as_fun
@@ -27,6 +27,25 @@ from .shardy import Records
 from .worker import COMMAND
 
 
+class Memory(NamedTuple):
+    """What a compiled program takes on one device, in bytes, as XLA for CPUs lays it out.
+
+    Attributes:
+        arguments: those that come in.
+        results: those that go out.
+        temporaries: the most that it holds in between.
+    """
+
+    arguments: int
+    results: int
+    temporaries: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return sum(self)
+
+
 @dataclasses.dataclass(frozen=True)
 class Compiled:
     """What XLA made of a program whose equations are numbered.
@@ -35,11 +54,13 @@ class Compiled:
         text: the compiled program.
         before: what its partitioner was given; None where XLA has no such pass any more.
         records: who started each split, as Shardy recorded it; None where it does not tell.
+        memory: what it takes on one device.
     """
 
     text: str
     before: str | None
     records: Records | None
+    memory: Memory
 
 
 def with_numbers(jitted: Jitted) -> Jitted:
@@ -86,4 +107,5 @@ def compiled(jitted: Jitted, watch: Watch) -> Compiled:
             raise OwnError(f"XLA does not compile `{jitted.name}` for {watch.target}: {answer}")
         recorded = process.text("records.json")
         records = Records.from_dict(json.loads(recorded)) if recorded else None
-        return Compiled(answer[1], process.text("before.hlo"), records)
+        facts, text = answer
+        return Compiled(text, process.text("before.hlo"), records, Memory(*facts["memory"]))

@@ -20,6 +20,7 @@ from ..engine.verifying.hlo import HloCollective, read_collectives
 from ..engine.verifying.hlo_groups import read_groups
 from ..engine.verifying.hlo_text import Computation, Instruction, parse_module
 from .causes import Cause, Causes
+from .prices import Price
 from .started import Starts
 from .subject import Subject
 
@@ -45,6 +46,8 @@ class Explained:
         because: why it is there.
         started_by: the argument, constraint or result that split each of those dims over the axes.
         cause: one of those that `causes.py` lists; None where no operation is known.
+        seconds: of one execution alone on its links, on the machine of the mesh that was given; None without one, and
+            where the devices are those of no set of axes.
     """
 
     kind: str
@@ -60,6 +63,7 @@ class Explained:
     because: str
     started_by: tuple[str, ...] = ()
     cause: str | None = None
+    seconds: float | None = None
 
     @property
     def is_explained(self) -> bool:
@@ -68,7 +72,9 @@ class Explained:
         return known and self.source is not None
 
 
-def explained(subject: Subject, causes: Causes, starts: Starts, text: str) -> tuple[Explained, ...]:
+def explained(
+    subject: Subject, causes: Causes, starts: Starts, text: str, price: Price | None = None
+) -> tuple[Explained, ...]:
     """Returns the collectives of a compiled program, in its order; those in which each device is alone send nothing."""
     axes = subject.jitted.axes
     around = _Around(text)
@@ -88,8 +94,18 @@ def explained(subject: Subject, causes: Causes, starts: Starts, text: str) -> tu
             cause = causes.of(numbers, collective.kind, over)
             sent = size * KINDS[collective.kind].sent(around.group(collective.name, math.prod(axes.values())))
             started_by = starts.of(cause.dims, over) if cause else ()
-            found.append(_explained(subject, collective, Operand(size, shape, sent), cause, started_by))
+            row = _explained(subject, collective, Operand(size, shape, sent), cause, started_by)
+            if price and row.axes:
+                dtype = _dtype(subject, cause) or row.dtype
+                row = dataclasses.replace(row, seconds=price(row.kind, row.axes, size, dtype, row.dtype))
+            found.append(row)
     return tuple(found)
+
+
+def _dtype(subject: Subject, cause: Cause | None) -> str | None:
+    """The dtype of what is sent, as the user has it."""
+    values = [*(found.value for found in cause.dims), *cause.operation.outputs] if cause else []
+    return str(subject.code.dtypes[values[0]]) if values else None
 
 
 class Operand(NamedTuple):

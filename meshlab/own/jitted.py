@@ -146,11 +146,12 @@ def _traces(fn: Callable, args: Sequence[Any], traced: Sequence[bool]) -> bool:
 def _names(fn: Callable, count: int) -> list[str]:
     """The names of as many arguments."""
     try:
-        parameters = inspect.signature(fn).parameters.values()
+        parameters = list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):
         return [f"arg{i}" for i in range(count)]
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return [*names, *(f"arg{i}" for i in range(len(names), count))][:count]
+    rest = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), "arg")
+    return [*names[:count], *(f"{rest}{i}" for i in range(count - len(names)))]
 
 
 def _is_array(leaf: Any) -> bool:
@@ -229,11 +230,19 @@ def _is_pmap(equation: Any) -> bool:
 def _mesh(given: Mesh | None, shardings: Sequence[NamedSharding]) -> Mesh:
     """Returns the mesh that is given, or that shardings name; refuses none, several, and one device."""
     if given is not None and not isinstance(given, Mesh):
-        raise OwnError(f"ml.explain was given mesh={shown(given)}; it must be a jax.sharding.Mesh.")
+        raise OwnError(
+            f"ml.explain was given mesh={shown(given)}; it must be a jax.sharding.Mesh, or one of ml.mesh, which may"
+            " be on a machine."
+        )
     meshes = list(dict.fromkeys(s.mesh for s in shardings))
     shapes = dict.fromkeys(_described(dict(mesh.shape)) for mesh in meshes)
     if len(shapes) > 1:
         raise OwnError(f"The shardings are on several meshes, {listed(list(shapes))}: what is explained has one.")
+    if given is not None and shapes and _described(dict(given.shape)) not in shapes:
+        raise OwnError(
+            f"ml.explain was given the mesh {_described(dict(given.shape))}, but the shardings are on"
+            f" {listed(list(shapes))}."
+        )
     mesh = given or next((m for m in meshes if isinstance(m, Mesh)), None)
     mesh = mesh or next((_on_devices(m) for m in meshes if isinstance(m, AbstractMesh)), None)
     if mesh is None:

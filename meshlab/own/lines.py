@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from jax.sharding import NamedSharding, PartitionSpec
 
+from ..cost.machines.units import bytes_text, seconds_text
 from ..engine.code.operations import Operation, walk
 from ..engine.code.source import Source
 from ..engine.jax_programs import constrained, number_of
@@ -23,8 +24,28 @@ from .decided import Splits
 from .jitted import Jitted
 from .subject import Subject
 
-# Bytes that a device sends in one run of a program, as compiled.
-Sent = Callable[[Jitted], float]
+
+class Cost(NamedTuple):
+    """What a compiled program costs.
+
+    Attributes:
+        sent: bytes that a device sends in one run.
+        memory: bytes that it takes on a device, as XLA for CPUs lays it out.
+        seconds: what its collectives take on the machine, one after another; None without one.
+    """
+
+    sent: float
+    memory: int
+    seconds: float | None = None
+
+    def without(self, less: Cost) -> Cost:
+        """What it costs more than another."""
+        seconds = None if self.seconds is None or less.seconds is None else self.seconds - less.seconds
+        return Cost(self.sent - less.sent, self.memory - less.memory, seconds)
+
+
+# Compiles a program, and says what it costs.
+Measure = Callable[[Jitted], Cost]
 
 
 class Candidate(NamedTuple):
@@ -43,14 +64,14 @@ class Line:
         source: the user's line, which assigns the value.
         value: its name there.
         spec: what it is constrained to.
-        saves: bytes that a device sends more without this line, all the others in place.
+        saves: what the program costs more without this line, all the others in place.
         numbers: of the equations that make the value: several, where the line is run more than once or makes a tree.
     """
 
     source: Source
     value: str
     spec: PartitionSpec
-    saves: float
+    saves: Cost
     numbers: tuple[int, ...]
 
     @property
@@ -61,10 +82,10 @@ class Line:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the line as plain data."""
-        return {"code": self.code, "after": str(self.source), "saves": self.saves}
+        return {"code": self.code, "after": str(self.source), "saves": self.saves._asdict()}
 
     def __str__(self):
-        return f"{self.code}   # after {self.source}; saves {round(self.saves):,} B"
+        return f"{self.code}   # after {self.source}; saves {_saved(self.saves)}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,55 +94,63 @@ class Lines:
 
     Attributes:
         lines: the most valuable first; none where none was found that helps.
-        before: bytes that a device sends without them.
+        before: what the program costs without them.
         after: with them.
     """
 
     lines: tuple[Line, ...]
-    before: float
-    after: float
+    before: Cost
+    after: Cost
 
     def __str__(self):
         if not self.lines:
-            return f"No line was found with which a device sends less than {round(self.before):,} B."
+            return f"No line was found with which a device sends less than {round(self.before.sent):,} B."
         count = "1 line" if len(self.lines) == 1 else f"{len(self.lines)} lines"
-        head = f"{count}: a device sends {round(self.after):,} B, and {round(self.before):,} B without"
+        head = f"{count}: a device sends {round(self.after.sent):,} B, and {round(self.before.sent):,} B without"
         return "\n".join([head, *(f"  {line}" for line in self.lines)])
 
     __repr__ = __str__
 
 
-def found(subject: Subject, shardings: Mapping[int, Splits | None], before: float, sent: Sent) -> Lines:
+def _saved(saves: Cost) -> str:
+    """What a line saves, in words: bytes sent, seconds on a machine, and memory, of which it may take more."""
+    took = f", {seconds_text(saves.seconds)} of collectives" if saves.seconds else ""
+    held = f"{bytes_text(abs(saves.memory))} of memory"
+    less, more = f", {held}" if saves.memory > 0 else "", f", and takes {held} more" if saves.memory < 0 else ""
+    return f"{round(saves.sent):,} B sent{took}{less}{more}"
+
+
+def found(subject: Subject, shardings: Mapping[int, Splits | None], before: Cost, measure: Measure) -> Lines:
     """Finds the fewest lines with which less is sent.
 
     Args:
         subject: the program, its equations numbered.
         shardings: of its values, as decided.
-        before: bytes that a device sends as it is.
-        sent: compiles a program, and counts.
+        before: what the program costs as it is.
+        measure: compiles a program, and says what it costs.
     """
     wanted = list(_candidates(subject, shardings))
-    known: dict[frozenset[int], float] = {frozenset(): before}
+    known: dict[frozenset[int], Cost] = {frozenset(): before}
 
-    def bytes_with(positions: Iterable[int]) -> float:
+    def cost_with(positions: Iterable[int]) -> Cost:
         key = frozenset(positions)
         if key not in known:
             mesh, closed = subject.jitted.mesh, subject.jitted.closed
             specs = {n: NamedSharding(mesh, _spec(wanted[p].splits)) for p in key for n in wanted[p].numbers}
-            known[key] = sent(dataclasses.replace(subject.jitted, closed=constrained(closed, specs)))
+            known[key] = measure(dataclasses.replace(subject.jitted, closed=constrained(closed, specs)))
         return known[key]
 
-    after = bytes_with(range(len(wanted)))
-    if after >= before:
+    after = cost_with(range(len(wanted)))
+    if after.sent >= before.sent:
         return Lines((), before, before)
-    kept = _fewest(list(range(len(wanted))), (), lambda positions: bytes_with(positions) <= after)
-    after = bytes_with(kept)
+    kept = _fewest(list(range(len(wanted))), (), lambda positions: cost_with(positions).sent <= after.sent)
+    after = cost_with(kept)
     lines = []
     for position in kept:
         source, numbers, splits = wanted[position]
-        saves = bytes_with(p for p in kept if p != position) - after
+        saves = cost_with(p for p in kept if p != position).without(after)
         lines.append(Line(source, source.target or "", _spec(splits), saves, numbers))
-    return Lines(tuple(sorted(lines, key=lambda line: -line.saves)), before, after)
+    return Lines(tuple(sorted(lines, key=lambda line: -line.saves.sent)), before, after)
 
 
 def _fewest(numbers: list[int], beside: Sequence[int], enough: Callable[[Sequence[int]], bool]) -> list[int]:

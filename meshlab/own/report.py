@@ -10,22 +10,28 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 from jax.sharding import Mesh, NamedSharding
 
+from ..api.stages import Plan
+from ..cost.machines.units import seconds_text
+from ..engine.devices import devices
 from ..engine.jax_programs import constrained
 from ..engine.running.compiler_process import Cancel, Progress, Watch
+from ..engine.running.run import jax_mesh
+from ..engine.specs.mesh import Mesh as OurMesh
 from ..engine.specs.spec import Axes
+from .beside import Beside, beside, of_plan, with_tags
 from .causes import Causes
-from .compiled import as_jit, compiled, with_numbers
+from .compiled import Compiled, Memory, as_jit, compiled, with_numbers
 from .decided import Splits, decided
 from .explained import Explained, explained
-from .jitted import Jitted, taken
-from .lines import Lines, found
-from .shardy import Records
+from .jitted import Jitted, OwnError, taken
+from .lines import Cost, Lines, found
+from .prices import on_machine
 from .started import Starts
 from .subject import Subject, subject_of
 
@@ -40,6 +46,9 @@ class Report:
         collectives: those of the compiled program, largest first.
         subject: the program.
         shardings: how its values are split, as XLA decided; None for one that is split by no whole mesh axes.
+        memory: bytes on one device, as XLA for CPUs lays the program out.
+        on: the mesh on a machine, where one was given.
+        plan: whose shardings these are, where a plan was explained.
     """
 
     name: str
@@ -47,11 +56,33 @@ class Report:
     collectives: tuple[Explained, ...]
     subject: Subject
     shardings: Mapping[int, Splits | None]
+    memory: Memory
+    on: OurMesh | None = None
+    plan: Plan | None = None
 
     @property
     def wire_bytes(self) -> float:
         """The bytes that one device sends in one run."""
         return sum(c.wire_bytes * c.times for c in self.collectives)
+
+    @property
+    def seconds(self) -> float | None:
+        """What its collectives take on the machine, one after another; None without a machine.
+
+        Those between devices of no set of mesh axes have no price, and are left out.
+        """
+        return _seconds(self.collectives) if self.on is not None else None
+
+    @functools.cached_property
+    def beside(self) -> Beside:
+        """The plan beside XLA's program: what each sends at each line, and what it costs on the machine.
+
+        Raises:
+            OwnError: no plan was explained.
+        """
+        if self.plan is None:
+            raise OwnError("report.beside compares XLA's program with a plan: ml.explain(plan) explains one.")
+        return beside(self.plan, self.collectives, self.on)
 
     @functools.cached_property
     def lines(self) -> Lines:
@@ -71,11 +102,14 @@ class Report:
         """
         watch = _watch(self.subject.jitted, "report.find_lines", timeout, progress, cancel)
 
-        def sent(jitted: Jitted) -> float:
-            text = compiled(jitted, watch).text
-            return sum(c.wire_bytes * c.times for c in _every(self.subject, {}, None, text))
+        def cost(jitted: Jitted) -> Cost:
+            made = compiled(jitted, watch)
+            rows = _every(self.subject, {}, dataclasses.replace(made, records=None), self.on)
+            sent = sum(c.wire_bytes * c.times for c in rows)
+            return Cost(sent, made.memory.total, _seconds(rows) if self.on is not None else None)
 
-        lines = vars(self)["lines"] = found(self.subject, self.shardings, self.wire_bytes, sent)
+        before = Cost(self.wire_bytes, self.memory.total, self.seconds)
+        lines = vars(self)["lines"] = found(self.subject, self.shardings, before, cost)
         return lines
 
     def apply(self) -> Callable[..., Any]:
@@ -100,15 +134,20 @@ class Report:
     def to_json(self) -> str:
         """Returns the report as JSON: each collective's fields, its line as text; and `lines` where they were found."""
         rows = [{**dataclasses.asdict(c), "source": str(c.source) if c.source else None} for c in self.collectives]
+        facts = {"function": self.name, "mesh": dict(self.axes), "memory": self.memory._asdict(), "collectives": rows}
         lines = {"lines": [line.to_dict() for line in self.lines.lines]} if "lines" in vars(self) else {}
-        return json.dumps({"function": self.name, "mesh": dict(self.axes), "collectives": rows, **lines})
+        compared = {"beside": self.beside.to_dict()} if self.plan is not None else {}
+        return json.dumps(facts | lines | compared)
 
     def __str__(self):
         mesh = " ".join(f"{name}={size}" for name, size in self.axes.items())
         head = f"`{self.name}` on {mesh}, as XLA compiles it: a device sends {round(self.wire_bytes):,} B"
         if not self.collectives:
             return f"{head}. It has no collectives."
-        return "\n".join([f"{head} in {_count(len(self.collectives))}", *map(_lines, self.collectives)])
+        took = f", {seconds_text(self.seconds)} one after another" if self.seconds is not None else ""
+        compared = [str(self.beside)] if self.plan is not None else []
+        head = f"{head} in {_count(len(self.collectives))}{took}"
+        return "\n".join([head, *map(_lines, self.collectives), *compared])
 
     __repr__ = __str__
 
@@ -121,16 +160,17 @@ def _lines(c: Explained) -> str:
     over = f"over {'+'.join(c.axes)}" if c.axes else "between some devices"
     times = f" ({round(c.wire_bytes):,} B × {c.times:,})" if c.times > 1 else ""
     where = f"{c.source}  {c.source.code}".rstrip() if c.source else "no line"
+    took = f", {seconds_text(c.seconds * c.times)}" if c.seconds is not None else ""
     started = [f"started by {what}" for what in c.started_by[:3]]
-    head = f"  {c.kind} {over}, {round(c.wire_bytes * c.times):,} B sent{times}   {where}"
+    head = f"  {c.kind} {over}, {round(c.wire_bytes * c.times):,} B sent{times}{took}   {where}"
     return "\n    ".join([head, c.because, *started])
 
 
 def explain(
-    fn: Callable,
+    fn: Callable | Plan,
     *args: Any,
     names: Mapping[str, str] | None = None,
-    mesh: Mesh | None = None,
+    mesh: Mesh | OurMesh | None = None,
     timeout: float = 600,
     progress: Callable[[Progress], Any] | None = None,
     cancel: Cancel | None = None,
@@ -138,11 +178,12 @@ def explain(
     """Explains the collectives of a program that `jax.jit` compiles.
 
     Args:
-        fn: the function, which `jax.jit` has made, with its shardings, or a plain one.
-        *args: its arguments: arrays, or shapes (`jax.ShapeDtypeStruct`), with shardings or without.
+        fn: the function, which `jax.jit` has made, with its shardings, or a plain one; or a plan, whose function is
+            then compiled with the plan's shardings of arguments, results and tags, and put beside the plan.
+        *args: its arguments: arrays, or shapes (`jax.ShapeDtypeStruct`), with shardings or without; none for a plan.
         names: the dims of arguments, by their places or globs over them: {"params/w1": "embed hidden"}. What has no
             name is called after the first argument that has the axis: `params/w1.0`.
-        mesh: the devices, where no sharding names them.
+        mesh: the devices, where no sharding names them; one of `ml.mesh` on a machine prices collectives there.
         timeout: seconds after which the compiler is ended.
         progress: called with a `Progress` at each stage, and each second in between, such as `print`.
         cancel: polled several times a second; once it is set, the compiler is ended.
@@ -154,20 +195,33 @@ def explain(
         OwnError: the function cannot be traced or compiled, there is no mesh of several devices, or names do not fit.
         CompilerError: it took too long, or was cancelled.
     """
-    jitted = with_numbers(taken(fn, args, mesh))
+    plan = fn if isinstance(fn, Plan) else None
+    if isinstance(fn, Plan):
+        fn, args, names, mesh = of_plan(fn, args, names, mesh)
+    on = mesh if isinstance(mesh, OurMesh) else None
+    given = jax_mesh(mesh, devices(mesh.size, mesh.order)) if isinstance(mesh, OurMesh) else mesh
+    jitted = with_numbers(taken(fn, args, given))
     subject = subject_of(jitted, names)
+    if plan is not None and (closed := with_tags(plan, subject)):
+        subject = subject_of(dataclasses.replace(jitted, closed=closed), names)
+    jitted, on = subject.jitted, on if on is not None and on.on is not None else None
     watch = _watch(jitted, "ml.explain", timeout, progress, cancel)
     made = compiled(jitted, watch)
     shardings = decided(subject.code, subject.makers, made.before, jitted.axes) if made.before else {}
-    every = _every(subject, shardings, made.records, made.text)
+    every = _every(subject, shardings, made, on)
     largest = sorted(every, key=lambda c: -c.wire_bytes * c.times)
-    return Report(jitted.name, jitted.axes, tuple(largest), subject, shardings)
+    return Report(jitted.name, jitted.axes, tuple(largest), subject, shardings, made.memory, on, plan)
 
 
 def _every(
-    subject: Subject, shardings: Mapping[int, Splits | None], records: Records | None, text: str
+    subject: Subject, shardings: Mapping[int, Splits | None], made: Compiled, on: OurMesh | None
 ) -> tuple[Explained, ...]:
-    return explained(subject, Causes(subject, shardings, _asked(subject)), Starts(subject, records), text)
+    causes, starts = Causes(subject, shardings, _asked(subject)), Starts(subject, made.records)
+    return explained(subject, causes, starts, made.text, on_machine(on) if on is not None else None)
+
+
+def _seconds(rows: Sequence[Explained]) -> float:
+    return sum(c.seconds * c.times for c in rows if c.seconds is not None)
 
 
 def _watch(

@@ -39,9 +39,13 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
         "xla_dump_hlo_pass_re": "spmd-partitioning",
         "xla_dump_hlo_as_text": True,
     }
-    write(folder / "program.hlo", lowered.compile(compiler_options=options).as_text())
+    compiled = lowered.compile(compiler_options=options)
+    write(folder / "program.hlo", compiled.as_text())
     for text in sorted((folder / "dump").glob("*before_spmd-partitioning*.txt"))[:1]:
         text.replace(folder / "before.hlo")
     if records := recorded(lowered):
         write(folder / "records.json", json.dumps(records.to_dict()))
-    return {}
+    sizes = compiled.memory_analysis()
+    return {
+        "memory": [sizes.argument_size_in_bytes, sizes.output_size_in_bytes, sizes.temp_size_in_bytes],
+    }

@@ -1,10 +1,13 @@
 """`meshlab explain`: the user's own jit, as a table, as JSON, and as an exit status for CI."""
 
 import json
+import re
 
 import pytest
 
-from tests.commands.small import TRAIN, called, process, written
+from tests.commands.small import SOURCE, TRAIN, called, process, written
+
+PLANNED = f'{SOURCE}\n\ndef plan():\n    return program.plan(ml.mesh(data=4), "batch:data")\n'
 
 
 def explained(capsys, folder, *options, name="compiled"):
@@ -43,11 +46,25 @@ def test_what_is_forbidden_fails(forbidden, status, told, tmp_path, capsys):
     assert bool(told) == ("are allowed" in err or "is allowed" in err)
 
 
+def test_on_a_machine_and_beside_a_plan(tmp_path, capsys):
+    status, table, _ = explained(capsys, tmp_path, "--mesh", "data=4,model=2", "--on", "h100:1x8")
+    assert status == 0
+    assert re.search(r"all-gather over data, 49,152 B sent, [\d.]+ µs   train.py", table)
+    status, table, _ = called(capsys, "explain", f"{written(tmp_path, PLANNED, 'planned.py')}:plan")
+    assert status == 0
+    assert "XLA's program beside the plan" in table
+    status, _, err = called(capsys, "explain", f"{tmp_path / 'planned.py'}:plan", "--mesh", "data=4")
+    assert status == 2
+    assert "has a mesh of its own: leave out --mesh and --on" in err
+
+
 @pytest.mark.parametrize(
     ("name", "options", "told"),
     [
         ("compiled", ("--forbid", "all-gater:data", "--forbid", "x"), "there is no collective 'all-gater'"),
         ("compiled", ("--forbid", "x"), "it is written KIND:AXIS"),
+        ("compiled", ("--on", "h100:1x8"), "--on needs --mesh"),
+        ("compiled", ("--mesh", "data=8"), "the mesh data=8, but the shardings are on `data=4, model=2`"),
         ("compiled", ("--forbid", "any:data:many"), "--forbid any:data:many"),
         ("compiled", ("--forbid", "any:modle"), "--forbid names `modle`; the mesh has `data`, `model`."),
         ("mesh", (), "it must return the jitted function and its arguments"),

@@ -87,7 +87,7 @@ def compile_for(
         "named": _NAMED[chosen.platform],
         "topology": chosen.topology,
         "options": dict(chosen.options),
-        "axes": mesh_axes(plan),
+        "axes": mesh_axes(plan.mesh),
         "order": device_order(chosen, plan.mesh),
         "donated": donated(plan) if donate else (),
     }

@@ -15,13 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
+from jax.sharding import Mesh as JaxMesh
 
 from ..argument_checks import flag
 from ..devices import compiler_options, devices
 from ..errors import RunError, closest, shown, some
 from ..plans.plan_data import Plan
 from ..programs.program import Argument, Program
+from ..specs.mesh import Mesh
 from ..specs.spec import Spec
 from ..tensors.dtypes import beyond
 from ..tensors.named_arrays import NamedArray
@@ -36,18 +38,18 @@ _NUMBERS = bool | int | float | complex
 _compiled: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def mesh_axes(plan: Plan) -> tuple[tuple[str, int], ...]:
-    """Returns the mesh's axes of devices and their sizes, major first; one of size 1 where there are none."""
-    return tuple(plan.mesh.devices.axes.items()) or (("device", 1),)
+def mesh_axes(mesh: Mesh) -> tuple[tuple[str, int], ...]:
+    """Returns a mesh's axes of devices and their sizes, major first; one of size 1 where there are none."""
+    return tuple(mesh.devices.axes.items()) or (("device", 1),)
 
 
-def jax_mesh(plan: Plan, on: Sequence[Any]) -> Mesh:
-    names, sizes = zip(*mesh_axes(plan), strict=True)
-    return Mesh(np.array(on).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
+def jax_mesh(mesh: Mesh, on: Sequence[Any]) -> JaxMesh:
+    names, sizes = zip(*mesh_axes(mesh), strict=True)
+    return JaxMesh(np.array(on).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
 
 
-def abstract_mesh(plan: Plan) -> AbstractMesh:
-    names, sizes = zip(*mesh_axes(plan), strict=True)
+def abstract_mesh(mesh: Mesh) -> AbstractMesh:
+    names, sizes = zip(*mesh_axes(mesh), strict=True)
     return AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
 
 
@@ -62,7 +64,7 @@ def compiled(plan: Plan, donate: bool = False) -> Any:
 
 
 def _compile(plan: Plan, on: Sequence[Any], donate: bool) -> Any:
-    mesh = jax_mesh(plan, on)
+    mesh = jax_mesh(plan.mesh, on)
     function = jax.jit(lowered(plan, mesh), donate_argnums=donated(plan) if donate else (), keep_unused=True)
     return function.lower(*abstract_arguments(plan, mesh)).compile(compiler_options=compiler_options(on[0].platform))
 
@@ -90,7 +92,7 @@ def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
     donate = flag("run()", "donate", donate, RunError)
     arrays = flat_arguments(plan, args)
     executable = compiled(plan, donate)
-    mesh = jax_mesh(plan, devices(plan.mesh.size, plan.mesh.order))
+    mesh = jax_mesh(plan.mesh, devices(plan.mesh.size, plan.mesh.order))
     placed = [
         _stored(plan, a.value, plan.argument_specs[a.value], array, mesh)
         for array, a in zip(arrays, plan.program.arguments, strict=True)
@@ -102,11 +104,11 @@ def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
 
 def stored(plan: Plan, place: str, array: Any) -> jax.Array:
     """Returns an array as the plan's devices store it at a place, padding included; moves none that is stored so."""
-    mesh = jax_mesh(plan, devices(plan.mesh.size, plan.mesh.order))
+    mesh = jax_mesh(plan.mesh, devices(plan.mesh.size, plan.mesh.order))
     return _stored(plan, plan.program.place(place).number, plan.spec(place), array, mesh)
 
 
-def _stored(plan: Plan, value: int, spec: Spec, array: Any, mesh: Mesh) -> jax.Array:
+def _stored(plan: Plan, value: int, spec: Spec, array: Any, mesh: JaxMesh) -> jax.Array:
     return jax.device_put(grown(array, stored_shape(plan, value, spec)), NamedSharding(mesh, partition_spec(spec)))
 
 

@@ -125,7 +125,7 @@ def against(plan: Plan, text: str | None, analysis: Any, platform: str) -> Repor
     axes = plan.mesh.devices.axes
     read = read_collectives(text, axes, unknown_trips=1)
     read_totals = {(k, a or ("?",)): n for (k, a), n in totals(read).items() if n}
-    together = () if predicted == read_totals else merged(plan.collectives, read, axes, _executed(platform))
+    together = () if predicted == read_totals else merged(plan.collectives, read, axes, executed(platform))
     memory = stored_bytes(plan, text or "", analysis, platform)
     if platform == "tpu":
         notes = (*notes, "A TPU stores arrays in tiles: bytes of arguments and outputs are those of whole tiles.")
@@ -157,19 +157,19 @@ def predicted_totals(plan: Plan, platform: str = "cpu") -> tuple[Totals, tuple[s
     widened = False
     for c in plan.collectives:
         count = c.payload_bytes
-        if _executed(platform)(c.dtype) != c.dtype:
+        if executed(platform)(c.dtype) != c.dtype:
             count, widened = 2 * count, True
         sums[c.kind, tuple(sorted(c.axes, key=order.index))] += count * c.times
     notes = ("XLA for CPU widens bfloat16 and float8: their bytes are counted double here.",) if widened else ()
     return {k: n for k, n in sums.items() if n}, notes
 
 
-def _executed(platform: str) -> Callable[[str], str]:
+def executed(platform: str) -> Callable[[str], str]:
     """Returns a function from a dtype to the one in which a platform executes its collectives."""
 
-    def executed(dtype: str) -> str:
+    def widened(dtype: str) -> str:
         if platform != "cpu":
             return dtype
         return "float32" if dtype == "bfloat16" else "float16" if dtype.startswith("float8") else dtype
 
-    return executed
+    return widened

@@ -76,7 +76,7 @@ def partition_specs(plan: Plan) -> tuple[Any, Any]:
 def shardings(plan: Plan) -> tuple[Any, Any]:
     """Returns the shardings of arguments and outputs on the plan's devices; see `Plan.shardings`."""
     _refuse_uneven(plan, "plan.shardings")
-    mesh = jax_mesh(plan, devices(plan.mesh.size, plan.mesh.order))
+    mesh = jax_mesh(plan.mesh, devices(plan.mesh.size, plan.mesh.order))
     return _trees(plan, lambda spec: NamedSharding(mesh, partition_spec(spec)))
 
 
@@ -225,11 +225,11 @@ def _sizes(plan: Plan) -> str:
 def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
     """Returns the text of the program that XLA compiles for simulated CPU devices, in a process of its own."""
     count = plan.mesh.size
-    request = {"axes": mesh_axes(plan), "devices": count, "options": compiler_options("cpu")}
+    request = {"axes": mesh_axes(plan.mesh), "devices": count, "options": compiler_options("cpu")}
     variables = inherited() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(count)}
     with Process(("-P", compile_worker.__file__), variables) as process:
         watch.stage("exporting")
-        answer = process.answer(written(*_function(plan, abstract_mesh(plan), constraints), "cpu"), request, watch)
+        answer = process.answer(written(*_function(plan, abstract_mesh(plan.mesh), constraints), "cpu"), request, watch)
     if isinstance(answer, str):
         other = {"all": "stored", "stored": "all"}[constraints]
         # What comes after an empty line are lines of our own code.
@@ -255,7 +255,7 @@ def sent_bytes(collectives: Iterable[HloCollective], text: str, count: int) -> f
 
 
 def _compile(plan: Plan, on: Sequence[Any], constraints: str) -> Any:
-    function, arguments = _function(plan, jax_mesh(plan, on), constraints)
+    function, arguments = _function(plan, jax_mesh(plan.mesh, on), constraints)
     return function.lower(*arguments).compile(compiler_options=compiler_options(on[0].platform))
 
 

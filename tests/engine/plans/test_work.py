@@ -27,7 +27,7 @@ def flops(plan):
     """The FLOPs of the matmuls in the function that each device runs, counted in its jaxpr."""
     code = plan.program.code
     arrays = [jax.ShapeDtypeStruct(_stored(plan, a.value), code.dtypes[a.value]) for a in plan.program.arguments]
-    return _counted(jax.make_jaxpr(lowered(plan, abstract_mesh(plan)))(*arrays).jaxpr)
+    return _counted(jax.make_jaxpr(lowered(plan, abstract_mesh(plan.mesh)))(*arrays).jaxpr)
 
 
 def _stored(plan, value):
