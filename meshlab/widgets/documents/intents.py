@@ -221,6 +221,14 @@ class CancelCurve(Intent, frozen=True):
     """Stop working out a curve; its points so far stay."""
 
 
+class AskXla(Intent, frozen=True):
+    """Compile what XLA's own partitioner makes of the shardings, in the background, and put it beside the plan."""
+
+
+class CancelXla(Intent, frozen=True):
+    """Stop compiling it."""
+
+
 class RenameDim(Intent, frozen=True):
     """Call a dim otherwise, also one whose name was made up."""
 

@@ -27,6 +27,7 @@ Word = Literal[
     "tracing",
     "models",
     "curve",
+    "xla",
     "advice",
     "name",
     "offer",

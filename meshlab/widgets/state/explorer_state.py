@@ -29,6 +29,7 @@ from ...training.feeding import Training, check_training
 from ..background.curves import Curves
 from ..background.models import NO_MODELS, Listing, Models
 from ..background.one_by_one import Background
+from ..background.partitioned import Partitioned
 from ..background.reasons import Reasons
 from ..documents.costing import PATIENCE, Costing, costs_of
 from ..documents.document import Document, ExplorerError, Source, check_machines, check_opened
@@ -74,6 +75,7 @@ class ExplorerState:
         marks: the colours of mesh axes.
         listing: the models to choose from.
         curves: the costs over the sizes of a dim or of a mesh axis.
+        partitioned: what XLA's own partitioner makes of the layout's shardings.
         tab: that which pages were sent to last, and how often they were sent to one.
         height: of the workbench in a notebook, in CSS pixels.
     """
@@ -130,6 +132,12 @@ class ExplorerState:
             lambda axis, size: point_of(documents, axis, size),
             self.lock,
             lambda: changes.tell("curve"),
+        )
+        self.partitioned = Partitioned(
+            lambda: documents.present.unpinned,
+            lambda: documents.plan,
+            self.lock,
+            lambda: changes.tell("xla"),
         )
         self.tab: tuple[str, int] = "", 0
         self.height = 600

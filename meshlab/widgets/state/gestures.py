@@ -20,6 +20,7 @@ from ...engine.errors import shown
 from ...engine.plans.remedies import Remedy
 from ...engine.specs.layout import Layout
 from ...engine.tensors.dims import Dim, name_of
+from ...own.report import Report
 from ..background.curves import AXIS, DIM, Curve
 from ..documents.document import Document, ExplorerError
 from ..documents.intents import (
@@ -28,6 +29,7 @@ from ..documents.intents import (
     Beside,
     Cancel,
     CancelCurve,
+    CancelXla,
     Intent,
     Lay,
     ListModels,
@@ -306,6 +308,22 @@ class Gestures(ExplorerState):
     def cancel_curve(self) -> Outcome:
         """Stops working out a curve; its points so far stay."""
         return self.apply(CancelCurve())
+
+    def xla(self) -> Report:
+        """Compiles what XLA's own partitioner makes of the layout's shardings, and puts it beside the plan in Traffic.
+
+        Returns:
+            The report: `report.beside` is the comparison, `report.collectives` why each of XLA's collectives is there.
+
+        Raises:
+            MeshlabError: XLA takes no such layout (one that pads, or has an axis in time), refuses the program, or was
+                cancelled; or the board shows another layout by now.
+        """
+        return self.partitioned.wait()
+
+    def cancel_xla(self) -> Outcome:
+        """Stops compiling what XLA's partitioner makes of the layout's shardings."""
+        return self.apply(CancelXla())
 
     def list_models(self) -> Outcome:
         """Lists the models that can be opened on the board, in the background; `ml.named_models()` has them at once."""

@@ -22,12 +22,14 @@ from ..documents.documents import settled
 from ..documents.edits import opened_note
 from ..documents.intents import (
     Accepted,
+    AskXla,
     Auto,
     Baseline,
     Beside,
     Cancel,
     CancelAuto,
     CancelCurve,
+    CancelXla,
     Forget,
     Intent,
     Label,
@@ -243,6 +245,15 @@ def cancel_curve(state: ExplorerState, intent: CancelCurve) -> Answer:
     return None if state.curves.cancel() else Refused("No curve is being worked out.", code="nothing")
 
 
+def ask_xla(state: ExplorerState, intent: AskXla) -> Answer:
+    state.partitioned.begin()
+    return None
+
+
+def cancel_xla(state: ExplorerState, intent: CancelXla) -> Answer:
+    return None if state.partitioned.cancel() else Refused("XLA is not compiling.", code="nothing")
+
+
 @dataclasses.dataclass(frozen=True)
 class Handler:
     """How an intent is carried out.
@@ -275,6 +286,8 @@ HANDLERS: Mapping[type[Intent], Handler] = {
     ListModels: Handler("list_models", list_models),
     Sweep: Handler("curve", begin_curve),
     CancelCurve: Handler("cancel_curve", cancel_curve),
+    AskXla: Handler("ask_xla", ask_xla),
+    CancelXla: Handler("cancel_xla", cancel_xla),
 }
 # What a page can ask for.
 OPERATIONS: Mapping[str, type[Intent]] = {handler.op: kind for kind, handler in HANDLERS.items()}

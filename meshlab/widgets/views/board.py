@@ -22,6 +22,7 @@ from .address import tab_part
 from .advice import advice_part
 from .asked.curve import curve_part
 from .asked.models import models_part
+from .asked.xla import xla_part
 from .beside import OtherDevicesView, beside_part, devices_beside
 from .columns import ColumnView, columns_view
 from .comparison import comparison_part
@@ -288,6 +289,7 @@ PARTS: Mapping[str, Part] = {
     "tracing": Part(tracing_part, ("document", "tracing")),
     "advice": Part(advice_part, ("document", "advice")),
     "curve": Part(curve_part, ("document", "curve")),
+    "xla": Part(xla_part, ("document", "xla")),
     "models": Part(models_part, ("document", "models")),
     "beside": Part(beside_part, ("document", "beside", "comparison", "costs", "name")),
     "comparison": Part(comparison_part, ("document", "comparison", "costs", "totals", "name")),

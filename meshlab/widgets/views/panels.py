@@ -54,7 +54,7 @@ PANELS: Mapping[str, Panel] = {
     ),
     "program": Panel("Program", ("board",), {"program": program_view}),
     "traffic": Panel(
-        "Traffic", ("board", "beside"), {"matrix": matrix_view, "remedies": remedies_view, "hops": hops_view}
+        "Traffic", ("board", "beside", "xla"), {"matrix": matrix_view, "remedies": remedies_view, "hops": hops_view}
     ),
     "memory": Panel("Memory", ("board", "costs", "beside"), {"alive": alive_view, "moments": moments_view}),
     "time": Panel("Time", ("board", "costs", "beside"), {"roofline": roofline_view}),

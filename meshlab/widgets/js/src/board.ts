@@ -197,6 +197,7 @@ export class Board {
     const { view, panels } = this;
     this.reads.changed(parts);
     if (parts.join() === "search") return this.drawProgress();
+    if (parts.join() === "xla") return this.stage.answered("xla");
     if (parts.includes("board")) {
       if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
       if (this.ready && this.revision > 0 && this.can("restore")) remember(view.document, this.openedWith);

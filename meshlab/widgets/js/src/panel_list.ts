@@ -28,7 +28,7 @@ export const PANELS: Panel[] = [
   {
     name: "traffic",
     title: "Traffic",
-    reads: ["board", "beside", "matrix", "remedies", "hops"],
+    reads: ["board", "beside", "xla", "matrix", "remedies", "hops"],
     ...traffic,
   },
   {

@@ -6,6 +6,7 @@ import { h } from "./dom.ts";
 import { markHops } from "./hops.ts";
 import { drawMatrix } from "./matrix.ts";
 import type { Drawing } from "./stage.ts";
+import { drawXla } from "./xla.ts";
 
 export const panel: Drawing = {
   draw: (board) => [
@@ -14,7 +15,7 @@ export const panel: Drawing = {
     ...drawCollectives(board),
     ...drawLines(board),
   ],
-  foot: drawMatrix,
+  foot: (board) => [...drawMatrix(board), ...drawXla(board)],
   rows: trafficRows,
   marked: markHops,
 };

@@ -91,6 +91,34 @@ export type ModelsPart = {
   models: Models | null;
 };
 
+/** What the plan and XLA's program send at one line; `because` says why XLA's is there. */
+export type XlaRow = {
+  source: string;
+  kind: string;
+  key: string;
+  planned: number;
+  inserted: number;
+  same: boolean;
+  because: string[];
+};
+
+/** How far it is; then the rows, how many more there are, both totals, and remarks. */
+export type Xla = {
+  phase: string;
+  stage: string;
+  seconds: number;
+  error: string;
+  rows: XlaRow[];
+  left_out: number;
+  planned: number;
+  inserted: number;
+  notes: string[];
+};
+
+export type XlaPart = {
+  xla: Xla | null;
+};
+
 /** The layout beside the one on the board; its card is empty where it was not tried. */
 export type OtherLayout = {
   mesh: Mesh;
@@ -1583,6 +1611,7 @@ export const PARTS = [
   "tracing",
   "advice",
   "curve",
+  "xla",
   "models",
   "beside",
   "comparison",
@@ -1603,6 +1632,7 @@ export type View = LayoutPart &
   TracingPart &
   AdvicePart &
   CurvePart &
+  XlaPart &
   ModelsPart &
   BesidePart &
   ComparisonPart &

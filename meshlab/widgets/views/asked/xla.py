@@ -1,0 +1,77 @@
+"""The plan beside what XLA's own partitioner makes of its shardings, as JSON-like data; nothing where nobody asks."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from ....own.beside import Row
+from ....own.report import Report
+from ...state.explorer_state import ExplorerState
+
+# Of more rows those that differ most are shown.
+_MOST = 40
+
+
+class XlaRowView(TypedDict):
+    """What the plan and XLA's program send at one line; `because` says why XLA's is there."""
+
+    source: str
+    kind: str
+    key: str
+    planned: int
+    inserted: int
+    same: bool
+    because: list[str]
+
+
+class XlaView(TypedDict):
+    """How far it is; then the rows, how many more there are, both totals, and remarks."""
+
+    phase: str
+    stage: str
+    seconds: float
+    error: str
+    rows: list[XlaRowView]
+    left_out: int
+    planned: int
+    inserted: int
+    notes: list[str]
+
+
+class XlaPartView(TypedDict):
+    xla: XlaView | None
+
+
+def xla_part(explorer: ExplorerState) -> XlaPartView:
+    compiling = explorer.partitioned.last
+    if compiling is None:
+        return {"xla": None}
+    report = compiling.report
+    beside = report.beside if report is not None else None
+    every = beside.rows if beside is not None else ()
+    return {
+        "xla": {
+            "phase": compiling.phase,
+            "stage": compiling.stage,
+            "seconds": compiling.seconds,
+            "error": compiling.error,
+            "rows": [_row(row, report) for row in every[:_MOST] if report is not None],
+            "left_out": len(every[_MOST:]),
+            "planned": round(beside.planned) if beside is not None else 0,
+            "inserted": round(beside.inserted) if beside is not None else 0,
+            "notes": list(beside.notes) if beside is not None else [],
+        }
+    }
+
+
+def _row(row: Row, report: Report) -> XlaRowView:
+    mine = (e for e in report.collectives if (str(e.source or "?"), e.kind, e.axes) == (row.source, row.kind, row.axes))
+    return {
+        "source": row.source,
+        "kind": row.kind,
+        "key": "+".join(row.axes or ()) or "?",
+        "planned": round(row.planned),
+        "inserted": round(row.inserted),
+        "same": row.is_equal,
+        "because": list(dict.fromkeys(e.because for e in mine))[:3],
+    }
