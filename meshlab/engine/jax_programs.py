@@ -77,27 +77,6 @@ def equations(jaxpr: Any) -> Iterator[Any]:
                     yield from equations(one)
 
 
-class Constraint(NamedTuple):
-    """A `with_sharding_constraint` of the user's.
-
-    Attributes:
-        equation: it.
-        number: of the equation that makes what it constrains; None for an input.
-    """
-
-    equation: Any
-    number: int | None
-
-
-def constraints(jaxpr: Any) -> Iterator[Constraint]:
-    """Yields the constraints of a numbered jaxpr, those in loops and calls too."""
-    makers = {id(out): equation for equation in equations(jaxpr) for out in equation.outvars}
-    for equation in equations(jaxpr):
-        if equation.primitive.name == "sharding_constraint":
-            maker = makers.get(id(equation.invars[0]))
-            yield Constraint(equation, None if maker is None else number_of(maker))
-
-
 def numbered(closed: Any) -> Any:
     """Returns a closed jaxpr with each equation in a scope of its own number, in order, outer before inner."""
     numbers = itertools.count()

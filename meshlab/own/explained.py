@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +19,10 @@ from ..engine.specs.spec import Axes
 from ..engine.verifying.hlo import HloCollective, read_collectives
 from ..engine.verifying.hlo_groups import read_groups
 from ..engine.verifying.hlo_text import Computation, Instruction, parse_module
-from .causes import Cause, Causes
+from .causes import Cause, Causes, Found
 from .prices import Price
-from .started import Starts
-from .subject import Subject
+from .started import Starts, printed
+from .subject import Constrained, Subject
 
 # How far to look for an instruction of the user's around one that XLA made without a name.
 _DEPTH = 4
@@ -129,14 +129,15 @@ def _explained(
     facts = (collective.kind, axes, operand.payload, operand.sent, collective.times, collective.dtype, operand.shape)
     if cause is None:
         return Explained(*facts, "?", (), None, "XLA has kept no name of what it is made of.")
-    values = tuple(dict.fromkeys(found.value for found in cause.dims))
+    values = tuple(dict.fromkeys(found.value for found in _held(subject, cause)))
     dims = tuple(dict.fromkeys(found.dim for found in cause.dims if found.dim))
-    value = subject.called(values[0] if values else cause.operation.outputs[0]) if cause.operation.outputs else "?"
+    sent = values[:1] if cause.name != "summed" else ()
+    value = cause.place or next(map(subject.called, (*sent, *cause.operation.outputs)), "?")
     return Explained(
         *facts,
         value,
         dims,
-        cause.operation.source,
+        cause.source,
         sentence(subject, cause, collective.kind, axes),
         started_by,
         cause.name,
@@ -145,12 +146,14 @@ def _explained(
 
 def sentence(subject: Subject, cause: Cause, kind: str, axes: Axes | None) -> str:
     """Says in a sentence why a collective is there."""
-    split = dict.fromkeys("+".join(found.axes) for found in cause.dims if found.axes)
-    made = [found.value for found in cause.dims if found.value in cause.operation.outputs]
-    read = [subject.called(found.value) for found in cause.dims if found.value not in made]
-    names = dict.fromkeys(found.dim for found in cause.dims if found.dim)
+    held = _held(subject, cause)
+    split = dict.fromkeys("+".join(found.axes) for found in held if found.axes)
+    made = [found.value for found in held if found.value in cause.operation.outputs]
+    read = [subject.called(found.value) for found in held if found.value not in made]
+    names = dict.fromkeys(found.dim for found in held if found.dim)
     values = dict.fromkeys(read or map(subject.called, made))
-    return _SENTENCES[cause.name].format(
+    form = {"otherwise": "several" if made else "otherwise", "stored": "asked"}.get(cause.name) if read else None
+    return _SENTENCES[form or cause.name].format(
         dims=_quoted(names) or "an axis",
         dims_are="are" if len(names) > 1 else "is",
         values=_quoted(values),
@@ -158,27 +161,62 @@ def sentence(subject: Subject, cause: Cause, kind: str, axes: Axes | None) -> st
         over=" and ".join(split) or ("+".join(axes) if axes else "some mesh axes"),
         name=cause.operation.called,
         place=cause.place,
-        how=_how(kind),
+        how=f"it {_done(kind)}",
+        done=_done(kind),
+        each=_each(subject, held),
+        wants=_wants(subject, cause.constraint, values),
     )
 
 
-def _how(kind: str) -> str:
+def _held(subject: Subject, cause: Cause) -> tuple[Found, ...]:
+    """What is split, of what is asked for otherwise: operands; that itself where it is made of them axis by axis."""
+    read = tuple(found for found in cause.dims if found.value not in cause.operation.outputs)
+    if cause.constraint is None:
+        return read if cause.place and read else cause.dims
+    value = cause.constraint.value
+    same = all(subject.dims(found.value) == subject.dims(value) for found in read)
+    return tuple(dict.fromkeys(found._replace(value=value) for found in read)) if same else read
+
+
+def _each(subject: Subject, dims: Iterable[Found]) -> str:
+    """Says of some values how each is split: "`a` and `b` along `a.0` over y, `c` along `a.1` over x"."""
+    values: dict[str, list[str]] = {}
+    for dim, value, axes in dims:
+        values.setdefault(f"along {_quoted([dim]) or 'an axis'} over {'+'.join(axes)}", []).append(
+            subject.called(value)
+        )
+    return ", ".join(f"{_quoted(names)} {how}" for how, names in values.items())
+
+
+def _wants(subject: Subject, constraint: Constrained | None, values: Collection[str]) -> str:
+    """Says what a constraint stands at: one of the values, or what is made of them."""
+    if constraint is None:
+        return ""
+    name = subject.called(constraint.value)
+    what = "it" if name in values else f"`{name}`"
+    return f"the constraint {printed(constraint.spec)} at {constraint.source or 'an unknown line'} wants {what}"
+
+
+def _done(kind: str) -> str:
     """What a kind of collective does to an array, in words."""
     known = KINDS[kind]
-    return (
-        "it is moved" if known.moves_blocks else "it is gathered" if known.shard and not known.sums else "it is summed"
-    )
+    return "is moved" if known.moves_blocks else "is gathered" if known.shard and not known.sums else "is summed"
 
 
 _SENTENCES = {
     "summed": "{name} sums {dims} of {values}, split over {over}.",
     "along": "{name} goes along {dims}, which {dims_are} split over {over}.",
     "otherwise": "{values} {values_are} split along {dims} over {over}, and the other arrays of {name} are not: {how}.",
+    "several": "The arrays of {name} are split in several ways, {each}: one {done}.",
+    "constrained": "{values} {values_are} split along {dims} over {over}, and {wants} otherwise: {how}.",
+    "asked": "{values} {values_are} split along {dims} over {over}, and `{place}` has to come out otherwise: {how}.",
     "stored": "`{place}` must come out with {dims} split otherwise over {over} than it is made.",
     "read": "It is made whole, and read where {dims} of {values} {dims_are} split over {over}.",
     "made": "{dims} of {values} {dims_are} split over {over}, and what reads it needs it whole.",
     "hop": "One hop of a move: {dims} of {values} goes to or from other mesh axes.",
     "manual": "It is your own: {name} says what each device sends.",
+    "whole": "{values} {values_are} split along {dims} over {over}, and so is what {name} makes of it; XLA's"
+    " partitioner does not run it so: {how}.",
     "own": "No cause was found beside {name}, which XLA's partitioner runs so.",
 }
 

@@ -38,7 +38,7 @@ from .subject import Subject, subject_of
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Report:
-    """Why each collective is in the user's compiled program; prints as a table.
+    """Why each collective is in the user's compiled program; prints as a table, those alike in one row.
 
     Attributes:
         name: the function's.
@@ -144,10 +144,14 @@ class Report:
         head = f"`{self.name}` on {mesh}, as XLA compiles it: a device sends {round(self.wire_bytes):,} B"
         if not self.collectives:
             return f"{head}. It has no collectives."
+        alike: dict[tuple, list[Explained]] = {}
+        for c in self.collectives:
+            alike.setdefault((c.kind, c.axes, c.wire_bytes, c.times, c.source, c.because, c.started_by), []).append(c)
+        largest = sorted(alike.values(), key=lambda same: -sum(c.wire_bytes * c.times for c in same))
         took = f", {seconds_text(self.seconds)} one after another" if self.seconds is not None else ""
         compared = [str(self.beside)] if self.plan is not None else []
         head = f"{head} in {_count(len(self.collectives))}{took}"
-        return "\n".join([head, *map(_lines, self.collectives), *compared])
+        return "\n".join([head, *map(_lines, largest), *compared])
 
     __repr__ = __str__
 
@@ -156,13 +160,17 @@ def _count(collectives: int) -> str:
     return "one collective" if collectives == 1 else f"{collectives} collectives"
 
 
-def _lines(c: Explained) -> str:
+def _lines(same: Sequence[Explained]) -> str:
+    """Says of collectives that are there for the same reason what they are, and why."""
+    c, count = same[0], len(same)
+    kinds = c.kind if count == 1 else f"{count} {c.kind}s"
     over = f"over {'+'.join(c.axes)}" if c.axes else "between some devices"
-    times = f" ({round(c.wire_bytes):,} B × {c.times:,})" if c.times > 1 else ""
+    factors = [f"{number:,}" for number in (c.times, count) if number > 1]
+    times = f" ({' × '.join([f'{round(c.wire_bytes):,} B', *factors])})" if factors else ""
     where = f"{c.source}  {c.source.code}".rstrip() if c.source else "no line"
-    took = f", {seconds_text(c.seconds * c.times)}" if c.seconds is not None else ""
+    took = f", {seconds_text(c.seconds * c.times * count)}" if c.seconds is not None else ""
     started = [f"started by {what}" for what in c.started_by[:3]]
-    head = f"  {c.kind} {over}, {round(c.wire_bytes * c.times):,} B sent{times}{took}   {where}"
+    head = f"  {kinds} {over}, {round(c.wire_bytes * c.times * count):,} B sent{times}{took}   {where}"
     return "\n    ".join([head, c.because, *started])
 
 

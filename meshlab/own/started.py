@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ..engine.code.source import Source, source_of
-from ..engine.jax_programs import constraints, number_of, numbers_in
+from ..engine.code.source import Source
+from ..engine.jax_programs import number_of, numbers_in
 from ..engine.programs.spread_names import Names
 from ..engine.specs.spec import Axes
 from .causes import Found
@@ -88,20 +88,19 @@ class Starts:
             for i, (place, sharding) in enumerate(zip(places, shardings, strict=True))
             if sharding is not None
         }
-        standing = {number_of(equation): equation for equation, _ in constraints(jitted.closed)}
+        standing = {number_of(one.equation): one for one in self.subject.constraints}
         for name, where in (self.records.constraints if self.records else {}).items():
-            equation = next((standing[n] for one in numbers_in(where) for n in one if n in standing), None)
-            sharding = equation.params.get("sharding") if equation is not None else None
-            if isinstance(sharding, NamedSharding):
-                said[name] = _constraint(sharding.spec, source_of(equation))
+            found = next((standing[n] for numbers in numbers_in(where) for n in numbers if n in standing), None)
+            if found is not None:
+                said[name] = _constraint(found.spec, found.source)
         return said
 
     def _alike(self, dims: Collection[str], axes: Collection[str]) -> Iterator[str]:
         """Yields what the user has split along dims over mesh axes: constraints, arguments, results."""
         jitted, block = self.subject.jitted, self.subject.code.block
-        for value, spec, source in self.subject.constraints:
-            if _splits_along(self.subject.dims(value), spec, dims, axes):
-                yield _constraint(spec, source)
+        for one in self.subject.constraints:
+            if _splits_along(self.subject.dims(one.value), one.spec, dims, axes):
+                yield _constraint(one.spec, one.source)
         sides = (
             (block.inputs, jitted.arguments, jitted.inputs, _came_in),
             (block.outputs, jitted.outputs, jitted.results, _comes_out),
@@ -115,15 +114,15 @@ class Starts:
 
 
 def _came_in(place: str, spec: PartitionSpec) -> str:
-    return f"`{place}` came in as {_printed(spec)}"
+    return f"`{place}` came in as {printed(spec)}"
 
 
 def _comes_out(place: str, spec: PartitionSpec) -> str:
-    return f"`{place}` is asked to come out as {_printed(spec)}"
+    return f"`{place}` is asked to come out as {printed(spec)}"
 
 
 def _constraint(spec: PartitionSpec, source: Source | None) -> str:
-    return f"the constraint {_printed(spec)} at {source or 'an unknown line'}"
+    return f"the constraint {printed(spec)} at {source or 'an unknown line'}"
 
 
 def _axes(sharding: NamedSharding) -> list[str]:
@@ -140,5 +139,6 @@ def _splits_along(names: Names, spec: PartitionSpec, dims: Collection[str], axes
     return any(names[i] in dims and not set(axes).isdisjoint(split) for i, split in _entries(spec) if i < len(names))
 
 
-def _printed(spec: PartitionSpec) -> str:
+def printed(spec: PartitionSpec) -> str:
+    """Returns a spec as the user writes it."""
     return f"P({', '.join(repr(entry) for entry in spec)})"

@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -21,16 +21,35 @@ from ..engine.code.flatten import flatten
 from ..engine.code.operations import Code, Operation, walk
 from ..engine.code.source import Source, source_of
 from ..engine.errors import TraceError, closest, shown
-from ..engine.jax_programs import constraints, number_of
+from ..engine.jax_programs import number_of
 from ..engine.programs.naming import Naming, name_axes
 from ..engine.programs.signatures import factors_by_operation
 from ..engine.programs.spread_names import Names
 from ..engine.rules import Factors
+from ..engine.specs.spec import Axes
 from .jitted import Jitted, OwnError
 
 # The names of an argument's axes, and where they were given, by its value.
 Given = dict[int, tuple[tuple[Any, ...], str]]
 _MADE_UP = re.compile(r"~\d+")
+
+
+class Constrained(NamedTuple):
+    """A value that `with_sharding_constraint` constrains.
+
+    Attributes:
+        value: that comes out of it.
+        spec: as the user has it.
+        splits: the mesh axes of each axis; None where anything goes.
+        source: the user's line.
+        equation: that does it.
+    """
+
+    value: int
+    spec: PartitionSpec
+    splits: tuple[Axes | None, ...]
+    source: Source | None
+    equation: Any
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,10 +73,10 @@ class Subject:
         """The operations by the numbers of their equations; a constraint is part of what makes its value."""
         numbered = ((number_of(operation.equation), operation) for operation in walk(self.code.block))
         makers = {number: operation for number, operation in numbered if number is not None}
-        for equation, number in constraints(self.jitted.closed):
-            own = number_of(equation)
-            if own is not None and number in makers:
-                makers[own] = makers[number]
+        for value, equation in self.code.constraints:
+            own, maker = number_of(equation), self.made_by.get(value)
+            if own is not None and maker is not None:
+                makers[own] = maker
         return makers
 
     @functools.cached_property
@@ -93,14 +112,20 @@ class Subject:
         return results | dict(zip(block.inputs, self.jitted.arguments, strict=False))
 
     @functools.cached_property
-    def constraints(self) -> tuple[tuple[int, PartitionSpec, Source | None], ...]:
-        """The values that `with_sharding_constraint` constrains, each with the spec and the user's line."""
+    def constraints(self) -> tuple[Constrained, ...]:
+        """The values that `with_sharding_constraint` constrains."""
         found = []
-        for equation, number in constraints(self.jitted.closed):
-            maker, sharding = self.makers.get(-1 if number is None else number), equation.params.get("sharding")
-            if maker is not None and len(maker.outputs) == 1 and isinstance(sharding, NamedSharding):
-                found.append((maker.outputs[0], sharding.spec, source_of(equation)))
+        for value, equation in self.code.constraints:
+            if isinstance(sharding := equation.params.get("sharding"), NamedSharding):
+                splits = _splits(sharding.spec, len(self.names[value]))
+                found.append(Constrained(value, sharding.spec, splits, source_of(equation), equation))
         return tuple(found)
+
+    @functools.cached_property
+    def on_inputs(self) -> dict[int, Constrained]:
+        """The constraints on what comes into the program or a loop, by the numbers of their equations."""
+        found = {number_of(one.equation): one for one in self.constraints if one.value not in self.made_by}
+        return {number: one for number, one in found.items() if number is not None}
 
     def dims(self, value: int) -> Names:
         """The names of a value's axes."""
@@ -123,6 +148,12 @@ class Subject:
             return self.places.get(value, "a constant")
         target = operation.source.target if operation.source and not operation.backward else None
         return target or operation.called
+
+
+def _splits(spec: PartitionSpec, rank: int) -> tuple[Axes | None, ...]:
+    known: dict[Any, Axes | None] = {None: (), PartitionSpec.UNCONSTRAINED: None}
+    entries: tuple[Any, ...] = (*spec, *[None] * (rank - len(spec)))
+    return tuple(known[e] if e in known else e if isinstance(e, tuple) else (e,) for e in entries)
 
 
 def subject_of(jitted: Jitted, names: Mapping[str, str] | None = None) -> Subject:

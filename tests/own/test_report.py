@@ -134,6 +134,46 @@ def test_a_constraint_is_told_that_started_it(mesh):
     assert re.fullmatch(r"the constraint P\(None, 'model'\) at test_report\.py:\d+", started)
 
 
+def test_a_constraint_that_has_a_value_gathered_is_named(mesh):
+    """Of an argument, as under FSDP by hand, and of a value behind a call and another constraint."""
+
+    def gathered(x, w):
+        w = jax.lax.with_sharding_constraint(w, NamedSharding(mesh, P()))
+        return jnp.tanh(x @ w)
+
+    def twice(x, w):
+        total = jax.lax.with_sharding_constraint(jnp.cumsum(x, 1), NamedSharding(mesh, P("data")))
+        total = jax.lax.with_sharding_constraint(total, NamedSharding(mesh, P()))
+        return total @ w
+
+    for fn, name, dim, line in ((gathered, "w", "x.1", "w = "), (twice, "total", "x.0", "total = ")):
+        args = (
+            array(mesh, (8, 16), *(() if fn is gathered else ("data",))),
+            array(mesh, (16, 4), *("data",) * (fn is gathered)),
+        )
+        (only,) = ml.explain(jax.jit(fn), *args).collectives
+        assert (only.kind, only.cause, only.dims) == ("all-gather", "constrained", (dim,))
+        assert only.source is not None
+        assert only.source.code.startswith(f"{line}jax.lax.with_sharding_constraint({line[:-3]}")
+        assert re.fullmatch(
+            rf"`{name}` is split along `{dim}` over data, and the constraint P\(\) at test_report\.py:\d+ wants it"
+            " otherwise: it is gathered.",
+            only.because,
+        )
+
+
+def test_arrays_that_are_split_in_several_ways_are_told_apart(mesh):
+    def meet(x, y):
+        total = x + y
+        return total
+
+    (only,) = ml.explain(jax.jit(meet), array(mesh, (8, 8), "data"), array(mesh, (8, 8), None, "data")).collectives
+    assert only.because == (
+        "The arrays of add are split in several ways, `x` and `out` along `x.0` over data, `y` along `x.1` over data:"
+        " one is moved."
+    )
+
+
 def test_what_devices_send_by_hand_is_the_users_own(mesh):
     @functools.partial(jax.shard_map, mesh=mesh, in_specs=P("data"), out_specs=P())
     def summed(x):
@@ -184,11 +224,7 @@ def test_a_result_that_is_asked_for_otherwise(mesh):
     jitted = jax.jit(lambda x: x * 2.0, out_shardings=NamedSharding(mesh, P()))
     (only,) = ml.explain(jitted, array(mesh, (8, 16), "data")).collectives
     assert (only.kind, only.dims) == ("all-gather", ("x.0",))
-    # Since JAX 0.12 what comes in is gathered.
-    assert only.because in (
-        "`out` must come out with `x.0` split otherwise over data than it is made.",
-        "`x` is split along `x.0` over data, and the other arrays of mul are not: it is gathered.",
-    )
+    assert only.because == "`x` is split along `x.0` over data, and `out` has to come out otherwise: it is gathered."
 
 
 def test_a_report_is_a_table_and_json(mesh):
@@ -200,6 +236,21 @@ def test_a_report_is_a_table_and_json(mesh):
     assert read["mesh"] == AXES
     assert [row["because"] for row in read["collectives"]] == [c.because for c in report.collectives]
     assert str(ml.explain(lambda x: x * 2, array(mesh, (8, 16), "data"))).endswith("It has no collectives.")
+
+
+def test_collectives_of_one_reason_are_one_row(mesh):
+    cut = jax.jit(
+        lambda x, w: jnp.split(x @ w, 3, axis=1), in_shardings=(None, array(mesh, (16, 48), None, "model").sharding)
+    )
+    report = ml.explain(cut, np.ones((8, 16), np.float32), np.ones((16, 48), np.float32))
+    heads = [line for line in str(report).splitlines()[1:] if " sent" in line]
+    assert len(heads) < len(report.collectives)
+    row = re.match(
+        r"  (\d+) collective-permutes over model, ([\d,]+) B sent \(([\d,]+) B × (\d+)\)   test_report", heads[0]
+    )
+    assert row is not None
+    count, sent, each, times = (int(number.replace(",", "")) for number in row.groups())
+    assert (count, sent) == (times, each * times)
 
 
 @pytest.mark.parametrize(

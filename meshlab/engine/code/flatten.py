@@ -37,6 +37,7 @@ class _Flattener:
         self.dtypes: list[Any] = []
         self.constants: dict[int, Any] = {}
         self.ignored: dict[str, None] = {}
+        self.constraints: list[tuple[int, Any]] = []
         self.operations: list[Operation] = []
         self.backward = False
         self.rematerialised = False
@@ -101,6 +102,8 @@ class _Flattener:
         wrapped = jax_compat.call(equation)
         if name == "sharding_constraint" or _is_placed(equation):
             self.ignored[f"`{name}` at {source or 'an unknown line'}"] = None
+        if name == "sharding_constraint" and isinstance(inputs[0], int):
+            self.constraints.append((inputs[0], equation))
         if wrapped is not None:
             return self.inlined(wrapped, inputs, source, jax_compat.is_cached(equation))
         expanded = jax_compat.expanded(equation)
@@ -186,4 +189,5 @@ def flatten(closed: Any) -> Code:
         tuple(flattener.dtypes),
         flattener.constants,
         tuple(flattener.ignored),
+        constraints=tuple(flattener.constraints),
     )

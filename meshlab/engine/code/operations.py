@@ -114,6 +114,7 @@ class Code:
         constants: arrays that the function closed over, by number.
         ignored: shardings that the function itself asks for, each with its line; only a layout shards.
         merged: pairs of operations that were taken for equal in bringing it into normal form.
+        constraints: the values that the function itself constrains, each with the equation that does; as flattened.
     """
 
     block: Block
@@ -122,6 +123,7 @@ class Code:
     constants: dict[int, Any]
     ignored: tuple[str, ...] = ()
     merged: tuple[tuple[Operation, Operation], ...] = ()
+    constraints: tuple[tuple[int, Any], ...] = ()
 
     def shape_of(self, value: Input) -> tuple[int, ...]:
         """Returns the shape of an input; literals are scalars."""
