@@ -234,7 +234,8 @@ def _mesh(given: Mesh | None, shardings: Sequence[NamedSharding]) -> Mesh:
             f"ml.explain was given mesh={shown(given)}; it must be a jax.sharding.Mesh, or one of ml.mesh, which may"
             " be on a machine."
         )
-    meshes = list(dict.fromkeys(s.mesh for s in shardings))
+    # Where no mesh was set JAX writes one without axes.
+    meshes = list(dict.fromkeys(s.mesh for s in shardings if s.mesh.shape))
     shapes = dict.fromkeys(_described(dict(mesh.shape)) for mesh in meshes)
     if len(shapes) > 1:
         raise OwnError(f"The shardings are on several meshes, {listed(list(shapes))}: what is explained has one.")
