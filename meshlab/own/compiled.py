@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 from jax.extend.core import jaxpr_as_fun
+from jax.sharding import AxisType, NamedSharding
 
 from ..engine.devices import compiler_options
 from ..engine.jax_programs import numbered
@@ -79,6 +81,10 @@ def as_jit(jitted: Jitted) -> tuple[Any, list[jax.ShapeDtypeStruct]]:
     return function, arguments
 
 
+def _specs(shardings: Sequence[NamedSharding | None]) -> list[list[Any] | None]:
+    return [None if each is None else list(each.spec) for each in shardings]
+
+
 def compiled(jitted: Jitted, watch: Watch) -> Compiled:
     """Compiles a program for simulated CPU devices.
 
@@ -89,11 +95,15 @@ def compiled(jitted: Jitted, watch: Watch) -> Compiled:
     count = jitted.mesh.size
     types = jitted.mesh.axis_types
     axes = [[name, size, kind.name] for (name, size), kind in zip(jitted.axes.items(), types, strict=True)]
-    request = {"axes": axes, "devices": count, "options": compiler_options("cpu")}
+    specs = [_specs(jitted.inputs), _specs(jitted.results)] if AxisType.Explicit not in types else None
+    request = {"axes": axes, "devices": count, "options": compiler_options("cpu"), "specs": specs}
     variables = inherited() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(count)}
     with Process(("-c", COMMAND), variables) as process:
         watch.stage("exporting")
-        function, arguments = as_jit(jitted)
+        # Shardings that are written with the program would be constraints inside of it, and spread otherwise.
+        nothing = (None,) * len(jitted.inputs), (None,) * len(jitted.results)
+        bare = jitted if specs is None else dataclasses.replace(jitted, inputs=nothing[0], results=nothing[1])
+        function, arguments = as_jit(bare)
         try:
             with jax.set_mesh(jitted.mesh):
                 program = written(function, arguments, "cpu")

@@ -30,7 +30,8 @@ def run(folder: str) -> int:
 
 def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
     write(folder / "stage", "lowering")
-    lowered = read((folder / "program.bin").read_bytes(), jax.devices()[: request["devices"]], request["axes"])
+    devices, program = jax.devices()[: request["devices"]], (folder / "program.bin").read_bytes()
+    lowered = read(program, devices, request["axes"], specs=request["specs"])
     write(folder / "stage", "compiling")
     # Nothing is dumped of what is cached.
     jax.config.update("jax_enable_compilation_cache", False)

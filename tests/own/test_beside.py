@@ -96,6 +96,19 @@ def test_narrow_floats_are_priced_as_the_machine_sends_them():
     assert fast < slow
 
 
+def test_casts_of_a_gradient_name_a_mesh_without_axes():
+    """JAX gives the cast of a cotangent the sharding of its value, on no mesh where none was set."""
+    mesh = Mesh(np.array(devices(8)), ("data",), axis_types=(AxisType.Auto,))
+    rows = jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=NamedSharding(mesh, P("data")))
+
+    def step(w, x):
+        narrow = lambda w: (x.astype(jnp.bfloat16) @ w.astype(jnp.bfloat16)).astype(jnp.float32).sum()  # noqa: E731
+        return jax.grad(narrow)(w)
+
+    whole = jax.ShapeDtypeStruct((8, 8), jnp.float32)
+    assert [c.kind for c in ml.explain(step, whole, rows).collectives] == ["all-reduce"]
+
+
 def test_lines_say_what_they_save_on_the_machine():
     """A table is split over the batch's axis: without a constraint what is looked up goes on so."""
     mesh = Mesh(np.array(devices(8)).reshape(4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)

@@ -81,7 +81,13 @@ def _data(key: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=NamedSharding(key.sharding.mesh, splits))
 
 
-def read(data: bytes, devices: Sequence[Any], axes: Sequence[Sequence[Any]], donated: Sequence[int] = ()) -> Any:
+def read(
+    data: bytes,
+    devices: Sequence[Any],
+    axes: Sequence[Sequence[Any]],
+    donated: Sequence[int] = (),
+    specs: tuple[Sequence[Any], Sequence[Any]] | None = None,
+) -> Any:
     """Lowers a written program for a mesh of devices; `compile` is the next step.
 
     Args:
@@ -89,6 +95,8 @@ def read(data: bytes, devices: Sequence[Any], axes: Sequence[Sequence[Any]], don
         devices: row-major over the mesh.
         axes: (name, size) of each mesh axis, and its type where that is none of "Auto".
         donated: which arguments may be overwritten.
+        specs: the entries of each argument's and result's spec; None where nothing is asked for. Of a program that was
+            written with shardings it is None itself: they are constraints on what is in it then.
     """
     # Types are those that were written. Without this JAX would take those of 64 bits for half of that.
     jax.config.update("jax_enable_x64", True)
@@ -96,14 +104,21 @@ def read(data: bytes, devices: Sequence[Any], axes: Sequence[Sequence[Any]], don
     kinds = tuple(AxisType[kind] for kind in types[0]) if types else (AxisType.Auto,) * len(names)
     mesh = Mesh(np.array(devices).reshape(sizes), names, axis_types=kinds)
     program = export.deserialize(bytearray(data))
+    inputs, results = (_shardings(mesh, each) for each in specs) if specs else (program.in_shardings_jax(mesh), None)
     arguments = [
         jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
-        for aval, sharding in zip(program.in_avals, program.in_shardings_jax(mesh), strict=True)
+        for aval, sharding in zip(program.in_avals, inputs, strict=True)
     ]
-    function = jax.jit(program.call, donate_argnums=tuple(donated), keep_unused=True)
+    function = jax.jit(program.call, donate_argnums=tuple(donated), keep_unused=True, out_shardings=results)
     # Arguments say by their shardings which devices take part; a program may have none.
     with jax.set_mesh(mesh):
         return function.lower(*arguments)
+
+
+def _shardings(mesh: Mesh, specs: Sequence[Any]) -> list[NamedSharding | None]:
+    """Returns the shardings of specs as JSON has them: lists of entries, in which several axes are lists."""
+    entries = ([tuple(e) if isinstance(e, list) else e for e in spec] if spec is not None else None for spec in specs)
+    return [None if each is None else NamedSharding(mesh, PartitionSpec(*each)) for each in entries]
 
 
 def main(folder: pathlib.Path, compile_: Compile) -> int:
