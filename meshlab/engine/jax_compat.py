@@ -286,6 +286,16 @@ def was_made_in(equation: Any, file: str, line: int) -> bool:
     return any(f.function_start_line == line and f.file_name == file for f in frames)
 
 
+def columns(equation: Any, file: str, line: int) -> tuple[tuple[int, int], ...]:
+    """Returns what each frame at a line runs, innermost first: the bytes of the line where it begins and ends."""
+    traceback = equation.source_info.traceback
+    if traceback is None:
+        return ()
+    here = [pair for pair in zip(*traceback.raw_frames(), strict=True) if pair[0].co_filename == file]
+    places = [type(traceback).code_addr2location(code, offset) for code, offset in here]
+    return tuple((start, end) for first, start, last, end in places if first == last == line)
+
+
 def is_backward(equation: Any) -> bool:
     return "transpose(" in str(equation.source_info.name_stack)
 

@@ -288,6 +288,22 @@ def test_the_innermost_frame_that_is_wanted_is_found():
     assert not jax_compat.was_made_in(equation, __file__, 1)
 
 
+def test_each_frame_says_which_part_of_its_line_it_runs():
+    def outer(x):
+        return jax.tree.map(lambda y: jnp.sin(y * 2), x) + 1
+
+    lines, start = inspect.getsourcelines(outer)
+
+    def parts(name):
+        columns = jax_compat.columns(the(name, outer, V), __file__, start + 1)
+        return [lines[1][begin:end] for begin, end in columns]
+
+    assert parts("mul") == ["y * 2", "jax.tree.map(lambda y: jnp.sin(y * 2), x)"]
+    assert parts("sin") == ["jnp.sin(y * 2)", "jax.tree.map(lambda y: jnp.sin(y * 2), x)"]
+    assert parts("add") == ["jax.tree.map(lambda y: jnp.sin(y * 2), x) + 1"]
+    assert jax_compat.columns(the("sin", outer, V), __file__, 1) == ()
+
+
 def test_the_backward_pass_is_told_from_the_forward_pass():
     result = equations(jax.value_and_grad(lambda x: jnp.sin(x).sum()), V)
     assert {e.primitive.name: jax_compat.is_backward(e) for e in result}["mul"]

@@ -172,7 +172,8 @@ def _with_readers_lines(operations: list[Operation]) -> list[Operation]:
         lined.append(dataclasses.replace(operation, source=source))
         if source is not None:
             inside = [operation, *(one for block in operation.blocks for one in walk(block))]
-            lines.update((value, source) for one in inside for value in one.reads)
+            line = dataclasses.replace(source, columns=())
+            lines.update((value, line) for one in inside for value in one.reads)
     return lined[::-1]
 
 

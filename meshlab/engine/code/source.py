@@ -22,7 +22,7 @@ import sysconfig
 import traceback
 from typing import Any
 
-from ..jax_compat import defined_at, function_name, innermost, opened, was_made_in
+from ..jax_compat import columns, defined_at, function_name, innermost, opened, was_made_in
 
 _PACKAGE = str(pathlib.Path(os.path.abspath(__file__)).parents[2])
 _MODELS = os.path.join(_PACKAGE, "models") + os.sep
@@ -32,13 +32,25 @@ _KNOWN = ("jax", "jaxlib", "flax", "optax", "equinox")
 _PYTHON = tuple({sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "platstdlib")})
 
 
+# A part of a line, in bytes: where it begins, and where it ends.
+Columns = tuple[int, int]
+
+
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A line of the user's code."""
+    """A line of the user's code.
+
+    Attributes:
+        file: its file.
+        line: its number there.
+        function: that it is in.
+        columns: the parts of the line that run what is asked about, one in the other: where each begins and ends.
+    """
 
     file: str
     line: int
     function: str
+    columns: tuple[Columns, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     @property
     def code(self) -> str:
@@ -49,6 +61,14 @@ class Source:
     def target(self) -> str | None:
         """The name that the line assigns to, where it is one plain assignment."""
         return _target(self.code)
+
+    @property
+    def assigned(self) -> frozenset[Columns]:
+        """The parts of the line that make all of what it assigns, or of an item of that: `tanh(x)` of `y = [tanh(x)]`.
+
+        Of `y = tanh(x @ w)` the product makes `x @ w` alone, and is not `y`.
+        """
+        return _assigned(linecache.getline(self.file, self.line)).intersection(self.columns)
 
     def __str__(self):
         return f"{_place(self.file, self.function)}:{self.line}"
@@ -83,6 +103,36 @@ def _target(code: str) -> str | None:
 
 
 @functools.lru_cache(maxsize=4096)
+def _assigned(line: str) -> frozenset[Columns]:
+    """Returns the parts of a line of code that make what it assigns, or an item of it."""
+    code = line.strip()
+    if _target(code) is None:
+        return frozenset()
+    indent = len(line) - len(line.lstrip())
+    (statement,) = ast.parse(code).body
+    assert isinstance(statement, ast.Assign)
+    waiting, found = [statement.value], []
+    while waiting:
+        node = waiting.pop()
+        found.append((indent + node.col_offset, indent + (node.end_col_offset or 0)))
+        waiting += _items(node)
+    return frozenset(found)
+
+
+def _items(node: ast.expr) -> list[ast.expr]:
+    """Returns the items of what displays and comprehensions make, and what conditions choose from."""
+    if isinstance(node, ast.List | ast.Tuple):
+        return node.elts
+    if isinstance(node, ast.Dict):
+        return node.values
+    if isinstance(node, ast.ListComp | ast.GeneratorExp):
+        return [node.elt]
+    if isinstance(node, ast.DictComp):
+        return [node.value]
+    return [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
+
+
+@functools.lru_cache(maxsize=4096)
 def _rank(file: str) -> int:
     """Returns 0 for the user's own, 1 for a library or a module of Python, 2 for meshlab's engine or a launcher."""
     if file.startswith(_MODELS):
@@ -101,7 +151,10 @@ def _known_folders() -> list[str]:
 
 def source_of(equation: Any) -> Source | None:
     frame = innermost(equation, _is_users)
-    return None if frame is None else Source(frame.file, frame.line, frame.function.rsplit(".", 1)[-1])
+    if frame is None:
+        return None
+    parts = columns(equation, frame.file, frame.line)
+    return Source(frame.file, frame.line, frame.function.rsplit(".", 1)[-1], parts)
 
 
 @functools.lru_cache(maxsize=4096)

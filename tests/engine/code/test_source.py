@@ -49,6 +49,18 @@ def test_collectives_say_the_innermost_line_under_jit(fn):
     assert {value.source.function for value in ml.trace(fn, W, X).values if value.source} == {"layer"}
 
 
+def assigns(w, x):
+    y = jnp.tanh(x @ w)
+    pair = [jnp.sin(y), (y * 2.0) if w.ndim else y]
+    return pair[0] + pair[1]
+
+
+def test_a_line_says_what_makes_all_that_it_assigns():
+    operations = walk(ml.trace(assigns, jnp.ones((4, 4)), jnp.ones((4, 4))).code.block)
+    made = {o.name: o.source.target for o in operations if o.source is not None and o.source.assigned}
+    assert made == {"tanh": "y", "sin": "pair", "mul": "pair"}
+
+
 def loss(w, x):
     total, chances = layer(w, x)
     return total + (chances**2).sum()
