@@ -19,6 +19,8 @@ _TILES = re.compile(
 )
 _MESH = re.compile(r"mesh\[.*?\].*?\[(?P<axes>.*)\]")
 _ENTRY = re.compile(r"\{([^{}]*)\}")
+# A part of a mesh axis: the second half of four is 'model':(2)2.
+_PART = re.compile(r"'[^']+':\(")
 
 
 def splits(printed: str, axes: Mapping[str, int], rank: int) -> tuple[Axes, ...] | None:
@@ -33,7 +35,9 @@ def splits(printed: str, axes: Mapping[str, int], rank: int) -> tuple[Axes, ...]
         return None
     if named := _MESH.search(printed):
         entries = _ENTRY.findall(named["axes"])
-        found = tuple(tuple(re.findall(r"'([^']+)'(?!:)", entry)) for entry in entries)
+        if any(_PART.search(entry) for entry in entries):
+            return None
+        found = tuple(tuple(re.findall(r"'([^']+)'", entry)) for entry in entries)
         return found if len(found) == rank and all(a in axes for row in found for a in row) else None
     tiled = _TILES.search(printed)
     return _of_tiles(tiled, axes, rank) if tiled else ((),) * rank

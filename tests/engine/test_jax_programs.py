@@ -60,6 +60,7 @@ AXES = {"data": 2, "model": 4}
         ("{devices=[2,4]<=[8] last_tile_dims={replicated}}", 1, (("data",),)),
         ("{devices=[2,1,4]0,1,2,3,4,5,6,7 last_tile_dim_replicate}", 2, (("data",), ())),
         ("{mesh['data'=2,'model'=4], [{'data','model'}, {}]}", 2, (("data", "model"), ())),
+        ("{mesh['data'=2,'model'=4], [{'model':(1)2}, {}]}", 2, None),
         ("{devices=[4,2]<=[8] last_tile_dim_replicate}", 1, None),  # half of `model` with `data`
         ("{maximal device=0}", 1, None),
     ],
