@@ -54,9 +54,9 @@ class Forbidden:
         what = "collectives" if self.kind == "any" else f"{self.kind}s"
         largest = sent[0]
         allowed = f"of which {bytes_text(self.most)} are allowed" if self.most else "of which nothing is allowed"
+        where = f"{largest.source or 'an unknown line'}{f' ({largest.phase})' if largest.phase else ''}"
         return (
-            f"{what} over {self.axis} send {bytes_text(total)}, {allowed}. The largest is at"
-            f" {largest.source or 'an unknown line'}: {largest.because}"
+            f"{what} over {self.axis} send {bytes_text(total)}, {allowed}. The largest is at {where}: {largest.because}"
         )
 
 

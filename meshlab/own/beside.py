@@ -168,16 +168,16 @@ def _notes(plan: Plan) -> Iterable[str]:
 
 
 def of_plan(
-    plan: Plan, args: Sequence[Any], names: Any, mesh: Any
+    plan: Plan, args: Sequence[Any], kwargs: Any, names: Any, mesh: Any
 ) -> tuple[Callable, tuple[Any, ...], Mapping[str, str], Mesh]:
     """Returns a plan's function with its shardings, arguments without data, their dims, and the plan's mesh.
 
     Raises:
-        OwnError: arguments, names or a mesh were given as well, or the plan has an axis in time.
+        OwnError: arguments, by keyword too, names or a mesh were given as well, or the plan has an axis in time.
         LayoutError: the plan pads arguments or results, which JAX's shardings do not.
     """
-    if args or names is not None or mesh is not None:
-        raise OwnError("ml.explain(plan) takes no arguments, names or mesh beside the plan: it has its own.")
+    if args or kwargs or names is not None or mesh is not None:
+        raise OwnError("ml.explain(plan) takes no arguments, kwargs, names or mesh beside the plan: it has its own.")
     if plan.rules.in_time:
         raise OwnError(
             f"ml.explain(plan) hands the shardings to XLA's own partitioner, which knows no axis in time: this plan"

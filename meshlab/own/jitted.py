@@ -72,9 +72,9 @@ class Jitted:
         """The sizes of the mesh axes, major first."""
         return dict(self.mesh.shape)
 
-    def arrays_of(self, args: Sequence[Any]) -> list[Any]:
+    def arrays_of(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         """Returns what is traced of arguments; refuses others than those that were bound."""
-        leaves = jax.tree.leaves(tuple(args))
+        leaves = jax.tree.leaves((tuple(args), dict(keywords)))
         bound = [i for i, traced in enumerate(self.traced) if not traced]
         if len(leaves) != len(self.leaves) or any(leaves[i] != self.leaves[i] for i in bound):
             raise OwnError(
@@ -84,26 +84,42 @@ class Jitted:
         return [leaf for leaf, traced in zip(leaves, self.traced, strict=True) if traced]
 
 
-def taken(fn: Callable, args: Sequence[Any], mesh: Mesh | None = None) -> Jitted:
+class Arguments(NamedTuple):
+    """What a function is called with."""
+
+    by_place: tuple[Any, ...]
+    by_keyword: dict[str, Any]
+
+    @property
+    def in_order(self) -> list[Any]:
+        """All, in the order of their leaves."""
+        return [*self.by_place, *(self.by_keyword[name] for name in sorted(self.by_keyword))]
+
+
+def taken(
+    fn: Callable, args: Sequence[Any], mesh: Mesh | None = None, keywords: Mapping[str, Any] | None = None
+) -> Jitted:
     """Traces a function, which `jax.jit` may have made, as that compiles it.
 
     Args:
         fn: the function.
         args: its arguments: arrays, or shapes (`jax.ShapeDtypeStruct`), with their shardings or without.
         mesh: the devices, where no sharding names them.
+        keywords: further arguments, by their keywords.
 
     Raises:
         OwnError: the function cannot be traced, or there is no mesh of several devices.
     """
     function("ml.explain", fn, "ml.explain(jax.jit(step, in_shardings=…), params, x)", OwnError)
-    traced, closed, results = _with_numbers(fn, args)
-    every = [one for name, arg in zip(_names(fn, len(args)), args, strict=True) for one in _arrays(name, arg)]
+    given = Arguments(tuple(args), _keywords(keywords))
+    traced, closed, results = _with_numbers(fn, given)
+    every = [one for name, arg in zip(_names(fn, given), given.in_order, strict=True) for one in _arrays(name, arg)]
     arrays = [one for one, is_traced in zip(every, traced, strict=True) if is_traced]
     inner = inside(closed)
     _refuse(called(fn), inner.closed)
     inputs = tuple(
-        given if isinstance(given, NamedSharding) else _sharding(one.leaf)
-        for given, one in zip(inner.inputs, arrays, strict=True)
+        asked if isinstance(asked, NamedSharding) else _sharding(one.leaf)
+        for asked, one in zip(inner.inputs, arrays, strict=True)
     )
     asked = (equation.params.get("sharding") for equation in equations(inner.closed))  # of with_sharding_constraint
     shardings = (*inputs, *inner.results, *asked)
@@ -113,19 +129,27 @@ def taken(fn: Callable, args: Sequence[Any], mesh: Mesh | None = None) -> Jitted
     on = _mesh(mesh, [s for s in shardings if isinstance(s, NamedSharding)])
     wanted = tuple(s if isinstance(s, NamedSharding) else None for s in inner.results)
     places, named = tuple(one.place for one in arrays), tuple(one.named for one in arrays)
-    tree, leaves = jax.tree.structure(results), tuple(jax.tree.leaves(tuple(args)))
+    tree, leaves = jax.tree.structure(results), tuple(jax.tree.leaves(given))
     return Jitted(
         called(fn), inner.closed, places, named, tuple(outputs), inputs, wanted, on, tree, leaves, tuple(traced)
     )
 
 
-def _with_numbers(fn: Callable, args: Sequence[Any]) -> tuple[list[bool], Any, Any]:
+def _keywords(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    if given is not None and not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given)):
+        raise OwnError(
+            f"ml.explain was given kwargs={shown(given)}; it must be arguments by keyword: {{'mask': mask}}."
+        )
+    return dict(given or {})
+
+
+def _with_numbers(fn: Callable, args: Arguments) -> tuple[list[bool], Any, Any]:
     """Traces a function of its arrays, and of Python's numbers as `jit` does, but for those that are static.
 
     Returns:
         For each leaf of the arguments whether it is traced; the jaxpr, and the tree of the results.
     """
-    leaves = jax.tree.leaves(tuple(args))
+    leaves = jax.tree.leaves(args)
     arrays = [_is_array(leaf) for leaf in leaves]
     numbers = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _NUMBERS)]
     every = [array or i in numbers for i, array in enumerate(arrays)]
@@ -136,22 +160,22 @@ def _with_numbers(fn: Callable, args: Sequence[Any]) -> tuple[list[bool], Any, A
     return some, *_traced(fn, args, some)
 
 
-def _traces(fn: Callable, args: Sequence[Any], traced: Sequence[bool]) -> bool:
+def _traces(fn: Callable, args: Arguments, traced: Sequence[bool]) -> bool:
     with contextlib.suppress(OwnError):
         _traced(fn, args, traced)
         return True
     return False
 
 
-def _names(fn: Callable, count: int) -> list[str]:
-    """The names of as many arguments."""
-    try:
+def _names(fn: Callable, args: Arguments) -> list[str]:
+    """The names of arguments, in order."""
+    names, rest, count = [], "arg", len(args.by_place)
+    with contextlib.suppress(TypeError, ValueError):
         parameters = list(inspect.signature(fn).parameters.values())
-    except (TypeError, ValueError):
-        return [f"arg{i}" for i in range(count)]
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    rest = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), "arg")
-    return [*names[:count], *(f"{rest}{i}" for i in range(count - len(names)))]
+        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        rest = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), rest)
+    by_place = [*names[:count], *(f"{rest}{i}" for i in range(count - len(names)))]
+    return [*by_place, *sorted(args.by_keyword)]
 
 
 def _is_array(leaf: Any) -> bool:
@@ -192,14 +216,15 @@ def _sharding(leaf: Any) -> NamedSharding | None:
     return sharding if isinstance(sharding, NamedSharding) else None
 
 
-def _traced(fn: Callable, args: Sequence[Any], traced: Sequence[bool]) -> tuple[Any, Any]:
+def _traced(fn: Callable, args: Arguments, traced: Sequence[bool]) -> tuple[Any, Any]:
     """Returns the jaxpr of a function of some leaves of its arguments, and the tree of the arrays that it returns."""
-    leaves, structure = jax.tree.flatten(tuple(args))
+    leaves, structure = jax.tree.flatten(args)
 
     def of_arrays(*given: Any) -> Any:
         values = iter(given)
         mixed = [next(values) if is_traced else leaf for leaf, is_traced in zip(leaves, traced, strict=True)]
-        results = fn(*jax.tree.unflatten(structure, mixed))
+        by_place, by_keyword = jax.tree.unflatten(structure, mixed)
+        results = fn(*by_place, **by_keyword)
         return jax.tree.map(lambda leaf: leaf if _is_array(leaf) or isinstance(leaf, _NUMBERS) else None, results)
 
     arrays = [leaf for leaf, is_traced in zip(leaves, traced, strict=True) if is_traced]

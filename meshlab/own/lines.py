@@ -10,7 +10,7 @@ be had; of these, halves are left out as long as no more is sent without them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jax.sharding import NamedSharding, PartitionSpec
@@ -168,9 +168,8 @@ def _fewest(numbers: list[int], beside: Sequence[int], enough: Callable[[Sequenc
 def _candidates(subject: Subject, shardings: Mapping[int, Splits | None]) -> Iterator[Candidate]:
     """Yields lines that assign values which XLA splits otherwise than the arguments ask for.
 
-    Of a line that is run several times, or assigns a tree, a constraint holds all values: those that other lines read.
+    Of a line that is run several times, or assigns a tree, a constraint holds all values.
     """
-    outputs = {value for value in subject.code.block.outputs if isinstance(value, int)}
     by_line: dict[Source, list[Operation]] = {}
     for operation in walk(subject.code.block):
         source = operation.source
@@ -178,7 +177,7 @@ def _candidates(subject: Subject, shardings: Mapping[int, Splits | None]) -> Ite
             by_line.setdefault(source, []).append(operation)
     axes_of = _asked(subject)
     for source, operations in by_line.items():
-        made = [operation for operation in operations if _is_read_elsewhere(subject, operation, source, outputs)]
+        made = [one for one in operations if any(subject.assigned.get(v) == source.target for v in one.outputs)]
         numbers = [number_of(operation.equation) for operation in made]
         wanted = {_wanted(subject, operation.outputs[0], axes_of) for operation in made if len(operation.outputs) == 1}
         single = all(len(operation.outputs) == 1 and not operation.blocks for operation in made)
@@ -187,13 +186,6 @@ def _candidates(subject: Subject, shardings: Mapping[int, Splits | None]) -> Ite
         (splits,) = wanted
         if any(splits) and any(splits != shardings.get(operation.outputs[0]) for operation in made):
             yield Candidate(source, tuple(n for n in numbers if n is not None), splits)
-
-
-def _is_read_elsewhere(subject: Subject, operation: Operation, source: Source, outputs: Collection[int]) -> bool:
-    return any(
-        value in outputs or any(reader.source != source for reader in subject.readers.get(value, ()))
-        for value in operation.outputs
-    )
 
 
 def _asked(subject: Subject) -> dict[str, Axes]:

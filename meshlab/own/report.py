@@ -23,17 +23,16 @@ from ..engine.jax_programs import constrained
 from ..engine.running.compiler_process import Cancel, Progress, Watch
 from ..engine.running.run import jax_mesh
 from ..engine.specs.mesh import Mesh as OurMesh
-from ..engine.specs.spec import Axes
 from .beside import Beside, beside, of_plan, with_tags
 from .causes import Causes
 from .compiled import Compiled, Memory, as_jit, compiled, with_numbers
 from .decided import Splits, decided
-from .explained import Explained, explained
+from .explained import COUNTED, Explained, explained
 from .jitted import Jitted, OwnError, taken
 from .lines import Cost, Lines, found
 from .prices import on_machine
 from .started import Starts
-from .subject import Subject, subject_of
+from .subject import Asked, Subject, of_spec, subject_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -115,15 +114,15 @@ class Report:
     def apply(self) -> Callable[..., Any]:
         """Returns the function with `lines` in force, jitted, to be run and compared.
 
-        It takes the arguments that were explained, or others of their shapes, and overwrites none. The lines are found
-        first, if they were not.
+        It takes the arguments that were explained, those by keyword too, or others of their shapes, and overwrites
+        none. The lines are found first, if they were not.
         """
         jitted = self.subject.jitted
         specs = {n: NamedSharding(jitted.mesh, line.spec) for line in self.lines.lines for n in line.numbers}
         mended, _ = as_jit(dataclasses.replace(jitted, closed=constrained(jitted.closed, specs)))
 
-        def run(*args: Any) -> Any:
-            given = jitted.arrays_of(args)
+        def run(*args: Any, **keywords: Any) -> Any:
+            given = jitted.arrays_of(args, keywords)
             pairs = zip(given, jitted.inputs, strict=True)
             placed = [jax.device_put(array, sharding) if sharding else array for array, sharding in pairs]
             with jax.set_mesh(jitted.mesh):
@@ -146,11 +145,14 @@ class Report:
             return f"{head}. It has no collectives."
         alike: dict[tuple, list[Explained]] = {}
         for c in self.collectives:
-            alike.setdefault((c.kind, c.axes, c.wire_bytes, c.times, c.source, c.because, c.started_by), []).append(c)
+            of = (c.kind, c.axes, c.wire_bytes, c.times, c.counted, c.source, c.phase, c.because, c.started_by)
+            alike.setdefault(of, []).append(c)
         largest = sorted(alike.values(), key=lambda same: -sum(c.wire_bytes * c.times for c in same))
+        what = dict.fromkeys(COUNTED[what] for c in self.collectives for what in c.counted)
+        counted = f", counting {' and '.join(what)}" if what else ""
         took = f", {seconds_text(self.seconds)} one after another" if self.seconds is not None else ""
         compared = [str(self.beside)] if self.plan is not None else []
-        head = f"{head} in {_count(len(self.collectives))}{took}"
+        head = f"{head} in {_count(len(self.collectives))}{counted}{took}"
         return "\n".join([head, *map(_lines, largest), *compared])
 
     __repr__ = __str__
@@ -167,7 +169,9 @@ def _lines(same: Sequence[Explained]) -> str:
     over = f"over {'+'.join(c.axes)}" if c.axes else "between some devices"
     factors = [f"{number:,}" for number in (c.times, count) if number > 1]
     times = f" ({' × '.join([f'{round(c.wire_bytes):,} B', *factors])})" if factors else ""
+    times += "".join(f", {what}" for what in c.counted)
     where = f"{c.source}  {c.source.code}".rstrip() if c.source else "no line"
+    where += f"   ({c.phase})" if c.phase else ""
     took = f", {seconds_text(c.seconds * c.times * count)}" if c.seconds is not None else ""
     started = [f"started by {what}" for what in c.started_by[:3]]
     head = f"  {kinds} {over}, {round(c.wire_bytes * c.times * count):,} B sent{times}{took}   {where}"
@@ -177,6 +181,7 @@ def _lines(same: Sequence[Explained]) -> str:
 def explain(
     fn: Callable | Plan,
     *args: Any,
+    kwargs: Mapping[str, Any] | None = None,
     names: Mapping[str, str] | None = None,
     mesh: Mesh | OurMesh | None = None,
     timeout: float = 600,
@@ -189,6 +194,7 @@ def explain(
         fn: the function, which `jax.jit` has made, with its shardings, or a plain one; or a plan, whose function is
             then compiled with the plan's shardings of arguments, results and tags, and put beside the plan.
         *args: its arguments: arrays, or shapes (`jax.ShapeDtypeStruct`), with shardings or without; none for a plan.
+        kwargs: its arguments by keyword: {"mask": mask}.
         names: the dims of arguments, by their places or globs over them: {"params/w1": "embed hidden"}. What has no
             name is called after the first argument that has the axis: `params/w1.0`.
         mesh: the devices, where no sharding names them; one of `ml.mesh` on a machine prices collectives there.
@@ -205,10 +211,10 @@ def explain(
     """
     plan = fn if isinstance(fn, Plan) else None
     if isinstance(fn, Plan):
-        fn, args, names, mesh = of_plan(fn, args, names, mesh)
+        fn, args, names, mesh = of_plan(fn, args, kwargs, names, mesh)
     on = mesh if isinstance(mesh, OurMesh) else None
     given = jax_mesh(mesh, devices(mesh.size, mesh.order)) if isinstance(mesh, OurMesh) else mesh
-    jitted = with_numbers(taken(fn, args, given))
+    jitted = with_numbers(taken(fn, args, given, kwargs))
     subject = subject_of(jitted, names)
     if plan is not None and (closed := with_tags(plan, subject)):
         subject = subject_of(dataclasses.replace(jitted, closed=closed), names)
@@ -242,16 +248,11 @@ def _watch(
     return Watch(f"{jitted.mesh.size} simulated CPU devices", f"{asked}(…, timeout={{:g}})", timeout, progress, cancel)
 
 
-def _asked(subject: Subject) -> dict[int, tuple[str, Splits]]:
-    """What `out_shardings` asks for, by the value of each result."""
+def _asked(subject: Subject) -> dict[int, list[tuple[str, Asked]]]:
+    """What `out_shardings` asks for, by the value of each result; a value may be several."""
     jitted, code = subject.jitted, subject.code
-    return {
-        value: (place, _splits(sharding, len(code.shapes[value])))
-        for value, place, sharding in zip(code.block.outputs, jitted.outputs, jitted.results, strict=True)
-        if isinstance(value, int) and sharding is not None
-    }
-
-
-def _splits(sharding: NamedSharding, rank: int) -> tuple[Axes, ...]:
-    entries = (*sharding.spec, *[None] * (rank - len(sharding.spec)))
-    return tuple(() if e is None else tuple(e) if isinstance(e, tuple) else (e,) for e in entries)
+    asked: dict[int, list[tuple[str, Asked]]] = {}
+    for value, place, sharding in zip(code.block.outputs, jitted.outputs, jitted.results, strict=True):
+        if isinstance(value, int) and sharding is not None:
+            asked.setdefault(value, []).append((place, of_spec(sharding.spec, len(code.shapes[value]))))
+    return asked

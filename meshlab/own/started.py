@@ -16,7 +16,7 @@ from ..engine.code.source import Source
 from ..engine.jax_programs import number_of, numbers_in
 from ..engine.programs.spread_names import Names
 from ..engine.specs.spec import Axes
-from .causes import Found
+from .known import Found
 from .shardy import Records
 from .subject import Subject
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from ..engine import globs
 from ..engine.code.flatten import flatten
+from ..engine.code.loops import LOOPS, carried
 from ..engine.code.operations import Code, Operation, walk
 from ..engine.code.source import Source, source_of
 from ..engine.errors import TraceError, closest, shown
@@ -28,9 +30,12 @@ from ..engine.programs.spread_names import Names
 from ..engine.rules import Factors
 from ..engine.specs.spec import Axes
 from .jitted import Jitted, OwnError
+from .targets import assigned, held
 
 # The names of an argument's axes, and where they were given, by its value.
 Given = dict[int, tuple[tuple[Any, ...], str]]
+# How a value is asked for: of each axis its mesh axes; None where anything goes.
+Asked = tuple[Axes | None, ...]
 _MADE_UP = re.compile(r"~\d+")
 
 
@@ -47,7 +52,7 @@ class Constrained(NamedTuple):
 
     value: int
     spec: PartitionSpec
-    splits: tuple[Axes | None, ...]
+    splits: Asked
     source: Source | None
     equation: Any
 
@@ -94,6 +99,16 @@ class Subject:
         return found
 
     @functools.cached_property
+    def assigned(self) -> dict[int, str]:
+        """The names that the user's lines assign values to."""
+        return assigned(self.code, self.readers)
+
+    @functools.cached_property
+    def held(self) -> dict[int, str]:
+        """The names that the user's lines assign constrained values to."""
+        return held(self.code, self.readers)
+
+    @functools.cached_property
     def handed_on(self) -> dict[int, int]:
         """For what a loop or a branch hands to what is inside the value that it comes from."""
         return {
@@ -103,6 +118,18 @@ class Subject:
             for inside, outside in zip(block.inputs, operation.inputs, strict=False)
             if isinstance(outside, int)
         }
+
+    @functools.cached_property
+    def carried(self) -> frozenset[int]:
+        """What loops change from turn to turn, as it stands inside."""
+        loops = (operation for operation in walk(self.code.block) if operation.name in LOOPS)
+        return frozenset(
+            inside
+            for loop in loops
+            for block in loop.blocks
+            for i, inside in enumerate(block.inputs[: carried(loop)])
+            if loop.blocks[0].outputs[i] != inside
+        )
 
     @functools.cached_property
     def places(self) -> dict[int, str]:
@@ -117,7 +144,7 @@ class Subject:
         found = []
         for value, equation in self.code.constraints:
             if isinstance(sharding := equation.params.get("sharding"), NamedSharding):
-                splits = _splits(sharding.spec, len(self.names[value]))
+                splits = of_spec(sharding.spec, len(self.names[value]))
                 found.append(Constrained(value, sharding.spec, splits, source_of(equation), equation))
         return tuple(found)
 
@@ -140,17 +167,18 @@ class Subject:
         return maker.reads[0] if factors.operands[0] == factors.results[0] else None
 
     def called(self, value: int) -> str:
-        """What a value is called: by its place, by the name that its line assigns to, else by what makes it."""
-        while value in self.handed_on:
-            value = self.handed_on[value]
+        """What a value is called: by its place, by the name that it is assigned to, else by what makes it."""
+        if value in self.handed_on:
+            name = self.called(self.handed_on[value])
+            return f"{name} (carried)" if value in self.carried and not name.endswith("(carried)") else name
         operation = self.made_by.get(value)
         if value in self.places or operation is None:
-            return self.places.get(value, "a constant")
-        target = operation.source.target if operation.source and not operation.backward else None
-        return target or operation.called
+            return self.places.get(value, "what is carried" if value in self.carried else "a constant")
+        return self.assigned.get(value) or self.held.get(value, operation.called)
 
 
-def _splits(spec: PartitionSpec, rank: int) -> tuple[Axes | None, ...]:
+def of_spec(spec: PartitionSpec, rank: int) -> Asked:
+    """Returns the mesh axes of each axis of an array, as a spec has them."""
     known: dict[Any, Axes | None] = {None: (), PartitionSpec.UNCONSTRAINED: None}
     entries: tuple[Any, ...] = (*spec, *[None] * (rank - len(spec)))
     return tuple(known[e] if e in known else e if isinstance(e, tuple) else (e,) for e in entries)
@@ -168,9 +196,10 @@ def subject_of(jitted: Jitted, names: Mapping[str, str] | None = None) -> Subjec
     """
     code = flatten(jitted.closed)
     naming = _naming(code, _given(jitted, code, names or {}), _coming_along(jitted, code))
-    called = _called_by_arguments(jitted, code, naming.names)
+    subject = Subject(jitted, code, naming.names, factors_by_operation(code, (), (), ()))
+    called = _called_by_values(subject, _called_by_arguments(jitted, code, naming.names))
     readable = tuple(tuple(name and _readable(name, called) for name in row) for row in naming.names)
-    return Subject(jitted, code, readable, factors_by_operation(code, (), (), ()))
+    return dataclasses.replace(subject, names=readable)
 
 
 def _naming(code: Code, given: Given, along: Given) -> Naming:
@@ -221,6 +250,25 @@ def _called_by_arguments(jitted: Jitted, code: Code, names: tuple[Names, ...]) -
         for made_up in _MADE_UP.findall(name):
             called.setdefault(made_up, axis)
     return called
+
+
+def _called_by_values(subject: Subject, called: Mapping[str, str]) -> dict[str, str]:
+    """The same, and names for axes that no argument has: after the first value that has them, `shard_map.0`."""
+    every = dict(called)
+    inside = {
+        operation: [v for block in operation.blocks for v in block.inputs] for operation in walk(subject.code.block)
+    }
+    values = [value for operation, inputs in inside.items() for value in (*operation.outputs, *inputs)]
+    axes = [(name, value, i) for value in values for i, name in enumerate(subject.dims(value)) if name]
+    for alone in (True, False):  # a part of an axis may stand nowhere by itself
+        for name, value, axis in axes:
+            for made_up in _MADE_UP.findall(name):
+                if made_up not in every and (made_up == name or not alone):
+                    own = subject.called(value)
+                    others = itertools.chain((own,), (f"{own}_{number}" for number in itertools.count(2)))
+                    free = (f"{one}.{axis}" for one in others if f"{one}.{axis}" not in every.values())
+                    every[made_up] = next(free)
+    return every
 
 
 def _readable(name: str, called: Mapping[str, str]) -> str:

@@ -139,8 +139,9 @@ def test_lines_say_what_they_save_on_the_machine():
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (lambda plan, rows: ml.explain(plan, rows), "takes no arguments, names or mesh beside the plan"),
-        (lambda plan, rows: ml.explain(plan, mesh=ml.mesh(model=4)), "takes no arguments, names or mesh"),
+        (lambda plan, rows: ml.explain(plan, rows), "takes no arguments, kwargs, names or mesh beside the plan"),
+        (lambda plan, rows: ml.explain(plan, kwargs={"x": rows}), "takes no arguments, kwargs, names or mesh"),
+        (lambda plan, rows: ml.explain(plan, mesh=ml.mesh(model=4)), "takes no arguments, kwargs, names or mesh"),
         (
             lambda plan, rows: ml.explain(jnp.sum, rows, mesh=ml.mesh(MACHINE, other=8)),
             "was given the mesh other=8, but the shardings are on `data=8`",

@@ -62,6 +62,23 @@ def test_a_line_holds_all_that_it_assigns_each_time_it_runs(mesh):
     assert max(len(line.numbers) for line in report.lines.lines) == 2
 
 
+def test_a_line_is_tried_on_what_it_names(mesh):
+    """The product was constrained, and `hidden = with_sharding_constraint(hidden, …)` shown, which is another array."""
+
+    def squashed(x):
+        return jnp.tanh(x)
+
+    def lookup(table, tokens, up):
+        hidden = squashed(table[tokens] @ up)
+        return hidden
+
+    def array(shape, *spec, dtype=jnp.float32):
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*spec)))
+
+    tokens, up = array((32, 64), "data", dtype=jnp.int32), array((64, 256), None, "model")
+    assert ml.explain(lookup, array((512, 64), None, "data"), tokens, up).lines.lines == ()
+
+
 def test_where_no_line_helps_that_is_said(mesh):
     def project(x, w):
         hidden = x @ w
