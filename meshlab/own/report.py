@@ -34,6 +34,9 @@ from .prices import on_machine
 from .started import Starts
 from .subject import Asked, Subject, of_spec, subject_of
 
+# So many of what started a collective are printed.
+_STARTED = 3
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Report:
@@ -173,7 +176,8 @@ def _lines(same: Sequence[Explained]) -> str:
     where = f"{c.source}  {c.source.code}".rstrip() if c.source else "no line"
     where += f"   ({c.phase})" if c.phase else ""
     took = f", {seconds_text(c.seconds * c.times * count)}" if c.seconds is not None else ""
-    started = [f"started by {what}" for what in c.started_by[:3]]
+    started = [f"started by {what}" for what in c.started_by[:_STARTED]]
+    started += [f"and by {len(c.started_by) - _STARTED} more"] if len(c.started_by) > _STARTED else []
     head = f"  {kinds} {over}, {round(c.wire_bytes * c.times * count):,} B sent{times}{took}   {where}"
     return "\n    ".join([head, c.because, *started])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +14,9 @@ from jax.sharding import PartitionSpec as P
 import meshlab as ml
 from meshlab.engine.devices import devices
 from meshlab.own import shardy
-from meshlab.own.causes import Found
 from meshlab.own.compiled import with_numbers
 from meshlab.own.jitted import taken
+from meshlab.own.known import Found
 from meshlab.own.started import Starts
 from meshlab.own.subject import subject_of
 
@@ -37,6 +39,17 @@ def test_of_two_arguments_that_are_split_alike_the_one_that_it_came_from(mesh):
     rows = array(mesh, (8, 4), "data")
     (only,) = ml.explain(jax.jit(both), rows, rows).collectives
     assert only.started_by == ("`x` came in as P('data')",)
+
+
+def test_of_many_the_first_are_printed_and_how_many_more(mesh):
+    rows = array(mesh, (8, 4), "data")
+    report = ml.explain(jax.jit(both), rows, rows)
+    many = dataclasses.replace(
+        report.collectives[0], started_by=tuple(f"`x{i}` came in as P('data')" for i in range(5))
+    )
+    printed = str(dataclasses.replace(report, collectives=(many,)))
+    assert printed.count("started by") == 3
+    assert printed.endswith("and by 2 more")
 
 
 def test_without_records_all_that_is_split_alike(mesh):
