@@ -2,10 +2,10 @@
 
     python -m benchmarks.own docs/own-jit.md
 
-Each model under five patterns of shardings of arguments and results, as `jax.jit` takes them, is explained, and held
-against the plain jit. Causes are tried by taking away what is named: of one collective drawn of each program the mesh
-axes are taken from the arguments and results that started it, until none is named, or the collective is gone. What is
-known of a program is kept in benchmarks/results/own.jsonl.
+Each model of the zoo under five patterns of shardings of arguments and results, as `jax.jit` takes them, is explained,
+and held against the plain jit. Causes are tried by taking away what is named: of one collective drawn of each program
+the mesh axes are taken from the arguments and results that started it, until none is named, or the collective is gone.
+What is known of a program is kept in benchmarks/results/own.jsonl.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import meshlab as ml
 from benchmarks.pages import Section
 from meshlab.engine.devices import compiler_options
 from meshlab.engine.verifying.hlo import read_collectives, totals
-from meshlab.models.zoo import Model, imported_models, models
+from meshlab.models.zoo import Model, models
 from meshlab.own.explained import Explained
 from meshlab.own.report import Report
 
@@ -196,7 +196,7 @@ def rows() -> Iterator[Row]:
     JOURNAL.parent.mkdir(exist_ok=True)
     lines = JOURNAL.read_text().splitlines() if JOURNAL.exists() else []
     known: dict[tuple[str, str], dict[str, Any]] = {(r["model"], r["pattern"]): r for r in map(json.loads, lines)}
-    for model in (*models(), *imported_models()):
+    for model in models():
         for pattern in PATTERNS:
             found: dict[str, Any] = known.get((model.name, pattern)) or {}
             if not found:
