@@ -21,7 +21,7 @@ def explorer() -> Explorer:
 def asked(board: BlankBoard) -> Locator:
     """Presses the button; returns the panel."""
     panel = board.show("traffic")
-    panel.locator('[data-op="ask_xla"]').click()
+    panel.locator('[data-op="xla"]').click()
     return panel
 
 
@@ -67,12 +67,12 @@ def test_what_xla_does_not_take_is_said(open_board, explorer: Explorer) -> None:
         explorer.xla()
     board.blank.poll()
     expect(panel.get_by_role("alert")).to_contain_text("takes no uneven shards")
-    expect(panel.locator('[data-op="ask_xla"]')).to_be_visible()
+    expect(panel.locator('[data-op="xla"]')).to_be_visible()
 
 
 def test_cancel(open_board, explorer: Explorer) -> None:
     board = open_board()
     panel = asked(board)
     panel.locator('[data-op="cancel_xla"]').click()
-    expect(panel.locator('[data-op="ask_xla"]')).to_be_visible()
+    expect(panel.locator('[data-op="xla"]')).to_be_visible()
     expect(panel.locator(".mlb-xla")).to_have_count(0)

@@ -286,7 +286,7 @@ HANDLERS: Mapping[type[Intent], Handler] = {
     ListModels: Handler("list_models", list_models),
     Sweep: Handler("curve", begin_curve),
     CancelCurve: Handler("cancel_curve", cancel_curve),
-    AskXla: Handler("ask_xla", ask_xla),
+    AskXla: Handler("xla", ask_xla),
     CancelXla: Handler("cancel_xla", cancel_xla),
 }
 # What a page can ask for.

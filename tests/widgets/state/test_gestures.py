@@ -52,6 +52,8 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "list_models": ({}, (), {}),
     "curve": ({"kind": "dim", "name": "batch"}, ("batch",), {}),
     "cancel_curve": ({}, (), {}),
+    "xla": ({}, (), {}),
+    "cancel_xla": ({}, (), {}),
     "rename_dim": ({"dim": "batch", "name": "images"}, ("batch", "images"), {}),
     "pad": ({"pad": True}, (True,), {}),
     "pin": ({"dim": "hidden", "axis": "model"}, ("hidden", "model"), {}),
@@ -69,8 +71,8 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "run": ({"steps": 3}, (3,), {}),
     "cancel": ({}, (), {}),
 }
-# These give back the choice, the regrets, the run and the curve.
-OWN = {"auto", "exact_regrets", "run", "curve"}
+# These give back the choice, the regrets, the run, the curve and the report.
+OWN = {"auto", "exact_regrets", "run", "curve", "xla"}
 # This takes a file (test_saved_boards.py).
 OF_FILES = {"open_saved"}
 SOURCES = pathlib.Path(meshlab.widgets.__file__).parent / "js" / "src"

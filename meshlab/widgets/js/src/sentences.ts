@@ -62,7 +62,7 @@ export function doneText(op: string, args: Record<string, any>): string {
     allow: `${args.dim} may be on ${args.axis} in searches again.`,
     silence: `Searches ${args.silent ? "send nothing" : "may send"} over ${args.axis}.`,
     limit_auto: "The limits apply to the next search.",
-    ask_xla: "", // Traffic says how far it is
+    xla: "", // Traffic says how far it is
     cancel_xla: "Compiling was cancelled.",
     stop_auto: "The search ends with the best layout so far.",
     rename_dim: `${args.dim} is called ${args.name} now.`,

@@ -10,7 +10,7 @@ const ABOUT =
   "XLA's own partitioner is given the shardings of arguments, results and tags that have rules, and chooses the rest.";
 
 export function drawXla(board: Board): (Node | null)[] {
-  if (!board.can("ask_xla") || board.readOnly) return [];
+  if (!board.can("xla") || board.readOnly) return [];
   return [h("h4", {}, "beside XLA's partitioner"), spot("xla", () => drawBeside(board))];
 }
 
@@ -30,8 +30,8 @@ function refused(error: string): HTMLElement {
 
 function ask(board: Board, xla: Xla | null): HTMLElement | null {
   if (xla?.phase === "done" && !xla.error) return null;
-  const onclick = () => board.send("ask_xla");
-  return h("button", { type: "button", class: "mlb-button", "data-op": "ask_xla", onclick }, "Compile with XLA");
+  const onclick = () => board.send("xla");
+  return h("button", { type: "button", class: "mlb-button", "data-op": "xla", onclick }, "Compile with XLA");
 }
 
 function drawWork(board: Board, { stage, seconds }: Xla): HTMLElement {
