@@ -18,6 +18,8 @@ from meshlab.engine.devices import devices
 from meshlab.own.jitted import OwnError
 from meshlab.own.targets import assigned
 
+pytestmark = pytest.mark.share(2, of="file")
+
 
 @pytest.fixture(scope="module")
 def mesh() -> Mesh:

@@ -17,6 +17,8 @@ from meshlab.engine.devices import devices
 from meshlab.own.explained import Explained
 from meshlab.own.report import Report
 
+pytestmark = pytest.mark.share(2, of="file")
+
 
 @pytest.fixture(scope="module")
 def mesh() -> Mesh:

@@ -16,6 +16,8 @@ from tests.own.foreign.answers import ANSWERS, Answer
 from tests.own.foreign.program import Program
 from tests.own.test_report import sums
 
+pytestmark = pytest.mark.share(3, of="file")
+
 PROGRAMS: dict[str, Program] = plain.PROGRAMS | libraries.PROGRAMS
 each = pytest.mark.parametrize("name", PROGRAMS)
 
