@@ -26,18 +26,20 @@ class Around:
     """Finds the equations around an instruction that has no name of its own, or has joined several."""
 
     def __init__(self, text: str):
-        self.at: dict[str, tuple[Computation, Instruction]] = {
-            instruction.name: (computation, instruction)
-            for computation in parse_module(text).values()
-            for instruction in computation.instructions.values()
-        }
+        self.at: dict[str, tuple[Computation, Instruction]] = {}
+        self.read: dict[str, list[Instruction]] = {}  # by the name of what is read: names are the module's
+        for computation in parse_module(text).values():
+            for instruction in computation.instructions.values():
+                self.at[instruction.name] = computation, instruction
+                for name in dict.fromkeys(instruction.operand_names):
+                    self.read.setdefault(name, []).append(instruction)
 
     def numbers(self, name: str, position: int) -> tuple[tuple[int, ...], ...]:
         """Returns the equations of the nearest instruction with a name that makes an operand, or reads the result."""
         computation, instruction = self.at[name]
         operand = computation.instructions.get(instruction.operand_names[position])
         makers = self._near([operand] if operand else [], lambda one: self._makers(computation, one))
-        readers = self._near([instruction], lambda one: self._readers(computation, one))
+        readers = self._near([instruction], self._readers)
         return next((found for one in (*makers, *readers) if (found := numbers_in(one.op_name))), ())
 
     def passed(self, name: str, position: int) -> tuple[int, list[int]] | None:
@@ -45,7 +47,7 @@ class Around:
         computation, instruction = self.at[name]
         operand = computation.instructions.get(instruction.operand_names[position])
         before = self._all([operand] if operand else [], lambda one: self._makers(computation, one))
-        after = self._all([instruction], lambda one: self._readers(computation, one))
+        after = self._all([instruction], self._readers)
         arguments = [int(one.operands[0]) for one in before if one.opcode == "parameter"]
         root = computation.instructions[computation.root]
         if not computation.entry or len(arguments) != 1 or root not in after:
@@ -91,6 +93,5 @@ class Around:
     def _makers(computation: Computation, instruction: Instruction) -> list[Instruction]:
         return [computation.instructions[n] for n in instruction.operand_names if n in computation.instructions]
 
-    @staticmethod
-    def _readers(computation: Computation, instruction: Instruction) -> list[Instruction]:
-        return [one for one in computation.instructions.values() if instruction.name in one.operand_names]
+    def _readers(self, instruction: Instruction) -> list[Instruction]:
+        return self.read.get(instruction.name, [])
