@@ -12,6 +12,7 @@ Each part is whole without the others, and knows nothing of what is shown; `view
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -126,19 +127,10 @@ class ExplorerState:
         self.adviser = Adviser(documents, self.lock, lambda: changes.tell("advice"))
         self.marks = Marks()
         self.listing = Listing(models, self.lock, lambda: changes.tell("models"))
-        self.curves = Curves(
-            lambda: documents.present.unpinned,
-            lambda: documents.plan,
-            lambda axis, size: point_of(documents, axis, size),
-            self.lock,
-            lambda: changes.tell("curve"),
-        )
-        self.partitioned = Partitioned(
-            lambda: documents.present.unpinned,
-            lambda: documents.plan,
-            self.lock,
-            lambda: changes.tell("xla"),
-        )
+        present, plan = (lambda: documents.present.unpinned), (lambda: documents.plan)
+        resized = functools.partial(point_of, documents)
+        self.curves = Curves(present, plan, resized, self.lock, lambda: changes.tell("curve"))
+        self.partitioned = Partitioned(present, plan, self.lock, lambda: changes.tell("xla"))
         self.tab: tuple[str, int] = "", 0
         self.height = 600
         self._source = Source.of(program) if models.opened is None else Source.of_model(models.opened)
