@@ -10,9 +10,10 @@ which reads single equations, this reads JAX beyond its documented surface, in a
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -105,20 +106,35 @@ def numbers_in(path: str) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(int(number) for number in reversed(numbers)) for numbers in found if numbers)
 
 
-def constrained(closed: Any, shardings: Mapping[int, Any]) -> Any:
-    """Returns a numbered jaxpr with `with_sharding_constraint` on the results of some equations, by number."""
+def constrained(closed: Any, shardings: Mapping[int, Sequence[Any]]) -> Any:
+    """Returns a numbered jaxpr with `with_sharding_constraint` on the results of some equations, by number, in order.
 
-    def with_constraint(equation: Any) -> Iterator[Any]:
-        sharding = shardings.get(number) if (number := number_of(equation)) is not None else None
-        if sharding is None or len(equation.outvars) != 1:
+    An equation that is itself such a constraint is replaced by the last one.
+    """
+
+    def with_constraints(equation: Any) -> Iterator[Any]:
+        number = number_of(equation)
+        wanted = shardings.get(number, ()) if number is not None else ()
+        if not wanted or len(equation.outvars) != 1:
             yield equation
             return
-        # A traced constraint brings a variable of its own, which stands for the result without it.
-        traced = jax.make_jaxpr(lambda x: jax.lax.with_sharding_constraint(x, sharding))(equation.outvars[0].aval).jaxpr
-        yield equation.replace(outvars=traced.invars)
-        yield traced.eqns[0].replace(outvars=equation.outvars)
+        # Traced constraints bring variables of their own, which stand for the result without them.
+        before, is_one = equation.outvars[0].aval, equation.primitive.name == "sharding_constraint"
+        traced = jax.make_jaxpr(functools.partial(_held, wanted[-1:] if is_one else wanted))(before).jaxpr
+        invars = equation.invars if is_one else traced.invars
+        if not is_one:
+            yield equation.replace(outvars=traced.invars)
+        *first, last = traced.eqns
+        yield from first
+        yield last.replace(invars=invars if is_one else last.invars, outvars=equation.outvars)
 
-    return _rewritten(closed, with_constraint)
+    return _rewritten(closed, with_constraints)
+
+
+def _held(shardings: Sequence[Any], value: Any) -> Any:
+    for sharding in shardings:
+        value = jax.lax.with_sharding_constraint(value, sharding)
+    return value
 
 
 def _rewritten(value: Any, change: Callable[[Any], Iterable[Any]]) -> Any:

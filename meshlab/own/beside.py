@@ -196,7 +196,7 @@ def of_plan(
 def with_tags(plan: Plan, subject: Subject) -> Any:
     """Returns the jaxpr with the tags held to the plan's specs that have rules there; None where there are none."""
     closed, mesh = subject.jitted.closed, subject.jitted.mesh
-    specs: dict[int, NamedSharding] = {}
+    specs: dict[int, list[NamedSharding]] = {}
     for tag, planned in plan.program.tags.items():
         if tag not in plan.rules.storage:
             continue
@@ -204,5 +204,5 @@ def with_tags(plan: Plan, subject: Subject) -> Any:
         for mine, theirs in zip(own, planned, strict=True):
             spec, number = plan.producer_specs.get(theirs.outputs[0]), number_of(mine.equation)
             if spec is not None and number is not None and not spec.partial:
-                specs[number] = NamedSharding(mesh, partition_spec(spec))
+                specs[number] = [NamedSharding(mesh, partition_spec(spec))]
     return constrained(closed, specs) if specs else None

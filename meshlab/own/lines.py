@@ -2,27 +2,29 @@
 
     hidden = jax.lax.with_sharding_constraint(hidden, NamedSharding(mesh, P("data", None)))   # saves 1.2 MB
 
-A value that a line of the user's assigns is a candidate where XLA has left an axis whole which the arguments split: the
-batch's mesh axes first, for every product reads its rows, then those of weights. All candidates together say what may
-be had; of these, halves are left out as long as no more is sent without them.
+What may help is guessed (`candidates.py`). All lines that keep values split say together what they may save; of these,
+halves are left out as long as no more is sent without them. What else there is comes one by one, and stays where it
+saves.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from jax.sharding import NamedSharding, PartitionSpec
 
 from ..cost.machines.units import bytes_text, seconds_text
-from ..engine.code.operations import Operation, walk
 from ..engine.code.source import Source
-from ..engine.jax_programs import constrained, number_of
-from ..engine.specs.spec import Axes
+from ..engine.jax_programs import constrained
+from .candidates import Candidate, by_hops, kept_split, otherwise
 from .decided import Splits
 from .jitted import Jitted
 from .subject import Subject
+
+Of = TypeVar("Of")
 
 
 class Cost(NamedTuple):
@@ -48,44 +50,44 @@ class Cost(NamedTuple):
 Measure = Callable[[Jitted], Cost]
 
 
-class Candidate(NamedTuple):
-    """A line of the user's, the equations that make what it assigns, and how that would be split."""
-
-    source: Source
-    numbers: tuple[int, ...]
-    splits: Splits
-
-
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """One line to write after another.
+    """One line to write, or a spec to write in one that is there.
 
     Attributes:
-        source: the user's line, which assigns the value.
-        value: its name there.
-        spec: what it is constrained to.
-        saves: what the program costs more without this line, all the others in place.
-        numbers: of the equations that make the value: several, where the line is run more than once or makes a tree.
+        candidate: the line.
+        saves: what the program costs more without it, all the others in place.
     """
 
-    source: Source
-    value: str
-    spec: PartitionSpec
+    candidate: Candidate
     saves: Cost
-    numbers: tuple[int, ...]
+
+    @property
+    def source(self) -> Source:
+        """The user's line after which it is written; or the constraint that is changed."""
+        return self.candidate.source
 
     @property
     def code(self) -> str:
-        """The line to write."""
-        entries = ", ".join(repr(entry) for entry in self.spec)
-        return f"{self.value} = jax.lax.with_sharding_constraint({self.value}, NamedSharding(mesh, P({entries})))"
+        """The line to write; or the spec to write, and in place of which."""
+        spec, instead = _written(self.candidate.spec), self.candidate.instead
+        if instead is not None:
+            return f"{spec} in place of {_written(instead)}"
+        value = self.candidate.value
+        return f"{value} = jax.lax.with_sharding_constraint({value}, NamedSharding(mesh, {spec}))"
+
+    @property
+    def where(self) -> str:
+        """Where it is written."""
+        of = "after" if self.candidate.instead is None else f"in the constraint on `{self.candidate.value}` at"
+        return f"{of} {self.source}"
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the line as plain data."""
-        return {"code": self.code, "after": str(self.source), "saves": self.saves._asdict()}
+        return {"code": self.code, "where": self.where, "saves": self.saves._asdict()}
 
     def __str__(self):
-        return f"{self.code}   # after {self.source}; saves {_saved(self.saves)}"
+        return f"{self.code}   # {self.where}; saves {_saved(self.saves)}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Lines:
     """The lines that mend a program.
 
     Attributes:
-        lines: the most valuable first; none where none was found that helps.
+        lines: the most valuable first, those of one value in order; none where none was found that helps.
         before: what the program costs without them.
         after: with them.
     """
@@ -120,6 +122,10 @@ def _saved(saves: Cost) -> str:
     return f"{round(saves.sent):,} B sent{took}{less}{more}"
 
 
+def _written(spec: PartitionSpec) -> str:
+    return f"P({', '.join(repr(entry) for entry in spec)})"
+
+
 def found(subject: Subject, shardings: Mapping[int, Splits | None], before: Cost, measure: Measure) -> Lines:
     """Finds the fewest lines with which less is sent.
 
@@ -129,96 +135,58 @@ def found(subject: Subject, shardings: Mapping[int, Splits | None], before: Cost
         before: what the program costs as it is.
         measure: compiles a program, and says what it costs.
     """
-    wanted = list(_candidates(subject, shardings))
-    known: dict[frozenset[int], Cost] = {frozenset(): before}
+    known: dict[tuple[Candidate, ...], Cost] = {(): before}
 
-    def cost_with(positions: Iterable[int]) -> Cost:
-        key = frozenset(positions)
+    def cost(candidates: Sequence[Candidate]) -> Cost:
+        key = tuple(candidates)
         if key not in known:
-            mesh, closed = subject.jitted.mesh, subject.jitted.closed
-            specs = {n: NamedSharding(mesh, _spec(wanted[p].splits)) for p in key for n in wanted[p].numbers}
-            known[key] = measure(dataclasses.replace(subject.jitted, closed=constrained(closed, specs)))
+            closed = with_lines(subject.jitted, key)
+            known[key] = measure(dataclasses.replace(subject.jitted, closed=closed))
         return known[key]
 
-    after = cost_with(range(len(wanted)))
-    if after.sent >= before.sent:
-        return Lines((), before, before)
-    kept = _fewest(list(range(len(wanted))), (), lambda positions: cost_with(positions).sent <= after.sent)
-    after = cost_with(kept)
-    lines = []
-    for position in kept:
-        source, numbers, splits = wanted[position]
-        saves = cost_with(p for p in kept if p != position).without(after)
-        lines.append(Line(source, source.target or "", _spec(splits), saves, numbers))
-    return Lines(tuple(sorted(lines, key=lambda line: -line.saves.sent)), before, after)
+    kept = list(kept_split(subject, shardings))
+    if cost(kept).sent < before.sent:
+        kept = _fewest(kept, (), functools.partial(_no_more, cost, cost(kept), kept))
+    else:
+        kept = []
+    of_splits = kept
+    for further in (*otherwise(subject), *by_hops(subject, shardings)):
+        if cost((*kept, *further)).sent < cost(kept).sent:
+            kept = [*kept, *further]
+    if kept != of_splits:
+        kept = _fewest(kept, (), functools.partial(_no_more, cost, cost(kept), kept))
+    after = cost(kept)
+    lines = [Line(one, cost([other for other in kept if other is not one]).without(after)) for one in kept]
+    most: dict[tuple[Source, str], float] = {}  # those of one value stay together, in their order
+    for line in lines:
+        key = line.source, line.candidate.value
+        most[key] = max(most.get(key, 0), line.saves.sent)
+    return Lines(tuple(sorted(lines, key=lambda line: -most[line.source, line.candidate.value])), before, after)
 
 
-def _fewest(numbers: list[int], beside: Sequence[int], enough: Callable[[Sequence[int]], bool]) -> list[int]:
-    """Returns some of the numbers, none of which can be left out, that are enough together with those beside them."""
-    if len(numbers) == 1:
-        return numbers
-    first, second = numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
+def _no_more(
+    cost: Callable[[Sequence[Candidate]], Cost], after: Cost, kept: Sequence[Candidate], some: Sequence[Candidate]
+) -> bool:
+    """Whether no more is sent with some of the candidates, in the order of all of them."""
+    return cost([one for one in kept if one in some]).sent <= after.sent
+
+
+def with_lines(jitted: Jitted, candidates: Iterable[Candidate]) -> Any:
+    """Returns the program's jaxpr with lines in force; of those after one line in the order in which they come."""
+    specs: dict[int, list[NamedSharding]] = {}
+    for one in candidates:
+        for number in one.numbers:
+            specs.setdefault(number, []).append(NamedSharding(jitted.mesh, one.spec))
+    return constrained(jitted.closed, specs)
+
+
+def _fewest(all_of: list[Of], beside: Sequence[Of], enough: Callable[[Sequence[Of]], bool]) -> list[Of]:
+    """Returns some of a list, none of which can be left out, that are enough together with those beside them."""
+    if len(all_of) == 1:
+        return all_of
+    first, second = all_of[: len(all_of) // 2], all_of[len(all_of) // 2 :]
     for half in (first, second):
         if enough((*beside, *half)):
             return _fewest(half, beside, enough)
     of_second = _fewest(second, (*beside, *first), enough)
     return [*_fewest(first, (*beside, *of_second), enough), *of_second]
-
-
-def _candidates(subject: Subject, shardings: Mapping[int, Splits | None]) -> Iterator[Candidate]:
-    """Yields lines that assign values which XLA splits otherwise than the arguments ask for.
-
-    Of a line that is run several times, or assigns a tree, a constraint holds all values.
-    """
-    by_line: dict[Source, list[Operation]] = {}
-    for operation in walk(subject.code.block):
-        source = operation.source
-        if source is not None and source.target and not operation.backward:
-            by_line.setdefault(source, []).append(operation)
-    axes_of = _asked(subject)
-    for source, operations in by_line.items():
-        made = [one for one in operations if any(subject.assigned.get(v) == source.target for v in one.outputs)]
-        numbers = [number_of(operation.equation) for operation in made]
-        wanted = {_wanted(subject, operation.outputs[0], axes_of) for operation in made if len(operation.outputs) == 1}
-        single = all(len(operation.outputs) == 1 and not operation.blocks for operation in made)
-        if not made or None in numbers or len(wanted) != 1 or not single:
-            continue
-        (splits,) = wanted
-        if any(splits) and any(splits != shardings.get(operation.outputs[0]) for operation in made):
-            yield Candidate(source, tuple(n for n in numbers if n is not None), splits)
-
-
-def _asked(subject: Subject) -> dict[str, Axes]:
-    """The mesh axes of each dim: those of arguments that do not come back, as a batch, before those of others."""
-    jitted, code = subject.jitted, subject.code
-    results = {(code.shapes[v], code.dtypes[v]) for v in code.block.outputs if isinstance(v, int)}
-    arguments = list(zip(code.block.inputs, jitted.inputs, strict=False))
-    arguments.sort(key=lambda pair: (code.shapes[pair[0]], code.dtypes[pair[0]]) in results)
-    asked: dict[str, Axes] = {}
-    for value, sharding in arguments:
-        for name, entry in zip(subject.dims(value), sharding.spec if sharding is not None else (), strict=False):
-            if name and entry is not None:
-                asked.setdefault(name, tuple(entry) if isinstance(entry, tuple) else (entry,))
-    return asked
-
-
-def _wanted(subject: Subject, value: int, axes_of: Mapping[str, Axes]) -> Splits:
-    """How a value would be split: each mesh axis once, where the axis divides."""
-    jitted, names, shape = subject.jitted, subject.dims(value), subject.code.shapes[value]
-    splits: list[Axes] = [() for _ in shape]
-    used: set[str] = set()
-    for name, axes in axes_of.items():
-        if name in names:
-            at = names.index(name)
-            free, parts = [], 1
-            for axis in axes:
-                if axis not in used and shape[at] % (parts * jitted.axes[axis]) == 0:
-                    free.append(axis)
-                    parts *= jitted.axes[axis]
-            splits[at] = tuple(free)
-            used.update(free)
-    return tuple(splits)
-
-
-def _spec(splits: Splits) -> PartitionSpec:
-    return PartitionSpec(*(axes[0] if len(axes) == 1 else axes or None for axes in splits))

@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 
 from ..api.stages import Plan
 from ..cost.machines.units import seconds_text
 from ..engine.devices import devices
-from ..engine.jax_programs import constrained
 from ..engine.running.compiler_process import Cancel, Progress, Watch
 from ..engine.running.run import jax_mesh
 from ..engine.specs.mesh import Mesh as OurMesh
@@ -29,7 +28,7 @@ from .compiled import Compiled, Memory, as_jit, compiled, with_numbers
 from .decided import Splits, decided
 from .explained import COUNTED, Explained, explained
 from .jitted import Jitted, OwnError, taken
-from .lines import Cost, Lines, found
+from .lines import Cost, Lines, found, with_lines
 from .prices import on_machine
 from .started import Starts
 from .subject import Asked, Subject, of_spec, subject_of
@@ -121,8 +120,8 @@ class Report:
         none. The lines are found first, if they were not.
         """
         jitted = self.subject.jitted
-        specs = {n: NamedSharding(jitted.mesh, line.spec) for line in self.lines.lines for n in line.numbers}
-        mended, _ = as_jit(dataclasses.replace(jitted, closed=constrained(jitted.closed, specs)))
+        closed = with_lines(jitted, [line.candidate for line in self.lines.lines])
+        mended, _ = as_jit(dataclasses.replace(jitted, closed=closed))
 
         def run(*args: Any, **keywords: Any) -> Any:
             given = jitted.arrays_of(args, keywords)

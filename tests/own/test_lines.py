@@ -59,7 +59,7 @@ def test_a_line_holds_all_that_it_assigns_each_time_it_runs(mesh):
     table, tokens = array((512, 64), None, "data"), array((32, 64), "data", dtype=jnp.int32)
     report = ml.explain(jax.jit(step), table, table, tokens, array((64, 256), None, "model"))
     assert report.lines.after.sent < 0.7 * report.lines.before.sent
-    assert max(len(line.numbers) for line in report.lines.lines) == 2
+    assert max(len(line.candidate.numbers) for line in report.lines.lines) == 2
 
 
 def test_a_line_is_tried_on_what_it_names(mesh):
@@ -77,6 +77,59 @@ def test_a_line_is_tried_on_what_it_names(mesh):
 
     tokens, up = array((32, 64), "data", dtype=jnp.int32), array((64, 256), None, "model")
     assert ml.explain(lookup, array((512, 64), None, "data"), tokens, up).lines.lines == ()
+
+
+def cube(mesh: Mesh, *spec) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct((8, 16, 32), jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+
+
+def test_a_constraint_that_moves_two_axes_is_reached_by_a_spec_between(mesh):
+    """Written into the function, the line sends what the report says."""
+
+    after = NamedSharding(mesh, P(None, ("model", "data")))
+
+    def moving(between: P | None):
+        def moved(a, b):
+            total = a + b
+            total = total if between is None else jax.lax.with_sharding_constraint(total, NamedSharding(mesh, between))
+            rows = jax.lax.with_sharding_constraint(total, after)
+            return rows * 2
+
+        return jax.jit(moved, out_shardings=after)
+
+    given = cube(mesh, "data", None, "model")
+    lines = ml.explain(moving(None), given, given).lines
+    (line,) = lines.lines
+    assert line.code == "total = jax.lax.with_sharding_constraint(total, NamedSharding(mesh, P('data', 'model', None)))"
+    assert lines.after.sent < 0.2 * lines.before.sent
+    assert ml.explain(moving(line.candidate.spec), given, given).wire_bytes == lines.after.sent
+
+
+def test_a_constraint_that_asks_for_too_much_is_mended_wherever_it_runs(mesh):
+    """Its transpose in the backward pass asks for the same, and changes with the line."""
+
+    def with_hidden(spec: P):
+        def loss(up, down, x):
+            hidden = jnp.tanh(x @ up)
+            hidden = jax.lax.with_sharding_constraint(hidden, NamedSharding(mesh, spec))
+            return ((hidden @ down) ** 2).mean()
+
+        return jax.grad(loss, argnums=(0, 1))
+
+    def array(shape, *spec):
+        return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+
+    given = array((16, 64), None, "model"), array((64, 16), "model"), array((32, 16), "data")
+    report = ml.explain(with_hidden(P()), *given)
+    (line,) = report.lines.lines
+    assert line.code == "P('data', 'model') in place of P()"
+    assert str(line.where).startswith("in the constraint on `hidden` at test_lines.py:")
+    assert report.lines.after.sent < report.lines.before.sent
+    assert ml.explain(with_hidden(line.candidate.spec), *given).wire_bytes == report.lines.after.sent
+    changed = report.apply()(*(jnp.ones(each.shape) for each in given))
+    plain = jax.jit(with_hidden(P()))(*(jnp.ones(each.shape) for each in given))
+    for mine, theirs in zip(changed, plain, strict=True):
+        np.testing.assert_allclose(np.asarray(mine), np.asarray(theirs), rtol=1e-5)
 
 
 def test_where_no_line_helps_that_is_said(mesh):
