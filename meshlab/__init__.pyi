@@ -2,6 +2,7 @@
 
 from . import auto as auto
 from . import layouts as layouts
+from . import puzzles as puzzles
 from . import tested as tested
 from .api.stages import Plan as Plan
 from .api.stages import Program as Program
@@ -109,10 +110,10 @@ from .engine.tensors.tensor import tensor as tensor
 from .engine.tensors.transforms import checkpoint as checkpoint
 from .engine.tensors.transforms import scan as scan
 from .engine.tensors.transforms import vmap as vmap
+from .goals.goals import goal as goal
 from .opening.named_models import named_models as named_models
 from .opening.open_explorer import explore as explore
 from .own.report import explain as explain
-from .puzzles.goals import goal as goal
 from .training.feeding import Training as Training
 from .whatif.crossover import crossover as crossover
 from .whatif.sweep import sweep as sweep

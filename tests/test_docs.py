@@ -15,7 +15,10 @@ ROOT = pathlib.Path(__file__).parent.parent
 @pytest.mark.share(3)
 @pytest.mark.parametrize(
     "page",
-    ["architecture.md", "auto.md", "dialects.md", "goals.md", "own-jit.md", "scopes.md", "serial.md", "techniques.md"],
+    [
+        *("architecture.md", "auto.md", "dialects.md", "goals.md", "own-jit.md", "puzzles.md", "scopes.md"),
+        *("serial.md", "techniques.md"),
+    ],
 )
 def test_pages_run_as_printed(page):
     path = str(ROOT / "docs" / page)

@@ -22,14 +22,14 @@ engine.legality engine.planning engine.plans engine.running engine.verifying
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost
 api own whatif training layouts
 auto.request auto.additive auto.best_first auto.reasons auto
-puzzles
+goals
 widgets.background widgets.presets widgets.documents widgets.state
 widgets.views.charts widgets.views.devices widgets.views.program widgets.views.asked
 widgets.views.forms widgets.views
 widgets.tables widgets.render widgets.render.print widgets.notebook widgets.frozen widgets
 meshlab
 models.parts models.basic models.language models.vision models.imported models
-opening workbooks verify commands cli
+opening puzzles.play puzzles.course puzzles workbooks verify commands cli
 """
 PACKAGES: list[str] = [*_PACKAGES.split()]
 MOST_FILES, MOST_LINES, MOST_FLOORS = 25, 400, 14

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..cost.machines.meshes import mesh as make_mesh
 from ..engine.argument_checks import whole_number
-from ..puzzles.goals import Goal, check_goal
+from ..goals.goals import Goal, check_goal
 from ..training.feeding import Training
 from ..widgets.background.models import Model, Models
 from ..widgets.documents.document import ExplorerError, check_opened, saved

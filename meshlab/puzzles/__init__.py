@@ -1,1 +1,56 @@
-"""Goals: what a layout has to meet, and how far a plan meets it. In: a plan; out: a verdict, condition by condition."""
+"""Puzzles: a number is predicted, and a layout is looked for that meets a goal; the plan is the judge.
+
+    from meshlab import puzzles
+    puzzles.P08                     the task; .predict(1), .show(), .check("heads:y"), .hint()
+    puzzles.verify(lines)           receipts, planned again
+    puzzles.report()                what was done in this session, as Markdown
+
+The puzzles of the course stand in `course`, a module for each lesson.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from ..engine.errors import MeshlabError, closest
+from .course import backward, collectives, experts, long, memory, names, serving, shards, solver, tensor
+from .play import receipts
+from .play.code import CodePuzzle as CodePuzzle
+from .play.judging import Answer as Answer
+from .play.judging import Unsolved as Unsolved
+from .play.proving import Proof as Proof
+from .play.puzzle import Puzzle as Puzzle
+from .play.receipts import Verified as Verified
+from .play.setting import Ask as Ask
+
+_LESSONS = (shards, collectives, backward, tensor, memory, long, experts, serving, solver)
+# The puzzles of the course, by name.
+COURSE: Mapping[str, Puzzle] = MappingProxyType(
+    {puzzle.name: puzzle for puzzle in sorted((p for lesson in _LESSONS for p in lesson.PUZZLES), key=lambda p: p.name)}
+)
+P01, P02, P03, P04, P05, P06, P07, P08, P09 = (COURSE[f"P0{i}"] for i in range(1, 10))
+C01 = names.C01
+P10, P11, P12, P13, P14, P16, P18, P19, P20 = (COURSE[f"P{i}"] for i in (10, 11, 12, 13, 14, 16, 18, 19, 20))
+
+
+def verify(lines: str | Iterable[str], *own: Puzzle) -> Verified:
+    """Plans the layouts of receipts again, and says which hold.
+
+    Args:
+        lines: receipts, or a text with one in each line.
+        *own: puzzles of your own, beside those of the course.
+    """
+    known = {**COURSE, **{puzzle.name: puzzle for puzzle in own}}
+
+    def find(name: str) -> Puzzle:
+        if name not in known:
+            raise MeshlabError(f"There is no puzzle `{name}`.{closest(name, known)}")
+        return known[name]
+
+    return receipts.verified(lines, find)
+
+
+def report(*own: Puzzle) -> str:
+    """Returns what was done with the puzzles of the course in this session, and with your own, as Markdown."""
+    return receipts.report((puzzle, puzzle.attempts) for puzzle in [*COURSE.values(), *own])

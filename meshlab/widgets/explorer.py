@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ..cost.machines.hardware import Hardware
 from ..engine.argument_checks import flag
 from ..engine.tensors.dims import Dim
-from ..puzzles.goals import Goal, Verdict, check_goal
+from ..goals.goals import Goal, Verdict, check_goal
 from ..training.feeding import Training
 from .background.models import NO_MODELS, Models
 from .documents.document import ExplorerError, check_machines, write

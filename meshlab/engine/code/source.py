@@ -25,7 +25,8 @@ from typing import Any
 from ..jax_compat import columns, defined_at, function_name, innermost, opened, was_made_in
 
 _PACKAGE = str(pathlib.Path(os.path.abspath(__file__)).parents[2])
-_MODELS = os.path.join(_PACKAGE, "models") + os.sep
+# What of it is read as the user's own: models and programs of puzzles are functions as users write them.
+_READ = tuple(os.path.join(_PACKAGE, *folder) + os.sep for folder in (("models",), ("puzzles", "course")))
 _LIBRARIES = tuple(f"{os.sep}{folder}{os.sep}" for folder in ("site-packages", "dist-packages"))
 # Libraries in whatever folder: one may be installed from a checkout.
 _KNOWN = ("jax", "jaxlib", "flax", "optax", "equinox")
@@ -135,7 +136,7 @@ def _items(node: ast.expr) -> list[ast.expr]:
 @functools.lru_cache(maxsize=4096)
 def _rank(file: str) -> int:
     """Returns 0 for the user's own, 1 for a library or a module of Python, 2 for meshlab's engine or a launcher."""
-    if file.startswith(_MODELS):
+    if file.startswith(_READ):
         return 0
     if file.startswith(_PACKAGE + os.sep) or file.startswith("<frozen"):
         return 2

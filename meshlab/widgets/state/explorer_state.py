@@ -23,9 +23,9 @@ from ...cost.step_time.time import Time
 from ...engine.argument_checks import function
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
+from ...goals.conditions import peak_of, platform_of
+from ...goals.goals import Goal
 from ...layouts.naming import Named
-from ...puzzles.conditions import peak_of, platform_of
-from ...puzzles.goals import Goal
 from ...training.feeding import Training, check_training
 from ..background.curves import Curves
 from ..background.models import NO_MODELS, Listing, Models

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 from ...cost.machines.hardware import HardwareError
-from ...puzzles.conditions import Costs, Price, platform_of
-from ...puzzles.goals import Verdict
+from ...goals.conditions import Costs, Price, platform_of
+from ...goals.goals import Verdict
 from ..state.explorer_state import ExplorerState
 
 _STATES: dict[bool | None, Literal["met", "missed", "pending"]] = {True: "met", False: "missed", None: "pending"}

@@ -15,7 +15,6 @@ from meshlab.engine.verifying.random_layouts import MESHES, MESHES_IN_TIME, draw
 from meshlab.models.zoo import models
 from tests.engine.plans.test_work import LOST
 from tests.given import MESH, PROGRAM, ml, refused
-from tests.puzzles import answers
 
 MODELS = {model.name: model.trace for model in models()}
 FREE = {"busy": False}
@@ -245,20 +244,6 @@ def test_a_number_is_how_many_times_its_share_a_device_may_do():
     assert ml.goal(busy=2).judge(plan).met
     assert not ml.goal(busy=1.9).judge(plan).met
     assert ml.goal(busy=1).conditions == ml.goal(busy=True).conditions
-
-
-# Puzzles
-
-
-@pytest.mark.parametrize("puzzle", answers.PUZZLES, ids=lambda puzzle: puzzle.name)
-def test_answers_of_puzzles_pass_and_wrong_ones_do_not(puzzle):
-    program = puzzle.build()
-    assert puzzle.goal.judge(program.plan(puzzle.mesh, puzzle.answer)).met
-    assert len(puzzle.wrong) > 1
-    for layout in puzzle.wrong:
-        verdict = puzzle.goal.judge(program.plan(puzzle.mesh, layout))
-        assert not verdict.met, layout
-        assert all(each.because or each.value for each in verdict.each if not each.met), (layout, verdict)
 
 
 # Verdicts

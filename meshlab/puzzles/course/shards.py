@@ -1,0 +1,73 @@
+"""Meshes and shards: how many copies there are, what a device holds, which layouts are legal."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import meshlab as ml
+
+from ..play.puzzle import Puzzle
+from ..play.setting import Ask
+from . import programs
+
+
+def copies(plan: ml.Plan) -> float:
+    """How many bytes all devices hold of arguments, for each byte of them."""
+    one = plan.program.plan(ml.mesh(alone=1)).stored.argument_bytes
+    return plan.stored.argument_bytes * math.prod(plan.mesh.axes.values()) / one
+
+
+def legal(plan: ml.Plan) -> int:
+    """How many layouts are legal in which each dim lies on one mesh axis or none."""
+    dims, found = list(plan.program.dims), 0
+    for chosen in itertools.product((None, *plan.mesh.axes), repeat=len(dims)):
+        rules = {dim: axis for dim, axis in zip(dims, chosen, strict=True) if axis}
+        try:
+            plan.program.plan(plan.mesh, rules)
+        except ml.LayoutError:
+            continue
+        found += 1
+    return found
+
+
+P01 = Puzzle(
+    "P01",
+    "Copies",
+    programs.cube,
+    ml.mesh(X=4, Y=8, Z=2),
+    ml.goal(busy=False, stored={"a": 256}, keeps={"j": None, "k": "Z"}),
+    "i:X+Y k:Z",
+    ("i:X", "i:X k:Z", "i:Y k:Z", "j:Y i:X k:Z"),
+    "64 devices hold an array of 64 × 8 × 8 floats. Store it once in all, with `k` on `Z` and `j` whole.",
+    Ask("How many bytes do all devices hold under `i:X`, for each byte of the array", copies, "i:X"),
+    drawn=("i",),
+)
+
+P02 = Puzzle(
+    "P02",
+    "What a device holds",
+    programs.table,
+    ml.mesh(X=2, Y=8, Z=2),
+    ml.goal(busy=False, stored={"a": 16_384}, keeps={"i": "Y"}),
+    "i:Y j:X",
+    ("i:Y", "i:X+Y"),
+    "A table of 128 × 2,048 bytes. Keep the rows on `Y` alone, and let a device hold at most 16,384 bytes.",
+    Ask("How many bytes does a device hold under `i:X+Y`", lambda plan: plan.stored.argument_bytes, "i:X+Y"),
+    drawn=(),
+)
+
+P03 = Puzzle(
+    "P03",
+    "What is legal",
+    programs.perceptron,
+    ml.mesh(x=2, y=2),
+    ml.goal(keeps={"batch": None}, collectives={"all-reduce": 1, "*": 1}),
+    "hidden:x+y",
+    ("batch:x hidden:y", "embed:x hidden:y", "hidden:x", None),
+    "Two dims of one array cannot share a mesh axis. Use all four devices, leave the batch whole, and sum once.",
+    Ask("Each dim lies on `x`, on `y`, or on neither: how many of the 27 layouts are legal", legal),
+    drawn=("batch", "embed", "hidden"),
+)
+
+PUZZLES = (P01, P02, P03)

@@ -1,0 +1,164 @@
+"""Puzzles of code: a function is written with named dims, and compared with one that the puzzle keeps.
+
+    puzzles.C01                     the task and its arguments
+    puzzles.C01.check(attend)       the same dims, the same numbers at sizes that are drawn, and no more work
+
+Whole arrays are compared, at sizes that nobody knows beforehand, so that a constant, zeros, or a part that is right do
+not pass; nor does a sum of products written out, which makes far larger arrays than `ml.dot`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...api.stages import Program
+from ...api.trace import trace
+from ...cost.machines.meshes import mesh
+from ...engine.code.operations import walk
+from ...engine.errors import MeshlabError
+from ...engine.programs.random_arguments import drawn_arguments
+from .judging import Answer
+
+# How many times the reference's multiply-adds a function may do, and its elements.
+_WORK, _ELEMENTS = 1.01, 2.0
+# At how many sizes functions are compared, and how far they may differ: sums may be added in another order.
+_TIMES, _NEAR = 2, 1e-4
+_ALONE = mesh(alone=1)
+
+
+@dataclasses.dataclass
+class Written:
+    """What a reader has done with a puzzle of code; it changes.
+
+    Attributes:
+        tries: how many functions were judged.
+        steps: how many hints were given.
+        problem: what was wrong with the last one.
+    """
+
+    tries: int = 0
+    steps: int = 0
+    problem: str = ""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class CodePuzzle:
+    """A function that is to be written.
+
+    Attributes:
+        name: such as "C01".
+        title: what it is about.
+        task: what it has to do, in words.
+        reference: does it.
+        arguments: makes its arguments, named arrays, at a batch of sizes.
+        drawn: the dims whose sizes are drawn.
+        hints: from the first nudge to nearly all of it.
+        written: what its reader has done.
+    """
+
+    name: str
+    title: str
+    task: str
+    reference: Callable[..., Any]
+    arguments: Callable[[], tuple[Any, ...]]
+    drawn: tuple[str, ...]
+    hints: tuple[str, ...] = ()
+    written: Written = dataclasses.field(default_factory=Written)
+
+    def check(self, function: Callable[..., Any], *, strict: bool = False) -> Answer:
+        """Judges a function of the puzzle's arguments.
+
+        Args:
+            function: of the reader.
+            strict: whether one that fails raises, as graders want it.
+
+        Raises:
+            Unsolved: it fails, under `strict`: an AssertionError, whose text ends in a hint.
+        """
+        self.written.tries += 1
+        rows = []
+        for text, problem in self._judged(function):
+            rows.append((not problem, f"{text}{f': {problem}' if problem else ''}"))
+            if problem:
+                self.written.problem = problem
+                break
+        answer = Answer(self.name, tuple(rows), all(holds for holds, _ in rows))
+        return answer.raised(self.hint) if strict else answer
+
+    def hint(self) -> str:
+        """Returns the next hint: what was wrong with the last function, then how it may be written."""
+        self.written.steps += 1
+        steps = [*filter(None, [self.written.problem]), *self.hints]
+        return steps[min(self.written.steps, len(steps)) - 1] if steps else self.task
+
+    def _judged(self, function: Callable[..., Any]) -> Iterator[tuple[str, str]]:
+        """Yields what is asked of a function, and what is wrong with it."""
+        try:
+            mine = trace(function, *self.arguments())
+        except (MeshlabError, TypeError, ValueError) as error:
+            yield "can be traced", str(error)
+            return
+        yield "can be traced", ""
+        theirs = trace(self.reference, *self.arguments())
+        yield "returns what is asked for", _shapes(mine, theirs)
+        for turn in range(_TIMES):
+            draw = np.random.default_rng([self.written.tries, turn])
+            sizes = {dim: int(draw.integers(2, 10)) for dim in self.drawn}
+            yield f"is right at {', '.join(f'{d}={n}' for d, n in sizes.items())}", _differs(mine, theirs, sizes, turn)
+        yield "does no more work", _more(mine, theirs)
+
+    def __repr__(self):
+        arguments = trace(self.reference, *self.arguments())
+        given = [f"{a.place}[{' '.join(map(str, arguments.names[a.value]))}]" for a in arguments.arguments]
+        return f"{self.name}. {self.title}\n{self.task}\nArguments: {', '.join(given)}. puzzles.{self.name}.check(…)"
+
+
+def _results(program: Program, sizes: dict[str, int] | None = None, seed: int = 0) -> Any:
+    at = program.resize(**sizes) if sizes else program
+    return at.plan(_ALONE).run(*drawn_arguments(at, seed))
+
+
+def _shapes(mine: Program, theirs: Program) -> str:
+    one, other = _results(mine), _results(theirs)
+    if jax.tree.structure(one) == jax.tree.structure(other):
+        pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+        if all(mine.dtype == theirs.dtype for mine, theirs in pairs):
+            return ""
+    return f"not {_named(one)}, but {_named(other)}"
+
+
+def _named(result: Any) -> str:
+    """A result without its numbers: f32[batch=2, heads=4]."""
+    return repr(result).partition("(")[0]
+
+
+def _differs(mine: Program, theirs: Program, sizes: dict[str, int], seed: int) -> str:
+    try:
+        one, other = _results(mine, sizes, seed), _results(theirs, sizes, seed)
+    except MeshlabError as error:
+        return str(error)
+    for mine_, theirs_ in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        expected = np.asarray(theirs_)
+        off = np.abs(np.asarray(mine_) - expected) > _NEAR * max(float(np.abs(expected).max()), 1e-6)
+        if off.any():
+            return f"{int(off.sum()):,} of {off.size:,} numbers differ"
+    return ""
+
+
+def _more(mine: Program, theirs: Program) -> str:
+    """Says of how much more work than the reference's a function's is: multiply-adds, or elements that are made."""
+    one, other = (program.plan(_ALONE).work for program in (mine, theirs))
+    if one.unit == other.unit and one.amount > _WORK * other.amount:
+        return f"{one.amount / other.amount:.2f} times as many {one.unit}"
+    made, asked = _elements(mine), _elements(theirs)
+    return f"it makes {made / asked:.1f} times as many elements" if made > _ELEMENTS * asked else ""
+
+
+def _elements(program: Program) -> int:
+    return sum(math.prod(program.code.shapes[v]) for one in walk(program.code.block) for v in one.outputs)

@@ -1,0 +1,76 @@
+"""The puzzles of the course: each is one, its wrong tries fail with three hints, and its answer passes as compiled."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from meshlab import puzzles
+from meshlab.engine.specs.layout import Layout
+from meshlab.puzzles.play import hints
+from meshlab.puzzles.play.attempts import Attempts
+from meshlab.puzzles.play.puzzle import Puzzle
+
+# Those that are about ten million times as large as the others, or compile twice.
+SLOW = ("P12", "P20")
+EACH = [pytest.param(name, marks=[pytest.mark.nightly] if name in SLOW else []) for name in puzzles.COURSE]
+each = pytest.mark.parametrize("name", EACH)
+
+
+def fresh(name: str) -> Puzzle:
+    """A puzzle that nobody has tried."""
+    return dataclasses.replace(puzzles.COURSE[name], attempts=Attempts())
+
+
+@each
+def test_each_is_a_puzzle(name):
+    proof = fresh(name).prove()
+    assert proof, proof
+    assert str(proof).startswith(f"{name}: proved in ")
+    assert 1 <= len(proof.passing) < proof.tried
+
+
+@each
+def test_wrong_tries_fail_with_three_hints_and_the_answer_passes(name):
+    puzzle = fresh(name)
+    assert puzzle.ask is not None
+    assert puzzle.number is not None
+    assert not puzzle.check(puzzle.answer)
+    assert puzzle.hint().startswith("First predict: ")
+    puzzle.predict(puzzle.number)
+    for wrong in puzzle.wrong:
+        assert not puzzle.check(wrong)
+        hints = [puzzle.hint() for _ in range(3)]
+        assert hints[0].startswith("Missed: each device ")
+        assert hints[2].startswith(("Try this: ", "An answer does this: "))
+    answer = puzzle.check(puzzle.answer)
+    assert answer.passed, answer
+    assert answer.prediction.endswith(", right.")
+    assert puzzles.verify(answer.receipt).hold
+
+
+@each
+def test_each_says_what_is_asked_before_it_shows_its_board(name):
+    puzzle = fresh(name)
+    assert puzzle.show() is puzzle
+    text = str(puzzle)
+    assert puzzle.task in text
+    assert f"puzzles.{name}.predict(…)" in text
+
+
+def test_names_are_those_that_the_module_has():
+    assert all(getattr(puzzles, name) is puzzle for name, puzzle in puzzles.COURSE.items())
+    assert len(puzzles.COURSE) == 18
+
+
+def test_the_last_hint_solves_it_where_it_says_try_this():
+    """What it says is planned before it is said: each change that is named is made, and the goal is met."""
+    solved = 0
+    for name in sorted({*puzzles.COURSE} - {*SLOW}):
+        puzzle = fresh(name)
+        for wrong in puzzle.wrong:
+            found = hints.leading(puzzle, Layout.of(wrong))
+            solved += bool(found)
+            assert not found or puzzle.verdict(hints.changed(Layout.of(wrong), found)).met
+    assert solved > 20

@@ -1,0 +1,250 @@
+"""A puzzle of one's own: predictions, tries, hints, receipts, and the ways around it that are closed."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import pytest
+
+import meshlab as ml
+from meshlab import puzzles
+from meshlab.puzzles import Ask, Puzzle, Unsolved
+from meshlab.puzzles.play.attempts import Attempts
+
+
+def two_layers() -> Any:
+    Batch, Feat, Wide = ml.dims(batch=16, feat=32, wide=64)
+    forward = lambda x, a, b: ml.dot(ml.gelu(ml.dot(x, a, "feat")), b, "wide")  # noqa: E731
+    return ml.trace(forward, ml.f32[Batch, Feat], ml.f32[Feat, Wide], ml.f32[Wide, Feat])
+
+
+def one_sum(program: Any) -> Any:
+    return ml.goal(keeps={"batch": None}, sends=1.5 * 4 * program.dims["batch"] * program.dims["feat"])
+
+
+def mine(**changed: Any) -> Puzzle:
+    given: dict[str, Any] = {
+        "build": two_layers,
+        "mesh": ml.mesh(x=4),
+        "task": "All four devices, batch whole, one all-reduce.",
+        "ask": Ask("How many bytes does a device send under `wide:x`", lambda plan: plan.wire_bytes, "wide:x"),
+        "drawn": ("batch", "feat", "wide"),
+        "wrong": ("batch:x", None),
+        "answer": "wide:x",
+        "goal": one_sum,
+    }
+    return Puzzle("T1", "One sum", **given | changed)
+
+
+def test_the_first_prediction_counts():
+    puzzle = mine()
+    assert puzzle.predict(3000) == "Locked: 3,000."
+    assert puzzle.predict(3072) == "The first prediction counts: 3,000."
+    assert puzzle.check("wide:x").prediction == (
+        "How many bytes does a device send under `wide:x`? 3,072; you predicted 3,000."
+    )
+    assert "predicted 3,000, wrong" in puzzle.attempts.receipt
+
+
+@pytest.mark.parametrize("number", ["3072", None, True, float("nan"), float("inf")])
+def test_what_is_no_number_is_no_prediction(number):
+    puzzle = mine()
+    with pytest.raises(ml.MeshlabError, match="a prediction is a number"):
+        puzzle.predict(number)
+    assert puzzle.attempts.predicted is None
+
+
+def test_a_puzzle_without_a_question_asks_for_none():
+    puzzle = mine(ask=None)
+    with pytest.raises(ml.MeshlabError, match="asks for no number"):
+        puzzle.predict(1)
+    assert puzzle.check("wide:x")
+
+
+def test_the_board_comes_after_the_prediction_and_is_what_is_checked():
+    puzzle = mine()
+    assert puzzle.show() is puzzle
+    puzzle.predict(3072)
+    board = puzzle.show()
+    assert board.goal is not None
+    assert board.goal.goal.quiet
+    assert not puzzle.check()
+    board.place("wide", "x")
+    assert puzzle.check()
+
+
+def test_hints_begin_again_with_another_layout_and_are_counted():
+    puzzle = mine()
+    puzzle.predict(1)
+    puzzle.check("batch:x")
+    assert puzzle.hint() == "Missed: each device keeps `batch` whole. Now: on `x`."
+    assert re.fullmatch(r"`batch` is on `x` at test_puzzle.py:\d+ \(dot_general\)\.", puzzle.hint())
+    assert puzzle.hint() == "Try this: take `batch` off the mesh, then put `wide` on `x`."
+    assert puzzle.hint() == "Try this: take `batch` off the mesh, then put `wide` on `x`."
+    puzzle.check(None)
+    assert puzzle.hint().startswith("Missed: ")
+    assert puzzle.attempts.hints == 5
+    assert "| tries 3 | hints 5 |" in puzzle.check("wide:x").receipt
+
+
+def test_what_is_not_legal_says_why():
+    puzzle = mine()
+    puzzle.predict(1)
+    answer = puzzle.check("feat:x wide:x")
+    assert "`feat` and `wide` cannot both be on `x`" in str(answer)
+    assert puzzle.hint().startswith("The layout ")
+
+
+def test_a_grader_sees_an_assertion_with_a_hint():
+    puzzle = mine()
+    puzzle.predict(3072)
+    with pytest.raises(AssertionError, match=r"(?s)✗ keeps `batch` whole.*\nHint: Missed: "):
+        puzzle.check("batch:x", strict=True)
+    assert puzzle.check("wide:x", strict=True)
+    assert issubclass(Unsolved, AssertionError)
+
+
+def test_a_reader_has_sizes_of_their_own():
+    puzzle = mine()
+    names = [f"student{i:02}" for i in range(30)]
+    sizes = {name: puzzle.of(name).program.dims for name in names}
+    assert sizes["student00"] == puzzle.of("student00").program.dims
+    assert len({puzzle.of(name).number for name in names}) > 10
+    assert all(size % 4 == 0 for dims in sizes.values() for size in dims.values())
+    ada = puzzle.of("ada")
+    ada.predict(ada.number)
+    receipt = ada.check("wide:x").receipt
+    assert "| ada |" in receipt
+    assert puzzles.verify(receipt, puzzle).hold
+
+
+# Proofs
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"answer": "batch:x"}, "The answer misses the goal"),
+        ({"wrong": ("batch:x",)}, "It has 1 wrong tries, and needs 2"),
+        ({"wrong": ("batch:x", "wide:x")}, "The wrong try 'wide:x' passes."),
+        ({"wrong": ("batch:x", "wide:x feat:x")}, "The wrong try 'wide:x feat:x' is not legal"),
+        ({"drawn": ("batch", "deep")}, "`deep` is to be drawn, and is no dim of the program."),
+        ({"goal": ml.goal(keeps={"deep": None})}, "the program has no dim `deep`"),
+        ({"ask": Ask("?", lambda plan: plan.wire_bytes, "wide:x batch:x")}, "cannot both be on `x`"),
+    ],
+)
+def test_a_proof_says_what_is_wrong_with_a_puzzle(changed, problem):
+    proof = mine(**changed).prove()
+    assert not proof
+    assert problem in str(proof)
+
+
+def test_a_goal_that_most_layouts_meet_is_no_puzzle():
+    goal, wrong = ml.goal(busy=False, keeps={"batch": None}), ("batch:x", "batch:x wide:y")
+    puzzle = mine(mesh=ml.mesh(x=2, y=2), goal=goal, wrong=wrong)
+    assert "layouts pass, more than 3: the goal leaves too much open." in str(puzzle.prove())
+
+
+# Ways around a puzzle
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        None,  # every device does all of it
+        "batch:x",
+        {"wide": "x", "a": {"wide": None}, "b": {"wide": None}, "batch": None, "@*": {"wide": None}},
+        {"batch": "x", "@*": {"batch": None}},
+    ],
+)
+def test_repeated_work_does_not_pass(layout):
+    puzzle = mine()
+    puzzle.predict(1)
+    assert not puzzle.check(layout)
+
+
+def test_rules_that_undo_each_other_keep_nothing():
+    """`keeps` reads what devices do, not the letter of a rule."""
+    puzzle = mine(goal=ml.goal(busy=False, keeps={"batch": "x"}), answer="batch:x", wrong=("wide:x", None))
+    puzzle.predict(1)
+    assert not puzzle.check({"batch": "x", "@*": {"batch": None}})
+
+
+@pytest.mark.parametrize("layout", ["batch:y", "deep:x", "wide:x+y"])
+def test_other_axes_and_dims_are_refused(layout):
+    puzzle = mine()
+    puzzle.predict(1)
+    assert "✗ is legal" in str(puzzle.check(layout))
+
+
+def test_nothing_is_padded():
+    puzzle = mine(build=lambda: two_layers().resize(wide=66), drawn=())
+    puzzle.predict(1)
+    assert "does not divide" in str(puzzle.check("wide:x"))
+
+
+def test_a_puzzle_and_its_reader_have_no_bar_in_their_names():
+    with pytest.raises(ml.MeshlabError, match="have no `|`"):
+        mine().of("ada | tries 1")
+
+
+# Receipts
+
+
+def solved() -> str:
+    puzzle = mine()
+    puzzle.predict(3072)
+    return puzzle.check("wide:x").receipt
+
+
+def test_a_receipt_is_worked_out_again():
+    line = solved()
+    pattern = (
+        r"meshlab T1 \| nobody \| wide:x \| 3,072 B \| predicted 3,072, right \| tries 1 \| hints 0 \| [0-9a-f]{8}"
+    )
+    assert re.fullmatch(pattern, line)
+    found = puzzles.verify([line, "", line], mine())
+    assert found.hold
+    assert len(found.each) == 2
+    assert str(found).startswith("2 of 2 receipts hold")
+    assert found.each[0].right
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("hints 0", "hints 1", "a character of it was changed"),
+        ("T1", "P99", "There is no puzzle `P99`."),
+        ("wide:x", "batch:x", "its layout does not meet the goal; its layout sends 0 B"),
+        ("3,072 B", "3 B", "its layout sends 3,072 B"),
+        ("predicted 3,072, right", "predicted 1, right", "its prediction is not as it says"),
+        ("wide:x", "wide:x feat:x", "has one problem"),
+    ],
+)
+def test_a_changed_receipt_does_not_hold(old, new, because):
+    *parts, mark = solved().replace(old, new).split(" | ")
+    from meshlab.puzzles.play.receipts import _mark
+
+    line = " | ".join([*parts, mark if old == "hints 0" else _mark(parts)])
+    (read,) = puzzles.verify(line, mine()).each
+    assert not read.holds
+    assert because in read.because
+
+
+@pytest.mark.parametrize("line", ["", "meshlab", "a | b | c", "meshlab T1 | x"])
+def test_what_is_no_receipt_is_none(line):
+    assert all(not read.holds for read in puzzles.verify(f"{line}\n", mine()).each)
+
+
+def test_a_report_lists_what_was_begun():
+    puzzle = dataclasses.replace(mine(), attempts=Attempts())
+    assert "T1" not in puzzles.report(puzzle)
+    puzzle.predict(3072)
+    puzzle.check("batch:x")
+    puzzle.hint()
+    puzzle.check("wide:x")
+    page = puzzles.report(puzzle)
+    assert "| T1. One sum | 3,072 | 3,072 | 2 | 1 | ✓ |" in page
+    assert puzzle.attempts.receipt in page
