@@ -1,6 +1,7 @@
 """Puzzles: a number is predicted, and a layout is looked for that meets a goal; the plan is the judge.
 
     from meshlab import puzzles
+    puzzles.Q["2a"].predict(16)     a question of a lesson
     puzzles.P08                     the task; .predict(1), .show(), .check("heads:y"), .hint()
     puzzles.verify(lines)           receipts, planned again
     puzzles.report()                what was done in this session, as Markdown
@@ -21,13 +22,19 @@ from .play.judging import Answer as Answer
 from .play.judging import Unsolved as Unsolved
 from .play.proving import Proof as Proof
 from .play.puzzle import Puzzle as Puzzle
+from .play.question import Question as Question
+from .play.question import Told as Told
 from .play.receipts import Verified as Verified
 from .play.setting import Ask as Ask
 
-_LESSONS = (shards, collectives, backward, tensor, memory, long, experts, serving, solver)
+_LESSONS = (names, shards, collectives, backward, tensor, memory, long, experts, serving, solver)
+# The questions of the lessons, by name: `puzzles.Q["2a"]`.
+Q: Mapping[str, Question] = MappingProxyType(
+    {question.name: question for lesson in _LESSONS for question in lesson.QUESTIONS}
+)
 # The puzzles of the course, by name.
 COURSE: Mapping[str, Puzzle] = MappingProxyType(
-    {puzzle.name: puzzle for puzzle in sorted((p for lesson in _LESSONS for p in lesson.PUZZLES), key=lambda p: p.name)}
+    {each.name: each for lesson in _LESSONS for each in lesson.PUZZLES if isinstance(each, Puzzle)}
 )
 P01, P02, P03, P04, P05, P06, P07, P08, P09 = (COURSE[f"P0{i}"] for i in range(1, 10))
 C01 = names.C01

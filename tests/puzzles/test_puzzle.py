@@ -114,6 +114,7 @@ def test_a_reader_has_sizes_of_their_own():
     assert len({puzzle.of(name).number for name in names}) > 10
     assert all(size % 4 == 0 for dims in sizes.values() for size in dims.values())
     ada = puzzle.of("ada")
+    assert ada.number is not None
     ada.predict(ada.number)
     receipt = ada.check("wide:x").receipt
     assert "| ada |" in receipt

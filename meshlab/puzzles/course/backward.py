@@ -5,6 +5,7 @@ from __future__ import annotations
 import meshlab as ml
 
 from ..play.puzzle import Puzzle
+from ..play.question import Question
 from ..play.setting import Ask
 from . import programs
 
@@ -46,3 +47,4 @@ P19 = Puzzle(
 )
 
 PUZZLES = (P06, P19)
+QUESTIONS: tuple[Question, ...] = ()

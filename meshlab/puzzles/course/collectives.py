@@ -6,6 +6,7 @@ import meshlab as ml
 
 from ...goals.goals import Goal
 from ..play.puzzle import Puzzle
+from ..play.question import Question
 from ..play.setting import Ask
 from . import programs
 
@@ -107,3 +108,4 @@ P13 = Puzzle(
 )
 
 PUZZLES = (P04, P05, P07, P09, P13)
+QUESTIONS: tuple[Question, ...] = ()

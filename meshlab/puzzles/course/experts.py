@@ -5,6 +5,7 @@ from __future__ import annotations
 import meshlab as ml
 
 from ..play.puzzle import Puzzle
+from ..play.question import Question
 from ..play.setting import Ask
 from . import programs
 
@@ -26,3 +27,4 @@ P16 = Puzzle(
 )
 
 PUZZLES = (P16,)
+QUESTIONS: tuple[Question, ...] = ()

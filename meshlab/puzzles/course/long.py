@@ -5,6 +5,7 @@ from __future__ import annotations
 import meshlab as ml
 
 from ..play.puzzle import Puzzle
+from ..play.question import Question
 from ..play.setting import Ask
 from . import programs
 
@@ -34,3 +35,4 @@ def _elements(program: ml.Program) -> int:
 
 
 PUZZLES = (P14,)
+QUESTIONS: tuple[Question, ...] = ()

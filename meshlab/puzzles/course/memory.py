@@ -5,6 +5,7 @@ from __future__ import annotations
 import meshlab as ml
 
 from ..play.puzzle import Puzzle
+from ..play.question import Question
 from ..play.setting import Ask
 from . import programs
 
@@ -70,3 +71,4 @@ P12 = Puzzle(
 )
 
 PUZZLES = (P10, P11, P12)
+QUESTIONS: tuple[Question, ...] = ()

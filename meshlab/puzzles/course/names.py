@@ -5,6 +5,7 @@ from __future__ import annotations
 import meshlab as ml
 
 from ..play.code import CodePuzzle
+from ..play.question import Question
 
 
 def _attend(q, k, v):
@@ -34,3 +35,4 @@ C01 = CodePuzzle(
 )
 
 PUZZLES = (C01,)
+QUESTIONS: tuple[Question, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import meshlab as ml
 
 from ..play.puzzle import Puzzle
+from ..play.question import Question
 from ..play.setting import Ask
 from . import programs
 from .shards import copies
@@ -26,3 +27,4 @@ P18 = Puzzle(
 )
 
 PUZZLES = (P18,)
+QUESTIONS: tuple[Question, ...] = ()

@@ -8,6 +8,7 @@ import math
 import meshlab as ml
 
 from ..play.puzzle import Puzzle
+from ..play.question import Question
 from ..play.setting import Ask
 from . import programs
 
@@ -71,3 +72,4 @@ P03 = Puzzle(
 )
 
 PUZZLES = (P01, P02, P03)
+QUESTIONS: tuple[Question, ...] = ()

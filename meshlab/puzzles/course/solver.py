@@ -5,6 +5,7 @@ from __future__ import annotations
 import meshlab as ml
 
 from ..play.puzzle import Puzzle
+from ..play.question import Question
 from ..play.setting import Ask
 from . import programs
 
@@ -37,3 +38,4 @@ P20 = Puzzle(
 )
 
 PUZZLES = (P20,)
+QUESTIONS: tuple[Question, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import meshlab as ml
 
 from ..play.puzzle import Puzzle
+from ..play.question import Question
 from ..play.setting import Ask
 from . import programs
 
@@ -22,3 +23,4 @@ P08 = Puzzle(
 )
 
 PUZZLES = (P08,)
+QUESTIONS: tuple[Question, ...] = ()
