@@ -46,5 +46,15 @@ def start(done):
     assert done.value("choice.plan.wire_bytes < plan.wire_bytes")
 
 
+def meshes_and_shards(done):
+    text = done.text()
+    assert "`embed` and `hidden` cannot both be on `data`" in text
+    assert done.value('bool(puzzles.Q["2a"].predict(32))')
+    for name in ("P01", "P02", "P03"):
+        puzzle = f"puzzles.{name}"
+        assert f"First predict: {done.value(f'{puzzle}.ask.text')}?" in text
+        assert done.value(f"[{puzzle}.predict({puzzle}.number), bool({puzzle}.check({puzzle}.answer))][1]")
+
+
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.
-PROMISES = {"00_start": start}
+PROMISES = {"00_start": start, "02_meshes_and_shards": meshes_and_shards}

@@ -56,6 +56,12 @@ def test_what_is_no_number_is_no_prediction(number):
     assert puzzle.attempts.predicted is None
 
 
+def test_an_ellipsis_is_no_prediction():
+    puzzle = mine()
+    assert puzzle.predict(...) is puzzle
+    assert puzzle.attempts.predicted is None
+
+
 def test_a_puzzle_without_a_question_asks_for_none():
     puzzle = mine(ask=None)
     with pytest.raises(ml.MeshlabError, match="asks for no number"):

@@ -24,6 +24,12 @@ def test_nothing_is_worked_out_before_the_prediction():
     assert question.predict(2)
 
 
+def test_an_ellipsis_is_no_prediction():
+    question = Question("Q", "How many", lambda: 2)
+    assert question.predict(...) is question
+    assert question.predict(2)
+
+
 @pytest.mark.parametrize(("predicted", "right"), [(2, True), (2.19, True), (2.21, False), (0, False), (-2, False)])
 def test_a_number_may_be_near(predicted, right):
     assert bool(Question("Q", "How long", lambda: 2.0, near=0.1).predict(predicted)) is right

@@ -72,4 +72,11 @@ P03 = Puzzle(
 )
 
 PUZZLES = (P01, P02, P03)
-QUESTIONS: tuple[Question, ...] = ()
+QUESTIONS = (
+    Question(
+        "2a",
+        "On a mesh data=4 × model=2, which is the first row of a batch of 64 that device 5 holds under `batch:data`",
+        lambda: programs.perceptron_step().plan(ml.mesh(data=4, model=2), "batch:data").shard("x", 5)[0][0],
+        because="Device 5 is in row 5 // 2 = 2 of the mesh, and each row holds 64 / 4 = 16 rows of the batch.",
+    ),
+)

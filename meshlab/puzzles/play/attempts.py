@@ -6,7 +6,7 @@ import dataclasses
 
 from ...engine.specs.layout import Layout
 from ...widgets.explorer import Explorer
-from .setting import number_text
+from .setting import Said, number_text
 
 
 @dataclasses.dataclass
@@ -31,12 +31,12 @@ class Attempts:
     explorer: Explorer | None = None
     receipt: str = ""
 
-    def lock(self, number: float) -> str:
+    def lock(self, number: float) -> Said:
         """Locks a prediction, and says which one counts."""
         if self.predicted is not None:
-            return f"The first prediction counts: {number_text(self.predicted)}."
+            return Said(f"The first prediction counts: {number_text(self.predicted)}.")
         self.predicted = number
-        return f"Locked: {number_text(number)}."
+        return Said(f"Locked: {number_text(number)}.")
 
     def tried(self, layout: Layout):
         """Counts a try; hints begin again with another layout."""

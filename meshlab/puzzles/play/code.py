@@ -24,6 +24,7 @@ from ...engine.code.operations import walk
 from ...engine.errors import MeshlabError
 from ...engine.programs.random_arguments import drawn_arguments
 from .judging import Answer
+from .setting import Said
 
 # How many times the reference's multiply-adds a function may do, and its elements.
 _WORK, _ELEMENTS = 1.01, 2.0
@@ -91,11 +92,11 @@ class CodePuzzle:
         answer = Answer(self.name, tuple(rows), all(holds for holds, _ in rows))
         return answer.raised(self.hint) if strict else answer
 
-    def hint(self) -> str:
+    def hint(self) -> Said:
         """Returns the next hint: what was wrong with the last function, then how it may be written."""
         self.written.steps += 1
         steps = [*filter(None, [self.written.problem]), *self.hints]
-        return steps[min(self.written.steps, len(steps)) - 1] if steps else self.task
+        return Said(steps[min(self.written.steps, len(steps)) - 1] if steps else self.task)
 
     def _judged(self, function: Callable[..., Any]) -> Iterator[tuple[str, str]]:
         """Yields what is asked of a function, and what is wrong with it."""

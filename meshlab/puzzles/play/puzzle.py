@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from types import EllipsisType
 from typing import Any
 
 from ...engine.errors import MeshlabError, shown
@@ -21,7 +22,7 @@ from ...opening.open_explorer import explore
 from . import hints, proving
 from .attempts import Attempts
 from .judging import Answer, judged
-from .setting import Setting, number_text
+from .setting import Said, Setting, number_text
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -38,14 +39,16 @@ class Puzzle(Setting):
         """Returns the puzzle of one reader: sizes are drawn from the name, which stands in the receipt."""
         return dataclasses.replace(self, reader=reader, attempts=Attempts())
 
-    def predict(self, number: float) -> str:
-        """Locks a prediction: the first one counts.
+    def predict(self, number: float | EllipsisType) -> Said | Puzzle:
+        """Locks a prediction: the first one counts. `...` predicts nothing yet: the puzzle asks again.
 
         Raises:
             MeshlabError: it is no number, or no number is asked for.
         """
         if self.ask is None:
             raise MeshlabError(f"{self.name} asks for no number: puzzle.check(layout) judges a layout.")
+        if isinstance(number, EllipsisType):
+            return self
         if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
             raise MeshlabError(f"{self.name}: a prediction is a number, not {shown(number)}. {self.ask.text}?")
         return self.attempts.lock(float(number))
@@ -74,9 +77,9 @@ class Puzzle(Setting):
         answer = judged(self, self.attempts, tried)
         return answer.raised(self.hint) if strict else answer
 
-    def hint(self) -> str:
+    def hint(self) -> Said:
         """Returns the next hint for the last try: what is missed, why, and which change leads on."""
-        return hints.hint(self, self.attempts)
+        return Said(hints.hint(self, self.attempts))
 
     def prove(self) -> proving.Proof:
         """Proves that the puzzle is one: its answer passes, each wrong try is legal and fails, few layouts pass."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
+from types import EllipsisType
 
 from ...engine.errors import MeshlabError, shown
 from .setting import number_text
@@ -72,18 +73,21 @@ class Question:
         """What is asked for."""
         return self.of()
 
-    def predict(self, value: Value) -> Told:
-        """Locks a prediction, and answers it: the first one counts.
+    def predict(self, value: Value | EllipsisType) -> Told | Question:
+        """Locks a prediction, and answers it: the first one counts. `...` predicts nothing yet: the question stays.
 
         Raises:
             MeshlabError: it is a number where names are asked for, or names where a number is.
         """
+        if isinstance(value, EllipsisType):
+            return self
         if isinstance(value, bool) or not isinstance(value, str if isinstance(self.value, str) else int | float):
             wanted = '"batch hidden", say' if isinstance(self.value, str) else "a number"
             raise MeshlabError(f"{self.name}: {self.text}? Predict {wanted}, not {shown(value)}.")
-        if self.kept.value is None:
-            self.kept.value = value
-        predicted = self.kept.value
+        self.kept.value = value if self.kept.value is None else self.kept.value
+        return self._told(self.kept.value)
+
+    def _told(self, predicted: Value) -> Told:
         return Told(predicted, self.value, self._is_right(predicted), self.because)
 
     def _is_right(self, predicted: Value) -> bool:
@@ -93,7 +97,7 @@ class Question:
 
     def __repr__(self):
         asked = f"{self.name}. {self.text}?"
-        return asked if self.kept.value is None else f"{asked} {self.predict(self.kept.value)!r}"
+        return asked if self.kept.value is None else f"{asked} {self._told(self.kept.value)!r}"
 
 
 def _text(value: Value) -> str:

@@ -25,6 +25,13 @@ _MOST = 6
 BETWEEN = " | "
 
 
+class Said(str):
+    """A sentence, which a notebook shows without quotation marks."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
 def number_text(number: float | None) -> str:
     """Writes a number that is asked for: whole ones in full, others to six digits."""
     if number is None:

@@ -1,0 +1,172 @@
+# %% [markdown]
+# # 2. Meshes and shards: what does each device hold?
+#
+# In the last lesson every axis of an array got a name. Now there are several devices. In twenty minutes you will be
+# able to say, for any layout, which slice of any array lies on any device, how many copies there are, and which
+# layouts are not allowed.
+#
+# You **predict** first: write your number in place of the `...`, and run the cell. The first prediction counts. Being
+# wrong is fine: it is what you will remember.
+
+# %%
+import meshlab as ml
+from meshlab import puzzles
+
+ml.simulate(64)
+
+# %% [markdown]
+# ## A mesh is a grid of devices
+#
+# A **mesh** arranges devices in a grid, and gives each axis of the grid a name and a size. Here are eight devices:
+# four rows along `data`, two columns along `model`. They are numbered row by row, so device 5 stands in row 2 and
+# column 1.
+
+# %%
+mesh = ml.mesh(data=4, model=2)
+
+for device in range(mesh.size):
+    print(f"device {device}: data {device // 2}, model {device % 2}")
+
+# %% [markdown]
+# ## A layout says which dim lies on which axis
+#
+# The program below is two layers of a network: `x` is `[batch, embed]`, the weights `up` are `[embed, hidden]`, and
+# `down` is `[hidden, embed]`. A **layout** is a list of *dim : mesh axis*. `batch:data` says: cut every array that
+# has a `batch` into four along it, one part for each row of the mesh.
+
+# %%
+Batch, Embed, Hidden = ml.dims(batch=64, embed=32, hidden=128)
+
+
+def forward(weights, x):
+    return ml.dot(ml.relu(ml.dot(x, weights["up"], Embed)), weights["down"], Hidden)
+
+
+weights = {"up": ml.f32[Embed, Hidden], "down": ml.f32[Hidden, Embed]}
+program = ml.trace(forward, weights, ml.f32[Batch, Embed])
+plan = program.plan(mesh, "batch:data hidden:model")
+
+# %% [markdown]
+# `plan.shard(place, device)` gives the slice that a device holds: a range for each axis. Device 0 has the first
+# quarter of the batch, and all of `embed`.
+
+# %%
+plan.shard("x", 0)
+
+# %% [markdown]
+# **Predict.** The batch has 64 rows. What is the first row of `x` that device 5 holds?
+
+# %%
+puzzles.Q["2a"].predict(...)
+
+# %% [markdown]
+# Here are all eight. Devices in one row of the mesh hold the *same* rows of `x`: no dim of `x` lies on `model`, so
+# what is cut along `data` is copied along `model`.
+
+# %%
+for device in range(mesh.size):
+    (first, last), _ = plan.shard("x", device)
+    print(f"device {device}: rows {first:2} to {last - 1:2} of x, and all columns")
+
+# %% [markdown]
+# ## Drag it
+#
+# The board shows the same. Open **Devices**, pick `x`, and drag `batch` onto `data`: the grid colours each device by
+# the slice that it holds. Then pick `up` and drag `hidden` onto `model`. With the keyboard: Tab to the chip, Enter,
+# arrow keys, Enter.
+
+# %%
+explorer = ml.explore(program, mesh)
+
+explorer
+
+# %% [markdown]
+# A dim may lie on several axes. `batch:data+model` cuts the batch into eight; the first axis is the **major** one: it
+# takes the large blocks, and the second cuts within them. On the board, hold Shift while you drop `batch` on the
+# second axis.
+
+# %%
+eight = program.plan(mesh, "batch:data+model")
+turned = program.plan(mesh, "batch:model+data")
+
+print("data first:", [eight.shard("x", device)[0][0] for device in range(8)])
+print("model first:", [turned.shard("x", device)[0][0] for device in range(8)])
+
+# %% [markdown]
+# ## Copies
+#
+# What a layout does not cut is copied. Memory is the first thing that this decides: under `batch:data` all eight
+# devices hold all of the weights, so that together they hold them eight times.
+
+# %%
+for layout in ("", "batch:data", "batch:data hidden:model"):
+    plan = program.plan(mesh, layout)
+    print(f"{layout or 'nothing split':24} {plan.stored.argument_bytes:7,} bytes of arguments on a device")
+
+# %% [markdown]
+# **Puzzle P01.** A larger mesh: 4 × 8 × 2 devices, and an array of 64 × 8 × 8 floats. First predict.
+
+# %%
+puzzles.P01.predict(...)
+
+# %% [markdown]
+# Now its board, and a task: store the array only once in all. `puzzles.P01.check()` judges what stands on the board,
+# and `puzzles.P01.hint()` helps, a step further each time.
+
+# %%
+puzzles.P01.show()
+
+# %%
+puzzles.P01.check()
+
+# %% [markdown]
+# **Puzzle P02.** Bytes on a device, this time of a table of 128 × 2,048 bytes.
+
+# %%
+puzzles.P02.predict(...)
+
+# %%
+puzzles.P02.show()
+
+# %%
+puzzles.P02.check()
+
+# %% [markdown]
+# ## What is not allowed
+#
+# Two dims of one array cannot lie on the same mesh axis: a device with coordinate 2 along `data` would have to hold
+# block 2 of both, and nobody would hold block 2 of one with block 3 of the other. A size must also divide evenly.
+# meshlab says so before anything runs, with what would fit:
+
+# %%
+for layout in ("embed:data hidden:data", "embed:rows"):
+    try:
+        program.plan(mesh, layout)
+    except ml.LayoutError as error:
+        print(error, "\n")
+
+# %% [markdown]
+# **Puzzle P03.** Two layers on a 2 × 2 mesh. How many layouts are legal? Write them down: which pairs of dims meet in
+# an array?
+
+# %%
+puzzles.P03.predict(...)
+
+# %% [markdown]
+# And now in code instead of by dragging. A layout is a string; replace it with yours.
+
+# %%
+puzzles.P03.check("batch:x")
+
+# %%
+puzzles.P03.hint()
+
+# %% [markdown]
+# ## What you know now
+#
+# - A mesh is a grid of devices with named axes, and devices are numbered row by row.
+# - `dim:axis` cuts every array with that dim; what no axis cuts is copied along it.
+# - `dim:a+b` cuts by `a` first, then by `b` within.
+# - Two dims of one array need two axes, and sizes must divide.
+#
+# Nothing has been *sent* yet, only held. In the next lesson the devices talk.
