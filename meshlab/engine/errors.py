@@ -54,12 +54,18 @@ class LayoutError(MeshlabError):
     """A layout that is refused; `problems` holds every reason, each with its fix.
 
     Attributes:
-        problems: the refusals, in the order of the layout's rules; of two layouts, the conflicts as texts.
+        problems: the refusals, in the order of the layout's rules; of two layouts, the conflicts as texts; of a text,
+            what cannot be read, with the character where it is.
     """
 
     def __init__(self, message: str, problems: tuple = ()):
         super().__init__(message)
         self.problems = problems
+
+    @property
+    def in_one_line(self) -> str:
+        """The problems alone, to stand in the line of another message."""
+        return "; ".join(map(str, self.problems)) or str(self)
 
 
 def brief(message: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..cost.machines.bounds import read_bytes, read_count
 from ..cost.machines.hardware import Hardware, hardware
 from ..engine.collectives.kinds import KINDS
-from ..engine.errors import MeshlabError, closest, listed, shown
+from ..engine.errors import LayoutError, MeshlabError, closest, listed, shown
 from ..engine.specs.layout import Layout
 from ..engine.specs.spec import Axes
 from ..engine.tensors.dims import Dim
@@ -112,8 +112,11 @@ def _stored(pair: tuple[Any, Any]) -> list[Condition]:
     place, given = _text(pair[0], "a place"), pair[1]
     try:
         if isinstance(given, str) and ":" in given:
-            rules = Layout.of(given)
-            return [StoredAs(place, dim, axes) for dim, axes in rules.dim_rules]
+            rules = _layout(given)
+            if at := [*rules.places, *rules.scopes]:
+                raise MeshlabError(f"{shown(given)} has rules for {listed(at)}; {_STORED}")
+            whole = [(dim, ()) for dim in rules.whole]
+            return [StoredAs(place, dim, axes) for dim, axes in (*rules.dim_rules, *whole)]
         if isinstance(given, Mapping):
             named = {dim.name if isinstance(dim, Dim) else dim: axes for dim, axes in given.items()}
             return [StoredAs(place, _text(dim, "a dim"), _axes(dim, axes)) for dim, axes in named.items()]
@@ -121,6 +124,13 @@ def _stored(pair: tuple[Any, Any]) -> list[Condition]:
     except MeshlabError as error:
         instead = "" if isinstance(given, str | Mapping) else f"; {_STORED}"
         raise MeshlabError(f"`{place}`: {error}{instead}") from None
+
+
+def _layout(given: str) -> Layout:
+    try:
+        return Layout.of(given)
+    except LayoutError as error:
+        raise MeshlabError(f"{shown(given)}: {error.in_one_line}") from None
 
 
 def _axes(dim: str, given: Any) -> Axes:

@@ -114,7 +114,7 @@ def _read(
     try:
         layout = Layout.of(given)
     except LayoutError as error:
-        problems.append(f"{name}: {error}")
+        problems.append(f"{name}: {error.in_one_line}")
         return Layout()
     if not everything:
         by_glob = (*layout.places.items(), *layout.scopes.items())

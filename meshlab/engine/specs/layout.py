@@ -4,6 +4,7 @@
     {"batch": "data", "vocab": ("data", "model")}    the same as a dict; several axes, major first
     {"params/*": {"embed": "data"}}                  how values *at a place* are stored, whatever is computed
     {"@core": {"heads": "model", "seq": None}}       how values *in a scope* are computed (`jax.named_scope`)
+    "params/*: embed:data · @core: seq:whole"        both of them as one line of text, as `str(layout)` prints it
 
 Rules for a dim say how values are computed; rules at a place (a glob over arguments, outputs `out/*` and tags) say how
 the value there is stored, and replace the compute rules for the dims that they name; `None` leaves a dim unsharded
@@ -25,7 +26,6 @@ A layout knows no program. Whether it is legal for one is decided in `legality`.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -36,13 +36,13 @@ from ..errors import LayoutError, numbered, shown
 from ..tensors.dims import Dim, is_name
 from .combination import combined, in_both_scopes
 from .flax_rules import written_rules
+from .layout_text import Problem, cannot_be_read, parts_of, text_of
 from .mesh import Mesh
 from .mesh_tf_string import mesh_tf_string
 from .spec import Axes
 
 DimRules = tuple[tuple[str, Axes], ...]
 
-_SEPARATORS = re.compile(r"[\s,;]+")
 # A message lists at most so many problems.
 _MOST = 20
 _MAKE = 'Make layouts with ml.Layout.of({"batch": "data"}).'
@@ -92,6 +92,8 @@ class Layout:
     def of(given: LayoutLike) -> Layout:
         """Makes a layout from a string, a dict, another layout, or None (nothing is sharded).
 
+        `Layout.of(str(layout)) == layout`, with rules at places and in scopes too.
+
         Raises:
             LayoutError: it cannot be read; every problem is listed.
         """
@@ -104,7 +106,7 @@ class Layout:
                 raise LayoutError(
                     f"The layout {shown(given)} is JSON, or a dict in a text: give json.loads(text). {_HELP}"
                 )
-            return _from_pairs(_read_string(given))
+            return _from_text(given)
         if isinstance(given, Mapping):
             return _from_pairs(list(given.items()))
         raise LayoutError(f"A layout was given as {type(given).__name__}: {shown(given)}. {_HELP}")
@@ -196,11 +198,7 @@ class Layout:
         return written_rules(self)
 
     def __str__(self):
-        def text(rules: DimRules) -> str:
-            return " ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules)
-
-        by_glob = (*self.place_rules, *self.scope_rules)
-        return " · ".join(filter(None, [text(self.dim_rules), *(f"{g}: {text(r)}" for g, r in by_glob)]))
+        return text_of(self.dim_rules, (*self.place_rules, *self.scope_rules))
 
 
 def on_mesh(layout: Layout, mesh: Mesh) -> Layout:
@@ -244,18 +242,6 @@ def _refuse(text: str, problems: list[str], between: str = "; "):
     if problems:
         more = f" and {len(problems) - _MOST:,} more" if len(problems) > _MOST else ""
         raise LayoutError(f"{text}: {between.join(problems[:_MOST])}{more}. {_HELP}")
-
-
-def _read_string(text: str) -> list[tuple[str, Any]]:
-    pairs, wrong = [], []
-    for word in filter(None, _SEPARATORS.split(text)):
-        dim, colon, axes = word.partition(":")
-        names = tuple(axes.split("+"))
-        if not (dim and colon and all(names)) or ":" in axes:
-            wrong.append(word[:80] + (" (write an ASCII `:`)" if "\uff1a" in word else ""))
-        pairs.append((dim, names))
-    _refuse(f"The layout {shown(text)} has parts that are no `dim:axis` pair", wrong, ", ")
-    return pairs
 
 
 def _are_names(whole: Any) -> bool:
@@ -342,6 +328,49 @@ def _unnested(place: str, name: str) -> str:
     return f'a {word} is a path in one text: "{place}/{name.removeprefix("@")}"'
 
 
+def _from_text(text: str) -> Layout:
+    """Reads a text; a problem says at which character it is."""
+    parts, wrong = parts_of(text)
+    pairs: dict[str, Any] = {}
+    compute, wrong = _Reading(), [*wrong]
+    for part in parts:
+        glob = part[0] if part[0].axes is None else None
+        reading = _Reading(glob.name) if glob else compute
+        if glob and glob.name in pairs:
+            wrong.append((glob.at, f"`{glob.name}` stands twice; its rules stand behind it once"))
+        wrong += [(glob.at, problem) for problem in _no_scope(glob.name)] if glob else []
+        for rule in part[1:] if glob else part:
+            if glob is None and _is_glob(rule.name):
+                fix = f"its rules stand behind a colon and a space: `{rule.name}: embed:data`"
+                wrong.append((rule.at, f"`{rule.name}` is a place or a scope; {fix}, say"))
+                continue
+            reading.enter(rule.name, rule.axes)
+            wrong += _problems_at(rule.at, reading)
+        if glob:
+            pairs[glob.name] = reading.rules
+    if wrong:
+        raise LayoutError(*cannot_be_read(text, sorted(wrong), _HELP))
+    return _from_pairs([*compute.rules.items(), *pairs.items()])
+
+
+def _problems_at(at: int, reading: _Reading) -> list[Problem]:
+    """Takes the problems of a reading, which are of the rule at a character."""
+    problems, reading.problems = reading.problems, []
+    return [(at, problem) for problem in problems]
+
+
+def _is_glob(key: str) -> bool:
+    """Says whether a key can only be a glob over places or scopes."""
+    return key.startswith("@") or "*" in key or "/" in key
+
+
+def _no_scope(key: str) -> list[str]:
+    """Returns the problem of a scope without a name, if a key is one."""
+    if not key.startswith("@") or key.strip("@/ "):
+        return []
+    return [f"`{key}` names no scope: write the name of one, `@core`; what is in none has the rules without one"]
+
+
 def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:
     compute, places, scopes, sizes, problems = _Reading(), [], [], [], []
     for key, value in pairs:
@@ -349,17 +378,13 @@ def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:
             place = _Reading(key)
             for dim, axes in value.items():
                 place.enter(dim, axes)
-            if key.startswith("@") and not key.strip("@/ "):
-                problems.append(
-                    f'`{key}` names no scope: write the name of one, {{"@core": {{"heads": "model"}}}}, say; what is in'
-                    " none has the rules without one"
-                )
+            problems += _no_scope(key)
             (scopes if key.startswith("@") else places).append((key, tuple(sorted(place.rules.items()))))
             sizes += place.sizes
             problems += place.problems
         elif isinstance(key, str) and key.startswith("@"):
             problems.append(f'`{key}` is a scope, whose rules are a dict: {{"{key}": {{"heads": "model"}}}}, say')
-        elif isinstance(key, str) and ("*" in key or "/" in key):
+        elif isinstance(key, str) and _is_glob(key):
             problems.append(f'`{key}` is a place, whose rules are a dict: {{"{key}": {{"embed": "data"}}}}, say')
         else:
             compute.enter(key, value)

@@ -5,14 +5,12 @@
 
 A tab, and behind `?` what else is said, in any order, with `&` between. It is what stands behind the `#` of a shared
 board's link: `%`, `&` and `#` in a name are written `%25`, `%26` and `%23`, and whatever else a browser writes so is
-read as well (`js/src/address.ts` does the same there). A layout is written as the board prints it; one that could not
-be read back so, as JSON.
+read as well (`js/src/address.ts` does the same there). A layout is written as the board prints it.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
@@ -21,8 +19,6 @@ from ...engine.specs.layout import Layout
 
 # What an address can say behind its tab.
 KEYS = ("layout", "baseline", "tensor", "dim", "device", "collective")
-_BETWEEN = " · "
-_AT = re.compile(r"(?P<at>.+?): (?P<rules>.*)\Z", re.DOTALL)
 _ESCAPES = {"%": "%25", "&": "%26", "#": "%23"}
 
 
@@ -58,32 +54,15 @@ def read(address: str) -> tuple[str, dict[str, str], list[str]]:
     return unquote(view), said, problems
 
 
-def layout_text(layout: Layout) -> str:
-    """Returns a layout as the board prints it, or as JSON where that could not be read back."""
-    text = str(layout)
-    try:
-        same = read_layout(text) == layout
-    except LayoutError:
-        same = False
-    return text if same else json.dumps(layout.to_dict())
-
-
 def read_layout(text: str) -> Layout:
-    """Reads a layout as `layout_text` writes it.
+    """Reads a layout: as the board prints it, or as JSON, as older addresses have it.
 
     Raises:
         LayoutError: it is none.
     """
-    if text.lstrip().startswith("{"):
-        try:
-            return Layout.of(json.loads(text))
-        except ValueError as error:
-            raise LayoutError(str(error)) from None
-    rules: dict[str, object] = {}
-    for part in filter(None, text.split(_BETWEEN)):
-        found = _AT.match(part)
-        at, inside = (found["at"], found["rules"]) if found else ("", part)
-        pairs = Layout.of(inside).rules.items()
-        read_rules = {dim: None if axes == ("whole",) else axes for dim, axes in pairs}
-        rules |= {at: read_rules} if found else read_rules
-    return Layout.of(rules)
+    if not text.lstrip().startswith("{"):
+        return Layout.of(text)
+    try:
+        return Layout.of(json.loads(text))
+    except ValueError as error:
+        raise LayoutError(str(error)) from None

@@ -71,9 +71,9 @@ def address_of(explorer: ExplorerState, view: str = "") -> str:
     if tab not in TABS:
         raise ExplorerError(_no_tab(tab))
     selection, plan, baseline = explorer.selection, explorer.plan, explorer.tried.compared_with
-    said = {"layout": address.layout_text(explorer.layout)}
+    said = {"layout": str(explorer.layout)}
     if baseline.layout != explorer.documents.opened.layout:
-        said["baseline"] = address.layout_text(baseline.layout)
+        said["baseline"] = str(baseline.layout)
     moved = collective_of(plan, selection.collective)
     brought = None if moved is None else place_moved(moved, plan.program)
     if tab == "devices" and selection.place not in (None, brought):

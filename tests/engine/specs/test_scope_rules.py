@@ -25,7 +25,7 @@ def test_layouts_are_read_written_and_combined_with_their_scopes():
         layout.to_string()
     with pytest.raises(LayoutError, match="`@core` is a scope, whose rules are a dict"):
         Layout.of({"@core": "model"})
-    with pytest.raises(LayoutError, match='`@` names no scope: write the name of one, {"@core": {"heads":'):
+    with pytest.raises(LayoutError, match="`@` names no scope: write the name of one, `@core`"):
         Layout.of({"@": {"batch": "data"}})
     for nested in ({"@core": {"@scores": {"heads": "model"}}}, {"@core": {"scores": {"heads": "model"}}}):
         with pytest.raises(LayoutError, match='a scope is a path in one text: "@core/scores"'):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from typing import Any
@@ -13,7 +14,7 @@ from meshlab.engine.specs.layout import Layout
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
-from meshlab.widgets.documents.address import layout_text, read, read_layout, written
+from meshlab.widgets.documents.address import read, read_layout, written
 from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.documents.intents import Refused
 from meshlab.widgets.explorer import Explorer
@@ -113,7 +114,7 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_changes(explorer: Explore
         "'y' says nothing: write KEY=VALUE.",
         "`layout`: `batch:dat`: the mesh has no axis `dat`.",
         "`layout`: `hiddn` is no dim of this program.",
-        "`baseline`: The layout 'x' has parts that are no `dim:axis` pair",
+        "`baseline`: character 1: `x` is no `dim:axis` pair",
         "There is no collective 'no' under this layout.",
         "There is no value at a place `params/w9`. Did you mean `params/w2`",
         "There is no dim 'rws'. Did you mean `rows`?",
@@ -163,9 +164,20 @@ LAYOUTS: list[Any] = [
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_layout_in_an_address_is_read_as_it_was(layout: Any) -> None:
-    text = layout_text(Layout.of(layout))
+    text = str(Layout.of(layout))
+    assert read_layout(json.dumps(Layout.of(layout).to_dict())) == Layout.of(layout)  # as older addresses have it
     assert read_layout(text) == Layout.of(layout)
     assert read(written("time", {"layout": text})) == ("time", {"layout": text}, [])
+
+
+@pytest.mark.parametrize(
+    "layout", ["params/*: hidden:data rows:whole", "batch:data · @core: hidden:data; params/w1: {}"]
+)
+def test_a_board_opens_with_a_layout_in_one_line_and_prints_it_alike(layout: str) -> None:
+    board = explore(small.program(), small.mesh(), layout.replace(" · @core: hidden:data", ""))
+    again = explore(small.program(), small.mesh(), str(board.layout))
+    assert again.layout == board.layout
+    assert board.layout.places
 
 
 def test_a_page_is_told_the_code_that_opens_a_view(explorer: Explorer) -> None:
