@@ -3,7 +3,9 @@
 program.resize(batch=128)      every axis of an argument that is `batch`, or merges it, gets the new size
 
 What the function computes follows by itself. An axis that was cut off the dim and is as long (`~seq`) follows as well.
-A function that closes over a size cannot be traced at another one; the error names the line.
+A function that closes over a size cannot be traced at another one; the error names the line, and how it is written so
+that it can. Its dims are not given other sizes behind its back: JAX keeps what it has traced of functions inside it by
+the shapes of their arguments, so that one that computes with `Rows.size` would go on with the old size, unnoticed.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from ..errors import DimError, MeshlabError, TraceError, closest, listed, shown
 from ..tensors.dims import Dim
 from ..tensors.named_arrays import Merged, NamedArray
 from ..tensors.tensor import Tensor
+from .closed_over import closed_over
 from .program import Program
 from .rename import made_up, renamed
 
@@ -46,7 +49,7 @@ def resized(program: Resized, sizes: Mapping[str, Any], others: Sequence[Any] = 
         names = {old: new for old, new in program.renames.items() if any(old in row for row in again.names)}
         again = renamed(again, names, {}) if names else again
     except MeshlabError as error:
-        raise TraceError(_failure(changed, error)) from error
+        raise TraceError(_failure(program, changed, error)) from error
     wrong = [name for name, size in changed.items() if (dict(again.dims) | made_up(again)).get(name) != size]
     if wrong:
         raise TraceError(
@@ -150,14 +153,37 @@ def _present(program: Program, name: str) -> str:
     return program.renames.get(name, name)
 
 
-def _failure(sizes: Mapping[str, int], error: MeshlabError) -> str:
-    """Returns the message for a function that cannot be traced at other sizes, with the user's line."""
+def _failure(program: Program, sizes: Mapping[str, int], error: MeshlabError) -> str:
+    """Returns the message for a function that cannot be traced at other sizes, with the user's line, and what helps."""
     asked = ", ".join(f"{name}={size:,}" for name, size in sizes.items())
     source = _innermost(error)
     line = f" at {source}" + (f", `{source.code}`" if source.code else "") if source else ""
     return (
         f"The program cannot be resized to {asked}: its function was traced again, with its arguments resized, and"
         f" failed{line}: it closes over a size there, or another dim must be resized with it. {error}"
+        f"{_instead(program, sizes)}"
+    )
+
+
+def _instead(program: Program, sizes: Mapping[str, int]) -> str:
+    """Says how a function that closes over dims is written so that these can have other sizes; "" where it does not."""
+    held = {variable: dim for variable, dim in closed_over(program.fn).items() if dim.name in sizes}
+    if not held:
+        return ""
+    of = " and ".join(f"`{variable}` ({dim})" for variable, dim in held.items())
+    names = ", ".join(dict.fromkeys(f'"{dim.name}"' for dim in held.values()))
+    given = ", ".join(dict.fromkeys(f"{dim.name}={sizes[dim.name]}" for dim in held.values()))
+    passed = ", ".join(dict.fromkeys(f"{dim.name}={dim.name}" for dim in held.values()))
+    variables = "".join(f"{variable}, " for variable in held).rstrip() if len(held) == 1 else ", ".join(held)
+    called = getattr(program.fn, "__name__", "step")
+    return (
+        f"\nThe function closes over {of}. Where it names a dim of its arguments, the name does as well: {names}. Or"
+        f" make the program from its sizes, and make it again:\n"
+        f"    def build({given}):\n"
+        f"        {variables} = ml.dims({passed})\n"
+        f"        def {called}(...): ...\n"
+        f"        return ml.trace({called}, ...)\n"
+        f"    program = build({given})"
     )
 
 

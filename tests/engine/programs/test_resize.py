@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 import meshlab as ml
+from meshlab.engine.programs.closed_over import closed_over
 from meshlab.models import zoo
 from meshlab.models.imported.full_sizes import Config
 from tests.widgets import small
@@ -81,6 +84,51 @@ def test_a_size_that_is_closed_over_is_refused_with_its_line():
         small.program().resize(rows=8)
     with pytest.raises(ml.TraceError, match=r"test_resize.py:\d+, `.*reshape\(8\)"):
         ml.trace(lambda x: x.array.reshape(8), ml.f32[ml.Dim("a", 8)]).resize(a=16)
+
+
+def test_the_error_shows_how_a_function_that_closes_over_dims_is_written():
+    with pytest.raises(ml.TraceError) as caught:
+        small.program().resize(rows=8, classes=5)
+    message = str(caught.value)
+    assert "The function closes over `Rows` (rows=4) and `Classes` (classes=10). Where " in message
+    assert 'the name does as well: "rows", "classes".' in message
+    assert "    def build(rows=8, classes=5):\n        Rows, Classes = ml.dims(rows=rows, classes=classes)" in message
+
+
+def _by_names(params, images, labels):
+    hidden = ml.relu(ml.dot(images, params["w1"], "rows", "cols"))
+    return ml.cross_entropy(ml.dot(hidden, params["w2"], "hidden"), labels, "classes").mean()
+
+
+def _built(rows=4, classes=10):
+    """As the error shows it."""
+    Rows, Classes = ml.dims(rows=rows, classes=classes)
+
+    def loss(params, images, labels):
+        hidden = ml.relu(ml.dot(images, params["w1"], Rows, small.Cols))
+        return ml.cross_entropy(ml.dot(hidden, params["w2"], small.Hidden), labels, Classes).mean()
+
+    return ml.trace(loss, *_arguments(Rows, Classes))
+
+
+def _arguments(rows, classes):
+    shapes = {"w1": ml.f32[rows, small.Cols, small.Hidden], "w2": ml.f32[small.Hidden, classes]}
+    return shapes, ml.f32[small.Batch, rows, small.Cols], ml.i32[small.Batch]
+
+
+def test_names_instead_of_dims_and_a_program_that_is_built_have_other_sizes():
+    again = ml.trace(_by_names, *_arguments(small.Rows, small.Classes)).resize(rows=8, classes=5)
+    mesh = ml.mesh(data=2)
+    assert again.dims == _built(8, 5).dims
+    assert again.plan(mesh, "batch:data").wire_bytes == _built(8, 5).plan(mesh, "batch:data").wire_bytes
+    with pytest.raises(ml.TraceError, match=r"The function closes over `Rows` \(rows=4\)"):
+        _built().resize(rows=8)
+
+
+def test_closed_over_dims_are_found_in_functions_that_are_called():
+    assert set(closed_over(small.step)) == {"Rows", "Cols", "Hidden", "Classes"}
+    assert closed_over(functools.partial(small.step)) == closed_over(small.step)
+    assert closed_over(len) == {}
 
 
 def test_sizes_go_by_name():
