@@ -60,11 +60,10 @@ def _repeated(plan: Any) -> str:
     """Says where work is repeated: from which line on it is whole, or the first line that an axis does not split."""
     if plan.whole_from is not None:
         return f"Parallelism is lost at {work.line_of(plan.whole_from)}: what follows is replicated."
-    axes = [axis for axis, size in plan.mesh.devices.axes.items() if size > 1]
     of_program, least = work.measured(plan.program), work.LITTLE * plan.work.amount
     for step, times in counted_only(Compute, plan.planned.steps):
         specs = (*step.operands, *step.results)
-        idle = [axis for axis in axes if not any(spec and axis in spec.axes for spec in specs)]
+        idle = work.repeated_along(step, plan.mesh)
         if not idle or step.operation not in of_program:
             continue
         if times * work.multiply_adds(plan.program, step.operation, specs, plan.grid) > least:

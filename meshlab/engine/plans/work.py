@@ -1,10 +1,14 @@
 """The work of one device: how far a plan divides the contractions of a step, and where that is lost.
 
-    plan.work           50% of the FLOPs; an even split would be 12.5%
-    plan.whole_from     model.py:41 (reshape)
+    plan.work                   50% of the FLOPs; an even split would be 12.5%
+    plan.work.flops             6.4e9: of one device; `plan.work.unsharded_flops` is what the function does on one alone
+    plan.whole_from             model.py:41 (reshape)
 
-Work is counted in multiply-adds of contractions, of a program without any in elements of all results. Parallelism is
-lost where an operation, a reshape say, needs a dim whole that was split: what follows from its result is whole too.
+Work is counted in multiply-adds of contractions, of a program without any in elements of all results. Whatever the
+function computes counts, each time that it is computed: rematerialisation, and what a mask throws away later, such as
+the ticks in which a stage of a pipeline has no micro-batch, since nothing in a program tells these from others.
+Parallelism is lost where an operation, a reshape say, needs a dim whole that was split: what follows from its result is
+whole too.
 """
 
 from __future__ import annotations
@@ -27,10 +31,11 @@ from ..programs.program import Program, analysis, scoped_analysis
 from ..rules import TRAITS
 from ..rules.matmuls import Multiplies
 from ..specs.mesh import Mesh
-from ..specs.spec import Grid, Spec, local_shape
+from ..specs.spec import Axes, Grid, Spec, local_shape
 
 # Less than this part of a device's work is not looked into.
 LITTLE = 0.01
+_FLOPS = "FLOPs"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,12 +47,24 @@ class Work:
         share: the part of all work that this is; 1 where nothing divides it.
         devices: how many there are: if they divided all work, each would do 1/devices.
         unit: "FLOPs", or "elements" of a program without contractions.
+        unsharded: the same as `amount`, of the function on one device alone.
     """
 
     amount: float
     share: float
     devices: int
     unit: str
+    unsharded: float
+
+    @property
+    def flops(self) -> float:
+        """FLOPs of the contractions that one device does in a step: two for each multiply-add."""
+        return 2 * self.amount if self.unit == _FLOPS else 0.0
+
+    @property
+    def unsharded_flops(self) -> float:
+        """FLOPs of the contractions of a step on one device alone, whatever of their results is used."""
+        return 2 * self.unsharded if self.unit == _FLOPS else 0.0
 
     @property
     def is_divided(self) -> bool:
@@ -57,6 +74,13 @@ class Work:
     def __str__(self):
         head = f"{_percent(self.share)} of the {self.unit}"
         return head if self.is_divided else f"{head}; an even split would be {_percent(1 / self.devices)}"
+
+
+def repeated_along(step: Step, mesh: Mesh) -> Axes:
+    """Returns the mesh axes along which devices repeat a step: no value there is sharded over them, or partial."""
+    specs = [spec for _, side in (step.read(), step.made()) for spec in side if spec is not None]
+    there = {axis for spec in specs for axis in (*spec.axes, *spec.partial)}
+    return tuple(axis for axis, size in mesh.devices.axes.items() if size > 1 and axis not in there)
 
 
 def work(program: Program, mesh: Mesh, grid: Grid, steps: Iterable[Step]) -> Work:
@@ -72,8 +96,8 @@ def work(program: Program, mesh: Mesh, grid: Grid, steps: Iterable[Step]) -> Wor
             if step.operation in of_program
         )
     )
-    unit = "FLOPs" if any(map(multiplies, of_program)) else "elements"
-    return Work(amount, amount / total if total else 1.0, mesh.size, unit)
+    unit = _FLOPS if any(map(multiplies, of_program)) else "elements"
+    return Work(amount, amount / total if total else 1.0, mesh.size, unit, total)
 
 
 def whole_from(
@@ -99,9 +123,10 @@ def warning(made: Work, lost_at: Operation) -> str:
 
 
 def to_dict(made: Work, lost_at: Operation | None) -> dict[str, Any]:
-    """Returns the share, and the line from which on work is whole, as plain data."""
+    """Returns the share, the FLOPs, and the line from which on work is whole, as plain data."""
     line = line_of(lost_at) if lost_at else None
-    return {"share": made.share, "devices": made.devices, "unit": made.unit, "whole_from": line}
+    flops = {"flops": made.flops, "unsharded_flops": made.unsharded_flops}
+    return {"share": made.share, "devices": made.devices, "unit": made.unit, **flops, "whole_from": line}
 
 
 def line_of(operation: Operation) -> str:

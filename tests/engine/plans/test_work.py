@@ -56,6 +56,8 @@ def test_the_share_is_the_flops_of_a_device_of_those_of_the_program(name):
     for mesh, layout in (*draw(program, seed, 4, MESHES), *draw(program, seed, 2, MESHES_IN_TIME)):
         plan = program.plan(mesh, layout)
         assert plan.work.share == pytest.approx(flops(plan) / whole, rel=1e-9), (seed, str(mesh), str(layout))
+        assert plan.work.flops == pytest.approx(flops(plan), rel=1e-9)
+        assert plan.work.unsharded_flops == pytest.approx(whole, rel=1e-9)
         assert plan.work.devices == mesh.size
         assert plan.work.share >= 1 / mesh.size * (1 - 1e-9)
         split += plan.work.share < 1
@@ -144,7 +146,11 @@ def test_parallelism_that_is_lost_is_said_with_the_line(case):
     assert f"<p>{text}</p>" in plan._repr_html_()
     share = pytest.approx(flops(plan) / flops(plan.program.plan(ml.mesh())))
     told = json.loads(plan.to_json())["work"]
-    assert told == {"share": share, "devices": devices, "unit": "FLOPs", "whole_from": where}
+    counted = {
+        "flops": pytest.approx(flops(plan)),
+        "unsharded_flops": pytest.approx(flops(plan.program.plan(ml.mesh()))),
+    }
+    assert told == {"share": share, "devices": devices, "unit": "FLOPs", **counted, "whole_from": where}
 
 
 @pytest.mark.parametrize("make", [_of_micro_batches, _of_heads])

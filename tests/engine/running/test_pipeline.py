@@ -76,6 +76,15 @@ def test_stages_on_a_mesh_axis_send_their_edge_to_the_next(program, layout):
     assert report.ok, str(report)
 
 
+def test_its_bubbles_are_flops_that_are_done(program):
+    """Forward and backward of two matmuls for each stage and tick; of all ticks `MICRO` have work for a stage."""
+    plan = program.plan(ml.mesh(pipe=STAGES), "stage:pipe")
+    useful = STAGES * MICRO * 3 * 2 * (2 * 4 * 8 * 16)
+    assert plan.work.unsharded_flops / useful == pytest.approx((MICRO + STAGES - 1) / MICRO, rel=0.1)
+    assert plan.work.flops == plan.work.unsharded_flops / STAGES
+    assert plan.work.is_divided
+
+
 def test_the_dim_of_the_ticks_is_refused(program):
     with pytest.raises(ml.LayoutError, match="`tick` is the dim of a scan, whose iterations are sequential"):
         program.plan(ml.mesh(pipe=Tick.size), "tick:pipe")
