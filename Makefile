@@ -24,7 +24,7 @@ COMPILE  := { $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true; }
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test nightly check lint format types js unit notebooks browser pictures bench busy compilers presets techniques serial own newest oldest sweep constraints clean system
+.PHONY: help lab test nightly check lint format types js unit notebooks browser pictures bench busy compilers presets techniques serial own newest oldest sweep docs constraints clean system
 
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -43,6 +43,11 @@ $(VENV)/.notebook: $(VENV)/.made pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing meshlab and what its tests need into $(VENV) (about a minute, once)."
 	@$(PIP) --editable '.[dev]' && $(COMPILE)
+	@touch $(VENV)/.notebook $@
+
+$(VENV)/.docs: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Installing meshlab and what its site is built with into $(VENV) (half a minute, once)."
+	@$(PIP) --editable '.[docs]' && $(COMPILE)
 	@touch $(VENV)/.notebook $@
 
 $(VENV)/.compilers: $(VENV)/.made scripts/compilers.txt
@@ -64,7 +69,12 @@ test: ## Lint, types, TypeScript, unit tests, notebooks, browser; of the largest
 	@$(MAKE) --no-print-directory -j2 system $(VENV)/.compilers $(MODULES)
 	@sh scripts/beside.sh "$(MAKE) --no-print-directory check" $(SUITE) $(TESTS)
 
+docs: $(VENV)/.docs ## The documentation site, into .site/html; notebooks are executed where they or meshlab have changed
+	@$(BIN)/python -m sphinx -W -q -b html -d .site/doctrees docs .site/html
+	@echo "Open .site/html/index.html."
+
 nightly: ## Everything: all cases of all tests, both ends of the versions, and many layouts of each model (hours)
+	@$(MAKE) docs
 	@MESHLAB_SHARE=all $(MAKE) test
 	@$(MAKE) newest oldest
 	@$(BIN)/python -m meshlab.verify --each 12 --seed $$(date +%Y%m%d) --journal sweep.jsonl
@@ -145,9 +155,9 @@ sweep: $(VENV)/.dev ## Predicted collectives against compiled programs, over man
 
 constraints: ## Take the newest versions, and write down which (run `make test` before you commit it)
 	@rm -rf $(VENV) && PYTHON="$(PYTHON)" sh scripts/venv.sh $(VENV)
-	@$(BIN)/python -m pip --disable-pip-version-check install -qq --editable '.[dev]'
+	@$(BIN)/python -m pip --disable-pip-version-check install -qq --editable '.[dev,docs]'
 	@head -2 constraints.txt > $(VENV)/new && $(BIN)/python -m pip freeze --exclude-editable >> $(VENV)/new
 	@mv $(VENV)/new constraints.txt
 
 clean: ## Remove what make has made, but not your notebooks
-	rm -rf $(VENV) .newest .oldest .xla .pytest_cache .ruff_cache .hypothesis tests/browser/artifacts benchmarks/results
+	rm -rf $(VENV) .newest .oldest .xla .site .pytest_cache .ruff_cache .hypothesis tests/browser/artifacts benchmarks/results

@@ -1,0 +1,76 @@
+"""The documentation site, which `make docs` builds: these pages, the notebooks executed, and docstrings as a reference.
+
+`docs/learn` is the folder of notebooks: a new `notebooks/NN_name.py` is a page of the site without an edit here. The
+pages are read on GitHub as well, so links among them are ordinary Markdown.
+"""
+
+import os
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+PACKAGE, BUILT = HERE.parent / "meshlab", HERE.parent / ".site"
+sys.path[:0] = [str(HERE / "_site"), str(HERE.parent)]
+# Kernels of notebooks inherit these: nothing waits for an accelerator, and `import meshlab` is this clone.
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
+
+import executed  # noqa: E402 - found by the path above
+import others  # noqa: E402
+
+from meshlab.version import __version__  # noqa: E402
+
+project = author = "meshlab"
+release = version = __version__
+extensions = [
+    *("myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.intersphinx"),
+    *("boards", "docstrings", "terms"),
+]
+exclude_patterns = ["conf.py", "_site"]
+
+# Pages: anchors as GitHub makes them.
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+
+# Notebooks: executed where their code, or meshlab, has changed since; `make clean` removes the folder.
+nb_custom_formats = {".py": "executed.notebook"}
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(BUILT / "executed" / executed.fingerprint(PACKAGE))
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+# A board is its picture: the live widget needs a kernel, and would load its manager from the network.
+nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
+nb_ipywidgets_js = {}
+
+# Boards that are dragged on a page are written here, and copied with the site.
+meshlab_package = str(PACKAGE)
+html_extra_path = [str(BUILT / "extra")]
+(BUILT / "extra").mkdir(parents=True, exist_ok=True)
+
+# Reference: docstrings, in the order of the sources; JAX's types are links where its inventory is at hand.
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+add_module_names = False
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+intersphinx_mapping = others.inventories(BUILT / "inventories")
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"meshlab {release}"
+html_show_sourcelink = False
+html_copy_source = False
+html_static_path = ["_site/static"]
+html_css_files = ["site.css"]
+html_js_files = ["theme.js"]
+html_sidebars = {"index": []}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "footer_start": [],
+    "footer_end": [],
+}
