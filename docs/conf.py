@@ -66,7 +66,7 @@ html_copy_source = False
 html_static_path = ["_site/static"]
 html_css_files = ["site.css"]
 html_js_files = ["theme.js"]
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "start": []}
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,

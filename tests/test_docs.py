@@ -16,8 +16,8 @@ ROOT = pathlib.Path(__file__).parent.parent
 @pytest.mark.parametrize(
     "page",
     [
-        *("architecture.md", "auto.md", "dialects.md", "goals.md", "own-jit.md", "puzzles.md", "scopes.md"),
-        *("serial.md", "techniques.md"),
+        *("architecture.md", "auto.md", "ci.md", "dialects.md", "fit.md", "from-other-systems.md", "goals.md"),
+        *("own-jit.md", "puzzles.md", "scopes.md", "serial.md", "techniques.md"),
     ],
 )
 def test_pages_run_as_printed(page):

@@ -121,5 +121,6 @@ def test_every_public_name_is_in_the_reference(pages: dict[Path, Page]) -> None:
 
 
 def test_notebooks_show_their_boards(site: Path) -> None:
-    """Each was executed: a board is its picture."""
+    """Each was executed: a board is its picture, and the start page has one to drag."""
     assert "mlb-" in (site / "learn" / "00_start.html").read_text(encoding="utf-8")
+    assert '<iframe class="meshlab-board" src="boards/' in (site / "start.html").read_text(encoding="utf-8")
