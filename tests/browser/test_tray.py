@@ -23,7 +23,8 @@ from tests.widgets import small
 def advised(board: BlankBoard) -> None:
     """Has advice worked out, unless the board's own adviser did, and brings it to the page, as a kernel would."""
     explorer, there = board.blank.explorer, threading.Event()
-    stop = explorer.subscribe(lambda what: there.set() if what == "advice" else None)
+    # While it is slow, how far the search is comes as news of advice, too.
+    stop = explorer.subscribe(lambda _: there.set() if explorer.adviser.advised else None)
     explorer.adviser.follow()
     assert explorer.adviser.advised or there.wait(60)
     stop()

@@ -1,0 +1,50 @@
+"""How long puzzles take: a verdict on a layout that is dragged, a check that compiles, and a proof.
+
+A verdict is there within 5 ms of the plan that it reads, for small programs, and within 100 ms with a plan of a large
+one; a check at one drawn size within half a second.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import meshlab as ml
+from benchmarks.timing import Sample, timed
+from meshlab import puzzles
+from meshlab.puzzles import Puzzle
+from meshlab.puzzles.play.attempts import Attempts
+
+VERDICT, LARGE, CHECK, PROOF = 0.005, 0.1, 0.5, 1.0
+TIMES = 3
+# Their programs are compiled twice, or take seconds to trace.
+APART = ("P12", "P20")
+
+
+def measure() -> list[Sample]:
+    """Returns the samples."""
+    small = [_fresh(puzzle) for name, puzzle in puzzles.COURSE.items() if name not in APART]
+    tries = [(puzzle, puzzle.plan(layout)) for puzzle in small for layout in puzzle.wrong]
+    goals = {puzzle.name: puzzle.goal_of(puzzle.program) for puzzle in small}
+    ml.simulate(64)
+    return [
+        timed("puzzles: verdict on a wrong try", [lambda p=p, t=t: goals[p.name].judge(t) for p, t in tries], VERDICT),
+        timed("puzzles: check at a drawn size", [lambda p=p: _checked(p) for p in small for _ in range(TIMES)], CHECK),
+        timed("puzzles: proof", [_fresh(puzzle).prove for puzzle in small], PROOF),
+        timed("Llama 3 70B: verdict with its plan", _large(), LARGE),
+    ]
+
+
+def _fresh(puzzle: Puzzle) -> Puzzle:
+    return dataclasses.replace(puzzle, attempts=Attempts(predicted=0.0))
+
+
+def _checked(puzzle: Puzzle) -> None:
+    assert puzzle.check(puzzle.answer)
+
+
+def _large() -> list:
+    puzzle = _fresh(puzzles.P20)
+    goal = puzzle.goal_of(puzzle.program)
+    puzzle.verdict("batch:data ffn:model")
+    layouts = ("batch:data vocab:model", "batch:data heads:model", "batch:data+model", "batch:model ffn:data")
+    return [lambda layout=layout: goal.judge(puzzle.plan(layout)) for layout in layouts]
