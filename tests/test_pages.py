@@ -156,7 +156,7 @@ def test_texts_that_layouts_are_written_in_are_read(libraries):
     program = after("own-model.md")["program"]
     page = (DOCS / "layouts.md").read_text(encoding="utf-8")
     written = [eval(row) for row in re.findall(r"^\| `([\"{].*?[\"}])` \|", page, re.MULTILINE)]
-    assert len(written) == 4
+    assert len(written) == 5
     mesh = ml.mesh(data=2, model=4)
     for layout in written:
         if layout != "vocab:data+model":  # of a model with a vocabulary
