@@ -1,4 +1,4 @@
-"""What docs/commands.md prints runs as printed."""
+"""What docs/commands.md and docs/ci.md print runs as printed."""
 
 import json
 import re
@@ -10,20 +10,23 @@ import pytest
 import meshlab as ml
 from meshlab.commands.saved import record
 from meshlab.models.zoo import models
-from tests.commands.small import ROOT, TRAIN, called
+from tests.commands.small import ROOT, SOURCE, TRAIN, called
 
 pytestmark = pytest.mark.share(2, of="file")
 
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-LINES = re.findall(r"^    meshlab (.*)$", PAGE, re.MULTILINE)
+
+
+def lines(page):
+    return re.findall(r"^    meshlab (.*)$", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def test_every_command_of_the_page_runs(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plans").mkdir()
     (tmp_path / "train.py").write_text(TRAIN)
-    assert len(LINES) == 16
-    for line in LINES:
+    assert len(lines("commands.md")) == 16
+    for line in lines("commands.md"):
         if "plans/gpt2.json" in line:
             shutil.copy("new.json", "plans/gpt2.json")
         status, out, err = called(capsys, *shlex.split(line))
@@ -32,6 +35,22 @@ def test_every_command_of_the_page_runs(tmp_path, capsys, monkeypatch):
         assert err.startswith("jit cannot say: ") if "--as jit" in line else err in ("", "printed by the file\n"), line
         assert out
         assert "--json" not in line or json.loads(out)
+
+
+def test_every_command_for_ci_runs(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "step.py").write_text(SOURCE)
+    assert len(lines("ci.md")) == 5
+    for line in lines("ci.md"):
+        status, out, _ = called(capsys, *shlex.split(line))
+        assert status == 0, line
+        assert out
+    # A dim that is taken off its axis makes the step slower: the comparison fails.
+    worse = next(line for line in lines("ci.md") if "new.json" in line).replace("batch:data ffn:model", "batch:data")
+    assert called(capsys, *shlex.split(worse))[0] == 0
+    assert called(capsys, "diff", "plans/step.json", "new.json")[0] == 1
 
 
 def test_every_field_is_on_the_page():
