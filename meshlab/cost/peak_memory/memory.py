@@ -3,7 +3,8 @@
     plan.memory.peak_bytes          bytes of one device at the peak
     plan.memory.fits                whether they fit a device of the machine
     plan.memory.parts               bytes by role: parameters, optimizer state, activations, …
-    plan.memory.at_peak             every value that is in memory then, the largest first, with name and source line
+    plan.memory.at_peak             every value that is in memory then, the largest first, with name, line and `because`
+    plan.memory.because             what most of the peak is, and why
     plan.memory.alive_at(3)         the same at any step; with `padding_at(3)` they add up to `timeline[3].bytes`
     plan.memory.timeline            bytes after each step
     plan.memory.donated             the same with carried arguments overwritten
@@ -42,53 +43,15 @@ from ..workload.attention import STORED, Scores, as_run, fusable
 from ..workload.dataflow import local_shapes
 from ..workload.options import Options
 from ..workload.scenario import Scenario
+from .alive import Alive, Moment
 from .assign_buffers import Assignment, Numbers, aligned, least_assignment
 from .backends import BACKENDS, Backend, tiled_bytes
 from .build import build_graph
+from .causes import because, repeated_along, summary
 from .liveness import LiveBuffer, Liveness, liveness_of
 from .roles import ACTIVATIONS, GATHERED, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
 
 _SHOWN = 8
-
-
-@dataclasses.dataclass(frozen=True)
-class Alive:
-    """One value that is in memory at a step.
-
-    Attributes:
-        name: its place, its name in the user's code, or its operation.
-        place: its place, if it is an argument or an output.
-        dims: the dim of each axis; "1" for an axis of size 1.
-        shape: on one device.
-        dtype: its dtype.
-        bytes: on one device.
-        source: the user's line that computes it; None for arguments.
-        role: see `roles`.
-    """
-
-    name: str
-    place: str | None
-    dims: tuple[str, ...]
-    shape: tuple[int, ...]
-    dtype: str
-    bytes: int
-    source: Source | None
-    role: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Moment:
-    """The memory of one device while one step runs.
-
-    Attributes:
-        step: the operation or collective that runs; "start" before the first.
-        source: the user's line.
-        bytes: in memory at that time.
-    """
-
-    step: str
-    source: Source | None
-    bytes: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -241,6 +204,11 @@ class Memory:
         """Every value in memory at the peak, the largest first."""
         return self._alive_during(int(np.argmax(self._heap)))
 
+    @property
+    def because(self) -> str:
+        """What most bytes at the peak are, and why the largest value among them is there."""
+        return summary(self.at_peak, self.peak_bytes)
+
     def alive_at(self, step: int) -> tuple[Alive, ...]:
         """Returns every value in memory while a step of `timeline` runs, the largest first, and the space of outputs.
 
@@ -306,7 +274,9 @@ class Memory:
             place = program.arguments[buffer.argument].place
         elif buffer.output >= 0:
             place = program.outputs[buffer.output]
-        shown = program.value(value)
+        shown, role = program.value(value), self._role(buffer)
+        source, points = None if buffer.argument >= 0 else shown.source, self.liveness.points
+        last = points[buffer.end] if buffer.end < len(points) else None
         return Alive(
             place or shown.label,
             place,
@@ -314,8 +284,11 @@ class Memory:
             self._shape(value, spec),
             str(shown.dtype),
             self._nbytes(buffer),
-            None if buffer.argument >= 0 else shown.source,
-            self._role(buffer),
+            source,
+            role,
+            because(self.plan, buffer, role, source, last),
+            repeated_along(self.plan, spec),
+            value,
         )
 
     def _role(self, buffer: LiveBuffer) -> str:
@@ -351,7 +324,7 @@ class Memory:
         peak = f"{'peak, donated' if self.is_donated else 'peak':<16} {self.peak_bytes:>15,} B"
         rows = [f"{role:<16} {size:>15,} B" for role, size in self.parts.items()]
         lines = [f"{a.bytes:>15,} B  {a.role:<16} {a.name} [{' '.join(a.dims)}]" for a in self.at_peak[:_SHOWN]]
-        return "\n".join((peak, *self._machine_lines(), *rows, "at the peak:", *lines))
+        return "\n".join((peak, *self._machine_lines(), *rows, "at the peak:", *lines, *filter(None, (self.because,))))
 
     def _machine_lines(self) -> list[str]:
         """The memory of a device, whether the peak fits, and the measured error of such peaks."""

@@ -3,6 +3,8 @@
     plan = program.plan(ml.mesh("v5e:4x4", data=16), "batch:data")
     plan.time               lower 3.1 ms, estimate 3.4 ms, upper 4.0 ms: bound by compute
     plan.time.exposed       seconds of exposed communication, which no computation hides
+    plan.time.pieces        its kernels and collectives, the largest first, each with what bounds it and `because`
+    plan.time.because       which of them takes most of the step, and why
     plan.time.expected      the estimate, times what published steps took longer on this machine
     plan.time.mfu           model FLOPs utilisation; hfu, hardware FLOPs utilisation
 
@@ -32,6 +34,7 @@ from ..machines.units import scaled_text, seconds_text, share_text
 from ..machines.xla_substitutes import substituted
 from ..workload.attention import CAUSAL, DEFAULT, STORED, attentions
 from ..workload.scenario import Numbers, Scenario
+from .pieces import Piece, pieces_of, summary
 from .schedule import spend
 from .spent import Spent
 from .utilisation import (
@@ -160,6 +163,16 @@ class Time:
         again = seconds_again(self.scenario, self.spent)
         return MappingProxyType({HIDDEN: self.estimate - self.exposed, ONCE: self.estimate - again})
 
+    @functools.cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The kernels of each line and the collectives, those first that add most to the step; none of many points."""
+        return () if self.scenario.many else pieces_of(self.scenario, self.spent)
+
+    @property
+    def because(self) -> str:
+        """Which piece adds most to the step, and why; "" of many points."""
+        return summary(self.pieces, float(self.estimate)) if self.pieces else ""
+
     def given(self, **options: Any) -> Time:
         """Returns the time under other assumptions; see `Options`: `plan.time.given(attention="flash", prefetch=True)`.
 
@@ -253,7 +266,7 @@ class Time:
         return html_rows(self.rows())
 
     def __str__(self):
-        return text_rows(self.rows())
+        return "\n".join(filter(None, (text_rows(self.rows()), self.because)))
 
     __repr__ = __str__
 

@@ -9,46 +9,17 @@ seconds of all add up to `plan.time.compute`.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TypedDict
 
 from ...cost.machines.units import seconds_text
-from ...cost.step_time.flops import multiplied
+from ...cost.step_time.kernel_groups import Group, groups_of
 from ...cost.step_time.time import Time
-from ...engine.planning.step import Step
 from ..state.explorer_state import ExplorerState
 from .charts.kernels import DotView, RoofView, kernels_chart
 from .charts.look import ChartView
 from .pending import PendingView
 
 MOST_DOTS = 60
-
-
-@dataclasses.dataclass
-class Group:
-    """Kernels of one operation on one line, in one pass.
-
-    Attributes:
-        name: the operation.
-        source: the line.
-        dtype: of its matmuls; "" of what multiplies nothing.
-        dims: of the first one's result.
-        count: executions in a step.
-        seconds: of all.
-        flops: of all.
-        nbytes: of all, read from and written to memory.
-        matmuls: the seconds of its matmuls alone.
-    """
-
-    name: str
-    source: str
-    dtype: str
-    dims: list[str]
-    count: int = 0
-    seconds: float = 0.0
-    flops: float = 0.0
-    nbytes: float = 0.0
-    matmuls: float = 0.0
 
 
 class RooflineView(TypedDict):
@@ -110,7 +81,7 @@ def roofline_of(time: Time) -> RooflineView:
 
 def dots_of(time: Time) -> list[DotView]:
     """Describes all groups of kernels, the longest first."""
-    return [_dot(group, time) for group in sorted(_groups(time), key=lambda group: -group.seconds)]
+    return [_dot(group, time) for group in groups_of(time.scenario, time.spent)]
 
 
 def _said(undrawn: float, compute: float, is_drawn: bool, is_cut: bool) -> str:
@@ -127,36 +98,8 @@ def _said(undrawn: float, compute: float, is_drawn: bool, is_cut: bool) -> str:
     return f"Not drawn: kernels without matmuls, {part}. Only FLOPs of matmuls are counted."
 
 
-def _groups(time: Time) -> list[Group]:
-    groups: dict[tuple, Group] = {}
-    for step, times, cost in time.spent.kernels:
-        if not cost.seconds:
-            continue
-        fresh = _described(step, time)
-        group = groups.setdefault((fresh.name, fresh.source, fresh.dtype), fresh)
-        group.count += int(times)
-        for name in ("seconds", "flops", "nbytes", "matmuls"):
-            setattr(group, name, getattr(group, name) + float(getattr(cost, name)) * float(times))
-    return list(groups.values())
-
-
-def _described(step: Step, time: Time) -> Group:
-    program = time.scenario.plan.program
-    operation = step.runs
-    if operation is None:
-        return Group(f"accumulate over {step.in_time}", "", "", [])
-    real = multiplied(operation, program.code)
-    dims = program.names[operation.outputs[0]] if operation.outputs else ()
-    name = operation.name + (", backward" if operation.backward else "")
-    source = "" if operation.source is None else str(operation.source)
-    return Group(name, source, "" if real is None else str(real[0]), [dim or "1" for dim in dims])
-
-
 def _dot(group: Group, time: Time) -> DotView:
     """Describes a group; without operations, or without bytes, it has no intensity."""
-    launch = float(time.scenario.launch) * group.count
-    bound = "compute" if group.matmuls >= group.seconds else "memory"
-    waits = bound == "memory" and launch >= group.seconds * (1 - 1e-9) and launch > 0
     return {
         "name": group.name,
         "dims": group.dims,
@@ -166,7 +109,7 @@ def _dot(group: Group, time: Time) -> DotView:
         "seconds": group.seconds,
         "flops": group.flops,
         "bytes": group.nbytes,
-        "intensity": group.flops / group.nbytes if group.flops and group.nbytes else None,
+        "intensity": group.intensity,
         "rate": group.flops / group.seconds,
-        "bound": "launch" if waits else bound,
+        "bound": group.bound(time.scenario),
     }

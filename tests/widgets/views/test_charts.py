@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 import meshlab as ml
-from meshlab.cost.peak_memory.memory import Memory, Moment
+from meshlab.cost.peak_memory.alive import Moment
+from meshlab.cost.peak_memory.memory import Memory
 from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.render.palette import SOLID, TINT, VARIABLES

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any, TypedDict
 
 from ....cost.machines.units import bytes_text
-from ....cost.peak_memory.memory import Memory, Moment
+from ....cost.peak_memory.alive import Moment
+from ....cost.peak_memory.memory import Memory
 from .look import ACTION, BAD, CARD, EDGE, INK, SOFT, USED, ChartView, axis, chart
 
 MOST_POINTS = 1000
