@@ -23,7 +23,7 @@ from ..engine.errors import closest, listed
 from ..engine.plans.collectives import Collective
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import local_shape
-from .conditions import PENDING, Condition, Costs, Judged, Price, platform_of
+from .conditions import PENDING, Condition, Cost, Costs, Judged, Price, platform_of
 
 # Any kind of collective.
 ANY = "*"
@@ -36,20 +36,26 @@ class Measure:
     Attributes:
         text: the condition, around its bound.
         read: reads the bound.
-        of: gives the number, None while it is worked out.
+        of: gives the number and what makes it large; None while it is worked out.
         written: writes it.
-        blame: says what makes it large.
         price: the price of a drop that is the same number; None where there is none.
         on_machine: whether it is known on a machine alone.
     """
 
     text: str
     read: Callable[[Any], Most]
-    of: Callable[[Any, Costs], float | None]
+    of: Callable[[Any, Costs], Cost | None]
     written: Callable[[float], str]
-    blame: Callable[[Any], str] = lambda plan: ""
     price: Price | None = None
     on_machine: bool = False
+
+
+def _sent(plan: Any) -> Cost:
+    return Cost(round(plan.wire_bytes), lambda: _most_sent(plan))
+
+
+def _stored(plan: Any) -> Cost:
+    return Cost(plan.stored.argument_bytes, lambda: _most_stored(plan))
 
 
 def _most_sent(plan: Any) -> str:
@@ -64,9 +70,7 @@ def _most_stored(plan: Any) -> str:
 
 
 MEASURES: Mapping[str, Measure] = {
-    "sends": Measure(
-        "sends at most {}", read_bytes, lambda plan, _: round(plan.wire_bytes), bytes_text, _most_sent, "bytes"
-    ),
+    "sends": Measure("sends at most {}", read_bytes, lambda plan, _: _sent(plan), bytes_text, "bytes"),
     "peak": Measure(
         "needs at most {} at its peak",
         read_bytes,
@@ -77,9 +81,8 @@ MEASURES: Mapping[str, Measure] = {
     "stores": Measure(
         "holds at most {} of arguments",
         read_bytes,
-        lambda plan, _: plan.stored.argument_bytes,
+        lambda plan, _: _stored(plan),
         bytes_text,
-        _most_stored,
     ),
     "step": Measure(
         "takes at most {} a step",
@@ -112,10 +115,10 @@ class Bounded(Condition):
     def judge(self, plan: Any, costs: Costs) -> Judged:
         measure = MEASURES[self.name]
         try:
-            value = measure.of(plan, costs)
+            cost = measure.of(plan, costs)
         except HardwareError as error:  # the machine was taken away, or lacks a figure
             return Judged(False, "unknown", str(error))
-        return PENDING if value is None else _judged(value, self.most, measure.written, lambda: measure.blame(plan))
+        return PENDING if cost is None else _judged(cost.value, self.most, measure.written, cost.because)
 
     def priced(self, plan: Any) -> tuple[Price, float] | None:
         price = MEASURES[self.name].price
@@ -143,8 +146,9 @@ class Fits(Condition):
         peak = costs.peak(machine.platform)
         if peak is None:
             return PENDING
-        limit = int(machine.memory_bytes)
-        return Judged(peak <= limit, f"{bytes_text(peak)} of {bytes_text(limit)}")
+        limit, most = int(machine.memory_bytes), int(peak.value)
+        met = most <= limit
+        return Judged(met, f"{bytes_text(most)} of {bytes_text(limit)}", "" if met else peak.because())
 
     def priced(self, plan: Any) -> tuple[Price, float] | None:
         machine = self._machine(plan.mesh)

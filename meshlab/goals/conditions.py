@@ -15,7 +15,8 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, Protocol, Self
 
-from ..cost.peak_memory.memory import memory_of
+from ..cost.peak_memory.memory import Memory, memory_of
+from ..cost.step_time.time import Time
 from ..cost.workload.attention import DEFAULT
 from ..engine.specs.mesh import Mesh
 
@@ -42,6 +43,27 @@ PENDING = Judged(None)
 
 
 @dataclasses.dataclass(frozen=True)
+class Cost:
+    """A predicted cost.
+
+    Attributes:
+        value: seconds or bytes.
+        because: says what most of it is, and why; asked where it misses a bound.
+    """
+
+    value: float
+    because: Callable[[], str]
+
+    @classmethod
+    def of_step(cls, time: Time) -> Self:
+        return cls(float(time.estimate), lambda: time.because)
+
+    @classmethod
+    def of_peak(cls, memory: Memory) -> Self:
+        return cls(int(memory.peak_bytes), lambda: memory.because)
+
+
+@dataclasses.dataclass(frozen=True)
 class Costs:
     """Where the predicted costs of a plan come from; a board has them later, and gives None till then.
 
@@ -50,13 +72,13 @@ class Costs:
         peak: gives the donated peak of a device, as the compiler of a platform arranges it.
     """
 
-    seconds: Callable[[], float | None]
-    peak: Callable[[str], int | None]
+    seconds: Callable[[], Cost | None]
+    peak: Callable[[str], Cost | None]
 
     @classmethod
     def of(cls, plan: Any) -> Self:
         """Returns those of a plan, worked out when they are asked for."""
-        return cls(lambda: float(plan.time.estimate), lambda platform: peak_of(plan, platform))
+        return cls(lambda: Cost.of_step(plan.time), lambda platform: Cost.of_peak(donated(plan, platform)))
 
 
 def platform_of(mesh: Mesh) -> str:
@@ -64,10 +86,10 @@ def platform_of(mesh: Mesh) -> str:
     return "cpu" if mesh.on is None else mesh.on.hardware.platform
 
 
-def peak_of(plan: Any, platform: str, attention: str = DEFAULT) -> int:
-    """Returns the peak of a device with carried arguments overwritten, for the compiler of a platform."""
+def donated(plan: Any, platform: str, attention: str = DEFAULT) -> Memory:
+    """Returns the memory of a device with carried arguments overwritten, for the compiler of a platform."""
     memory = plan.memory if platform == platform_of(plan.mesh) else memory_of(plan, platform)
-    return int(memory.given(attention).donated.peak_bytes)
+    return memory.given(attention).donated
 
 
 class Condition(Protocol):

@@ -51,6 +51,22 @@ def test_a_bound_is_met_at_what_the_plan_has_and_not_below():
         assert less.each[0].value
 
 
+def test_a_peak_and_a_step_that_are_too_much_say_what_most_of_them_is_and_why():
+    plan = PROGRAM.plan(ml.mesh("v5e:2x2", data=2, model=2), "batch:data hidden:model")
+    (peak,) = only(peak=1).judge(plan).each
+    (step,) = only(step=1e-12).judge(plan).each
+    assert peak.because == plan.memory.donated.because
+    assert step.because == plan.time.because
+    of_both = [each.because.partition(":")[0] for each in (peak, step)]
+    assert set(of_both) <= {"Most of it", "The largest part"}
+    small = dataclasses.replace(
+        plan.mesh.on.hardware, memory=dataclasses.replace(plan.mesh.on.hardware.memory, value=9)
+    )
+    (fits,) = only(fits=small).judge(plan).each
+    assert (fits.met, fits.because) == (False, plan.memory.donated.because)
+    assert not only(fits=True).judge(plan).each[0].because
+
+
 def test_what_misses_by_less_than_three_digits_is_written_out():
     plan = PROGRAM.plan(MESH, "batch:data hidden:model")
     (found,) = only(sends=plan.wire_bytes - 1).judge(plan).each

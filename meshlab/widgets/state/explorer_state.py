@@ -23,7 +23,7 @@ from ...cost.step_time.time import Time
 from ...engine.argument_checks import function
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
-from ...goals.conditions import peak_of, platform_of
+from ...goals.conditions import Cost, donated, platform_of
 from ...goals.goals import Goal
 from ...layouts.naming import Named
 from ...training.feeding import Training, check_training
@@ -334,10 +334,12 @@ class ExplorerState:
         shown = [self.document, *self.history.past[-1:], *(each.under(self.document) for each in others if each)]
         return {document.unpinned for document in shown}
 
-    def _peak_wanted(self, plan: Any, document: Document) -> int:
+    def _peak_wanted(self, plan: Any, document: Document) -> Cost:
         machine = None if self.wanted is None else self.wanted.machine
         platform = platform_of(plan.mesh) if machine is None else machine.platform
-        return peak_of(plan, platform, document.options.attention)
+        memory = donated(plan, platform, document.options.attention)
+        why = memory.because  # the memory itself is not kept
+        return Cost(memory.peak_bytes, lambda: why)
 
     def _search_space(self) -> tuple[Any, Mesh, Any, Any]:
         return self.program, self.mesh, self.document.kept, self.document.options

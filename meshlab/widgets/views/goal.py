@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 from ...cost.machines.hardware import HardwareError
-from ...goals.conditions import Costs, Price, platform_of
+from ...goals.conditions import Cost, Costs, Price, platform_of
 from ...goals.goals import Verdict
 from ..state.explorer_state import ExplorerState
 
@@ -59,20 +59,20 @@ def verdict_of(explorer: ExplorerState, wait: bool = False) -> Verdict | None:
     costs_of = explorer.costs.of if wait else explorer.costs.soon
     peak_of = explorer.peaks.of if wait else explorer.peaks.soon
 
-    def seconds() -> float | None:
+    def seconds() -> Cost | None:
         if document.machine is None:
             raise HardwareError("The board is on no machine: choose one.")
         if (costs := costs_of(document)) is None:
             return None
         if costs.time is None:
             raise HardwareError(costs.missing)
-        return float(costs.time.estimate)
+        return Cost.of_step(costs.time)
 
-    def peak(platform: str) -> int | None:
+    def peak(platform: str) -> Cost | None:
         if platform != platform_of(plan.mesh):
             return peak_of(document)
         costs = costs_of(document)
-        return None if costs is None else int(costs.memory.peak_bytes)
+        return None if costs is None else Cost.of_peak(costs.memory)
 
     return goal.verdict(plan, Costs(seconds, peak))
 

@@ -95,7 +95,8 @@ def test_every_layout_survives_its_text(plain, by_glob):
 @given(st.text(alphabet='ab:*/@?+ ;·,"{}\\whole', max_size=30))
 def test_any_text_is_read_and_printed_alike_or_its_error_points_into_it(text):
     problems = _problems(text)
-    assert all(1 <= int(re.match(r"character (\d+): ", each)[1]) <= len(text) for each in problems)
+    found = [re.match(r"character (\d+): ", each) for each in problems]
+    assert all(each is not None and 1 <= int(each[1]) <= len(text) for each in found)
     assert problems or Layout.of(str(Layout.of(text))) == Layout.of(text)
 
 

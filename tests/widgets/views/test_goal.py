@@ -44,6 +44,18 @@ def test_a_goal_follows_the_layout_and_undo() -> None:
     assert states(explorer) == ["missed", "missed", "met"]
 
 
+def test_a_peak_and_a_step_that_miss_say_why_in_the_strip() -> None:
+    goal = ml.goal(peak="1 B", step=1e-12, fits="h100", busy=False)
+    explorer = explore(small.program(), ml.mesh("v5e", data=2), "batch:data", goal=goal)
+    assert explorer.goal is not None  # waits for costs
+    part = goal_part(explorer)["goal"]
+    assert part is not None
+    told = {each["text"].split()[0]: (each["state"], each["because"]) for each in part["conditions"]}
+    assert told["needs"] == ("missed", explorer.plan.memory.donated.because)
+    assert told["takes"] == ("missed", explorer.plan.time.because)
+    assert told["fits"] == ("met", "")
+
+
 def test_another_goal_and_none_are_set_on_the_board(explorer: Explorer) -> None:
     told: list[str] = []
     explorer.subscribe(told.append)
