@@ -77,7 +77,8 @@ def summary(pieces: Sequence[Piece], seconds: float) -> str:
 
 def _of_kernels(group: Group, scenario: Scenario) -> Piece:
     bound = group.bound(scenario)
-    why = f"{_waits(group, bound, scenario)}{_repeats(group.repeated)}"
+    # A launch takes as long for a part of the work.
+    why = _waits(group, bound, scenario) + ("" if bound == LAUNCH else _repeats(group.repeated))
     seconds = group.seconds
     return Piece(group.name, group.source, bound, seconds, seconds, group.count, why, group.intensity, group.repeated)
 
@@ -90,13 +91,19 @@ def _waits(group: Group, bound: str, scenario: Scenario) -> str:
     ridge = rate / float(scenario.bytes_per_second)
     if bound == COMPUTE:
         if group.intensity is not None and group.intensity >= ridge:
-            return f"{group.intensity:,.3g} FLOP/B, above the ridge of {ridge:,.3g}: it waits for the matrix units."
+            return (
+                f"{_ratio(group.intensity)} FLOP/B, above the ridge of {_ratio(ridge)}: it waits for the matrix units."
+            )
         share = share_text(group.flops / group.seconds / rate)
         return f"It waits for the matrix units, of whose FLOP/s these sizes reach {share}."
     if group.intensity is not None and group.intensity < ridge:
-        return f"{group.intensity:,.3g} FLOP/B, below the ridge of {ridge:,.3g}: it waits for memory."
+        return f"{_ratio(group.intensity)} FLOP/B, below the ridge of {_ratio(ridge)}: it waits for memory."
     none = "" if group.flops else " and multiplies no matrices"
     return f"It waits for memory: it reads and writes {bytes_text(group.nbytes)}{none}."
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
 
 
 def _repeats(axes: Axes) -> str:

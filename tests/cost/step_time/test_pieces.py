@@ -87,7 +87,8 @@ def test_kernels_that_devices_repeat_are_shorter_where_one_of_their_dims_is_on_t
             continue
         after = {(piece.name, piece.source): piece for piece in then.pieces}
         for piece in repeated:
-            assert "Devices along `data` repeat it: no dim there is on it." in piece.because
+            said = "Devices along `data` repeat it: no dim there is on it." in piece.because
+            assert said == (piece.bound != LAUNCH)
             now = after.get((piece.name, piece.source))
             if now is not None and not now.repeated and piece.bound != LAUNCH:
                 seen += now.seconds < piece.seconds
