@@ -46,6 +46,27 @@ def start(done):
     assert done.value("choice.plan.wire_bytes < plan.wire_bytes")
 
 
+def names(done):
+    text = done.text()
+    for proposed in ("Did you mean `embed`?", "Write ml.dot(x, w, Hidden)", 'x.sum("batch")', "use ml.scan, ml.vmap"):
+        assert proposed in text
+    assert "names:     batch=2 hidden=4\n" in text
+    assert "nothing listed: batch=2 embed=3 hidden=4\n" in text
+    assert "each with itself: batch=2 seq=5\neach with each:   batch=2 seq=5 kv=5\n" in text
+    assert "ml.vmap: batch=2 hidden=4\n" in text
+    assert done.value("same and {name: g.dims == weights[name].dims for name, g in gradients.items()}") == {
+        "up": True,
+        "down": True,
+    }
+    assert done.value("['hidden' in value.dims for value in program.values]") == [True, True, False, True, True, False]
+    for name, dims in {"1a": "batch seq hidden", "1b": "batch", "1c": "batch seq heads kv"}.items():
+        assert f"{name}. " in text
+        assert done.value(f'bool(puzzles.Q["{name}"].predict("{dims}"))')
+    assert "C01: not yet" in text
+    right = 'lambda q, k, v: ml.dot(ml.softmax(ml.dot(q, k, "head"), "kv"), v, "kv")'
+    assert done.value(f"bool(puzzles.C01.check({right}))")
+
+
 def meshes_and_shards(done):
     text = done.text()
     assert "`embed` and `hidden` cannot both be on `data`" in text
@@ -57,4 +78,8 @@ def meshes_and_shards(done):
 
 
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.
-PROMISES = {"00_start": start, "02_meshes_and_shards": meshes_and_shards}
+PROMISES = {
+    "00_start": start,
+    "01_names": names,
+    "02_meshes_and_shards": meshes_and_shards,
+}
