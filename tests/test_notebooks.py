@@ -46,6 +46,14 @@ def start(done):
     assert done.value("choice.plan.wire_bytes < plan.wire_bytes")
 
 
+def solves(done, *names):
+    """Each puzzle was asked in the notebook, and a reader who predicts and answers rightly solves it there."""
+    for name in names:
+        puzzle = f"puzzles.{name}"
+        assert f"First predict: {done.value(f'{puzzle}.ask.text')}?" in done.text()
+        assert done.value(f"[{puzzle}.predict({puzzle}.number), bool({puzzle}.check({puzzle}.answer))][1]")
+
+
 def names(done):
     text = done.text()
     for proposed in ("Did you mean `embed`?", "Write ml.dot(x, w, Hidden)", 'x.sum("batch")', "use ml.scan, ml.vmap"):
@@ -71,10 +79,30 @@ def meshes_and_shards(done):
     text = done.text()
     assert "`embed` and `hidden` cannot both be on `data`" in text
     assert done.value('bool(puzzles.Q["2a"].predict(32))')
-    for name in ("P01", "P02", "P03"):
-        puzzle = f"puzzles.{name}"
-        assert f"First predict: {done.value(f'{puzzle}.ask.text')}?" in text
-        assert done.value(f"[{puzzle}.predict({puzzle}.number), bool({puzzle}.check({puzzle}.answer))][1]")
+    solves(done, "P01", "P02", "P03")
+
+
+def where_communication_comes_from(done):
+    text = done.text()
+    assert text.count("No device sends anything") == 2
+    for sent in (
+        "all-reduce over x · out [batch hidden] · 2,048 B payload, 3,072 B sent",
+        "all-gather over x · w [embed",
+    ):
+        assert sent in text
+    assert "✓ all-reduce over x      2,048     2,048" in text
+    assert "`batch` and `hidden` cannot both be on `x`" in text
+    hops = "__import__('meshlab.widgets.views.devices.hops', fromlist=['hops_view']).hops_view"
+    reduced = "explorer.view()['collectives']['rows'][0]['id']"
+    assert done.value(f"len({hops}(explorer, {reduced}, 0)['hops'])") == 2 * 3
+    assert "16 devices: payload 2,048 B, sent 3,840 B, 1.875 times as much" in text
+    assert "the same: True" in text
+    instead = 'puzzles.P05.plan("{}:x").collectives[0].shape'
+    assert [done.value(instead.format(dim)) for dim in ("rows", "hidden")] == [(100, 1024), (100, 10)]
+    for timed in ("1,000 B:       6.0 µs", "100,000 B:       6.0 µs", " 90.00 GB/s", "21.8 µs"):
+        assert timed in text
+    assert done.value("abs(puzzles.P09.number - 1e6 * matmul - 16_777_216 * 1.5 / 90e3) < 0.1")
+    solves(done, "P04", "P05", "P07", "P13", "P09")
 
 
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.
@@ -82,4 +110,5 @@ PROMISES = {
     "00_start": start,
     "01_names": names,
     "02_meshes_and_shards": meshes_and_shards,
+    "03_where_communication_comes_from": where_communication_comes_from,
 }
