@@ -105,10 +105,36 @@ def where_communication_comes_from(done):
     solves(done, "P04", "P05", "P07", "P13", "P09")
 
 
+def the_backward_pass(done):
+    text = done.text()
+    for agreed in ("dx sums hidden: True", "dw sums batch:  True", "Array(10., dtype=float32"):
+        assert agreed in text
+    sums = "[c.value for c in program.plan(mesh, {!r}).collectives]"
+    by_layout = {layout: done.value(sums.format(layout)) for layout in ("batch:x", "embed:x", "hidden:x")}
+    # The loss, and the gradients of w and of x.
+    assert by_layout == {
+        "batch:x": ["out/0", "out/1/0"],
+        "embed:x": ["dot_general in loss"],
+        "hidden:x": ["out/0", "out/1/1"],
+    }
+    assert "4a. " in text
+    assert done.value('bool(puzzles.Q["4a"].predict(4))')
+    sent = "puzzles.P06.program.resize(batch={}).plan(mesh, {!r}).wire_bytes"
+    few, many = ([done.value(sent.format(n, each)) for each in ("batch:x", "hidden:x")] for n in (100, 1_000_000))
+    assert few[0] == many[0] > 800 * few[1]
+    assert many[1] > 10 * many[0]
+    assert "each: sends    49,158 B, peak   1,359,964 B" in text
+    at_once, each = (f"puzzles.P19.program.plan({mesh}, puzzles.P19.answer)" for mesh in ("in_time", "schedule"))
+    assert done.value(f"{each}.wire_bytes == 4 * {at_once}.wire_bytes")
+    assert done.value(f"{at_once}.memory.donated.peak_bytes < 600_000 and {at_once}.wire_bytes == 49_158")
+    solves(done, "P06", "P19")
+
+
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.
 PROMISES = {
     "00_start": start,
     "01_names": names,
     "02_meshes_and_shards": meshes_and_shards,
     "03_where_communication_comes_from": where_communication_comes_from,
+    "04_the_backward_pass": the_backward_pass,
 }

@@ -46,5 +46,18 @@ P19 = Puzzle(
     Ask("By what factor is more sent if each micro-batch sums its gradients", in_each, "batch:data+micro"),
 )
 
+
+def _of_the_loss() -> float:
+    plan = programs.perceptron_step().plan(ml.mesh(x=4), "batch:x")
+    return next(c.payload_bytes for c in plan.collectives if c.value == "out/0")
+
+
 PUZZLES = (P06, P19)
-QUESTIONS: tuple[Question, ...] = ()
+QUESTIONS = (
+    Question(
+        "4a",
+        "Under `batch:x`, how many bytes does a device put into the all-reduce of the loss",
+        _of_the_loss,
+        because="A loss has no dims left: it is a single number of 32 bits, however large the batch.",
+    ),
+)

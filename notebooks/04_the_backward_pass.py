@@ -1,0 +1,183 @@
+# %% [markdown]
+# # 4. The backward pass
+#
+# You can derive what a forward pass sends. Training also has a backward pass, and most bytes are sent there. In
+# twenty minutes you will be able to say of each gradient whether it is summed over devices, over which axis, and why.
+
+# %%
+import jax
+import jax.numpy as jnp
+
+import meshlab as ml
+from meshlab import puzzles
+
+ml.simulate(4)
+
+# %% [markdown]
+# ## One matmul forward, two backward
+#
+# Forward, `y = dot(x, w, embed)`. Backward, the gradient `dy` of the result comes in, and two gradients go out. Their
+# dims leave no choice: `dx` is `[batch embed]` as `x` is, and `dy` is `[batch hidden]`, so `hidden` must be summed.
+# `dw` is `[embed hidden]` as `w` is, so `batch` must be summed. JAX agrees:
+
+# %%
+Batch, Embed, Hidden = ml.dims(batch=16, embed=64, hidden=32)
+x = ml.tensor(jax.random.normal(jax.random.key(0), (16, 64)), Batch, Embed)
+w = ml.tensor(jax.random.normal(jax.random.key(1), (64, 32)), Embed, Hidden)
+
+y, backward = jax.vjp(lambda x, w: ml.dot(x, w, Embed), x, w)
+dy = ml.tanh(y)
+dx, dw = backward(dy)
+
+print("dx sums hidden:", bool(jnp.allclose(dx.array, ml.dot(dy, w, Hidden).array, atol=1e-4)))
+print("dw sums batch: ", bool(jnp.allclose(dw.array, ml.dot(x, dy, Batch).array, atol=1e-4)))
+
+# %% [markdown]
+# Three dims, three matmuls, and each dim is summed in exactly one of them:
+#
+# | split | which array lacks it | is summed |
+# |---|---|---|
+# | `embed` | `y` | `y`, forward |
+# | `hidden` | `x` | the gradient of `x`, backward |
+# | `batch` | `w` | the gradient of `w`, backward |
+#
+# **The rule.** An array that lacks the dim that is split is whole on each device: there are copies of it. Copies that
+# go *into* a matmul each collect a gradient of their own, and these are summed backward. You know it from one device:
+# a number that is used four times collects four gradients.
+
+# %%
+pulls = jnp.array([1.0, 2.0, 3.0, 4.0])
+
+jax.grad(lambda number: (jnp.broadcast_to(number, 4) * pulls).sum())(0.0)
+
+# %% [markdown]
+# ## Data parallelism
+#
+# Now the loss and both gradients, on four devices. `batch:x` is **data parallelism**: each device has a quarter of
+# the examples, and all of `w`.
+
+
+# %%
+def loss(w, x):
+    return ml.square(ml.dot(x, w, Embed)).mean()
+
+
+gradients = jax.value_and_grad(loss, argnums=(0, 1))
+program = ml.trace(gradients, ml.f32[Embed, Hidden], ml.f32[Batch, Embed])
+mesh = ml.mesh(x=4)
+
+# %% [markdown]
+# **Predict.** The loss is a mean over the batch, so it is summed too.
+
+# %%
+puzzles.Q["4a"].predict(...)
+
+# %% [markdown]
+# Here is all that is sent. `out/0` is the loss, `out/1/0` the gradient of `w`, `out/1/1` that of `x`.
+
+# %%
+program.plan(mesh, "batch:x").explain()
+
+# %% [markdown]
+# The loss is next to nothing; the gradient of `w` is as large as `w`, however few examples there are. Nothing is sent
+# for the gradient of `x`: it has a batch, so each device makes its own rows.
+#
+# **Drag** `hidden` onto `x`, then `embed`, and read **Traffic**. Which array is summed, and is that forward or
+# backward? Compare with the table above. (The loss is a mean over `batch` and `hidden`, so both sum it.)
+
+# %%
+explorer = ml.explore(program, mesh)
+
+explorer
+
+# %% [markdown]
+# Under `embed:x` only `y` is summed, forward. All devices need its gradient, and all have it, since the sum gave each
+# of them a copy of `y`. So **what is summed forward is copied backward**, without sending anything: the same rule,
+# read from the other end.
+
+# %%
+program.plan(mesh, "embed:x").explain()
+
+# %% [markdown]
+# ## A network with more dims
+#
+# **Puzzle P06.** The gradients of the network for digits: `[batch rows cols]` · `[rows cols hidden]`, then `[batch
+# hidden]` · `[hidden classes]`, with batch 100, rows 28, cols 28, hidden 1,024, classes 10. Which arrays lack the
+# batch, and how large are they?
+
+# %%
+puzzles.P06.predict(...)
+
+# %% [markdown]
+# Now send a thousandth of it. Look for a dim that all weights have, and that is summed into a small array. (Nobody
+# asks for the gradient of the images.)
+
+# %%
+puzzles.P06.show()
+
+# %%
+puzzles.P06.check()
+
+# %% [markdown]
+# Is that layout always better? Its sum has a batch, and the gradients of data parallelism have none. So it depends on
+# the batch. Replace the second layout by yours:
+
+# %%
+for batch in (100, 10_000, 1_000_000):
+    larger = puzzles.P06.program.resize(batch=batch)
+    print(f"batch of {batch:,}")
+    for layout in ("batch:x", "rows:x"):
+        print(f"  {layout:8} sends {larger.plan(mesh, layout).wire_bytes:13,.0f} B")
+
+# %% [markdown]
+# This is why everybody begins with data parallelism: the work grows with the batch, and what is sent does not.
+#
+# ## One after the other
+#
+# A large batch has a price: the arrays of the forward pass are kept for the backward pass, and they grow with it. If
+# they do not fit, a device computes **micro-batches** one after the other, and adds up their gradients. In a layout
+# that is one more axis: `ml.serial(4)` has four blocks and no devices. Each device runs them in turn.
+
+# %%
+in_time = ml.mesh(data=4, micro=ml.serial(4))
+
+print(in_time, "on", in_time.size, "devices")
+
+# %% [markdown]
+# The gradient of a weight now is a sum over devices *and* over micro-batches. A device can add up its own
+# micro-batches first, and send one sum at the end. Or it can send after each.
+#
+# **Puzzle P19.** A step of two layers, with 4,096 examples, and `data` and `micro` as above.
+
+# %%
+puzzles.P19.predict(...)
+
+# %% [markdown]
+# Data parallelism alone takes 1.36 MB at its peak, and 600 kB are allowed.
+
+# %%
+puzzles.P19.show()
+
+# %%
+puzzles.P19.check()
+
+# %% [markdown]
+# Now in code, and compare. Put your layout here; `reduce` says when the sums are sent.
+
+# %%
+yours = "batch:data"
+
+for reduce in ("once", "each"):
+    schedule = ml.mesh(data=4, micro=ml.serial(4, reduce=reduce))
+    plan = puzzles.P19.program.plan(schedule, yours)
+    print(f"{reduce}: sends {plan.wire_bytes:9,.0f} B, peak {plan.memory.donated.peak_bytes:11,} B")
+
+# %% [markdown]
+# ## What you know now
+#
+# - A matmul has two more in its backward pass, and each of its three dims is summed in one of the three.
+# - What is copied forward is summed backward, and what is summed forward is copied backward.
+# - Data parallelism sums each gradient once a step: as many bytes as there are weights, whatever the batch.
+# - Micro-batches are a mesh axis in time. Sums over devices can wait for the last one.
+#
+# In the next lesson the batch stays whole, and the weights of a transformer are split.
