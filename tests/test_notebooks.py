@@ -130,6 +130,49 @@ def the_backward_pass(done):
     solves(done, "P06", "P19")
 
 
+def _answered(done, *names):
+    """Each question is predicted, rightly: it was not before."""
+    for name in names:
+        question = f'puzzles.Q["{name}"]'
+        assert f"{name}. {done.value(f'{question}.text')}?" in done.text()
+        assert done.value(f"bool({question}.predict({question}.value))")
+
+
+def _solved(done, *names):
+    """Each puzzle is solved by its answer, and its prediction is right; before it asked for one."""
+    for name in names:
+        puzzle = f"puzzles.{name}"
+        assert f"First predict: {done.value(f'{puzzle}.ask.text')}?" in done.text()
+        assert done.value(f"[{puzzle}.predict({puzzle}.number), bool({puzzle}.check({puzzle}.answer))][1]")
+
+
+def memory(done):
+    text = done.text()
+    assert done.value("table") == {
+        "ZeRO-0": pytest.approx((98, 112, 24.5), rel=1e-3),
+        "ZeRO-1": pytest.approx((24.5, 26.25, 24.5), rel=1e-3),
+        "ZeRO-2": pytest.approx((24.5, 26.25, 24.5), rel=1e-3),
+        "ZeRO-3": pytest.approx((12.25, 26.25, 24.5), rel=1e-3),
+    }
+    assert "peak 112 GB, fits: False" in text
+    assert "reduce-scatter of gradient of params" in text
+    assert done.value("[goal.judge(plan).met for plan in plans.values()]") == [False, False, False, True]
+    assert done.value("plans['ZeRO-3'].wire_bytes > 1.4 * plans['ZeRO-0'].wire_bytes")
+    for part in ("optimizer state", "master copies", "parameters"):
+        assert done.value(f"after['{part}'] / before['{part}']") == pytest.approx(1 / 8, rel=0.1)
+    assert done.value("after['activations'] > 0.9 * before['activations']")
+    assert done.value("after['gathered weights']") < 1e9
+    _answered(done, "6a", "6b", "6c", "6d")
+    _solved(done, "P10", "P11", "P12")
+    assert not done.value("bool(puzzles.P10.check('embed:data'))")
+    assert "Did you mean `params/*`?" in done.value("str(puzzles.P11.check({'batch': 'x', 'parms/*': {'embed': 'x'}}))")
+    gathers = [line for line in text.splitlines() if "× all-gather of" in line]
+    assert gathers == [
+        "ZeRO-1: 1 × all-gather of out/1/layers/down, float32",
+        *["ZeRO-3: 32 × all-gather of params/layers/down, bfloat16"] * 2,
+    ]
+
+
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.
 PROMISES = {
     "00_start": start,
@@ -137,4 +180,5 @@ PROMISES = {
     "02_meshes_and_shards": meshes_and_shards,
     "03_where_communication_comes_from": where_communication_comes_from,
     "04_the_backward_pass": the_backward_pass,
+    "06_memory": memory,
 }

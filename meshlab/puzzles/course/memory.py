@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import meshlab as ml
 
+from ...engine.specs.layout import LayoutLike
 from ..play.puzzle import Puzzle
 from ..play.question import Question
 from ..play.setting import Ask
@@ -70,5 +71,49 @@ P12 = Puzzle(
     Ask("By what factor does XLA's partitioner send more than the plan of FSDP", of_xla, _FSDP, near=0.02),
 )
 
+_MESH = P10.mesh
+
+
+def _stored(layout: LayoutLike) -> float:
+    """GB of arguments that a device stores of the 7 billion parameters and their optimizer."""
+    return P10.program.plan(_MESH, layout).stored.argument_bytes / 1e9
+
+
+def _peak_of_llama() -> float:
+    program = programs.llama_8b()
+    return program.plan(_MESH, ml.layouts.fsdp(program, _MESH)).memory.donated.peak_bytes / 1e9
+
+
 PUZZLES = (P10, P11, P12)
-QUESTIONS: tuple[Question, ...] = ()
+QUESTIONS = (
+    Question(
+        "6a",
+        "7 billion parameters in bfloat16, and a master copy and two moments in float32: how many GB does each of 8"
+        " devices store under `batch:data`",
+        lambda: _stored("batch:data"),
+        near=0.02,
+        because="2 bytes for the weight and 3 × 4 for the optimizer are 14, of 7 billion; no device is spared any.",
+    ),
+    Question(
+        "6b",
+        "How many GB of arguments does a device store less under ZeRO-2 than under ZeRO-1",
+        lambda: _stored(_OPTIMIZER) - _stored({**_OPTIMIZER, "grads/*": {"ffn": "data"}}),
+        because="Gradients are made and used up within a step: they count at its peak, and are not stored from one step"
+        " to the next.",
+    ),
+    Question(
+        "6c",
+        "How many GB of arguments does a device store under ZeRO-3",
+        lambda: _stored(P10.answer),
+        near=0.02,
+        because="All 14 bytes a parameter are split: 98 / 8.",
+    ),
+    Question(
+        "6d",
+        "Llama 3 8B on 8 H100s, one sequence of 4,096 tokens on each: how many GB is the peak under FSDP, within 25%",
+        _peak_of_llama,
+        near=0.25,
+        because="12 bytes of each of 8 billion parameters, by 8, are 12 GB. Gradients, bfloat16 copies, activations and"
+        " temporaries come on top.",
+    ),
+)

@@ -161,3 +161,8 @@ def decoding() -> Any:
 def llama_70b() -> Any:
     """A step of training of Llama 3 70B, with AdamW."""
     return ml.named_models()["llama3-70b"].trace(batch=64, seq=4096)
+
+
+def llama_8b(batch: int = 8, seq: int = 4096) -> Any:
+    """A step of training of Llama 3 8B, with AdamW."""
+    return ml.named_models()["llama3-8b"].trace(batch=batch, seq=seq)
