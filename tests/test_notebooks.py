@@ -173,6 +173,24 @@ def memory(done):
     ]
 
 
+def your_own_model(done):
+    text = done.text()
+    assert "`*/dwon/kernel` matches no path. Did you mean `params/down/kernel`?" in text
+    assert "'embed ffn' has 2 names" in text
+    assert done.value("len(program.dims)") == done.value('puzzles.Q["9a"].value') == 7
+    assert done.value("ml.explain(turned, argument).wire_bytes") == done.value('puzzles.Q["9b"].value') == 768
+    _answered(done, "9a", "9b")
+    sent = done.value("[plan.wire_bytes for plan in tried.values()]")
+    assert sent[0] == min(sent)
+    assert done.value("tried['batch:data'].work.share") == pytest.approx(1 / 2, rel=0.01)
+    assert not any(done.value("[bool(goal.judge(plan).met) for plan in tried.values()]"))
+    fsdp = {"batch": "data+model", "params/*": {"embed": "data+model"}}
+    assert done.value(f"bool(goal.judge(program.plan(mesh, {fsdp})).met)")
+    assert done.value("exported.wire_bytes > explorer.plan.wire_bytes > 0")
+    assert done.value("mended.after.sent < mended.before.sent / 2")
+    assert "hidden = jax.lax.with_sharding_constraint(hidden, " in text
+
+
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.
 PROMISES = {
     "00_start": start,
@@ -181,4 +199,5 @@ PROMISES = {
     "03_where_communication_comes_from": where_communication_comes_from,
     "04_the_backward_pass": the_backward_pass,
     "06_memory": memory,
+    "09_your_own_model": your_own_model,
 }

@@ -166,3 +166,23 @@ def llama_70b() -> Any:
 def llama_8b(batch: int = 8, seq: int = 4096) -> Any:
     """A step of training of Llama 3 8B, with AdamW."""
     return ml.named_models()["llama3-8b"].trace(batch=batch, seq=seq)
+
+
+def foreign_attention() -> Any:
+    """A block of a transformer in plain JAX, whose arguments are named from outside."""
+
+    def block(w, x):
+        q, k, v = (jnp.einsum("bse,ehd->bshd", x, w[name]) for name in "qkv")
+        weights = jax.nn.softmax(jnp.einsum("bshd,bthd->bhst", q, k))
+        x = x + jnp.einsum("bshd,hde->bse", jnp.einsum("bhst,bthd->bshd", weights, v), w["o"])
+        return x + jax.nn.gelu(x @ w["up"]) @ w["down"]
+
+    shapes = {name: (32, 4, 8) for name in "qkv"} | {"o": (4, 8, 32), "up": (32, 64), "down": (64, 32)}
+    names = {name: "embed heads head" for name in "qkv"} | {
+        "o": "heads head embed",
+        "up": "embed ffn",
+        "down": "ffn embed",
+    }
+    w = {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
+    x = jax.ShapeDtypeStruct((8, 16, 32), jnp.float32)
+    return ml.trace(block, ml.named(w, names), ml.named(x, "batch seq embed"))
