@@ -225,7 +225,7 @@ for part in sorted({**before, **after}, key=lambda part: -before.get(part, 0)):
 # ## What you know now
 #
 # - A rule of a dim says how it is computed; a rule at a place says how an array is stored.
-# - ZeRO-1, 2 and 3 store the optimizer's state, the gradients and the weights split; gradients are not stored between steps.
+# - ZeRO-1, 2 and 3 store optimizer state, gradients and weights split. Gradients are not stored between steps.
 # - With one matrix, all of them send what data parallelism sends; with layers, FSDP gathers twice.
 # - Activations are not stored between steps, and FSDP leaves them alone.
 #
