@@ -191,6 +191,34 @@ def your_own_model(done):
     assert "hidden = jax.lax.with_sharding_constraint(hidden, " in text
 
 
+def the_solver(done):
+    text = done.text()
+    assert done.value("[str(choice.layout), choice.proof.gap]") == ["ffn:x", 0.0]
+    at = "[program.plan(mesh, each).time.estimate for each in (None, 'batch:x', 'embed:x', 'ffn:x')]"
+    times = done.value(at)
+    assert times[3] == min(times) < 3e-3 < times[1]
+    assert done.value("bool(explorer.place('batch') and explorer.place('ffn', 'x') and explorer.goal.met)")
+    between = done.value("[fall.seconds for fall in choice.waterfall('batch:x').steps]")
+    assert between[1] > max(between[0], between[-1])
+    assert done.value("[str(regret.change) for regret in choice.regrets]") == ["`ffn` off `x`"]
+    regret = float(done.value("str(choice.regrets)").partition("+")[2].partition("%")[0]) / 100
+    assert 0 < done.value("pinned.proof.value / choice.proof.value") - 1 < regret
+    assert done.value("[pinned.layout.rules['batch'], bool(pinned.layout.places)]") == [("x",), True]
+    assert "found no layout that fits 400 MB of a device's memory" in text
+    assert done.value('puzzles.Q["10a"].value') == pytest.approx(2 * 16384, rel=1e-3)
+    assert done.value("[list(point.layout.rules) for point in flips.points]") == [
+        ["ffn"],
+        ["ffn"],
+        ["batch"],
+        ["batch"],
+    ]
+    assert done.value("{str(point.layout) for point in links.points}") == {"ffn:x"}
+    assert done.value("yours.wire_bytes / choice.plan.wire_bytes") == pytest.approx(4, rel=1e-3)
+    assert f"First predict: {done.value('puzzles.P20.ask.text')}?" in text
+    _answered(done, "10a", "10b")
+    assert done.value("puzzles.P20.number / puzzles.Q['10b'].value") == pytest.approx(3.95 / 1.055, rel=0.02)
+
+
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.
 PROMISES = {
     "00_start": start,
@@ -200,4 +228,5 @@ PROMISES = {
     "04_the_backward_pass": the_backward_pass,
     "06_memory": memory,
     "09_your_own_model": your_own_model,
+    "10_the_solver": the_solver,
 }

@@ -186,3 +186,17 @@ def foreign_attention() -> Any:
     w = {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
     x = jax.ShapeDtypeStruct((8, 16, 32), jnp.float32)
     return ml.trace(block, ml.named(w, names), ml.named(x, "batch seq embed"))
+
+
+def large_step() -> Any:
+    """A step of two large layers."""
+    Batch, Embed, Ffn = ml.dims(batch=8192, embed=4096, ffn=16384)
+
+    def loss(params, x):
+        return ml.square(ml.dot(ml.relu(ml.dot(x, params["up"], "embed")), params["down"], "ffn") - x).mean()
+
+    def step(params, x):
+        value, grads = jax.value_and_grad(loss)(params, x)
+        return value, jax.tree.map(lambda w, g: w - 1e-3 * g, params, grads)
+
+    return ml.trace(step, {"up": ml.f32[Embed, Ffn], "down": ml.f32[Ffn, Embed]}, ml.f32[Batch, Embed])

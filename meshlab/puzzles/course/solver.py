@@ -37,5 +37,36 @@ P20 = Puzzle(
     ),
 )
 
+
+def _equal_batch() -> float:
+    """The batch at which two large layers send as much split by it as split by `ffn`: the one does not depend on it."""
+    mesh, program = ml.mesh("h100:1x8", x=8), programs.large_step()
+    weights, activations = (program.plan(mesh, layout).wire_bytes for layout in ("batch:x", "ffn:x"))
+    return program.dims["batch"] * weights / activations
+
+
+def _slower_than_the_answer() -> float:
+    """How many times the time of the puzzle's answer, which is what Auto finds, the recipe takes."""
+    best = P20.plan(P20.answer)
+    return _with_tensor_parallelism(best) / best.time.estimate
+
+
 PUZZLES = (P20,)
-QUESTIONS: tuple[Question, ...] = ()
+QUESTIONS = (
+    Question(
+        "10a",
+        "Two layers of 4,096 × 16,384, a training step: at which batch do `batch:x` and `ffn:x` send the same",
+        _equal_batch,
+        near=0.01,
+        because="Two gradients of embed × ffn are as large as one sum of batch × embed where the batch is 2 × 16,384.",
+    ),
+    Question(
+        "10b",
+        "Llama 3 70B on 64 H100s: how many times the best step that Auto finds, within 10%, does FSDP with tensor"
+        " parallelism take",
+        _slower_than_the_answer,
+        near=0.1,
+        because="Tensor parallelism sums activations twice a layer, forward and backward. With 262,144 tokens in a step"
+        " weights are the smaller ones to send: Auto's layout splits the batch over all devices, and gathers weights.",
+    ),
+)
