@@ -22,6 +22,7 @@ def test_is_prose_first_in_short_cells(source):
         assert len(code) <= MOST_CODE_LINES, cell.source
 
 
+@pytest.mark.share(4)
 @pytest.mark.notebook
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
 def test_runs_from_top_to_bottom_and_keeps_its_promises(source):
@@ -52,6 +53,14 @@ def solves(done, *names):
         puzzle = f"puzzles.{name}"
         assert f"First predict: {done.value(f'{puzzle}.ask.text')}?" in done.text()
         assert done.value(f"[{puzzle}.predict({puzzle}.number), bool({puzzle}.check({puzzle}.answer))][1]")
+
+
+def answers(done, *names):
+    """Each question is predicted, rightly: it was not before."""
+    for name in names:
+        question = f'puzzles.Q["{name}"]'
+        assert f"{name}. {done.value(f'{question}.text')}?" in done.text()
+        assert done.value(f"bool({question}.predict({question}.value))")
 
 
 def names(done):
@@ -130,22 +139,6 @@ def the_backward_pass(done):
     solves(done, "P06", "P19")
 
 
-def _answered(done, *names):
-    """Each question is predicted, rightly: it was not before."""
-    for name in names:
-        question = f'puzzles.Q["{name}"]'
-        assert f"{name}. {done.value(f'{question}.text')}?" in done.text()
-        assert done.value(f"bool({question}.predict({question}.value))")
-
-
-def _solved(done, *names):
-    """Each puzzle is solved by its answer, and its prediction is right; before it asked for one."""
-    for name in names:
-        puzzle = f"puzzles.{name}"
-        assert f"First predict: {done.value(f'{puzzle}.ask.text')}?" in done.text()
-        assert done.value(f"[{puzzle}.predict({puzzle}.number), bool({puzzle}.check({puzzle}.answer))][1]")
-
-
 def memory(done):
     text = done.text()
     assert done.value("table") == {
@@ -162,8 +155,8 @@ def memory(done):
         assert done.value(f"after['{part}'] / before['{part}']") == pytest.approx(1 / 8, rel=0.1)
     assert done.value("after['activations'] > 0.9 * before['activations']")
     assert done.value("after['gathered weights']") < 1e9
-    _answered(done, "6a", "6b", "6c", "6d")
-    _solved(done, "P10", "P11", "P12")
+    answers(done, "6a", "6b", "6c", "6d")
+    solves(done, "P10", "P11", "P12")
     assert not done.value("bool(puzzles.P10.check('embed:data'))")
     assert "Did you mean `params/*`?" in done.value("str(puzzles.P11.check({'batch': 'x', 'parms/*': {'embed': 'x'}}))")
     gathers = [line for line in text.splitlines() if "× all-gather of" in line]
@@ -179,7 +172,7 @@ def your_own_model(done):
     assert "'embed ffn' has 2 names" in text
     assert done.value("len(program.dims)") == done.value('puzzles.Q["9a"].value') == 7
     assert done.value("ml.explain(turned, argument).wire_bytes") == done.value('puzzles.Q["9b"].value') == 768
-    _answered(done, "9a", "9b")
+    answers(done, "9a", "9b")
     sent = done.value("[plan.wire_bytes for plan in tried.values()]")
     assert sent[0] == min(sent)
     assert done.value("tried['batch:data'].work.share") == pytest.approx(1 / 2, rel=0.01)
@@ -215,7 +208,7 @@ def the_solver(done):
     assert done.value("{str(point.layout) for point in links.points}") == {"ffn:x"}
     assert done.value("yours.wire_bytes / choice.plan.wire_bytes") == pytest.approx(4, rel=1e-3)
     assert f"First predict: {done.value('puzzles.P20.ask.text')}?" in text
-    _answered(done, "10a", "10b")
+    answers(done, "10a", "10b")
     assert done.value("puzzles.P20.number / puzzles.Q['10b'].value") == pytest.approx(3.95 / 1.055, rel=0.02)
 
 

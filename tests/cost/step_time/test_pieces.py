@@ -61,7 +61,7 @@ def test_kernels_are_faster_where_what_they_wait_for_is(name, machine):
     bounds = set()
     for piece in time.pieces:
         bounds.add(piece.bound)
-        by_bandwidth, by_flops = (faster[what].get((piece.name, piece.source)) for what in ("bandwidth", "flops"))
+        by_bandwidth, by_flops = (faster[what][piece.name, piece.source] for what in ("bandwidth", "flops"))
         if piece.bound == MEMORY:
             assert by_bandwidth < piece.seconds * (1 - 1e-6), piece
         if piece.bound == COMPUTE:
