@@ -300,6 +300,12 @@ def is_backward(equation: Any) -> bool:
     return "transpose(" in str(equation.source_info.name_stack)
 
 
+def is_differentiated_twice(equation: Any) -> bool:
+    """Says whether an operation belongs to a derivative of a derivative; under `jax.checkpoint` JAX names one twice."""
+    stack, is_remat = str(equation.source_info.name_stack), equation.primitive.name in REMAT
+    return "jvp(transpose(" in stack or ("jvp(jvp(" in stack and not is_remat)
+
+
 def is_rematerialised(equation: Any) -> bool:
     """Says whether an equation computes again, under `jax.checkpoint`, what the forward pass did not keep."""
     return RECOMPUTED in str(equation.source_info.name_stack)

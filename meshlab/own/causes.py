@@ -51,6 +51,7 @@ class Cause:
         size: that does not divide.
         cuts: the operation that cuts an axis into as many parts, or joins as many.
         constraint: that asks for it.
+        others: of an operation's arrays those that are not split as one of them is.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Cause:
     size: int = 0
     cuts: Operation | None = None
     constraint: Constrained | None = None
+    others: tuple[int, ...] = ()
 
     @property
     def made(self) -> tuple[int, ...]:
@@ -74,8 +76,8 @@ class Cause:
 
 
 def _cause(name: str, operation: Operation | None, found: Evidence) -> Cause:
-    dims, place, size, cuts, constraint, other, another = found
-    return Cause(another or name, other or operation, dims, place, size, cuts, constraint)
+    dims, place, size, cuts, constraint, other, another, others = found
+    return Cause(another or name, other or operation, dims, place, size, cuts, constraint, others)
 
 
 class Causes(Known):
@@ -143,7 +145,24 @@ class Causes(Known):
 
     def otherwise(self, operation: Operation, _kind: str, axes: Axes) -> Evidence | None:
         found = tuple(self._unmatched(operation, axes))
-        return Evidence(found) if found else None
+        return Evidence(found, others=self._others(operation, found, axes)) if found else None
+
+    def _others(self, operation: Operation, found: Collection[Found], axes: Axes) -> tuple[int, ...]:
+        """The arrays of an operation that have otherwise what another has split over mesh axes."""
+        arrays, values = self.arrays(operation), {one.value for one in found}
+        split = {
+            row[axis]: set(axes).intersection(splits[axis])
+            for value, row, splits in arrays
+            if value in values and splits
+            for axis in range(len(row))
+            if not set(axes).isdisjoint(splits[axis])
+        }
+        return tuple(
+            value
+            for value, row, splits in arrays
+            if value not in values and splits is not None
+            if any(factor in split and split[factor] - set(splits[axis]) for axis, factor in enumerate(row))
+        )
 
     def _unmatched(self, operation: Operation, axes: Axes) -> Iterator[Found]:
         """Yields the axes of an operation's arrays that are split over mesh axes where another array's are not."""

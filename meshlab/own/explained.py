@@ -25,8 +25,9 @@ from .subject import Subject
 _TURNS, _BRANCH = "each turn of a loop that stops by its data", "each time that its branch is taken"
 # What a sum over all collectives counts of these.
 COUNTED = {_TURNS: "one turn of each loop that stops by its data", _BRANCH: "every branch"}
+_SUMS = ("looked_up", "summed")
 # Causes by which the operation's result is sent, and not what it reads.
-_OF_RESULTS = ("looked_up", "summed", "read")
+_OF_RESULTS = (*_SUMS, "read")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +98,7 @@ def explained(
         counted = tuple(what for what, holds in of if holds)
         for position, (size, shape) in enumerate(_operands(collective)):
             cause = _cause(causes, around, collective, position, over)
-            started_by = starts.of(cause.dims, over) if cause else ()
+            started_by = starts.of(cause.dims, over, cause.name in _SUMS) if cause else ()
             row = _explained(subject, collective, Operand(size, shape, size * parts), cause, started_by)
             found.append(dataclasses.replace(row, counted=counted, seconds=_seconds(subject, row, cause, price)))
     return tuple(found)

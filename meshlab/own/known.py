@@ -43,6 +43,7 @@ class Evidence(NamedTuple):
     constraint: Constrained | None = None
     operation: Operation | None = None
     name: str = ""
+    others: tuple[int, ...] = ()
 
 
 class Known:

@@ -233,7 +233,8 @@ def explain(
 def _every(
     subject: Subject, shardings: Mapping[int, Splits | None], made: Compiled, on: OurMesh | None
 ) -> tuple[Explained, ...]:
-    causes, starts = Causes(subject, shardings, _asked(subject)), Starts(subject, made.records)
+    causes = Causes(subject, shardings, _asked(subject))
+    starts = Starts(subject, made.records, causes)
     return explained(subject, causes, starts, made.text, on_machine(on) if on is not None else None)
 
 

@@ -12,7 +12,7 @@ from ..engine.specs.spec import Axes
 from .causes import Cause
 from .known import Found
 from .started import printed
-from .subject import Constrained, Subject
+from .subject import Asked, Subject, of_spec
 
 
 def sentence(subject: Subject, cause: Cause, kind: str, axes: Axes | None) -> str:
@@ -20,13 +20,13 @@ def sentence(subject: Subject, cause: Cause, kind: str, axes: Axes | None) -> st
     dims, sizes = held(subject, cause), subject.jitted.axes
     split = dict.fromkeys("+".join(found.axes) for found in dims if found.axes)
     made = [found.value for found in dims if found.value in cause.made]
-    read = [subject.called(found.value) for found in dims if found.value not in made]
+    read = [found.value for found in dims if found.value not in made]
     names = dict.fromkeys(found.dim for found in dims if found.dim)
-    values = dict.fromkeys(read or map(subject.called, made))
-    return _SENTENCES[_form(cause, dims)].format(
+    values = tuple(dict.fromkeys(map(subject.quoted, read or made)))
+    said = _SENTENCES[_form(cause, dims)].format(
         dims=_quoted(names) or "an axis",
         dims_are="are" if len(names) > 1 else "is",
-        values=_quoted(values),
+        values=_several(values),
         values_are="are" if len(values) > 1 else "is",
         over=" and ".join(split) or ("+".join(axes) if axes else "some mesh axes"),
         name=cause.operation.called if cause.operation else "",
@@ -38,8 +38,11 @@ def sentence(subject: Subject, cause: Cause, kind: str, axes: Axes | None) -> st
         how=f"it {_done(kind)}",
         done=_done(kind),
         each=_each(subject, dims),
-        wants=_wants(subject, cause.constraint, values),
+        others=_others(subject, cause),
+        wants=_wants(subject, cause, values),
+        asked=_asked(subject, cause),
     )
+    return said[0].upper() + said[1:] if said.startswith(("a ", "the ")) else said
 
 
 def _form(cause: Cause, dims: Collection[Found]) -> str:
@@ -67,18 +70,53 @@ def _each(subject: Subject, dims: Iterable[Found]) -> str:
     values: dict[str, list[str]] = {}
     for dim, value, axes in dims:
         values.setdefault(f"along {_quoted([dim]) or 'an axis'} over {'+'.join(axes)}", []).append(
-            subject.called(value)
+            subject.quoted(value)
         )
-    return ", ".join(f"{_quoted(names)} {how}" for how, names in values.items())
+    return ", ".join(f"{_several(names)} {how}" for how, names in values.items())
 
 
-def _wants(subject: Subject, constraint: Constrained | None, values: Collection[str]) -> str:
-    """Says what a constraint stands at: one of the values, or what is made of them."""
+def _others(subject: Subject, cause: Cause) -> str:
+    """Says which arrays of an operation are not split as one of them is."""
+    names = list(dict.fromkeys(map(subject.quoted, cause.others)))
+    if not names:
+        return f"no other array of {cause.operation.called if cause.operation else 'it'} is"
+    return f"{_several(names)} {'are' if len(names) > 1 else 'is'} not"
+
+
+def _wants(subject: Subject, cause: Cause, values: Collection[str]) -> str:
+    """Says what a constraint stands at, one of the values or what is made of them, and how it wants that."""
+    constraint = cause.constraint
     if constraint is None:
         return ""
-    name = subject.called(constraint.value)
-    what = "it" if name in values else f"`{name}`"
-    return f"the constraint {printed(constraint.spec)} at {constraint.source or 'an unknown line'} wants {what}"
+    name = subject.quoted(constraint.value)
+    what, how = "it" if name in values else name, _how(subject, constraint.value, constraint.splits, cause.dims)
+    return f"the constraint {printed(constraint.spec)} at {constraint.source or 'an unknown line'} wants {what} {how}"
+
+
+def _asked(subject: Subject, cause: Cause) -> str:
+    """Says how `out_shardings` asks for a result."""
+    places = zip(subject.jitted.outputs, subject.code.block.outputs, subject.jitted.results, strict=True)
+    for place, value, sharding in places:
+        if place == cause.place and isinstance(value, int) and sharding is not None:
+            return _how(subject, value, of_spec(sharding.spec, len(subject.dims(value))), cause.dims)
+    return "otherwise"
+
+
+def _how(subject: Subject, value: int, asked: Asked, dims: Collection[Found]) -> str:
+    """Says how some dims of a value are asked for, or what is asked to be split over the mesh axes of these.
+
+    As in "whole along `x.0`, and split along `x.1` over model".
+    """
+    names, over = {found.dim for found in dims}, {axis for found in dims for axis in found.axes}
+    ways: dict[str, list[str]] = {}
+    for name, axes in zip(subject.dims(value), asked, strict=True):
+        if name and axes is not None and (name in names or not over.isdisjoint(axes)):
+            ways.setdefault("+".join(axes), []).append(name)
+    said = [
+        f"split along {_quoted(along)} over {axes}" if axes else f"whole along {_quoted(along)}"
+        for axes, along in sorted(ways.items())
+    ]
+    return ", and ".join(said) or "otherwise"
 
 
 def _done(kind: str) -> str:
@@ -93,10 +131,10 @@ _SENTENCES = {
     "summed": "{name} sums {dims} of {values}, split over {over}.",
     "along": "{name} goes along {dims}, which {dims_are} split over {over}.",
     "uneven": "The {size} that {cuts} has along {dims} do not divide by {sizes}: {how}.",
-    "otherwise": "{values} {values_are} split along {dims} over {over}, and the other arrays of {name} are not: {how}.",
+    "otherwise": "{values} {values_are} split along {dims} over {over}, and {others}: {how}.",
     "several": "The arrays of {name} are split in several ways, {each}: one {done}.",
-    "constrained": "{values} {values_are} split along {dims} over {over}, and {wants} otherwise: {how}.",
-    "asked": "{values} {values_are} split along {dims} over {over}, and `{place}` has to come out otherwise: {how}.",
+    "constrained": "{values} {values_are} split along {dims} over {over}, and {wants}: {how}.",
+    "asked": "{values} {values_are} split along {dims} over {over}, and `{place}` has to come out {asked}: {how}.",
     "stored": "`{place}` must come out with {dims} split otherwise over {over} than it {comes}.",
     "read": "It is read where {dims} of {values} {dims_are} split over {over}, and is not made so.",
     "made": "{dims} of {values} {dims_are} split over {over}, and what reads it needs it whole.",
@@ -109,4 +147,8 @@ _SENTENCES = {
 
 
 def _quoted(names: Iterable[str]) -> str:
-    return " and ".join(f"`{name}`" for name in list(dict.fromkeys(names))[:3])
+    return _several([f"`{name}`" for name in names])
+
+
+def _several(names: Iterable[str]) -> str:
+    return " and ".join(list(dict.fromkeys(names))[:3])

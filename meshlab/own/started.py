@@ -2,7 +2,9 @@
 
     Starts(subject, records).of(cause.dims, ("data",))      ("`params/w1` came in as P('data')",)
 
-Where nothing was recorded of a value, what the user has split along the same dims over the same mesh axes is listed.
+Shardy records one origin of each split, where several arguments may come in split alike: of a sum all are named from
+which the summed axis is handed on, split, to what is summed. Where nothing was recorded of a value, what the user has
+split along the same dims over the same mesh axes is listed.
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ from collections.abc import Collection, Iterator, Sequence
 
 from jax.sharding import NamedSharding, PartitionSpec
 
+from ..engine.code.loops import LOOPS
+from ..engine.code.operations import Input
 from ..engine.code.source import Source
 from ..engine.jax_programs import number_of, numbers_in
 from ..engine.programs.spread_names import Names
 from ..engine.specs.spec import Axes
-from .known import Found
+from .known import Found, Known
 from .shardy import Records
-from .subject import Subject
+from .subject import Subject, of_spec
 
 
 class Starts:
@@ -27,19 +31,23 @@ class Starts:
     Args:
         subject: the program.
         records: what Shardy recorded; None where it tells nothing.
+        known: how values are split; None where that is not known.
     """
 
-    def __init__(self, subject: Subject, records: Records | None):
-        self.subject, self.records = subject, records
+    def __init__(self, subject: Subject, records: Records | None, known: Known | None = None):
+        self.subject, self.records, self.known = subject, records, known
 
-    def of(self, found: Sequence[Found], axes: Axes) -> tuple[str, ...]:
-        """Returns what split some dims over some mesh axes, in words, each once."""
+    def of(self, found: Sequence[Found], axes: Axes, is_sum: bool = False) -> tuple[str, ...]:
+        """Returns what split some dims over some mesh axes, in words, each once; of what is summed all that did."""
         # One hop of a move may go over mesh axes that split none of them.
         over = (
             axes if any(axis in axes for one in found for axis in one.axes) else [a for one in found for a in one.axes]
         )
         split = [(one.value, axis) for one in found for axis in one.axes if axis in over]
         recorded = dict.fromkeys(text for value, axis in split for text in self._recorded(value, axis))
+        if is_sum:
+            given = (text for one in found for axis in one.axes if axis in over for text in self._given(one, axis))
+            recorded |= dict.fromkeys(given)
         dims = {one.dim for one in found if one.dim}
         return tuple(recorded or dict.fromkeys(self._alike(dims, over)))
 
@@ -53,6 +61,45 @@ class Starts:
         for origins in self._origins[source]:
             if axis in origins and (text := self._said.get(origins[axis])):
                 yield text
+
+    def _given(self, found: Found, axis: str) -> Iterator[str]:
+        """Yields the arguments that come in split over a mesh axis, and hand that on, split, to an axis of a value."""
+        subject, jitted = self.subject, self.subject.jitted
+        sides = zip(jitted.arguments, jitted.inputs, strict=True)
+        arguments = dict(zip(subject.code.block.inputs, sides, strict=False))
+        waiting = [(found.value, at) for at, dim in enumerate(subject.dims(found.value)) if dim == found.dim]
+        seen: set[tuple[int, int]] = set()
+        while waiting:
+            value, at = waiting.pop()
+            splits = self.known.split(value) if self.known is not None else None
+            if (value, at) in seen or splits is None or axis not in splits[at]:
+                continue
+            seen.add((value, at))
+            place, sharding = arguments.get(value, ("", None))
+            asked = of_spec(sharding.spec, len(splits))[at] if sharding is not None else ()
+            if sharding is not None and asked is not None and axis in asked:
+                yield _came_in(place, sharding.spec)
+            waiting += self._before(value, at)
+
+    def _before(self, value: int, at: int) -> Iterator[tuple[int, int]]:
+        """Yields the values that an axis of a value comes from, each with that axis."""
+        subject = self.subject
+        maker = subject.made_by.get(value)
+        sources: list[Input] = []
+        if maker is None:
+            sources = [subject.handed_on[value]] if value in subject.handed_on else []
+        elif maker.blocks:
+            blocks = maker.blocks[:1] if maker.name in LOOPS else maker.blocks
+            sources = [block.outputs[maker.outputs.index(value)] for block in blocks]
+        elif maker in subject.factors:
+            factors = subject.factors[maker]
+            factor = factors.results[maker.outputs.index(value)][at]
+            pairs = zip(maker.inputs, factors.operands, strict=True)
+            yield from ((v, row.index(factor)) for v, row in pairs if isinstance(v, int) and factor in row)
+        for source in sources:  # of what a loop runs along one has an axis more
+            if isinstance(source, int):
+                here = at + len(subject.dims(source)) - len(subject.dims(value))
+                yield from [(source, here)] if here >= 0 else []
 
     @functools.cached_property
     def _origins(self) -> dict[int, list[dict[str, str]]]:

@@ -29,6 +29,7 @@ from ..engine.programs.signatures import factors_by_operation
 from ..engine.programs.spread_names import Names
 from ..engine.rules import Factors
 from ..engine.specs.spec import Axes
+from .called import Called
 from .jitted import Jitted, OwnError
 from .targets import assigned, held
 
@@ -166,14 +167,22 @@ class Subject:
             return None
         return maker.reads[0] if factors.operands[0] == factors.results[0] else None
 
+    @functools.cached_property
+    def quoted(self) -> Called:
+        """Says what a value is called, names in backticks."""
+        return Called(self)
+
     def called(self, value: int) -> str:
-        """What a value is called: by its place, by the name that it is assigned to, else by what makes it."""
+        """What a value is called."""
+        return self.quoted(value).replace("`", "")
+
+    def shortly(self, value: int) -> str:
+        """What axes of a value are called after: its place, the name that it is assigned to, else what makes it."""
         if value in self.handed_on:
-            name = self.called(self.handed_on[value])
-            return f"{name} (carried)" if value in self.carried and not name.endswith("(carried)") else name
+            return self.shortly(self.handed_on[value])
         operation = self.made_by.get(value)
         if value in self.places or operation is None:
-            return self.places.get(value, "what is carried" if value in self.carried else "a constant")
+            return self.places.get(value, "carried" if value in self.carried else "constant")
         return self.assigned.get(value) or self.held.get(value, operation.called)
 
 
@@ -236,11 +245,13 @@ def _given(jitted: Jitted, code: Code, names: Mapping[str, str]) -> Given:
 
 
 def _called_by_arguments(jitted: Jitted, code: Code, names: tuple[Names, ...]) -> dict[str, str]:
-    """Names for axes that nobody named: after the first argument that has them, `params/w1.0`."""
+    """Names for axes that nobody named: after the first argument that has them and others, else after the first."""
     called: dict[str, str] = {}
+    arguments = list(zip(code.block.inputs, jitted.arguments, strict=False))
+    arguments.sort(key=lambda pair: len(names[pair[0]]) < 2)
     axes = [
         (name, f"{place}.{axis}")
-        for value, place in zip(code.block.inputs, jitted.arguments, strict=False)
+        for value, place in arguments
         for axis, name in enumerate(names[value])
         if name and _MADE_UP.search(name)
     ]
@@ -264,7 +275,7 @@ def _called_by_values(subject: Subject, called: Mapping[str, str]) -> dict[str, 
         for name, value, axis in axes:
             for made_up in _MADE_UP.findall(name):
                 if made_up not in every and (made_up == name or not alone):
-                    own = subject.called(value)
+                    own = subject.shortly(value)
                     others = itertools.chain((own,), (f"{own}_{number}" for number in itertools.count(2)))
                     free = (f"{one}.{axis}" for one in others if f"{one}.{axis}" not in every.values())
                     every[made_up] = next(free)

@@ -29,7 +29,7 @@ def assigned(code: Code, readers: Mapping[int, Sequence[Operation]]) -> dict[int
 
     Where what is read of one right side comes of several operations, which of them make what is assigned is not known.
     """
-    leaving = _Leaving(code, readers)
+    leaving = Leaving(code, readers)
     made: dict[Target, list[Operation]] = {}
     for operation in walk(code.block):
         source = operation.source
@@ -47,7 +47,7 @@ def assigned(code: Code, readers: Mapping[int, Sequence[Operation]]) -> dict[int
 
 def held(code: Code, readers: Mapping[int, Sequence[Operation]]) -> dict[int, str]:
     """The same of values that a constraint on the line holds: `total = with_sharding_constraint(x @ w, …)`."""
-    leaving = _Leaving(code, readers)
+    leaving = Leaving(code, readers)
     found: dict[int, str] = {}
     for value, equation in code.constraints:
         source = source_of(equation)
@@ -58,7 +58,7 @@ def held(code: Code, readers: Mapping[int, Sequence[Operation]]) -> dict[int, st
     return found
 
 
-class _Leaving:
+class Leaving:
     """Tells which values are read outside of the part of a line that makes them."""
 
     def __init__(self, code: Code, readers: Mapping[int, Sequence[Operation]]):

@@ -176,4 +176,4 @@ def test_what_a_line_constrains_has_its_name(mesh):
 
     args = array(mesh, (8, 16)), array(mesh, (16, 32), None, "model")
     assert {c.value for c in ml.explain(held, *args).collectives} == {"total"}
-    assert {c.value for c in ml.explain(inside, *args).collectives} == {"cumsum"}
+    assert {c.value for c in ml.explain(inside, *args).collectives} == {"jnp.cumsum(x @ w, 0)"}

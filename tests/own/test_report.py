@@ -157,7 +157,7 @@ def test_a_constraint_that_has_a_value_gathered_is_named(mesh):
         assert only.source.code.startswith(f"{line}jax.lax.with_sharding_constraint({line[:-3]}")
         assert re.fullmatch(
             rf"`{name}` is split along `{dim}` over data, and the constraint P\(\) at test_report\.py:\d+ wants it"
-            " otherwise: it is gathered.",
+            rf" whole along `{dim}`: it is gathered\.",
             only.because,
         )
 
@@ -224,7 +224,10 @@ def test_a_result_that_is_asked_for_otherwise(mesh):
     jitted = jax.jit(lambda x: x * 2.0, out_shardings=NamedSharding(mesh, P()))
     (only,) = ml.explain(jitted, array(mesh, (8, 16), "data")).collectives
     assert (only.kind, only.dims) == ("all-gather", ("x.0",))
-    assert only.because == "`x` is split along `x.0` over data, and `out` has to come out otherwise: it is gathered."
+    assert (
+        only.because
+        == "`x` is split along `x.0` over data, and `out` has to come out whole along `x.0`: it is gathered."
+    )
 
 
 def test_a_report_is_a_table_and_json(mesh):

@@ -188,7 +188,7 @@ def test_what_a_constraint_wants_is_said_before_what_does_not_divide(mesh):
     args = array(mesh, (8, 48)), array(mesh, (48, 48), None, "model")
     row = only(ml.explain(fn(P()), *args))
     assert row.cause == "constrained"
-    assert "wants `heads` otherwise" in row.because
+    assert "wants `heads` whole along" in row.because
     anything = ml.explain(fn(P(*[P.UNCONSTRAINED] * 3)), *args)
     assert {c.cause for c in anything.collectives} == {"uneven"}
 
