@@ -24,7 +24,8 @@ from ..engine.devices import compiler_options
 from ..engine.jax_programs import numbered
 from ..engine.running.compile_worker import written
 from ..engine.running.compiler_process import Process, Watch, inherited
-from .jitted import Jitted, OwnError
+from .errors import OwnError
+from .jitted import Jitted
 from .shardy import Records
 from .worker import COMMAND
 

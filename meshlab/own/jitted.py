@@ -27,14 +27,10 @@ from ..engine.errors import MeshlabError, listed, shown
 from ..engine.jax_compat import opened
 from ..engine.jax_programs import equations, inside
 from ..engine.tensors.trace_errors import called, trace_failure
-from ..engine.tensors.trees import is_tensor, placed_leaves
+from .errors import OwnError
+from .given import AxisNames, arrays, is_array
 
 _NUMBERS = (bool, int, float, complex)
-AxisNames = tuple[str | None, ...]
-
-
-class OwnError(MeshlabError):
-    """The user's own compiled program cannot be explained."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -113,22 +109,22 @@ def taken(
     function("ml.explain", fn, "ml.explain(jax.jit(step, in_shardings=…), params, x)", OwnError)
     given = Arguments(tuple(args), _keywords(keywords))
     traced, closed, results = _with_numbers(fn, given)
-    every = [one for name, arg in zip(_names(fn, given), given.in_order, strict=True) for one in _arrays(name, arg)]
-    arrays = [one for one, is_traced in zip(every, traced, strict=True) if is_traced]
+    every = [one for name, arg in zip(_names(fn, given), given.in_order, strict=True) for one in arrays(name, arg)]
+    taken_in = [one for one, is_traced in zip(every, traced, strict=True) if is_traced]
     inner = inside(closed)
     _refuse(called(fn), inner.closed)
     inputs = tuple(
         asked if isinstance(asked, NamedSharding) else _sharding(one.leaf)
-        for asked, one in zip(inner.inputs, arrays, strict=True)
+        for asked, one in zip(inner.inputs, taken_in, strict=True)
     )
     asked = (equation.params.get("sharding") for equation in equations(inner.closed))  # of with_sharding_constraint
     shardings = (*inputs, *inner.results, *asked)
-    outputs = [place for place, _ in placed_leaves("out", results)]
+    outputs = [one.place for one in arrays("out", results)]
     # What `jit` returns and the function keeps for itself, as `nnx.jit` does.
     outputs += [f"state/{i}" for i in range(len(inner.results) - len(outputs))]
     on = _mesh(mesh, [s for s in shardings if isinstance(s, NamedSharding)])
     wanted = tuple(s if isinstance(s, NamedSharding) else None for s in inner.results)
-    places, named = tuple(one.place for one in arrays), tuple(one.named for one in arrays)
+    places, named = tuple(one.place for one in taken_in), tuple(one.named for one in taken_in)
     tree, leaves = jax.tree.structure(results), tuple(jax.tree.leaves(given))
     return Jitted(
         called(fn), inner.closed, places, named, tuple(outputs), inputs, wanted, on, tree, leaves, tuple(traced)
@@ -150,7 +146,7 @@ def _with_numbers(fn: Callable, args: Arguments) -> tuple[list[bool], Any, Any]:
         For each leaf of the arguments whether it is traced; the jaxpr, and the tree of the results.
     """
     leaves = jax.tree.leaves(args)
-    arrays = [_is_array(leaf) for leaf in leaves]
+    arrays = [is_array(leaf) for leaf in leaves]
     numbers = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _NUMBERS)]
     every = [array or i in numbers for i, array in enumerate(arrays)]
     with contextlib.suppress(OwnError):
@@ -178,39 +174,6 @@ def _names(fn: Callable, args: Arguments) -> list[str]:
     return [*by_place, *sorted(args.by_keyword)]
 
 
-def _is_array(leaf: Any) -> bool:
-    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
-
-
-class _Array(NamedTuple):
-    """A leaf of the arguments: its place, itself or its shape, and the names that come with its axes."""
-
-    place: str
-    leaf: Any
-    named: AxisNames | None
-
-
-def _arrays(name: str, arg: Any) -> list[_Array]:
-    leaves = placed_leaves(name, arg, is_leaf=lambda node: is_tensor(node) or _has_metadata(node))
-    each = ((place, leaf, one) for place, leaf in leaves for one in jax.tree.leaves(leaf))
-    return [_Array(place, one, _fitting(_axis_names(leaf), one)) for place, leaf, one in each]
-
-
-def _has_metadata(node: Any) -> bool:
-    """Whether a node of a tree is an array with a name for each axis, as Flax boxes them (`nn.Partitioned`)."""
-    return isinstance(getattr(node, "names", None), tuple) and _is_array(getattr(node, "value", None))
-
-
-def _axis_names(leaf: Any) -> AxisNames | None:
-    if is_tensor(leaf):
-        return tuple(dim.name for dim in leaf.dims)
-    return tuple(name if isinstance(name, str) else None for name in leaf.names) if _has_metadata(leaf) else None
-
-
-def _fitting(names: AxisNames | None, array: Any) -> AxisNames | None:
-    return names if names is not None and len(names) == len(array.shape) else None
-
-
 def _sharding(leaf: Any) -> NamedSharding | None:
     sharding = getattr(leaf, "sharding", None)
     return sharding if isinstance(sharding, NamedSharding) else None
@@ -225,7 +188,7 @@ def _traced(fn: Callable, args: Arguments, traced: Sequence[bool]) -> tuple[Any,
         mixed = [next(values) if is_traced else leaf for leaf, is_traced in zip(leaves, traced, strict=True)]
         by_place, by_keyword = jax.tree.unflatten(structure, mixed)
         results = fn(*by_place, **by_keyword)
-        return jax.tree.map(lambda leaf: leaf if _is_array(leaf) or isinstance(leaf, _NUMBERS) else None, results)
+        return jax.tree.map(lambda leaf: leaf if is_array(leaf) or isinstance(leaf, _NUMBERS) else None, results)
 
     arrays = [leaf for leaf, is_traced in zip(leaves, traced, strict=True) if is_traced]
     try:

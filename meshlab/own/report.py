@@ -26,8 +26,9 @@ from .beside import Beside, beside, of_plan, with_tags
 from .causes import Causes
 from .compiled import Compiled, Memory, as_jit, compiled, with_numbers
 from .decided import Splits, decided
+from .errors import OwnError
 from .explained import COUNTED, Explained, explained
-from .jitted import Jitted, OwnError, taken
+from .jitted import Jitted, taken
 from .lines import Cost, Lines, found, with_lines
 from .prices import on_machine
 from .started import Starts
@@ -185,7 +186,7 @@ def explain(
     fn: Callable | Plan,
     *args: Any,
     kwargs: Mapping[str, Any] | None = None,
-    names: Mapping[str, str] | None = None,
+    names: Mapping[str, Any] | None = None,
     mesh: Mesh | OurMesh | None = None,
     timeout: float = 600,
     progress: Callable[[Progress], Any] | None = None,
@@ -198,8 +199,9 @@ def explain(
             then compiled with the plan's shardings of arguments, results and tags, and put beside the plan.
         *args: its arguments: arrays, or shapes (`jax.ShapeDtypeStruct`), with shardings or without; none for a plan.
         kwargs: its arguments by keyword: {"mask": mask}.
-        names: the dims of arguments, by their places or globs over them: {"params/w1": "embed hidden"}. What has no
-            name is called after the first argument that has the axis: `params/w1.0`.
+        names: the dims of arguments, by their places or globs over them: {"params/w1": "embed hidden"}; or specs, and
+            trees of them: {"variables": nn.get_partition_spec(variables)}. What has no name is called after an
+            argument that has the axis: `params/w1.0`.
         mesh: the devices, where no sharding names them; one of `ml.mesh` on a machine prices collectives there.
         timeout: seconds after which the compiler is ended.
         progress: called with a `Progress` at each stage, and each second in between, such as `print`.

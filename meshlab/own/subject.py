@@ -7,7 +7,6 @@ subject.dims(42)            ("batch", "x.1"): the user's names, else that of the
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import itertools
@@ -17,24 +16,20 @@ from typing import Any, NamedTuple
 
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ..engine import globs
 from ..engine.code.flatten import flatten
 from ..engine.code.loops import LOOPS, carried
 from ..engine.code.operations import Code, Operation, walk
 from ..engine.code.source import Source, source_of
-from ..engine.errors import TraceError, closest, shown
 from ..engine.jax_programs import number_of
-from ..engine.programs.naming import Naming, name_axes
 from ..engine.programs.signatures import factors_by_operation
 from ..engine.programs.spread_names import Names
 from ..engine.rules import Factors
 from ..engine.specs.spec import Axes
 from .called import Called
-from .jitted import Jitted, OwnError
+from .given import coming_along, given, naming
+from .jitted import Jitted
 from .targets import assigned, held
 
-# The names of an argument's axes, and where they were given, by its value.
-Given = dict[int, tuple[tuple[Any, ...], str]]
 # How a value is asked for: of each axis its mesh axes; None where anything goes.
 Asked = tuple[Axes | None, ...]
 _MADE_UP = re.compile(r"~\d+")
@@ -193,55 +188,23 @@ def of_spec(spec: PartitionSpec, rank: int) -> Asked:
     return tuple(known[e] if e in known else e if isinstance(e, tuple) else (e,) for e in entries)
 
 
-def subject_of(jitted: Jitted, names: Mapping[str, str] | None = None) -> Subject:
+def subject_of(jitted: Jitted, names: Mapping[str, Any] | None = None) -> Subject:
     """Names a program whose equations are numbered.
 
     Args:
         jitted: the program.
-        names: the dims of arguments by their places or globs over them: {"params/w1": "embed hidden"}; `_` for none.
+        names: the dims of arguments by their places or globs over them: {"params/w1": "embed hidden"}; see `given`.
 
     Raises:
         OwnError: a glob matches no argument, an argument has another number of axes, or two names meet on one axis.
     """
     code = flatten(jitted.closed)
-    naming = _naming(code, _given(jitted, code, names or {}), _coming_along(jitted, code))
-    subject = Subject(jitted, code, naming.names, factors_by_operation(code, (), (), ()))
-    called = _called_by_values(subject, _called_by_arguments(jitted, code, naming.names))
-    readable = tuple(tuple(name and _readable(name, called) for name in row) for row in naming.names)
+    by_hand = given(code, jitted.arguments, names or {}, jitted.axes)
+    named = naming(code, by_hand, coming_along(code, jitted.arguments, jitted.named, jitted.axes))
+    subject = Subject(jitted, code, named.names, factors_by_operation(code, (), (), ()))
+    called = _called_by_values(subject, _called_by_arguments(jitted, code, named.names))
+    readable = tuple(tuple(name and _readable(name, called) for name in row) for row in named.names)
     return dataclasses.replace(subject, names=readable)
-
-
-def _naming(code: Code, given: Given, along: Given) -> Naming:
-    """Names by what is given and what comes along with arrays; by what is given alone where these do not fit."""
-    if along.keys() - given.keys():
-        with contextlib.suppress(TraceError):
-            return name_axes(code, along | given)
-    try:
-        return name_axes(code, given)
-    except TraceError as error:
-        raise OwnError(f"The names that were given do not fit the program: {error}") from error
-
-
-def _coming_along(jitted: Jitted, code: Code) -> Given:
-    arguments = zip(code.block.inputs, jitted.named, jitted.arguments, strict=False)
-    return {value: (named, f"`{place}`") for value, named, place in arguments if named is not None}
-
-
-def _given(jitted: Jitted, code: Code, names: Mapping[str, str]) -> Given:
-    given: Given = {}
-    for glob, text in names.items():
-        matching = [i for i, place in enumerate(jitted.arguments) if globs.matches(place, glob)]
-        if not matching:
-            near = closest(glob, jitted.arguments)
-            raise OwnError(f"names has {shown(glob)}, which matches no argument.{near}")
-        for position in matching:
-            value = code.block.inputs[position]
-            dims, rank = tuple(text.split()), len(code.shapes[value])
-            if len(dims) != rank:
-                place = jitted.arguments[position]
-                raise OwnError(f"names gives `{place}` {len(dims)} dims, {shown(text)}, but it has {rank} axes.")
-            given[value] = tuple(None if dim == "_" else dim for dim in dims), f"`{jitted.arguments[position]}`"
-    return given
 
 
 def _called_by_arguments(jitted: Jitted, code: Code, names: tuple[Names, ...]) -> dict[str, str]:

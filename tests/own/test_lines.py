@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 import meshlab as ml
 from meshlab.engine.devices import devices
 from meshlab.models import zoo
-from meshlab.own.jitted import OwnError
+from meshlab.own.errors import OwnError
 from meshlab.own.lines import _fewest
 
 

@@ -15,7 +15,7 @@ import meshlab as ml
 from meshlab.engine.code.flatten import flatten
 from meshlab.engine.code.operations import walk
 from meshlab.engine.devices import devices
-from meshlab.own.jitted import OwnError
+from meshlab.own.errors import OwnError
 from meshlab.own.targets import assigned
 
 pytestmark = pytest.mark.share(2, of="file")
