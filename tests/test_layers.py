@@ -20,7 +20,7 @@ engine engine.axes engine.code engine.tensors engine.specs engine.collectives en
 engine.programs
 engine.legality engine.planning engine.plans engine.running engine.verifying
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost
-api own whatif training layouts
+api own.naming own whatif training layouts
 auto.request auto.additive auto.best_first auto.reasons auto
 goals
 widgets.background widgets.presets widgets.documents widgets.state

@@ -32,8 +32,8 @@ from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes
 from ..engine.tables import comparison, named, note_lines
 from ..engine.verifying.check import executed
-from .errors import OwnError
 from .explained import Explained
+from .naming.errors import OwnError
 from .prices import on_machine
 from .subject import Subject
 

@@ -24,8 +24,8 @@ from ..engine.devices import compiler_options
 from ..engine.jax_programs import numbered
 from ..engine.running.compile_worker import written
 from ..engine.running.compiler_process import Process, Watch, inherited
-from .errors import OwnError
 from .jitted import Jitted
+from .naming.errors import OwnError
 from .shardy import Records
 from .worker import COMMAND
 

@@ -27,8 +27,8 @@ from ..engine.errors import MeshlabError, listed, shown
 from ..engine.jax_compat import opened
 from ..engine.jax_programs import equations, inside
 from ..engine.tensors.trace_errors import called, trace_failure
-from .errors import OwnError
-from .given import AxisNames, arrays, is_array
+from .naming.errors import OwnError
+from .naming.given import AxisNames, arrays, is_array
 
 _NUMBERS = (bool, int, float, complex)
 

@@ -26,10 +26,10 @@ from .beside import Beside, beside, of_plan, with_tags
 from .causes import Causes
 from .compiled import Compiled, Memory, as_jit, compiled, with_numbers
 from .decided import Splits, decided
-from .errors import OwnError
 from .explained import COUNTED, Explained, explained
 from .jitted import Jitted, taken
 from .lines import Cost, Lines, found, with_lines
+from .naming.errors import OwnError
 from .prices import on_machine
 from .started import Starts
 from .subject import Asked, Subject, of_spec, subject_of

@@ -75,10 +75,10 @@ class Starts:
             if (value, at) in seen or splits is None or axis not in splits[at]:
                 continue
             seen.add((value, at))
-            place, sharding = arguments.get(value, ("", None))
-            asked = of_spec(sharding.spec, len(splits))[at] if sharding is not None else ()
-            if sharding is not None and asked is not None and axis in asked:
-                yield _came_in(place, sharding.spec)
+            for place, sharding in (arguments[value],) if value in arguments else ():
+                asked = of_spec(sharding.spec, len(splits))[at] if sharding is not None else None
+                if sharding is not None and asked is not None and axis in asked:
+                    yield _came_in(place, sharding.spec)
             waiting += self._before(value, at)
 
     def _before(self, value: int, at: int) -> Iterator[tuple[int, int]]:

@@ -25,10 +25,10 @@ from ..engine.programs.signatures import factors_by_operation
 from ..engine.programs.spread_names import Names
 from ..engine.rules import Factors
 from ..engine.specs.spec import Axes
-from .called import Called
-from .given import coming_along, given, naming
 from .jitted import Jitted
-from .targets import assigned, held
+from .naming.called import Called, Described
+from .naming.given import coming_along, given, naming
+from .naming.targets import assigned, held
 
 # How a value is asked for: of each axis its mesh axes; None where anything goes.
 Asked = tuple[Axes | None, ...]
@@ -165,7 +165,17 @@ class Subject:
     @functools.cached_property
     def quoted(self) -> Called:
         """Says what a value is called, names in backticks."""
-        return Called(self)
+        described = Described(
+            self.code,
+            self.dims,
+            self.made_by,
+            self.readers,
+            self.places,
+            self.held | self.assigned,
+            self.handed_on,
+            self.carried,
+        )
+        return Called(described)
 
     def called(self, value: int) -> str:
         """What a value is called."""

@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 import meshlab as ml
 from meshlab.engine.devices import devices
 from meshlab.models import zoo
-from meshlab.own.errors import OwnError
+from meshlab.own.naming.errors import OwnError
 
 MACHINE = "h100:1x8"
 

@@ -14,8 +14,8 @@ from jax.sharding import PartitionSpec as P
 import meshlab as ml
 from meshlab.engine.devices import devices
 from meshlab.own.compiled import with_numbers
-from meshlab.own.errors import OwnError
 from meshlab.own.jitted import taken
+from meshlab.own.naming.errors import OwnError
 from meshlab.own.subject import Subject, subject_of
 
 RULES = (("batch", "data"), ("mlp", "model"), ("embed", None))

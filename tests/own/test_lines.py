@@ -12,8 +12,8 @@ from jax.sharding import PartitionSpec as P
 import meshlab as ml
 from meshlab.engine.devices import devices
 from meshlab.models import zoo
-from meshlab.own.errors import OwnError
 from meshlab.own.lines import _fewest
+from meshlab.own.naming.errors import OwnError
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ import meshlab as ml
 from meshlab.engine.code.flatten import flatten
 from meshlab.engine.code.operations import walk
 from meshlab.engine.devices import devices
-from meshlab.own.errors import OwnError
-from meshlab.own.targets import assigned
+from meshlab.own.naming.errors import OwnError
+from meshlab.own.naming.targets import assigned
 
 pytestmark = pytest.mark.share(2, of="file")
 

@@ -19,7 +19,7 @@ import meshlab as ml
 from meshlab.engine.devices import compiler_options, devices
 from meshlab.engine.verifying.hlo import read_collectives, totals
 from meshlab.models import zoo
-from meshlab.own.errors import OwnError
+from meshlab.own.naming.errors import OwnError
 from meshlab.own.report import Report
 
 AXES = {"data": 2, "model": 4}

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from ..engine.code.loops import LOOPS, carried
-from ..engine.code.operations import Code, Operation, walk
-from ..engine.code.source import Columns, Source, source_of
-from ..engine.jax_compat import columns, is_backward
+from ...engine.code.loops import LOOPS, carried
+from ...engine.code.operations import Code, Operation, walk
+from ...engine.code.source import Columns, Source, source_of
+from ...engine.jax_compat import columns, is_backward
 
 
 class Target(NamedTuple):

@@ -12,16 +12,14 @@ a value of model.py:41                               where no short part of the 
 
 from __future__ import annotations
 
+import dataclasses
 import linecache
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterator, Mapping
 
-from ..engine.code.operations import Operation
-from ..engine.rules import names_where
+from ...engine.code.operations import Code, Operation
+from ...engine.programs.spread_names import Names
+from ...engine.rules import names_where
 from .gradients import Gradients, Part, part
-
-if TYPE_CHECKING:
-    from .subject import Subject
 
 # Operations that hand an array on as it is.
 _MARKS = names_where(lambda traits: traits.kind == "mark")
@@ -29,10 +27,35 @@ _MARKS = names_where(lambda traits: traits.kind == "mark")
 _LONGEST = 60
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Described:
+    """What is known of a program; see `Subject`.
+
+    Attributes:
+        code: its operations.
+        dims: the names of each value's axes.
+        made_by: the operation that makes each value.
+        readers: those that read each.
+        places: of what comes in or goes out.
+        assigned: the names that lines assign values to; of constrained values too.
+        handed_on: for what a loop or a branch hands to what is inside the value that it comes from.
+        carried: what loops change from turn to turn.
+    """
+
+    code: Code
+    dims: Callable[[int], Names]
+    made_by: Mapping[int, Operation]
+    readers: dict[int, list[Operation]]
+    places: Mapping[int, str]
+    assigned: Mapping[int, str]
+    handed_on: Mapping[int, int]
+    carried: Collection[int]
+
+
 class Called:
     """What the values of one program are called."""
 
-    def __init__(self, subject: Subject):
+    def __init__(self, subject: Described):
         self.subject = subject
         self.gradients = Gradients(subject.code, subject.dims, subject.readers, self.name)
         self._known: dict[int, str] = {}
@@ -83,7 +106,7 @@ class Called:
         """The name of a value that is not only marked otherwise."""
         subject = self.subject
         maker, name = subject.made_by.get(value), subject.places.get(value)
-        name = name or subject.assigned.get(value) or subject.held.get(value)
+        name = name or subject.assigned.get(value)
         if name or maker is None:
             return f"`{name}`" if name else None
         return self._part(value, maker) or (self._first_run(value, maker) if maker.rematerialised else None)

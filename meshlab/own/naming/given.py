@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import PartitionSpec
 
-from ..engine import globs
-from ..engine.code.operations import Code
-from ..engine.errors import TraceError, closest, shown
-from ..engine.programs.naming import Naming, name_axes
-from ..engine.tensors.trees import is_tensor, placed_leaves
+from ...engine import globs
+from ...engine.code.operations import Code
+from ...engine.errors import TraceError, closest, shown
+from ...engine.programs.naming import Naming, name_axes
+from ...engine.tensors.trees import is_tensor, placed_leaves
 from .errors import OwnError
 
 AxisNames = tuple[str | None, ...]

@@ -16,12 +16,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ..engine.code.loops import LOOPS, carried
-from ..engine.code.operations import Code, Input, Operation, walk
-from ..engine.code.source import Columns, Source
-from ..engine.jax_compat import columns, is_differentiated_twice
-from ..engine.programs.spread_names import Names
-from ..engine.rules import names_where
+from ...engine.code.loops import LOOPS, carried
+from ...engine.code.operations import Code, Input, Operation, walk
+from ...engine.code.source import Columns, Source
+from ...engine.jax_compat import columns, is_differentiated_twice
+from ...engine.programs.spread_names import Names
+from ...engine.rules import names_where
 from .targets import Leaving
 
 # Operations that bring an array into another form, where it keeps its number of elements.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..engine.errors import MeshlabError
+from ...engine.errors import MeshlabError
 
 
 class OwnError(MeshlabError):
