@@ -5,6 +5,7 @@
 Each model of the zoo under five patterns of shardings of arguments and results, as `jax.jit` takes them, is explained,
 and held against the plain jit. Causes are tried by taking away what is named: of one collective drawn of each program
 the mesh axes are taken from the arguments and results that started it, until none is named, or the collective is gone.
+Where the plan of these shardings sends as much at a line as XLA's program, both say why: they should say the same.
 What is known of a program is kept in benchmarks/results/own.jsonl.
 """
 
@@ -30,6 +31,7 @@ from benchmarks.pages import Section
 from meshlab.engine.devices import compiler_options
 from meshlab.engine.verifying.hlo import read_collectives, totals
 from meshlab.models.zoo import Model, models
+from meshlab.own.alike import alike
 from meshlab.own.explained import Explained
 from meshlab.own.report import Report
 
@@ -90,6 +92,8 @@ class Row:
         started: how many have what started them.
         tried: how many were tried by taking away, and how many of these were gone then.
         gone: see there.
+        both: how many XLA's program has at lines where the plan sends as much.
+        same_cause: how many of these are there for the cause that the plan says.
         compiling: seconds of the plain jit, traced, lowered and compiled.
         explaining: seconds of `ml.explain`.
     """
@@ -104,6 +108,8 @@ class Row:
     started: int
     tried: int
     gone: int
+    both: int
+    same_cause: int
     compiling: float
     explaining: float
 
@@ -127,6 +133,8 @@ def row(model: Model, pattern: str) -> Row | None:
         sums[c.kind, c.axes] += c.payload_bytes * c.times
     known = [c for c in report.collectives if c.is_explained]
     tried = _taken_away(model, inputs, outputs, report)
+    own = ml.explain(plan)
+    both = alike(own.beside, plan.collectives, own.collectives, own.axes)
     return Row(
         model.name,
         pattern,
@@ -138,6 +146,8 @@ def row(model: Model, pattern: str) -> Row | None:
         sum(bool(c.started_by) for c in report.collectives),
         tried is not None,
         bool(tried),
+        both.of,
+        both.same,
         between - begun,
         ended - between,
     )
@@ -199,7 +209,7 @@ def rows() -> Iterator[Row]:
     for model in models():
         for pattern in PATTERNS:
             found: dict[str, Any] = known.get((model.name, pattern)) or {}
-            if not found:
+            if not found or ("same" in found and "both" not in found):
                 made = row(model, pattern)
                 found = dataclasses.asdict(made) if made else {"model": model.name, "pattern": pattern}
                 with JOURNAL.open("a") as journal:
@@ -212,6 +222,7 @@ def rows() -> Iterator[Row]:
 def table(found: list[Row]) -> str:
     """Returns the table of the page: a row for each pattern, and one for all."""
     heads = ("shardings", "programs", "as the plain jit", "collectives", "explained", "of the bytes", "started", "gone")
+    heads += ("same cause as the plan",)
     lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
     for pattern in (*PATTERNS, "all"):
         mine = [each for each in found if pattern in (each.pattern, "all")]
@@ -225,6 +236,7 @@ def table(found: list[Row]) -> str:
             _share(sum(each.sent_explained for each in mine), sent),
             _share(sum(each.started for each in mine), count),
             f"{sum(each.gone for each in mine)} of {tried}",
+            f"{sum(each.same_cause for each in mine)} of {sum(each.both for each in mine)}",
         )
         lines.append(f"| {' | '.join(cells)} |")
     longer = statistics.median(each.explaining - each.compiling for each in found)

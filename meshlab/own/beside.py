@@ -27,6 +27,7 @@ from ..engine.code.operations import walk
 from ..engine.collectives.kinds import REDUCE_SCATTER
 from ..engine.errors import listed
 from ..engine.jax_programs import constrained, number_of
+from ..engine.plans.collectives import Collective
 from ..engine.running.lower import partition_spec
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes
@@ -128,7 +129,7 @@ def beside(plan: Plan, collectives: Sequence[Explained], on: Mesh | None) -> Bes
     order = list(plan.mesh.axes)
     sums: dict[tuple[str, str, Axes | None], _Sums] = defaultdict(_Sums)
     for c in plan.collectives:
-        row = sums[str(c.source or "?"), c.kind, tuple(sorted(c.axes, key=order.index))]
+        row = sums[key_of(c, order)]
         row.planned += c.wire_bytes * c.times * (1 if known(c.dtype) == c.dtype else 2)
         row.planned_seconds += price(c.kind, c.axes, c.payload_bytes, c.dtype, c.dtype) * c.times if price else 0
     for e in collectives:
@@ -142,6 +143,11 @@ def beside(plan: Plan, collectives: Sequence[Explained], on: Mesh | None) -> Bes
     # What a line sends stands together: where the plan gathers XLA may sum.
     rows.sort(key=lambda row: (-apart[row.source], row.source, row.is_equal, -row.planned, -row.inserted))
     return Beside(tuple(rows), tuple(_notes(plan)))
+
+
+def key_of(planned: Collective, order: Sequence[str]) -> tuple[str, str, Axes]:
+    """The row that a plan's collective belongs to: its line, kind, and mesh axes in their order."""
+    return str(planned.source or "?"), planned.kind, tuple(sorted(planned.axes, key=order.index))
 
 
 @dataclasses.dataclass

@@ -63,6 +63,8 @@ class Collective:
         chain: for a move between two specs that takes more than a gather: the whole chain, and what its
             gather-then-slice alternative would send.
         moved: the value that it takes from one spec to another; None for what an operation sends inside it.
+        cause: "sum", "operand", "stored", "carry" or "branch", as steps have it; "inside" an operation.
+        split: the dims whose split is the cause.
         trials: tries what is proposed, when that is read.
     """
 
@@ -81,6 +83,8 @@ class Collective:
     asked: Sending
     chain: str = ""
     moved: Moved | None = None
+    cause: str = ""
+    split: tuple[str, ...] = ()
     trials: Trials | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
@@ -150,6 +154,7 @@ class _Story:
             "chain": "",
             "asked": Sending(via.axes, via.axis, via.other, moved.route if via.kind.way == PAIRS else None),
             "moved": moved,
+            "cause": "sum" if via.kind.sums else step.cause.kind,
         }
         return Collective(**(facts | story))
 
@@ -216,6 +221,7 @@ class _Story:
             "because": because + self.iterations.of_sum(step, operation) + ".",
             "proposed": (self.off(pairs, "then every device adds up the whole sum itself", operation),),
             "value": value,
+            "split": tuple(dim for dim, _ in pairs),
         }, gradient
 
     def resharded(self, step: Move) -> dict[str, Any]:
@@ -243,9 +249,9 @@ class _Story:
         else:
             because, remedies = self.needed(cause, dim, split, step)
         because += self.iterations.of_move(whole)
-        story = {"source": source, "because": because, "proposed": remedies, "chain": self.chain(whole)}
+        story = {"source": source, "because": because, "proposed": remedies, "split": (dim,)}
         place = self.stored(step, dim) if cause.kind == "operand" else None
-        return story | ({"value": place} if place is not None else {})
+        return story | {"chain": self.chain(whole)} | ({"value": place} if place is not None else {})
 
     @staticmethod
     def moved_axis(step: Move) -> int:
@@ -387,6 +393,8 @@ class _Story:
                 because=f"{text[:1].upper()}{text[1:]} while {be} {sharded(pairs)}.",
                 proposed=(self.off(pairs, "", operation),),
                 asked=sent.asked,
+                cause="inside",
+                split=tuple(dim for dim, _ in pairs),
             )
             rows.append(row)
         return rows
