@@ -88,7 +88,8 @@ program.plan(mesh, {"batch": "x", "w": {"hidden": "x"}}).explain()
 puzzles.P04.predict(...)
 
 # %% [markdown]
-# Now drag. The strip above the board ticks what your layout meets. (For two axes, hold Shift while you drop.)
+# Now drag. The strip above the board ticks what your layout meets. A layout that splits nothing sends nothing too,
+# but then every device does all of the work; so the goal asks for both. (For two axes, hold Shift while you drop.)
 
 # %%
 puzzles.P04.show()

@@ -143,6 +143,34 @@ def the_backward_pass(done):
     solves(done, "P06", "P19")
 
 
+def tensor_parallelism(done):
+    text = done.text()
+    assert "all-reduce over y · dot_general in feed [batch seq ffn] · 32,768 B payload" in text
+    assert "all-reduce over y · out [batch seq embed] · 16,384 B payload" in text
+    for layout, collectives, sent in (("heads:y", 1, 24_576), ("head:y", 2, 122_880), ("seq:y", 2, 24_576)):
+        assert f"{layout:8} {collectives} collectives, a device sends {sent:9,} B" in text
+    assert "embed:y  8 collectives" in text
+    assert "with norms:    4 all-reduces\nwithout norms: 6 all-reduces\n" in text
+    assert "ffn:y heads:y\n" in text
+    for name, number in {"5a": 2, "5b": 4, "5c": 1.5}.items():
+        assert f"{name}. {done.value(f'puzzles.Q[{name!r}].text')}?" in text
+        assert done.value(f"bool(puzzles.Q[{name!r}].predict({number}))")
+    # The notebook's layer is the one that the questions are about, and so is what XLA makes of it.
+    assert "  sent per device      98,304  147,456" in text
+    assert done.value("plan.wire_bytes") == 98_304
+    each = "[(c.because.partition(' while')[0], c.dims) for c in plan.collectives]"
+    assert done.value(each) == [
+        (f"`{dim}` is summed{backward}", ("batch", "seq", "embed"))
+        for dim, backward in (
+            ("heads", ""),
+            ("ffn", ""),
+            ("ffn", " in the backward pass"),
+            ("heads", " in the backward pass"),
+        )
+    ]
+    solves(done, "P08")
+
+
 def memory(done):
     text = done.text()
     assert done.value("table") == {
@@ -223,6 +251,7 @@ PROMISES = {
     "02_meshes_and_shards": meshes_and_shards,
     "03_where_communication_comes_from": where_communication_comes_from,
     "04_the_backward_pass": the_backward_pass,
+    "05_tensor_parallelism": tensor_parallelism,
     "06_memory": memory,
     "09_your_own_model": your_own_model,
     "10_the_solver": the_solver,

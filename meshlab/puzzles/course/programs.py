@@ -84,19 +84,30 @@ def turned() -> Any:
     return ml.trace(lambda a: ml.tag(a * 2.0, "middle") + 1.0, ml.f32[rows, columns])
 
 
+def _layer(w, x):
+    y = ml.normalize(x, "embed")
+    q, k, v = (ml.dot(y, w[name], "embed") for name in "qkv")
+    weights = ml.softmax(ml.dot(q, k.rename(seq="kv"), "head"), "kv")
+    x = x + ml.dot(ml.dot(weights, v.rename(seq="kv"), "kv"), w["o"], "heads", "head")
+    return x + ml.dot(ml.relu(ml.dot(ml.normalize(x, "embed"), w["up"], "embed")), w["down"], "ffn")
+
+
+def _of_a_layer() -> tuple[Any, Any]:
+    """The weights of a layer and what it takes."""
+    Batch, Seq, Embed, Heads, Head, Ffn = ml.dims(batch=8, seq=16, embed=32, heads=8, head=4, ffn=64)
+    w = {name: ml.f32[Embed, Heads, Head] for name in "qkv"} | {"o": ml.f32[Heads, Head, Embed]}
+    return w | {"up": ml.f32[Embed, Ffn], "down": ml.f32[Ffn, Embed]}, ml.f32[Batch, Seq, Embed]
+
+
 def layer() -> Any:
     """A layer of a transformer, forward: attention and a feed-forward network, a norm in front of each."""
-    Batch, Seq, Embed, Heads, Head, Ffn = ml.dims(batch=8, seq=16, embed=32, heads=8, head=4, ffn=64)
+    return ml.trace(_layer, *_of_a_layer())
 
-    def forward(w, x):
-        y = ml.normalize(x, "embed")
-        q, k, v = (ml.dot(y, w[name], "embed") for name in "qkv")
-        weights = ml.softmax(ml.dot(q, k.rename(seq="kv"), "head"), "kv")
-        x = x + ml.dot(ml.dot(weights, v.rename(seq="kv"), "kv"), w["o"], "heads", "head")
-        return x + ml.dot(ml.relu(ml.dot(ml.normalize(x, "embed"), w["up"], "embed")), w["down"], "ffn")
 
-    w = {name: ml.f32[Embed, Heads, Head] for name in "qkv"} | {"o": ml.f32[Heads, Head, Embed]}
-    return ml.trace(forward, w | {"up": ml.f32[Embed, Ffn], "down": ml.f32[Ffn, Embed]}, ml.f32[Batch, Seq, Embed])
+def layer_gradients() -> Any:
+    """The same layer forward and backward: the gradients of its weights and of what it takes."""
+    gradients = jax.value_and_grad(lambda w, x: ml.square(_layer(w, x)).mean(), argnums=(0, 1))
+    return ml.trace(gradients, *_of_a_layer())
 
 
 def core() -> Any:

@@ -8,6 +8,15 @@ from ..play.puzzle import Puzzle
 from ..play.question import Question
 from ..play.setting import Ask
 from . import programs
+from .memory import of_xla
+
+_BOTH = "heads:y ffn:y"
+
+
+def sums(program: ml.Program) -> int:
+    """How many collectives run where heads and the feed-forward network are split over four devices."""
+    return len(program.plan(ml.mesh(y=4), _BOTH).collectives)
+
 
 P08 = Puzzle(
     "P08",
@@ -23,4 +32,24 @@ P08 = Puzzle(
 )
 
 PUZZLES = (P08,)
-QUESTIONS: tuple[Question, ...] = ()
+QUESTIONS = (
+    Question(
+        "5a",
+        f"How many all-reduces does `{_BOTH}` run in a layer, forward",
+        lambda: sums(programs.layer()),
+        because="One where `heads` is summed, behind attention, and one where `ffn` is, behind the second matmul.",
+    ),
+    Question(
+        "5b",
+        f"How many does `{_BOTH}` run forward and backward, with the gradients of the weights and of x",
+        lambda: sums(programs.layer_gradients()),
+        because="Two forward. Backward, what each half takes is whole on all devices: two more, one for each half.",
+    ),
+    Question(
+        "5c",
+        "By what factor does a device send more if XLA's own partitioner decides where to sum",
+        lambda: of_xla(programs.layer_gradients().plan(ml.mesh(y=4), _BOTH)),
+        near=0.02,
+        because="It sums the gradients through q, k and v before they are added: 6 arrays of one size instead of 4.",
+    ),
+)
