@@ -244,6 +244,28 @@ def the_solver(done):
     assert done.value("puzzles.P20.number / puzzles.Q['10b'].value") == pytest.approx(3.95 / 1.055, rel=0.02)
 
 
+def long_sequences(done):
+    text = done.text()
+    peaks = done.value("[plan.memory.donated.peak_bytes / 1e9 for plan in lengths.values()]")
+    step = (peaks[1] - peaks[0]) / (32_768 - 8192)
+    assert peaks[2] == pytest.approx(peaks[1] + step * (131_072 - 32_768), rel=0.01)
+    assert peaks[0] - done.value("fsdp(4096).memory.donated.peak_bytes / 1e9") == pytest.approx(2.8, abs=0.1)
+    assert done.value("[plan.memory.donated.fits for plan in lengths.values()]") == [True, True, False]
+    assert done.value("lengths[131_072].time.estimate / lengths[32_768].time.estimate > 9")
+    assert "`kv` and `seq` cannot both be on `y`" in text
+    assert "The layout 'seq:y · @core: heads:y'" in text
+    assert done.value("gathered.wire_bytes / ulysses.wire_bytes") == done.value('puzzles.Q["7c"].value') == 4
+    assert "✓ checked against the compiled program and the unsharded function" in text
+    assert done.value("all(plan.memory.donated.fits for plan in ways.values())")
+    slow, even = done.value("[[p.time.estimate, p.time.given(balanced=True).estimate] for p in ways.values()]")
+    assert slow[0] > 1.5 * even[0]
+    assert slow[1] == pytest.approx(even[1], rel=0.05)
+    assert even[0] == pytest.approx(even[1], rel=0.01)
+    assert "`heads` has size 8, which 16 (`a`) does not divide" in text
+    _answered(done, "7a", "7b", "7c")
+    _solved(done, "P14", "P18")
+
+
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.
 PROMISES = {
     "00_start": start,
@@ -253,6 +275,7 @@ PROMISES = {
     "04_the_backward_pass": the_backward_pass,
     "05_tensor_parallelism": tensor_parallelism,
     "06_memory": memory,
+    "07_long_sequences": long_sequences,
     "09_your_own_model": your_own_model,
     "10_the_solver": the_solver,
 }

@@ -34,5 +34,41 @@ def _elements(program: ml.Program) -> int:
     return dims["batch"] * dims["heads"] * dims["head"] * (dims["seq"] + 2 * dims["kv"]) // 3
 
 
+def _peak(seq: int) -> float:
+    """GB at the peak of Llama 3 8B under FSDP on 8 H100s, one sequence on each."""
+    mesh, program = ml.mesh("h100", data=8), programs.llama_8b(seq=seq)
+    return program.plan(mesh, ml.layouts.fsdp(program, mesh)).memory.donated.peak_bytes / 1e9
+
+
+def _of_gathering() -> float:
+    """How many times the bytes of Ulysses a layer of attention sends that gathers keys and values."""
+    mesh, program = ml.mesh(y=8), programs.attention()
+    ulysses = program.plan(mesh, {"seq": "y", "@core": {"seq": None, "heads": "y"}})
+    return program.plan(mesh, "seq:y").wire_bytes / ulysses.wire_bytes
+
+
 PUZZLES = (P14,)
-QUESTIONS: tuple[Question, ...] = ()
+QUESTIONS = (
+    Question(
+        "7a",
+        "Llama 3 8B under FSDP on 8 H100s, a sequence on each: how many GB is the peak at 32,768 tokens, within 15%",
+        lambda: _peak(32_768),
+        near=0.15,
+        because="Linear: from 4,096 to 8,192 tokens it grew by 2.8 GB, and there are six more steps of that size.",
+    ),
+    Question(
+        "7b",
+        "And at 131,072 tokens, within 15%",
+        lambda: _peak(131_072),
+        near=0.15,
+        because="Still linear: the scores of attention are computed by a fused kernel, and never stored.",
+    ),
+    Question(
+        "7c",
+        "On 8 devices, by what factor does a layer of attention send more with keys and values gathered than with heads"
+        " split in its core",
+        _of_gathering,
+        because="Of n devices each gathers (n − 1)/n of two whole arrays, or sends (n − 1)/n of its n-th part of four:"
+        " the factor is n/2.",
+    ),
+)

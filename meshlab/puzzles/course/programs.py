@@ -122,6 +122,21 @@ def core() -> Any:
     return ml.trace(attend, ml.f32[Batch, Seq, Heads, Head], keys, keys)
 
 
+def attention() -> Any:
+    """A layer of attention, whose core is a scope."""
+    Batch, Seq, Embed, Heads, Head = ml.dims(batch=2, seq=64, embed=128, heads=8, head=16)
+
+    def layer(w, x):
+        q, k, v = (ml.dot(x, w[name], "embed") for name in "qkv")
+        with jax.named_scope("core"):
+            k, v = k.rename(seq="kv"), v.rename(seq="kv")
+            mixed = ml.dot(ml.softmax(ml.dot(q, k, "head"), "kv"), v, "kv")
+        return ml.dot(mixed, w["o"], "heads", "head")
+
+    w = {name: ml.f32[Embed, Heads, Head] for name in "qkv"} | {"o": ml.f32[Heads, Head, Embed]}
+    return ml.trace(layer, w, ml.f32[Batch, Seq, Embed])
+
+
 def adam() -> Any:
     """7 billion parameters in bfloat16, with a master copy and two moments in float32."""
     Batch, Embed, Ffn = ml.dims(batch=8, embed=8000, ffn=875_000)
