@@ -262,8 +262,8 @@ def long_sequences(done):
     assert slow[1] == pytest.approx(even[1], rel=0.05)
     assert even[0] == pytest.approx(even[1], rel=0.01)
     assert "`heads` has size 8, which 16 (`a`) does not divide" in text
-    _answered(done, "7a", "7b", "7c")
-    _solved(done, "P14", "P18")
+    answers(done, "7a", "7b", "7c")
+    solves(done, "P14", "P18")
 
 
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.

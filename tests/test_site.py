@@ -114,7 +114,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 
 def test_every_public_name_is_in_the_reference(pages: dict[Path, Page]) -> None:
     anchors = set().union(*(page.anchors for path, page in pages.items() if path.parent.name == "reference"))
-    modules = ["auto", "layouts", "tested"]
+    modules = ["auto", "layouts", "puzzles", "tested"]
     assert [name for name in vars(ml)["__all__"] if f"meshlab.{name}" not in anchors] == modules
     assert {f"meshlab.layouts.{name}" for name in ("fsdp", "tensor_parallel", "accumulate")} <= anchors
     assert {"meshlab.auto.layout", "meshlab.Plan.memory", "meshlab.Explorer.place"} <= anchors
