@@ -44,7 +44,8 @@ class Executed:
     def text(self) -> str:
         """Returns all that the notebook printed or showed as text."""
         outputs = [output for cell in self.cells for output in cell.get("outputs", [])]
-        return "\n".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs)
+        texts = (output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs)
+        return "".join(text if text.endswith("\n") else f"{text}\n" for text in texts)
 
 
 @contextmanager
