@@ -19,8 +19,8 @@ from meshlab import puzzles
 # %% [markdown]
 # ## A dim is a name with a size
 #
-# `ml.dims` makes **dims**, and `ml.tensor` puts an array and its dims together. Two sequences in a batch, three
-# numbers each:
+# `ml.dims` makes **dims**, and `ml.tensor` puts an array and its dims together. Here are two examples in a batch,
+# three numbers each:
 
 # %%
 Batch, Embed, Hidden = ml.dims(batch=2, embed=3, hidden=4)
@@ -111,8 +111,7 @@ for mistake in mistakes:
         print(error, "\n")
 
 # %% [markdown]
-# One mistake is none to the computer: if you list too little, dims stay that you wanted to be rid of. Look at the
-# dims of a result; they tell.
+# One mistake raises no error: if you list too few dims, the others stay. So look at the dims of a result.
 
 # %%
 print("nothing listed:", *ml.dot(x, up).dims)

@@ -20,8 +20,8 @@ ml.simulate(4)
 # %% [markdown]
 # ## One matmul, four cases
 #
-# `x` is `[batch embed]`, `w` is `[embed hidden]`, and `embed` is summed. There are four devices in a row. Everything
-# that can happen to a matmul is one of four cases.
+# `x` is `[batch embed]`, `w` is `[embed hidden]`, and `embed` is summed. There are four devices in a row. Whatever
+# layout you choose, a matmul is in one of four cases.
 
 # %%
 Batch, Embed, Hidden = ml.dims(batch=16, embed=64, hidden=32)
@@ -104,8 +104,9 @@ puzzles.P04.check()
 # its slice. What it sends are the **wire bytes**, and these follow from the way a collective runs. The devices form a
 # ring, and each sends a piece to its neighbour at each hop.
 #
-# Open **Traffic** below, unfold the all-reduce, and step through it with the arrow keys. In the first half a piece
-# travels round and each device adds its own; in the second half the finished pieces travel round once more.
+# Open **Traffic** below, unfold the all-reduce, and step through it: with the buttons, or with H and then the arrow
+# keys. In the first half a piece travels round and each device adds its own; in the second half the finished pieces
+# travel round once more.
 
 # %%
 explorer = ml.explore(program, mesh, "embed:x")
@@ -123,10 +124,10 @@ for n in (2, 4, 8, 16):
     print(f"{n:2} devices: payload {payload:,} B, sent {wire:,.0f} B, {wire / payload} times as much")
 
 # %% [markdown]
-# **Puzzle P05.** Now a real network, with more dims than you need: the digits of the first notebook, `[batch rows
-# cols]` · `[rows cols hidden]`, then `[batch hidden]` · `[hidden classes]`, in 32-bit floats (4 bytes each). The
-# sizes are batch 100, rows 28, cols 28, hidden 1,024, classes 10. Which array is a partial sum, and how large is it
-# on one device?
+# **Puzzle P05.** Now a network with more dims than you need, which reads pictures of digits: `[batch rows cols]` ·
+# `[rows cols hidden]`, then `[batch hidden]` · `[hidden classes]`, in 32-bit floats (4 bytes each). The sizes are
+# batch 100, rows 28, cols 28, hidden 1,024, classes 10. Which array is a partial sum, and how large is it on one
+# device?
 
 # %%
 puzzles.P05.predict(...)

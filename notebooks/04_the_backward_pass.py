@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 4. The backward pass
 #
-# You can derive what a forward pass sends. Training also has a backward pass, and most bytes are sent there. In
-# twenty minutes you will be able to say of each gradient whether it is summed over devices, over which axis, and why.
+# You can derive what a forward pass sends. Training also has a backward pass, and under the layout that everybody
+# begins with nearly all bytes are sent there. In twenty minutes you will be able to say of each gradient whether it
+# is summed over devices, over which axis, and why.
 
 # %%
 import jax
@@ -101,9 +102,9 @@ program.plan(mesh, "embed:x").explain()
 # %% [markdown]
 # ## A network with more dims
 #
-# **Puzzle P06.** The gradients of the network for digits: `[batch rows cols]` · `[rows cols hidden]`, then `[batch
-# hidden]` · `[hidden classes]`, with batch 100, rows 28, cols 28, hidden 1,024, classes 10. Which arrays lack the
-# batch, and how large are they?
+# **Puzzle P06.** The gradients of the network that reads digits: `[batch rows cols]` · `[rows cols hidden]`, then
+# `[batch hidden]` · `[hidden classes]`, with batch 100, rows 28, cols 28, hidden 1,024, classes 10. Which arrays lack
+# the batch, and how large are they?
 
 # %%
 puzzles.P06.predict(...)

@@ -74,3 +74,11 @@ def test_the_last_hint_solves_it_where_it_says_try_this():
             solved += bool(found)
             assert not found or puzzle.verdict(hints.changed(Layout.of(wrong), found)).met
     assert solved > 20
+
+
+@pytest.mark.parametrize("name", puzzles.Q)
+def test_each_question_of_a_lesson_says_why(name):
+    question = puzzles.Q[name]
+    assert question.name == name
+    assert question.because.endswith(".")
+    assert str(question).startswith(f"{name}. {question.text}?")

@@ -37,7 +37,7 @@ QUESTIONS = (
         "5a",
         f"How many all-reduces does `{_BOTH}` run in a layer, forward",
         lambda: sums(programs.layer()),
-        because="One where `heads` is summed, behind attention, and one where `ffn` is, behind the second matmul.",
+        because="One where `heads` is summed, after attention, and one where `ffn` is, after the second matmul.",
     ),
     Question(
         "5b",
