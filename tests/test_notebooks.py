@@ -266,6 +266,30 @@ def long_sequences(done):
     solves(done, "P14", "P18")
 
 
+def experts_and_pipelines(done):
+    text = done.text()
+    for layout in ("groups:y", "experts:y"):
+        assert f"{layout}: all-gather, 24,576 bytes." in text
+        assert done.value(f"program.plan(mesh, '{layout}').work.share > 1 / 4 + 0.1")
+    assert done.value("dict(program.dims) == dict(puzzles.P16.program.dims)")
+    times = done.value("[plan.time.estimate for plan in plans.values()]")
+    assert times[2] == min(times)
+    assert done.value("[plan.work.share for plan in plans.values()]") == pytest.approx([1 / 16] * 3, rel=0.02)
+    assert done.value("all(plan.memory.donated.fits for plan in plans.values())")
+    sent = (
+        "[sum(c.wire_bytes * c.times for c in plans[n].collectives if c.axes == ('model',) and c.kind != 'all-reduce')"
+    )
+    inside, experts = done.value(f"{sent} for n in ('ffn in the experts', 'experts')]")
+    assert inside / experts == pytest.approx(8, rel=0.01)
+    assert "3/11 3/11 True" in text
+    assert "11 × collective-permute over pipe, 2,048 bytes each" in text
+    assert done.value("[plan.check().ok for plan in [piped.plan(ml.mesh(pipe=4), 'stages:pipe')]]") == [True]
+    assert "The layout 'layers:model'" in text
+    assert done.value("[puzzles.Q[name].value for name in ('8a', '8c')]") == [4, 28]
+    _answered(done, "8a", "8b", "8c")
+    _solved(done, "P16")
+
+
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.
 PROMISES = {
     "00_start": start,
@@ -276,6 +300,7 @@ PROMISES = {
     "05_tensor_parallelism": tensor_parallelism,
     "06_memory": memory,
     "07_long_sequences": long_sequences,
+    "08_experts_and_pipelines": experts_and_pipelines,
     "09_your_own_model": your_own_model,
     "10_the_solver": the_solver,
 }

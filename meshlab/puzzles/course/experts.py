@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from fractions import Fraction
+
 import meshlab as ml
 
 from ..play.puzzle import Puzzle
@@ -26,5 +29,38 @@ P16 = Puzzle(
     drawn=("groups", "tokens", "embed", "ffn"),
 )
 
+
+def bubble(stages: int, micro: int) -> Fraction:
+    """The share of a pipeline's time in which a stage waits: GPipe, arXiv 1811.06965."""
+    return Fraction(stages - 1, micro + stages - 1)
+
+
+def _of_tensor_parallelism() -> float:
+    """How many times the bytes of expert parallelism tensor parallelism in the experts sends."""
+    inside = P16.program.plan(P16.mesh, "groups:y ffn:y")
+    return inside.wire_bytes / P16.program.plan(P16.mesh, P16.answer).wire_bytes
+
+
 PUZZLES = (P16,)
-QUESTIONS: tuple[Question, ...] = ()
+QUESTIONS = (
+    Question(
+        "8a",
+        "On 4 devices, by what factor does `groups:y ffn:y` send more than the two all-to-alls of P16",
+        _of_tensor_parallelism,
+        because="An all-gather brings all tokens to each device, and a reduce-scatter sums the results: each of the two"
+        " sends n times what an all-to-all does, and n is 4.",
+    ),
+    Question(
+        "8b",
+        "A pipeline of 4 stages and 8 micro-batches: in what share of its ticks does a stage wait",
+        lambda: float(bubble(4, 8)),
+        near=0.01,
+        because="There are 8 + 4 − 1 = 11 ticks, and a stage waits in 3: while the pipeline fills, or while it drains.",
+    ),
+    Question(
+        "8c",
+        "What is the least number of micro-batches with which 4 stages wait in less than 10% of the ticks",
+        lambda: next(micro for micro in itertools.count(1) if bubble(4, micro) < Fraction(1, 10)),
+        because="3/(m + 3) < 1/10 where m + 3 > 30; with m = 27 it is exactly 10%.",
+    ),
+)

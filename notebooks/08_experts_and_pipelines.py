@@ -1,0 +1,218 @@
+# %% [markdown]
+# # 8. Experts and pipelines
+#
+# Two ideas are left that split a *model*, and not a batch. A mixture of experts has many feed-forward layers, of
+# which a token visits few. A pipeline puts layers on different devices, and work goes by from one to the next. Both
+# come with a price that you can predict: an all-to-all, and a bubble.
+
+# %%
+from fractions import Fraction
+
+import meshlab as ml
+from meshlab import puzzles
+
+ml.simulate(8)
+
+# %% [markdown]
+# ## Tokens go to experts
+#
+# The program below is one layer of eight experts. Tokens come in `groups`. A table says which token goes to which
+# expert, and has `room` for four of each group. Read the dims from line to line, for in this lesson they are the
+# whole story:
+
+# %%
+Groups, Tokens, Embed = ml.dims(groups=8, tokens=16, embed=32)
+Routes, Experts, Room, Ffn = ml.dims(routes=8, experts=8, room=4, ffn=64)
+
+
+def layer(x, table, up, down):
+    sent = ml.dot(table, x, "tokens")  # [groups routes room embed]
+    sent = sent.rename(groups="senders", routes="experts")  # the same numbers, at the experts
+    hidden = ml.relu(ml.dot(sent, up, "embed"))
+    returned = ml.dot(hidden, down, "ffn").rename(senders="groups", experts="routes")
+    return ml.dot(table, returned, "routes", "room")
+
+
+# %%
+tokens, table = ml.f32[Groups, Tokens, Embed], ml.f32[Groups, Tokens, Routes, Room]
+program = ml.trace(layer, tokens, table, ml.f32[Experts, Embed, Ffn], ml.f32[Experts, Ffn, Embed])
+mesh = ml.mesh(y=4)
+
+# %% [markdown]
+# Each device has two groups of tokens, and eight experts want to be shared out as well. But in the middle there is
+# one array with tokens *and* experts, and two dims of one array cannot share an axis (lesson 2). So the program has
+# other names there: the groups are `senders`, and the `routes` are `experts`. The lines with `rename` are where the
+# array may change hands.
+#
+# What if you split only one of the two?
+
+# %%
+for layout in ("groups:y", "experts:y"):
+    plan = program.plan(mesh, layout)
+    for c in plan.collectives:
+        print(f"{layout}: {c.kind}, {c.wire_bytes:,.0f} bytes. {c.because} {plan.work}")
+
+# %% [markdown]
+# Either way an array is gathered, and devices do work that others do as well.
+#
+# **Puzzle P16.** Repeat no work, and send by two all-to-alls. First predict.
+
+# %%
+puzzles.P16.predict(...)
+
+# %%
+puzzles.P16.show()
+
+# %% [markdown]
+# A distractor: split the experts *inside*, by `ffn`. That is tensor parallelism, from lesson 5. It repeats no work,
+# either.
+
+# %%
+puzzles.P16.check("groups:y ffn:y")
+
+# %%
+puzzles.P16.hint()
+
+# %% [markdown]
+# **Predict.** By what factor does tensor parallelism in the experts, `groups:y ffn:y`, send more than the two
+# all-to-alls of the puzzle, on these four devices?
+
+# %%
+puzzles.Q["8a"].predict(...)
+
+# %% [markdown]
+# ## A real one
+#
+# Mixtral 8x7B: 32 layers of eight experts each. Two nodes of eight H100s, with `data` between the nodes and `model`
+# inside, on NVLink. The batch lies on both axes. Three layouts that do the same work:
+
+# %%
+mixtral = ml.named_models()["mixtral-8x7b"].trace(batch=16, seq=4096)
+nodes = ml.mesh("h100:2x8", data=2, model=8)
+sharded = {"params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}}
+split = {"batch": "data+model", "groups": "data+model", "@experts": {"groups": "data"}, **sharded}
+layouts = {
+    "FSDP over all": ml.layouts.fsdp(mixtral, nodes, data=("data", "model")),
+    "ffn in the experts": {"ffn": "model", **split},
+    "experts": {"experts": "model", **split},
+}
+
+# %%
+plans = {name: mixtral.plan(nodes, layout) for name, layout in layouts.items()}
+for name, plan in plans.items():
+    seconds, peak = plan.time.estimate, plan.memory.donated.peak_bytes / 1e9
+    print(f"{name:18} {seconds:.2f} s, peak {peak:.0f} GB, sends {plan.wire_bytes / 1e9:3.0f} GB. {plan.work}")
+
+# %% [markdown]
+# Experts win, and here is why. Over `model` they send tokens, each to where its expert is; `ffn` sends the tokens of
+# all to all; and FSDP sends the weights of all eight experts, though each token visits two.
+
+# %%
+for name in ("ffn in the experts", "experts"):
+    inside = {}
+    for c in plans[name].collectives:
+        if c.axes == ("model",) and c.kind != "all-reduce":
+            inside[c.kind] = inside.get(c.kind, 0) + c.wire_bytes * c.times / 1e9
+    print(name, {kind: f"{sent:.1f} GB" for kind, sent in inside.items()})
+
+# %% [markdown]
+# The factor is that of your prediction: the number of devices, eight now. One thing is left out: the program gives
+# each expert the same `room`. If tokens prefer one expert, the others wait, and tokens that find no room are dropped.
+#
+# ## A pipeline in a table
+#
+# Now layers. Four *stages* lie on four devices, and a batch is cut into micro-batches, which walk through. While
+# stage 2 works on micro-batch 1, stage 1 has micro-batch 2 already. Draw it: a row for each stage, a column for each
+# tick.
+
+# %%
+STAGES, MICRO = 4, 8
+busy = [[0 <= tick - stage < MICRO for tick in range(MICRO + STAGES - 1)] for stage in range(STAGES)]
+
+for stage, row in enumerate(busy):
+    print(f"stage {stage}", "".join(f"{tick - stage:3}" if works else "  ·" for tick, works in enumerate(row)))
+
+# %% [markdown]
+# The dots are the **bubble**: devices that wait, for the pipeline to fill and to drain.
+#
+# **Predict.** Four stages, eight micro-batches: what share of the table is dots? Write it as a fraction, such as `1 /
+# 3`.
+
+# %%
+puzzles.Q["8b"].predict(...)
+
+# %% [markdown]
+# There are `p` stages and `m` micro-batches. The table has `m + p - 1` columns, and in each row `p - 1` of them are
+# dots. So the bubble is `(p - 1) / (m + p - 1)`; GPipe (arXiv 1811.06965) has the same formula. We count, and
+# compare:
+
+
+# %%
+def bubble(stages, micro):
+    return Fraction(stages - 1, micro + stages - 1)
+
+
+cells = [works for row in busy for works in row]
+counted = Fraction(cells.count(False), len(cells))
+
+print(counted, bubble(STAGES, MICRO), counted == bubble(STAGES, MICRO))
+
+# %% [markdown]
+# **Predict.** What is the least number of micro-batches with which four stages have a bubble *below* 10 %?
+
+# %%
+puzzles.Q["8c"].predict(...)
+
+# %%
+for micro in (4, 8, 16, 32, 64):
+    print(f"{micro:3} micro-batches: {float(bubble(4, micro)):.1%} bubble")
+
+# %% [markdown]
+# ## A pipeline is a program
+#
+# A layout cannot make a pipeline of a loop over layers: they run one after the other, and a device that has layer 2
+# must wait for layer 1. The error says so:
+
+# %%
+try:
+    mixtral.plan(nodes, {"layers": "model"})
+except ml.LayoutError as error:
+    print(error)
+
+# %% [markdown]
+# But the table can be written as a program: a scan over *ticks*. In each one every stage hands what it holds to the
+# next, with `ml.shift`, takes a new micro-batch in at stage 0, and works.
+
+# %%
+Stages, Ticks, Rows, Width, Out = ml.dims(stages=4, ticks=MICRO + STAGES - 1, rows=16, width=32, out=32)
+
+
+def pipeline(w, first, held, micro):
+    def tick(held, fresh):
+        held = ml.shift(held, Stages, 1) + first * fresh
+        held = ml.relu(ml.dot(held, w, Width)).rename(out="width")
+        return held, held
+
+    return ml.scan(tick, held, micro, Ticks)
+
+
+# %%
+stages, held = ml.f32[Stages, Width, Out], ml.f32[Stages, Rows, Width]
+piped = ml.trace(pipeline, stages, ml.f32[Stages,], held, ml.f32[Ticks, Rows, Width])
+plan = piped.plan(ml.mesh(pipe=4), "stages:pipe")
+
+for c in plan.collectives:
+    print(f"{c.times} × {c.kind} over {'+'.join(c.axes)}, {c.wire_bytes:,.0f} bytes each")
+
+# %% [markdown]
+# Eleven ticks, so eleven messages to the neighbour, and nothing else. `plan.work` says that each device does a
+# quarter; it does, but in the dots it works on nothing. Cleverer schedules have a smaller bubble or hold fewer
+# activations; this is the simplest.
+#
+# ## What you know now
+#
+# - Where an array trades one split dim for another, an all-to-all moves it; on n devices that is an n-th of a gather.
+# - Experts on an axis send tokens; tensor parallelism in them sends n times as much; FSDP sends weights.
+# - A pipeline of p stages and m micro-batches is idle for (p − 1)/(m + p − 1) of the time.
+#
+# You know all the pieces. Next: your own model.
