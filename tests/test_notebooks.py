@@ -286,8 +286,8 @@ def experts_and_pipelines(done):
     assert done.value("[plan.check().ok for plan in [piped.plan(ml.mesh(pipe=4), 'stages:pipe')]]") == [True]
     assert "The layout 'layers:model'" in text
     assert done.value("[puzzles.Q[name].value for name in ('8a', '8c')]") == [4, 28]
-    _answered(done, "8a", "8b", "8c")
-    _solved(done, "P16")
+    answers(done, "8a", "8b", "8c")
+    solves(done, "P16")
 
 
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.
