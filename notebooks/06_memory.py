@@ -99,7 +99,7 @@ puzzles.Q["6b"].predict(...)
 puzzles.Q["6c"].predict(...)
 
 # %% [markdown]
-# Here is the whole table, which fills a page of the ZeRO paper. `ml.layouts` writes the four layouts.
+# Here is the whole table. `ml.layouts` writes the four layouts.
 
 # %%
 presets = {"ZeRO-0": ml.layouts.data_parallel, "ZeRO-1": ml.layouts.zero1, "ZeRO-2": ml.layouts.zero2}
@@ -218,9 +218,9 @@ for part in sorted({**before, **after}, key=lambda part: -before.get(part, 0)):
     print(f"{part:16} {before.get(part, 0) / 1e9:6.2f} GB  →  {after.get(part, 0) / 1e9:6.2f} GB")
 
 # %% [markdown]
-# What lies there between steps (*optimizer state*, *master copies*, the bfloat16 *parameters*) falls to about an
-# eighth. *Gathered weights* are the price: one layer at a time, small. *Activations* stay what they were, for FSDP
-# does not split them more than data parallelism does.
+# What is stored between steps falls to an eighth: *optimizer state*, and *master copies*, which are the float32
+# weights. So do the *parameters*, their bfloat16 copies. *Gathered weights* are the price: one layer at a time,
+# small. *Activations* stay what they were, for FSDP does not split them more than data parallelism does.
 #
 # ## What you know now
 #

@@ -166,8 +166,8 @@ puzzles.P20.predict(...)
 puzzles.Q["10b"].predict(...)
 
 # %% [markdown]
-# And now find one that is within 6 % of the solver's. Think of lesson 6 (what is stored need not be computed), and of
-# this one (sum what is small). The batch has 64 sequences of 4,096 tokens.
+# And now find one that is within 6 % of the solver's. Think of lesson 6: what is stored need not be computed. And ask
+# which can be sent while a device computes, weights or sums of activations.
 
 # %%
 puzzles.P20.check("batch:data+model")

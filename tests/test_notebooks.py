@@ -242,6 +242,12 @@ def the_solver(done):
     assert f"First predict: {done.value('puzzles.P20.ask.text')}?" in text
     answers(done, "10a", "10b")
     assert done.value("puzzles.P20.number / puzzles.Q['10b'].value") == pytest.approx(3.95 / 1.055, rel=0.02)
+    large = "puzzles.P20.program, puzzles.P20.mesh"
+    recipe = f"ml.layouts.fsdp({large}, data='data') & ml.layouts.tensor_parallel({large}, model='model')"
+    plans = f"[puzzles.P20.plan(layout) for layout in ({recipe}, puzzles.P20.answer)]"
+    exposed, sent = zip(*done.value(f"[(plan.time.exposed, plan.wire_bytes) for plan in {plans}]"), strict=True)
+    assert exposed == pytest.approx([1.2, 0.4], abs=0.05)
+    assert sent[0] == pytest.approx(sent[1], rel=0.05)
 
 
 def long_sequences(done):

@@ -58,7 +58,7 @@ QUESTIONS = (
     ),
     Question(
         "7b",
-        "And at 131,072 tokens, within 15%",
+        "The same at 131,072 tokens: how many GB is the peak, within 15%",
         lambda: _peak(131_072),
         near=0.15,
         because="Still linear: the scores of attention are computed by a fused kernel, and never stored.",

@@ -92,7 +92,7 @@ QUESTIONS = (
         " devices store under `batch:data`",
         lambda: _stored("batch:data"),
         near=0.02,
-        because="2 bytes for the weight and 3 × 4 for the optimizer are 14, of 7 billion; no device is spared any.",
+        because="2 bytes for the weight and 3 × 4 for the optimizer are 14 bytes, 7 billion times, on each device.",
     ),
     Question(
         "6b",

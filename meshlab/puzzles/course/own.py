@@ -39,8 +39,8 @@ QUESTIONS = (
     ),
     Question(
         "9b",
-        "An array of 16 × 64 floats has its rows on 4 devices, and so shall its transpose: how many bytes does a device"
-        " send",
+        "An array of 16 × 64 floats is split by rows over 4 devices, and so is its transpose: how many bytes does a"
+        " device send",
         _of_a_transpose,
         because="An all-to-all: a device has 1,024 bytes, keeps a quarter, and sends the rest.",
     ),

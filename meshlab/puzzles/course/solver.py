@@ -55,7 +55,7 @@ PUZZLES = (P20,)
 QUESTIONS = (
     Question(
         "10a",
-        "Two layers of 4,096 × 16,384, a training step: at which batch do `batch:x` and `ffn:x` send the same",
+        "Two layers of 4,096 × 16,384, a training step: at which batch do `batch:x` and `ffn:x` send equally much",
         _equal_batch,
         near=0.01,
         because="Two gradients of embed × ffn are as large as one sum of batch × embed where the batch is 2 × 16,384.",
@@ -66,7 +66,8 @@ QUESTIONS = (
         " parallelism take",
         _slower_than_the_answer,
         near=0.1,
-        because="Tensor parallelism sums activations twice a layer, forward and backward. With 262,144 tokens in a step"
-        " weights are the smaller ones to send: Auto's layout splits the batch over all devices, and gathers weights.",
+        because="Both send about as much. But a device waits for sums of activations, and gathers weights while it"
+        " computes: 1.2 s of communication are exposed, against 0.4 s. And under tensor parallelism each device runs"
+        " the norms of eight times as many tokens.",
     ),
 )
