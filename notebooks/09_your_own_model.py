@@ -59,7 +59,7 @@ except ml.MeshlabError as error:
     print(str(error).replace("; ", "\n"))
 
 # %% [markdown]
-# Attention's kernels have three axes, and `dwon` is nobody. Better:
+# Attention's kernels have three axes, and `dwon` is misspelt. Better:
 
 # %%
 names = {
@@ -71,11 +71,11 @@ names = {
 program = ml.trace(train_step, ml.named(params, names), ml.named(x, "batch seq embed"))
 
 # %% [markdown]
-# We have named matrices and the input. No bias, no norm, nothing inside the functions of Flax: from the operations it
-# follows which axis is which, through the backward pass and the update.
+# We have named matrices and the input. No bias, no norm, nothing inside the functions of Flax: the operations say
+# which axis is which, through the backward pass and the update.
 #
-# **Predict.** We wrote six names: `batch`, `seq`, `embed`, `heads`, `head`, `ffn`. How many dims do all its arrays
-# have?
+# **Predict.** We wrote six names: `batch`, `seq`, `embed`, `heads`, `head`, `ffn`. How many dims do its arrays have
+# in all?
 
 # %%
 puzzles.Q["9a"].predict(...)

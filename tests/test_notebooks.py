@@ -212,6 +212,10 @@ def your_own_model(done):
     fsdp = {"batch": "data+model", "params/*": {"embed": "data+model"}}
     assert done.value(f"bool(goal.judge(program.plan(mesh, {fsdp})).met)")
     assert done.value("exported.wire_bytes > explorer.plan.wire_bytes > 0")
+    solved = [f"bool(explorer.place({rule}))" for rule in ("'heads'", "'ffn'", "'batch', 'data', 'model'")]
+    solved.append("bool(explorer.place('embed', 'data', 'model', at='params/*'))")
+    assert done.value(f"[{', '.join(solved)}, explorer.goal.met]") == [True] * 5
+    assert done.value("'data+model' in str(explorer.layout) and len(explorer.form('axis rules')) > 0")
     assert done.value("mended.after.sent < mended.before.sent / 2")
     assert "hidden = jax.lax.with_sharding_constraint(hidden, " in text
 
