@@ -135,13 +135,16 @@ puzzles.P02.check()
 # ## What is not allowed
 #
 # Two dims of one array cannot lie on the same mesh axis: a device with coordinate 2 along `data` would have to hold
-# block 2 of both, and nobody would hold block 2 of one with block 3 of the other. A size must also divide evenly.
-# meshlab says so before anything runs, with what would fit:
+# block 2 of both, and nobody would hold block 2 of one with block 3 of the other. The mesh must have the axis. And a
+# size must divide evenly: here is a batch of 66 on four rows. meshlab says so before anything runs, with what would
+# fit:
 
 # %%
-for layout in ("embed:data hidden:data", "embed:rows"):
+odd = program.resize(batch=66)
+
+for given, layout in ((program, "embed:data hidden:data"), (program, "embed:rows"), (odd, "batch:data")):
     try:
-        program.plan(mesh, layout)
+        given.plan(mesh, layout)
     except ml.LayoutError as error:
         print(error, "\n")
 

@@ -146,7 +146,7 @@ puzzles.P05.check()
 #
 # The first half of the ring, alone, leaves each device with one finished piece: a **reduce-scatter**. The second
 # half, alone, hands the pieces round: an **all-gather**. Here both in JAX's own words, without meshlab: four devices,
-# each with one row, are to have the total of each column. Below there is one row for what each device ends up with.
+# each with one row, are to have the total of each column. Each row of the output is what one device ends up with.
 
 # %%
 devices = jax.sharding.Mesh(jax.devices("cpu")[:4], ("x",))
@@ -236,8 +236,9 @@ matmul = puzzles.P09.plan("embed:Z batch:X+Y").time.compute
 print(f"{matmul * 1e6:.1f} µs")
 
 # %% [markdown]
-# `embed:Z batch:X+Y` is summed over `Z`. How large is the partial sum on a device (which dims are left, and how are
-# they split)? How much of it is sent? And how long does that take at the bandwidth above? Add the matmul.
+# Under `embed:Z batch:X+Y` the product is summed over `Z`. How large is the partial sum on a device (which dims are
+# left, and how are they split)? How much of it is sent? And how long does that take at the bandwidth above? Add the
+# matmul.
 
 # %%
 puzzles.P09.predict(...)

@@ -42,9 +42,9 @@ print("dw sums batch: ", bool(jnp.allclose(dw.array, ml.dot(x, dy, Batch).array,
 # | `hidden` | `x` | the gradient of `x`, backward |
 # | `batch` | `w` | the gradient of `w`, backward |
 #
-# **The rule.** An array that lacks the dim that is split is whole on each device: there are copies of it. Copies that
-# go *into* a matmul each collect a gradient of their own, and these are summed backward. You know it from one device:
-# a number that is used four times collects four gradients.
+# **The rule.** An array that lacks the dim that is split is whole on each device: there are copies of it. Where
+# copies go *into* a matmul, each device computes the gradient of its own copy, and these are summed in the backward
+# pass. You know it from one device: a number that is used four times collects four gradients.
 
 # %%
 pulls = jnp.array([1.0, 2.0, 3.0, 4.0])
@@ -93,8 +93,8 @@ explorer
 
 # %% [markdown]
 # Under `embed:x` only `y` is summed, forward. All devices need its gradient, and all have it, since the sum gave each
-# of them a copy of `y`. So **what is summed forward is copied backward**, without sending anything: the same rule,
-# read from the other end.
+# of them a copy of `y`. So a **sum in the forward pass is a copy in the backward pass**, and sends nothing there: the
+# same rule, read from the other end.
 
 # %%
 program.plan(mesh, "embed:x").explain()
@@ -110,8 +110,8 @@ program.plan(mesh, "embed:x").explain()
 puzzles.P06.predict(...)
 
 # %% [markdown]
-# Now send a thousandth of it. Look for a dim that all weights have, and that is summed into a small array. (Nobody
-# asks for the gradient of the images.)
+# Now send far less. Which dim do both weights have? And how large is the array that it is summed into? (Nobody asks
+# for the gradient of the images.)
 
 # %%
 puzzles.P06.show()
@@ -177,7 +177,7 @@ for reduce in ("once", "each"):
 # ## What you know now
 #
 # - A matmul has two more in its backward pass, and each of its three dims is summed in one of the three.
-# - What is copied forward is summed backward, and what is summed forward is copied backward.
+# - A copy in the forward pass is a sum in the backward pass, and a sum in the forward pass is a copy.
 # - Data parallelism sums each gradient once a step: as many bytes as there are weights, whatever the batch.
 # - Micro-batches are a mesh axis in time. Sums over devices can wait for the last one.
 #

@@ -3,8 +3,7 @@
 #
 # Data parallelism copies the weights. If they are too large for that, or the batch is too small to split, then the
 # matmuls themselves are split. In twenty minutes you will find the layout of a transformer layer that Megatron-LM
-# made famous, say why it sums twice forward and twice backward, and see what a compiler makes of it that is left
-# alone.
+# made famous, say where it sums, forward and backward, and see what XLA's own partitioner makes of the same layout.
 
 # %%
 import jax

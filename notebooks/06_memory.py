@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 6. Memory: what is stored need not be computed
 #
-# Until now a rule said how a dim is *computed*. A model that is trained is mostly something else: numbers that lie in
-# memory from one step to the next. In twenty minutes you will cut these numbers up without touching the computation.
-# That is ZeRO and FSDP, in one line each.
+# Most rules so far said how a dim is *computed*. A model that is trained is mostly something else: numbers that lie
+# in memory from one step to the next. In twenty minutes you will cut these numbers up without touching the
+# computation. That is ZeRO and FSDP, in one line each.
 #
 # Predict first, as always: write your number in place of the `...`.
 
@@ -172,7 +172,7 @@ puzzles.P11.hint()
 puzzles.P12.predict(...)
 
 # %%
-puzzles.P12.check({"batch": "x", "params/*": {"embed": "x"}, "out/1/*": {"embed": "x"}})
+puzzles.P12.check("batch:x")
 
 # %%
 puzzles.P12.hint()
@@ -184,7 +184,9 @@ puzzles.P12.hint()
 # device may use 40 GB at its peak.
 #
 # **Predict.** How many GB is the peak under FSDP? You know the number of parameters (8.0 billion), and here the
-# weights are stored in float32 too, 12 bytes a parameter in all. The rest is what a step makes. Within 25 % is right.
+# weights are stored in float32 too, 12 bytes a parameter in all. The rest is what a step makes: bfloat16 copies of
+# the weights and their gradients, 2 bytes a parameter each, split as well, and some GB for one layer at a time, whose
+# activations are computed again in the backward pass. Within 25 % is right.
 
 # %%
 puzzles.Q["6d"].predict(...)
@@ -219,8 +221,9 @@ for part in sorted({**before, **after}, key=lambda part: -before.get(part, 0)):
 
 # %% [markdown]
 # What is stored between steps falls to an eighth: *optimizer state*, and *master copies*, which are the float32
-# weights. So do the *parameters*, their bfloat16 copies. *Gathered weights* are the price: one layer at a time,
-# small. *Activations* stay what they were, for FSDP does not split them more than data parallelism does.
+# weights. So do the *parameters*, their bfloat16 copies. Gradients fall less, since those of a layer are whole until
+# they are scattered. *Gathered weights* are the price: one layer at a time, small. *Activations* stay what they were,
+# for FSDP does not split them more than data parallelism does.
 #
 # ## What you know now
 #

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 7. Long sequences: queries and keys are two dims
 #
-# Lesson 6 cut up whatever lies in memory between steps. What is left are activations, and they grow with the length
+# Lesson 6 cut up whatever lies in memory between steps. It left the activations alone, and they grow with the length
 # of a sequence. A batch can be split until a device has one sequence; then the *sequence* must be split. This lesson
 # does it in three ways, and says when each of them is right.
 
@@ -50,9 +50,9 @@ for seq, plan in lengths.items():
     print(f"{seq:7,} tokens: {peak:5.1f} GB, fits: {plan.memory.donated.fits}, {seconds:5.2f} s")
 
 # %% [markdown]
-# Memory is linear, for a fused kernel computes scores and drops them: a plan on a GPU takes it that you use one.
-# *Time* is not: at the end four times as many tokens take more than nine times as long. And at 131,072 tokens it does
-# not fit. More devices do not help, if each of them has a sequence of its own.
+# Memory is linear, for a fused kernel computes scores and drops them: a plan on a GPU assumes such a kernel. *Time*
+# is not: at the end four times as many tokens take more than nine times as long. And at 131,072 tokens it does not
+# fit. More devices do not help, if each of them has a sequence of its own.
 #
 # ## Two dims
 #
@@ -81,7 +81,7 @@ puzzles.P14.predict(...)
 puzzles.P14.show()
 
 # %% [markdown]
-# The board has five chips, and one of them solves it. Why do the other four fail? Here is one that does:
+# The board has five chips, and one of them solves it. Why do the other four fail? Here is one that fails:
 
 # %%
 puzzles.P14.check("kv:y")

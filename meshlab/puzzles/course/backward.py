@@ -29,8 +29,8 @@ P06 = Puzzle(
     lambda program: ml.goal(sends=2 * (3 / 4) * 4 * program.dims["batch"] * program.dims["classes"]),
     "hidden:x",
     ("batch:x", "rows:x", "cols:x", None),
-    "The gradients of the network for digits. Use all four devices, and send a thousandth of data parallelism's bytes.",
-    Ask("How many bytes does a device put into the all-reduces of `batch:x`", payload, "batch:x"),
+    "The gradients of the network for digits. Use all four devices, and send no more than summing the logits takes.",
+    Ask("How many bytes does a device put into the all-reduces of both gradients under `batch:x`", payload, "batch:x"),
     drawn=("batch", "rows", "cols", "hidden"),
 )
 

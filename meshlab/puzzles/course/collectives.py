@@ -53,7 +53,7 @@ P05 = Puzzle(
 
 P07 = Puzzle(
     "P07",
-    "Half an all-reduce",
+    "Sum, and keep a part",
     programs.product,
     ml.mesh(x=4),
     ml.goal(stored={"out": "hidden:x"}, keeps={"batch": None}, collectives={"reduce-scatter": 1, "*": 1}),

@@ -16,10 +16,10 @@ P14 = Puzzle(
     "Split a long context",
     programs.core,
     ml.mesh(y=4),
-    lambda program: ml.goal(sends=0, stores=4 * 3 * _elements(program) / 4),
+    lambda program: ml.goal(sends=0, stores=4 * _elements(program) / 4),
     "heads:y",
     ("seq:y", _GATHERED, "kv:y", "head:y"),
-    "The core of attention, of 64 queries and keys. Each device stores a quarter of all three arrays. Send nothing.",
+    "The core of attention. Each device stores a quarter of all three arrays. Send nothing.",
     Ask(
         "How many bytes does a device send if queries, keys and values are all stored split along the sequence",
         lambda plan: plan.wire_bytes,
@@ -31,7 +31,7 @@ P14 = Puzzle(
 
 def _elements(program: ml.Program) -> int:
     dims = program.dims
-    return dims["batch"] * dims["heads"] * dims["head"] * (dims["seq"] + 2 * dims["kv"]) // 3
+    return dims["batch"] * dims["heads"] * dims["head"] * (dims["seq"] + 2 * dims["kv"])
 
 
 def _peak(seq: int) -> float:

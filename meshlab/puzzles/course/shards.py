@@ -37,11 +37,13 @@ P01 = Puzzle(
     "Copies",
     programs.cube,
     ml.mesh(X=4, Y=8, Z=2),
-    ml.goal(busy=False, stored={"a": 256}, keeps={"j": None, "k": "Z"}),
+    lambda program: ml.goal(
+        busy=False, stored={"a": 4 * math.prod(program.dims.values()) / 64}, keeps={"j": None, "k": "Z"}
+    ),
     "i:X+Y k:Z",
     ("i:X", "i:X k:Z", "i:Y k:Z", "j:Y i:X k:Z"),
-    "64 devices hold an array of 64 × 8 × 8 floats. Store it once in all, with `k` on `Z` and `j` whole.",
-    Ask("How many bytes do all devices hold under `i:X`, for each byte of the array", copies, "i:X"),
+    "64 devices hold one array of floats. Store it once in all, with `k` on `Z` and `j` whole.",
+    Ask("How many copies of the array do all devices hold together under `i:X`", copies, "i:X"),
     drawn=("i",),
 )
 
@@ -54,7 +56,7 @@ P02 = Puzzle(
     "i:Y j:X",
     ("i:Y", "i:X+Y"),
     "A table of 128 × 2,048 bytes. Keep the rows on `Y` alone, and let a device hold at most 16,384 bytes.",
-    Ask("How many bytes does a device hold under `i:X+Y`", lambda plan: plan.stored.argument_bytes, "i:X+Y"),
+    Ask("How many bytes does a device hold under `i:X+Z`", lambda plan: plan.stored.argument_bytes, "i:X+Z"),
     drawn=(),
 )
 

@@ -20,7 +20,7 @@ def sums(program: ml.Program) -> int:
 
 P08 = Puzzle(
     "P08",
-    "Two sums a layer",
+    "The layout of Megatron",
     programs.layer,
     ml.mesh(x=2, y=4),
     ml.goal(collectives={"all-reduce over y": 2, "*": 2}),

@@ -61,7 +61,7 @@ def _missed(setting: Setting, layout: Layout) -> str:
     try:
         verdict = setting.verdict(layout)
     except LayoutError as error:
-        return str(error).splitlines()[0]
+        return str(error)
     pairs = zip(verdict.goal.conditions, verdict.each, strict=True)
     missed = next(((one, each) for one, each in pairs if not each.met), None)
     if missed is None:
@@ -77,7 +77,7 @@ def _reason(setting: Setting, layout: Layout) -> str:
         return str(error)
     missed = [pair for pair in zip(verdict.goal.conditions, verdict.each, strict=True) if not pair[1].met]
     said = (each.because or _what_it_does(condition) for condition, each in missed)
-    return next(filter(None, said), _missed(setting, layout))
+    return next(filter(None, said), None) or _change(setting, layout)
 
 
 def _what_it_does(condition: Condition) -> str:
@@ -94,7 +94,7 @@ def _change(setting: Setting, layout: Layout) -> str:
     lacks = [change for change in theirs if change not in mine]
     has = [change._replace(axes=None) for change in mine if change not in theirs]
     step = next(iter((*lacks, *has)), None)
-    return f"An answer does this: {step}." if step else _missed(setting, layout)
+    return f"A first step of an answer: {step}." if step else _missed(setting, layout)
 
 
 def leading(setting: Setting, layout: Layout) -> tuple[Change, ...]:

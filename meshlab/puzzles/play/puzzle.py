@@ -24,6 +24,9 @@ from .attempts import Attempts
 from .judging import Answer, judged
 from .setting import Said, Setting, number_text
 
+# Of more arguments the first ones are named.
+_GIVEN = 6
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Puzzle(Setting):
@@ -50,7 +53,8 @@ class Puzzle(Setting):
         if isinstance(number, EllipsisType):
             return self
         if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-            raise MeshlabError(f"{self.name}: a prediction is a number, not {shown(number)}. {self.ask.text}?")
+            given = f"{self.name}: a prediction is a number, without its unit, not {shown(number)}."
+            raise MeshlabError(f"{given} {self.ask.text}?")
         return self.attempts.lock(float(number))
 
     def show(self) -> Any:
@@ -85,8 +89,18 @@ class Puzzle(Setting):
         """Proves that the puzzle is one: its answer passes, each wrong try is legal and fails, few layouts pass."""
         return proving.prove(self)
 
+    def _given(self) -> str:
+        """The arguments of the program, with their dims and sizes; the first of many."""
+        shapes = []
+        for argument in self.program.arguments:
+            value = self.program.value(argument.value)
+            sizes = zip(value.dims, value.shape, strict=True)
+            shapes.append(f"{argument.place}[{' '.join(f'{dim}={size}' for dim, size in sizes)}]")
+        more = f", and {len(shapes) - _GIVEN} more" if len(shapes) > _GIVEN else ""
+        return f"Given {', '.join(shapes[:_GIVEN])}{more}."
+
     def __repr__(self):
-        lines = [f"{self.name}. {self.title}", self.task]
+        lines = [f"{self.name}. {self.title}", self.task, self._given()]
         if self.ask is not None and self.attempts.predicted is None:
             lines.append(f"First predict: {self.ask.text}? puzzles.{self.name}.predict(…)")
         elif self.ask is not None:

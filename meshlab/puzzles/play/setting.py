@@ -21,6 +21,8 @@ from ...goals.goals import Goal, Verdict
 
 # The most times that the devices of a mesh go into a size that is drawn.
 _MOST = 6
+# How far the sizes of a reader's own are from those of the program.
+_NEAR = 0.75, 1.5
 # Stands between the parts of a receipt, so not in names.
 BETWEEN = " | "
 
@@ -97,13 +99,22 @@ class Setting:
     def program(self) -> Program:
         """The program, traced when it is first asked for; at sizes of its reader's own, if it has one."""
         program = self.build()
-        return program.resize(**self.sizes(self.reader)) if self.reader and self.drawn else program
+        return program.resize(**self._own(program)) if self.reader and self.drawn else program
 
     def sizes(self, word: str) -> dict[str, int]:
-        """Returns sizes for the dims that are drawn, by a word; all devices of the mesh together divide each."""
-        draw = np.random.default_rng(list(hashlib.sha256(f"{self.name} {word}".encode()).digest()))
-        devices = math.prod(self.mesh.axes.values())
+        """Returns small sizes for the dims that are drawn, by a word; all devices of the mesh together divide each."""
+        draw, devices = self._draw(word)
         return {dim: devices * int(draw.integers(1, _MOST + 1)) for dim in self.drawn}
+
+    def _own(self, program: Program) -> dict[str, int]:
+        """Returns its reader's sizes: near those of the program, so that a puzzle stays what it is about."""
+        draw, devices = self._draw(self.reader)
+        least, most = ({d: share * program.dims[d] / devices for d in self.drawn} for share in _NEAR)
+        return {d: devices * int(draw.integers(max(1, math.ceil(least[d])), int(most[d]) + 1)) for d in self.drawn}
+
+    def _draw(self, word: str) -> tuple[np.random.Generator, int]:
+        seed = list(hashlib.sha256(f"{self.name} {word}".encode()).digest())
+        return np.random.default_rng(seed), math.prod(self.mesh.axes.values())
 
     def goal_of(self, program: Program) -> Goal:
         """Returns what a layout of the program has to meet."""
