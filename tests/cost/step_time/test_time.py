@@ -287,8 +287,9 @@ def test_a_plan_is_told_where_its_machine_lacks_a_figure():
 
 def test_it_is_told_in_words_with_what_was_recalled():
     plan = NET.plan(ml.mesh("v5e", model=4), "ffn:model")
-    text = str(plan.time)
+    text, _, why = str(plan.time).rpartition("\n")
     assert text in str(plan)
+    assert why == plan.time.because
     assert str(plan).count("Google TPU v5e, 2x2") == 1
     assert "<td style='text-align:left'>Google TPU v5e, 2x2</td>" in plan.time._repr_html_()
     assert json.loads(plan.to_json())["time"]["estimate"] == plan.time.estimate

@@ -98,9 +98,11 @@ def test_a_copy_of_a_kind_is_the_kind(kind: Kind) -> None:
 
 
 def test_only_the_table_names_kinds() -> None:
-    """Docstrings may: their examples are run."""
+    """Docstrings may: their examples are run; and puzzles, which name them as users do."""
     named = []
     for module, text in sources().items():
+        if module.startswith("meshlab.puzzles.course."):
+            continue
         prose = {id(node.value) for node in nodes(text) if isinstance(node, ast.Expr)}
         named += [
             (module, node.lineno)
