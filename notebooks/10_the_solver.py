@@ -84,11 +84,11 @@ choice.waterfall("batch:x")
 # In between it is worse than at both ends: with the batch whole and nothing else split, eight devices all do
 # everything. Whoever takes only changes that help would not take the first one. That is why a search needs bounds.
 #
-# `regrets` goes the other way: by how much is a step longer if a decision is taken back, and all the others may
-# adapt? It is read off the layouts that the search has met, so it is an upper bound.
+# `exact_regrets` goes the other way: by how much is a step longer if a decision is taken back, and all the others may
+# adapt? Each is searched for.
 
 # %%
-choice.regrets
+choice.exact_regrets()
 
 # %%
 choice.compare("batch:x")
@@ -104,8 +104,8 @@ pinned = ml.auto.layout(program, mesh, pin="batch:x")
 print(pinned.layout, f"{pinned.proof.value * 1e3:.2f} ms, {pinned.proof.value / choice.proof.value - 1:+.1%}")
 
 # %% [markdown]
-# That is FSDP, from lesson 6. It costs less than the regret above: the search with the pin looked more closely. And
-# if you ask for too much? An answer that does not exist is an error, which says how far off you are:
+# That is FSDP, from lesson 6, and it costs what the regret above says. And if you ask for too much? An answer that
+# does not exist is an error, which says how far off you are:
 
 # %%
 try:

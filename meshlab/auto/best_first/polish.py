@@ -44,7 +44,7 @@ class Polished:
     made: tuple[str, ...] = ()
 
 
-def polish(search: Search, limits: Limits, bound: float, share: float) -> Polished:
+def polish(search: Search, limits: Limits, bound: float, share: float, most: int | None = None) -> Polished:
     """Tries all single changes of a search's answer, which gets better by it.
 
     Args:
@@ -52,12 +52,14 @@ def polish(search: Search, limits: Limits, bound: float, share: float) -> Polish
         limits: what ends it.
         bound: what every layout of its space costs at least.
         share: by which the answer may cost more than the best for its lesser peak, or fewer rules.
+        most: how many changes are planned at most; by default as many as the search's plans allow for.
     """
-    return _Polish(search, limits, bound).run(share)
+    allowed = max(_FEWEST, int(search.pricer.plans * _SHARE)) if most is None else most
+    return _Polish(search, limits, bound, allowed).run(share)
 
 
 class _Polish:
-    def __init__(self, search: Search, limits: Limits, bound: float):
+    def __init__(self, search: Search, limits: Limits, bound: float, most: int):
         self.search, self.limits, self.bound = search, limits, bound
         self.program, self.mesh = search.space.program, search.pricer.mesh
         pinned = search.space.constraints.pinned
@@ -69,7 +71,7 @@ class _Polish:
         self.now: tuple = ()
         self.seen: set[tuple] = set()
         self.tried, self.left = 0, tuple[RuleChange, ...]()
-        self.most = search.pricer.plans + max(_FEWEST, int(search.pricer.plans * _SHARE))
+        self.most = search.pricer.plans + most
         self.without: dict[tuple[Layout, Dims], float] = {}
         self.made: dict[Layout, tuple[str, ...]] = {}
 

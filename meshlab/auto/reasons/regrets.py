@@ -18,11 +18,15 @@ from ...cost.machines.units import share_text
 from ...engine.specs.layout import Layout
 from ..best_first.fastest import Fastest
 from ..best_first.points import SearchSpace
+from ..best_first.polish import polish
 from ..best_first.search import Search
 from ..best_first.space import search_space
 from ..request.answer import Limits
 
 Test = Callable[[Layout], bool]
+
+# How many single changes of what decides otherwise are planned at most.
+_MOST = 40
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,5 +145,11 @@ def _searched(search: Search, change: str, space: SearchSpace, decides: Test, li
     assert best is not None, "its caller has chosen it"
     again = Fastest(space, search.pricer, limits, decides)
     *_, found = again.run()
-    other = again.best
-    return Regret(change, other and other.layout, found.value, found.bound, best.seconds, exact=True)
+    bound = found.bound
+    if again.best is not None and space.parameters:
+        # A preset may store what the space does not, gradients say; and so may a single change.
+        bound = polish(again, limits, bound, 0.0, _MOST).bound
+    fitting = [price for price in again.met.values() if decides(price.layout) and again.fits(price)]
+    other = min(fitting, key=again.cost, default=None)
+    seconds = found.value if other is None else min(found.value, again.cost(other))
+    return Regret(change, other and other.layout, seconds, min(bound, seconds), best.seconds, exact=True)
