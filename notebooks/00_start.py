@@ -261,6 +261,8 @@ in_time
 # %% [markdown]
 # ## Where to go from here
 #
+# - Take the lessons, `01_names.ipynb` to `10_the_solver.ipynb`, twenty minutes each: predict what a layout sends, drag
+#   until a goal is met, and say why.
 # - Change the sizes, the mesh or the model above, and run again: `ml.mesh(data=2, model=2, depth=2)` has three axes.
 # - Open a column for a scope (**+ scope**, beside the presets) where a model has any: what runs under
 #   `jax.named_scope("core")` is then computed by rules of its own.

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ..engine.collectives.kinds import KINDS
+from ..engine.rules import TRAITS
+from ..engine.rules.traits import Join
 from ..engine.specs.spec import Axes
 from .causes import Cause
 from .known import Found
@@ -30,6 +32,7 @@ def sentence(subject: Subject, cause: Cause, kind: str, axes: Axes | None) -> st
         values_are="are" if len(values) > 1 else "is",
         over=" and ".join(split) or ("+".join(axes) if axes else "some mesh axes"),
         name=cause.operation.called if cause.operation else "",
+        joins=_JOINS[_join(cause)],
         cuts=cause.cuts.called if cause.cuts else "",
         size=f"{cause.size:,}",
         sizes="+".join(f"{axis}={sizes[axis]}" for found in dims for axis in found.axes),
@@ -125,10 +128,25 @@ def _done(kind: str) -> str:
     return "is moved" if known.moves_blocks else "is gathered" if known.shard and not known.sums else "is summed"
 
 
+def _join(cause: Cause) -> Join:
+    """How the operation joins the elements along an axis; most are sums, of a gather's parts too."""
+    traits = TRAITS.get(cause.operation.name) if cause.operation else None
+    return (traits.joins if traits else None) or "sum"
+
+
+_JOINS: dict[Join, str] = {
+    "sum": "sums",
+    "product": "multiplies over",
+    "max": "takes the maximum over",
+    "min": "takes the minimum over",
+    "and": "takes the conjunction over",
+    "or": "takes the disjunction over",
+    "xor": "takes the exclusive disjunction over",
+}
 _SENTENCES = {
     "looked_up": "{name} looks up along {dims}, which {dims_are} split over {over}: each device looks up its part, and"
     " they are summed.",
-    "summed": "{name} sums {dims} of {values}, split over {over}.",
+    "summed": "{name} {joins} {dims} of {values}, split over {over}.",
     "along": "{name} goes along {dims}, which {dims_are} split over {over}.",
     "uneven": "The {size} that {cuts} has along {dims} do not divide by {sizes}: {how}.",
     "otherwise": "{values} {values_are} split along {dims} over {over}, and {others}: {how}.",

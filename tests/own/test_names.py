@@ -177,3 +177,18 @@ def test_what_a_line_constrains_has_its_name(mesh):
     args = array(mesh, (8, 16)), array(mesh, (16, 32), None, "model")
     assert {c.value for c in ml.explain(held, *args).collectives} == {"total"}
     assert {c.value for c in ml.explain(inside, *args).collectives} == {"jnp.cumsum(x @ w, 0)"}
+
+
+@pytest.mark.parametrize(
+    ("reduced", "said"),
+    [
+        (jnp.max, "reduce_max takes the maximum over `x.0` of `x`, split over data."),
+        (jnp.min, "reduce_min takes the minimum over `x.0` of `x`, split over data."),
+        (jnp.sum, "reduce_sum sums `x.0` of `x`, split over data."),
+        (jnp.prod, "reduce_prod multiplies over `x.0` of `x`, split over data."),
+        (jnp.any, "takes the disjunction over"),
+    ],
+)
+def test_a_maximum_is_no_sum(mesh, reduced, said):
+    (found,) = ml.explain(lambda x: reduced(x, axis=0), array(mesh, (8, 4), "data")).collectives
+    assert said in found.because

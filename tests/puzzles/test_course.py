@@ -12,7 +12,7 @@ from meshlab.puzzles.play import hints
 from meshlab.puzzles.play.attempts import Attempts
 from meshlab.puzzles.play.puzzle import Puzzle
 
-# Those that are about ten million times as large as the others, or compile twice.
+# One compiles XLA's program, one traces a model of 70 billion parameters.
 SLOW = ("P12", "P20")
 EACH = [pytest.param(name, marks=[pytest.mark.nightly] if name in SLOW else []) for name in puzzles.COURSE]
 each = pytest.mark.parametrize("name", EACH)

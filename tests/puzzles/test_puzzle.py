@@ -12,6 +12,7 @@ import meshlab as ml
 from meshlab import puzzles
 from meshlab.puzzles import Ask, Puzzle, Unsolved
 from meshlab.puzzles.play.attempts import Attempts
+from meshlab.puzzles.play.receipts import mark
 
 
 def two_layers() -> Any:
@@ -231,10 +232,8 @@ def test_a_receipt_is_worked_out_again():
     ],
 )
 def test_a_changed_receipt_does_not_hold(old, new, because):
-    *parts, mark = solved().replace(old, new).split(" | ")
-    from meshlab.puzzles.play.receipts import _mark
-
-    line = " | ".join([*parts, mark if old == "hints 0" else _mark(parts)])
+    *parts, written = solved().replace(old, new).split(" | ")
+    line = " | ".join([*parts, written if old == "hints 0" else mark(parts)])
     (read,) = puzzles.verify(line, mine()).each
     assert not read.holds
     assert because in read.because

@@ -86,7 +86,12 @@ def _of_kernels(group: Group, scenario: Scenario) -> Piece:
 def _waits(group: Group, bound: str, scenario: Scenario) -> str:
     """Says what kernels wait for, by their arithmetic intensity beside the machine's ridge."""
     if bound == LAUNCH:
-        return f"It waits for its launches, {group.count:,} of {seconds_text(group.launch(scenario))}."
+        took = seconds_text(group.launch(scenario))
+        return (
+            f"It waits for its launch, {took}."
+            if group.count == 1
+            else f"It waits for {group.count:,} launches, {took} each."
+        )
     rate = float(scenario.flops_per_second(group.dtype)) if group.dtype else 0.0
     ridge = rate / float(scenario.bytes_per_second)
     if bound == COMPUTE:

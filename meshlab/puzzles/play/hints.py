@@ -93,8 +93,16 @@ def _change(setting: Setting, layout: Layout) -> str:
     mine, theirs = _rules(layout), _rules(Layout.of(setting.answer))
     lacks = [change for change in theirs if change not in mine]
     has = [change._replace(axes=None) for change in mine if change not in theirs]
-    step = next(iter((*lacks, *has)), None)
-    return f"A first step of an answer: {step}." if step else _missed(setting, layout)
+    step = next((change for change in (*lacks, *has) if _is_legal(setting, changed(layout, [change]))), None)
+    return f"A first step of an answer: {step}." if step else f"An answer is {setting.answer}."
+
+
+def _is_legal(setting: Setting, layout: Layout) -> bool:
+    try:
+        setting.plan(layout)
+    except LayoutError:
+        return False
+    return True
 
 
 def leading(setting: Setting, layout: Layout) -> tuple[Change, ...]:

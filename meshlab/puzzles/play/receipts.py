@@ -34,7 +34,7 @@ def receipt(setting: Setting, plan: Plan, predicted: float | None, tries: int, h
         f"tries {tries}",
         f"hints {hints}",
     ]
-    return BETWEEN.join([*parts, _mark(parts)])
+    return BETWEEN.join([*parts, mark(parts)])
 
 
 def _predicted(setting: Setting, predicted: float | None) -> list[str]:
@@ -42,7 +42,8 @@ def _predicted(setting: Setting, predicted: float | None) -> list[str]:
     return [] if right is None else [f"predicted {number_text(predicted)}, {'right' if right else 'wrong'}"]
 
 
-def _mark(parts: Iterable[str]) -> str:
+def mark(parts: Iterable[str]) -> str:
+    """Returns what a receipt ends in, by all that stands before: it shows that a character was changed."""
     return hashlib.sha256(BETWEEN.join(parts).encode()).hexdigest()[:8]
 
 
@@ -113,7 +114,7 @@ def _read(line: str, find: Callable[[str], Setting]) -> Read:
     name, reader, layout, sent, *rest = parts
     name, said = name.removeprefix(_FIRST), [part for part in rest if part.startswith("predicted ")]
     known = Read(line, name, reader)
-    if _mark(parts[:-1]) != parts[-1]:
+    if mark(parts[:-1]) != parts[-1]:
         return dataclasses.replace(known, because="a character of it was changed")
     try:
         setting = find(name)
