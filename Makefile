@@ -11,7 +11,7 @@ TESTS    :=
 # Which layouts `make newest` and `make oldest` draw; and what they run beside them: what is read of JAX, one's own jit,
 # auto, notebooks.
 SEED       := 0
-ENDS_TESTS := tests/engine/test_jax_compat.py tests/engine/test_jax_programs.py tests/own tests/test_tested.py tests/auto/test_choice.py tests/test_notebooks.py
+ENDS_TESTS := tests/engine/test_jax_compat.py tests/engine/test_jax_frames.py tests/engine/test_jax_programs.py tests/own tests/test_tested.py tests/auto/test_choice.py tests/test_notebooks.py
 # Here before the tests of the browser read it, while what checks the page's TypeScript runs beside them.
 MODULES  := meshlab/widgets/js/node_modules/.package-lock.json
 PYTEST   := $(BIN)/python -m pytest
