@@ -116,6 +116,8 @@ TAKEN_APART = {
     "data_movement.py": [{"broadcast_in_dim", "concatenate", "rev", "transpose"}],
     "fold.py": [{"conv_general_dilated", "reduce_window_max", "reduce_window_min", "reduce_window_sum"}],
     "axis_conflicts.py": [{"rename", "reshape", "tag"}],
+    # What the joins of traits (`Join`) are called in a sentence: some have the name of a primitive.
+    "sentences.py": [set("max min and or xor".split())],
     # What of a gradient is a part of it, put together after its sums.
     # The second: of what a gradient is put together after its sums.
     "gradients.py": [{"convert_element_type", "rename", "tag"}, set("add_any concatenate rev slice split".split())],
