@@ -76,9 +76,10 @@ docs: $(VENV)/.docs ## The documentation site, into .site/html; notebooks are ex
 nightly: ## Everything: all cases of all tests, both ends of the versions, and many layouts of each model (hours)
 	@$(MAKE) docs
 	@MESHLAB_SHARE=all $(MAKE) test
-	@$(MAKE) newest oldest
-	@$(BIN)/python -m meshlab.verify --each 12 --seed $$(date +%Y%m%d) --journal sweep.jsonl
-	@$(BIN)/python -m meshlab.verify --serial --each 4 --seed $$(($$(date +%Y%m%d) + 1)) --journal sweep.jsonl
+	@sh scripts/beside.sh "$(MAKE) --no-print-directory oldest" $(MAKE) --no-print-directory newest
+	@day=$$(date +%Y%m%d); sh scripts/beside.sh \
+	    "$(BIN)/python -m meshlab.verify --serial --each 4 --seed $$((day + 1)) --journal serial.jsonl" \
+	    $(BIN)/python -m meshlab.verify --each 12 --seed $$day --journal sweep.jsonl
 
 check: lint types js ## Everything that runs no code: lint, format, types, TypeScript
 
