@@ -5,6 +5,7 @@
     def test_…(model): …
 
     pytestmark = pytest.mark.share(3, of="file")     # one test in three of the file
+    pytest.mark.share(12, of="blank pages")          # one in twelve of all tests of that name, whatever their files
 
     @pytest.mark.nightly                         # in `make nightly` alone
 
@@ -26,6 +27,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 ALL = "all"
+# What a share is one of: up to which sign of a test's name those are alike from which it is drawn.
+_UP_TO = {"test": "[", "file": "::"}
 
 
 def seed() -> str:
@@ -57,8 +60,9 @@ def left_out(items: Iterable[pytest.Item], drawn_from: str) -> set[pytest.Item]:
         if item.get_closest_marker("nightly"):
             out.add(item)
         elif mark := item.get_closest_marker("share"):
-            shared = "::" if mark.kwargs.get("of") == "file" else "["
-            cases[item.nodeid.partition(shared)[0], mark.args[0]].append(item)
+            of = mark.kwargs.get("of", "test")
+            among = item.nodeid.partition(_UP_TO[of])[0] if of in _UP_TO else of
+            cases[among, mark.args[0]].append(item)
     for (_, of), each in cases.items():
         each.sort(key=lambda item: hashlib.sha256(f"{drawn_from}{_case(item.nodeid)}".encode()).digest())
         out.update(each[math.ceil(len(each) / of) :])

@@ -35,6 +35,14 @@ def test_a_share_may_be_of_a_files_tests():
         assert len(left_out(items, commit)) == 4
 
 
+def test_a_share_may_be_of_tests_of_several_files():
+    mark = pytest.mark.share(4, of="pages").mark
+    items: Any = [Item(nodeid=f"{file}.py::test_{name}", marker=mark) for file in "ab" for name in "cdef"]
+    drawn = [{item.nodeid for item in items if item not in left_out(items, str(commit))} for commit in range(40)]
+    assert {len(kept) for kept in drawn} == {2}
+    assert len(set().union(*drawn)) == 8
+
+
 def test_a_commit_draws_the_same_again_and_another_commit_others():
     items = cases("a.py::test_a", 40, pytest.mark.share(4).mark)
 

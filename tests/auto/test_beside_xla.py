@@ -24,6 +24,8 @@ from benchmarks.xla_auto.solver_log import read as read_log
 from meshlab.cost.machines.installed_compilers import CompilerError, check_installed
 from meshlab.layouts.given_globs import source
 
+pytestmark = pytest.mark.share(2, of="file")
+
 DOCS = pathlib.Path(__file__).parents[2] / "docs" / "auto.md"
 LINES = page.by_question(read(JOURNAL))
 PERCEPTRON = Question("perceptron", "x=2 y=4", "XLA's own")

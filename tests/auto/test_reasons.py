@@ -19,6 +19,8 @@ from meshlab.cost.workload.options import Options
 from meshlab.engine.specs.layout import LayoutLike
 from tests.auto.best_first.programs import grown
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MESH = ml.mesh("v5p:2x2x2", a=4, b=2)
 MANUAL = "batch:a ffn:b"
 

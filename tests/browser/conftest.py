@@ -32,8 +32,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.browser)
             needs_lab = "lab" in getattr(item, "fixturenames", ())
-            item.add_marker(pytest.mark.xdist_group("JupyterLab" if needs_lab else "blank pages"))
-            item.add_marker(pytest.mark.share(10, of="file"))
+            group = "JupyterLab" if needs_lab else "blank pages"
+            item.add_marker(pytest.mark.xdist_group(group))
+            item.add_marker(pytest.mark.share(14, of=group))
             if os.environ.get("MESHLAB_NO_BROWSER"):
                 item.add_marker(pytest.mark.skip(reason="MESHLAB_NO_BROWSER is set"))
 

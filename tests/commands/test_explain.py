@@ -7,6 +7,8 @@ import pytest
 
 from tests.commands.small import SOURCE, TRAIN, called, process, written
 
+pytestmark = pytest.mark.share(2, of="file")
+
 PLANNED = f'{SOURCE}\n\ndef plan():\n    return program.plan(ml.mesh(data=4), "batch:data")\n'
 
 

@@ -11,6 +11,8 @@ from meshlab.models import zoo
 from meshlab.own.alike import Alike, alike, is_alike
 from meshlab.own.report import Report
 
+pytestmark = pytest.mark.share(2, of="file")
+
 PATTERNS = {
     "data parallelism": lambda program, mesh: ml.layouts.data_parallel(program, mesh, data="data"),
     "tensor parallelism": lambda program, mesh: ml.layouts.tensor_parallel(program, mesh, model="model"),

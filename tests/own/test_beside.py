@@ -16,6 +16,8 @@ from meshlab.engine.devices import devices
 from meshlab.models import zoo
 from meshlab.own.naming.errors import OwnError
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MACHINE = "h100:1x8"
 
 

@@ -15,6 +15,8 @@ from meshlab.models import zoo
 from meshlab.own.lines import _fewest
 from meshlab.own.naming.errors import OwnError
 
+pytestmark = pytest.mark.share(2, of="file")
+
 
 @pytest.fixture(scope="module")
 def mesh() -> Mesh:

@@ -365,7 +365,7 @@ PATTERNS = {
 MODELS = ("mlp", "mlp_adamw", "block", "transformer_sgd", "moe", "llama", "gpt2_adamw", "convnet_sgd", "vit")
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("name", MODELS)
 def test_models_under_presets(name, pattern):

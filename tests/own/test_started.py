@@ -20,6 +20,8 @@ from meshlab.own.known import Found
 from meshlab.own.started import Starts
 from meshlab.own.subject import subject_of
 
+pytestmark = pytest.mark.share(2, of="file")
+
 
 @pytest.fixture(scope="module")
 def mesh() -> Mesh:

@@ -25,6 +25,8 @@ from meshlab.models.language import gemma, moe
 from meshlab.models.parts import initial, layers
 from tests.engine.small_programs import checked, sent
 
+pytestmark = pytest.mark.share(2, of="file")
+
 ROOT = Path(__file__).parents[3]
 Batch, Seq, Embed, Ffn, Routes, Experts = ml.dims(batch=8, seq=16, embed=32, ffn=64, routes=4, experts=4)
 A, B = ml.dims(a=8, b=12)

@@ -16,6 +16,8 @@ from meshlab.engine.verifying import xla_partitioner
 from tests.engine.small_programs import X2Y2, X4, A, B, C, inserted_here, product
 from tests.processes import children
 
+pytestmark = pytest.mark.share(2, of="file")
+
 
 def test_what_is_read_there_is_what_is_compiled_here():
     """Keys, marks of our own (`shift`), constants of a megabyte and library calls on the way to the other process."""

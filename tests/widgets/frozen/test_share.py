@@ -26,6 +26,8 @@ from meshlab.widgets.views.reads import READS
 from tests.widgets import small
 from tests.widgets.frozen.test_walk import readme
 
+pytestmark = pytest.mark.share(2, of="file")
+
 FEW: dict[str, Any] = {"dims": ["batch", "hidden"]}
 
 

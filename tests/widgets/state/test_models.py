@@ -16,6 +16,8 @@ from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.views.board import session_part
 from tests.widgets import small
 
+pytestmark = pytest.mark.share(3, of="file")
+
 MESH = ml.mesh(data=2, model=2)
 
 

@@ -20,6 +20,8 @@ from meshlab.widgets.state.handlers import read_intent
 from meshlab.widgets.state.selection import identities
 from tests.widgets import small
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MODELS = {model.name: model for model in zoo.models()}
 MESHES = (ml.mesh("v5e", x=2, y=4), ml.mesh("v5e", x=8))
 

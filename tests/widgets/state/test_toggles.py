@@ -13,6 +13,8 @@ from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.presets.buttons import KINDS
 from meshlab.widgets.presets.names import Names
 
+pytestmark = pytest.mark.share(3, of="file")
+
 MODELS = {model.name: model for model in models()}
 
 

@@ -27,6 +27,8 @@ from meshlab.widgets.views.forms.forms import FORMS, forms_view
 from meshlab.widgets.views.forms.literal import imported_from
 from tests.widgets import small
 
+pytestmark = pytest.mark.share(2, of="file")
+
 # A step of plain JAX, as a reader has it; `hold` is what the form says of places inside.
 STEP = """
 import jax.numpy as jnp, optax

@@ -16,6 +16,8 @@ from meshlab.widgets.views.reads import read
 from meshlab.widgets.views.reasons import regret_view
 from tests.widgets.grown import MANUAL, opened
 
+pytestmark = pytest.mark.share(2, of="file")
+
 
 @pytest.fixture(scope="module")
 def searched() -> Explorer:
