@@ -98,8 +98,8 @@ def compiled(jitted: Jitted, watch: Watch) -> Compiled:
     axes = [[name, size, kind.name] for (name, size), kind in zip(jitted.axes.items(), types, strict=True)]
     specs = [_specs(jitted.inputs), _specs(jitted.results)] if AxisType.Explicit not in types else None
     request = {"axes": axes, "devices": count, "options": compiler_options("cpu"), "specs": specs}
-    variables = inherited() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(count)}
-    with Process(("-c", COMMAND), variables) as process:
+    variables = inherited() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(max(8, count))}
+    with Process(("-c", COMMAND), variables, keep=True) as process:
         watch.stage("exporting")
         # Shardings that are written with the program would be constraints inside of it, and spread otherwise.
         nothing = (None,) * len(jitted.inputs), (None,) * len(jitted.results)

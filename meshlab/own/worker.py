@@ -16,16 +16,16 @@ from typing import Any
 
 import jax
 
-from ..engine.running.compile_worker import main, read, write
+from ..engine.running.compile_worker import read, serve, write
 from .shardy import recorded
 
-# What Python runs: `python -c COMMAND FOLDER`.
-COMMAND = "import sys; from meshlab.own.worker import run; sys.exit(run(sys.argv[1]))"
+# What Python runs: `python -c COMMAND`.
+COMMAND = "from meshlab.own.worker import run; run()"
 
 
-def run(folder: str) -> int:
-    """Compiles the program in a folder; returns the exit status."""
-    return main(pathlib.Path(folder), _compile)
+def run() -> None:
+    """Compiles the programs that it is asked about."""
+    serve(_compile)
 
 
 def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs a compiler for absent hardware in a process of its own: `python -c COMMAND FOLDER`, with `COMMAND` below.
+"""Runs a compiler for absent hardware in a process of its own: `python -c COMMAND`, with `COMMAND` below.
 
 libtpu and the CUDA plugin stay out of the notebook's process. The two processes share a folder alone
 (`meshlab.engine.running.compile_worker`); in it are
@@ -18,15 +18,15 @@ import jax
 
 from ...engine.devices import in_order, standing
 from ...engine.jax_compat import absent_devices
-from ...engine.running.compile_worker import main, read, write
+from ...engine.running.compile_worker import read, serve, write
 
 # JAX comes first, so that meshlab does not hide its plugins (`meshlab.engine.absent_hardware`).
-COMMAND = "import jax, sys; from meshlab.cost.compilers.worker import run; sys.exit(run(sys.argv[1]))"
+COMMAND = "import jax; from meshlab.cost.compilers.worker import run; run()"
 
 
-def run(folder: str) -> int:
-    """Compiles the program in a folder once the request is there; returns the exit status."""
-    return main(pathlib.Path(folder), _compile)
+def run() -> None:
+    """Compiles the programs that it is asked about."""
+    serve(_compile)
 
 
 def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""The process in which XLA compiles for simulated CPU devices: `python -P compile_worker.py FOLDER`.
+"""The process in which XLA compiles for simulated CPU devices: `python -P compile_worker.py`.
 
 Compilers log, hold locks, and end their process when something goes wrong in them. In a process of its own that is not
-the notebook's. The two processes share a folder:
+the notebook's. For each program the two processes share a folder, whose name comes as a line of standard input:
 
     program.bin     the program, as `jax.export` writes it
-    request.json    its options, written last: the worker waits for it             from `compiler_process.py`
+    request.json    its options                                                    from `compiler_process.py`
     stage           the present stage                                                       from here
     program.hlo     the compiled program's text
     answer.json     other facts, written last; or {"error": …}
@@ -19,9 +19,9 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import queue
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,9 +31,6 @@ from jax import export
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 Compile = Callable[[pathlib.Path, dict[str, Any]], dict[str, Any]]
-
-# Seconds between two looks for the request.
-_LOOK = 0.01
 
 
 def written(function: Any, arguments: Sequence[jax.ShapeDtypeStruct], platform: str) -> bytes:
@@ -121,23 +118,23 @@ def _shardings(mesh: Mesh, specs: Sequence[Any]) -> list[NamedSharding | None]:
     return [None if each is None else NamedSharding(mesh, PartitionSpec(*each)) for each in entries]
 
 
-def main(folder: pathlib.Path, compile_: Compile) -> int:
-    """Compiles the program in a folder once the request is there; returns the exit status."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    request = folder / "request.json"
-    while not request.exists():
-        time.sleep(_LOOK)
-    try:
-        answer = compile_(folder, json.loads(request.read_text()))
-    except Exception as error:
-        write(folder / "answer.json", json.dumps({"error": f"{type(error).__name__}: {error}"}))
-        return 1
-    write(folder / "answer.json", json.dumps(answer))
-    return 0
+def serve(compile_: Compile) -> None:
+    """Compiles the program in each folder that standard input names, one after another, until that ends."""
+    folders: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(folders,), daemon=True).start()
+    while True:
+        folder = pathlib.Path(folders.get())
+        try:
+            answer = compile_(folder, json.loads((folder / "request.json").read_text()))
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        jax.clear_caches()
+        write(folder / "answer.json", json.dumps(answer))
 
 
-def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
+def _listen(folders: queue.SimpleQueue[str]) -> None:
+    for line in sys.stdin:
+        folders.put(line.rstrip("\n"))
     os._exit(2)
 
 
@@ -157,4 +154,4 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]), _compile))
+    serve(_compile)

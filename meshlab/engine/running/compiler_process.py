@@ -16,8 +16,6 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +24,9 @@ from typing import Any, Protocol
 from ..argument_checks import function
 from ..code.operations import Code, walk
 from ..errors import CompilerError, shown
+from . import kept_processes as kept
 from .compile_worker import write
+from .kept_processes import Started
 
 # Seconds between two looks at the process.
 _LOOK = 0.02
@@ -112,36 +112,32 @@ class Watch:
 
 
 class Process:
-    """A compiler's process and the folder that it shares with this one; both end with the `with` block.
+    """A compiler's process and the folder that it shares with this one, which ends with the `with` block.
+
+    So does the process, but where it has answered and is kept for the next program of the same kind.
 
     Args:
         command: what Python runs: ["-P", "compile_worker.py"].
         environment: all of the process's variables.
+        keep: whether it is kept when it has answered.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]):
-        self.command, self.environment = command, environment
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], keep: bool = False):
+        self.command, self.environment, self.keep = command, environment, keep
 
     def __enter__(self) -> Process:
         self._temporary = tempfile.TemporaryDirectory(prefix="meshlab-")
         self.folder = pathlib.Path(self._temporary.name)
-        with (self.folder / "log").open("wb") as log:
-            self._running = subprocess.Popen(
-                [sys.executable, *self.command, str(self.folder)],
-                # A folder of its own: nothing that lies where the notebook runs is imported in place of a module.
-                cwd=self.folder,
-                env=dict(self.environment),
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                # An interrupt from the keyboard reaches this process alone, which then ends that one.
-                start_new_session=True,
-            )
+        self._started = kept.taken(self.command, self.environment) or Started.new(self.command, self.environment)
+        self._logged = self._started.log.stat().st_size
+        self._answered = False
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._running.kill()
-        self._running.communicate()
+        if self.keep and self._answered:
+            kept.put(self._started)
+        else:
+            self._started.end()
         self._temporary.cleanup()
 
     def answer(self, program: bytes, request: Mapping[str, Any], watch: Watch) -> tuple[dict[str, Any], str] | str:
@@ -158,11 +154,13 @@ class Process:
         (self.folder / "program.bin").write_bytes(program)
         write(self.folder / "request.json", json.dumps(request))
         watch.stage("starting")
+        self._started.ask(self.folder)
         stage, answer = self.folder / "stage", self.folder / "answer.json"
-        while not answer.exists() and self._running.poll() is None:
+        while not answer.exists() and self._started.running.poll() is None:
             watch.stage(stage.read_text() if stage.exists() else "starting")
             time.sleep(_LOOK)
-        result = json.loads(answer.read_text()) if answer.exists() else {"error": self._ending()}
+        self._answered = answer.exists()
+        result = json.loads(answer.read_text()) if self._answered else {"error": self._ending()}
         return _short(result["error"]) if "error" in result else (result, (self.folder / "program.hlo").read_text())
 
     def text(self, name: str) -> str | None:
@@ -172,9 +170,9 @@ class Process:
 
     def _ending(self) -> str:
         """Says how the process ended, with its last lines."""
-        status = self._running.wait()
+        status = self._started.running.wait()
         how = f"by signal {-status} ({signal.strsignal(-status)})" if status < 0 else f"with status {status}"
-        lines = (self.folder / "log").read_text(errors="replace").splitlines()
+        lines = self._started.log.read_bytes()[self._logged :].decode(errors="replace").splitlines()
         fatal = [match["message"] for match in map(_FATAL.match, lines) if match]
         last = fatal[-1] if fatal else "its last lines were:\n" + "\n".join(lines[-10:])
         return f"its process ended {how}; {last}"

@@ -226,8 +226,8 @@ def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
     """Returns the text of the program that XLA compiles for simulated CPU devices, in a process of its own."""
     count = plan.mesh.size
     request = {"axes": mesh_axes(plan.mesh), "devices": count, "options": compiler_options("cpu")}
-    variables = inherited() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(count)}
-    with Process(("-P", compile_worker.__file__), variables) as process:
+    variables = inherited() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(max(8, count))}
+    with Process(("-P", compile_worker.__file__), variables, keep=True) as process:
         watch.stage("exporting")
         answer = process.answer(written(*_function(plan, abstract_mesh(plan.mesh), constraints), "cpu"), request, watch)
     if isinstance(answer, str):

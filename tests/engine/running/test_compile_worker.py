@@ -12,11 +12,19 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import meshlab as ml
 from meshlab.engine.errors import CompilerError
+from meshlab.engine.running import kept_processes
 from meshlab.engine.verifying import xla_partitioner
 from tests.engine.small_programs import X2Y2, X4, A, B, C, inserted_here, product
 from tests.processes import children
 
 pytestmark = pytest.mark.share(2, of="file")
+
+
+@pytest.fixture(autouse=True)
+def none_waits():
+    kept_processes.end_all()
+    yield
+    kept_processes.end_all()
 
 
 def test_what_is_read_there_is_what_is_compiled_here():
@@ -113,6 +121,32 @@ def test_xla_is_ended_when_it_takes_too_long_or_is_cancelled():
     with pytest.raises(CompilerError, match=rf"{message} cancelled after \d+\.\d s \(starting\)"):
         simple().xla(progress=stop, cancel=cancel)
     assert not children("compile_worker.py")
+
+
+def test_the_process_waits_for_the_next_program():
+    simple().xla()
+    (first,) = children("compile_worker.py")
+    number = next(iter(kept_processes.waiting())).running.pid
+    simple().xla("stored")
+    assert children("compile_worker.py") == [first]
+    assert [started.running.pid for started in kept_processes.waiting()] == [number]
+
+
+def test_a_process_that_ended_while_it_waited_is_replaced():
+    simple().xla()
+    (started,) = kept_processes.waiting()
+    started.running.kill()
+    started.running.wait()
+    assert simple().xla().equal
+
+
+def test_a_process_does_not_wait_for_ever(monkeypatch):
+    monkeypatch.setattr(kept_processes, "WAITS", 0.01)
+    simple().xla()
+    ended = threading.Event()
+    while children("compile_worker.py"):
+        ended.wait(0.01)
+    assert not kept_processes.waiting()
 
 
 def test_an_interrupt_ends_xla():
