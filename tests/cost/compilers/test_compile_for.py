@@ -2,9 +2,8 @@
 
 import dataclasses
 import functools
-import pathlib
+import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -267,18 +266,19 @@ ml.compile_for(program.plan(ml.mesh(data=4), "batch:data"), "v5e:2x2", progress=
 """
 
 
-def test_the_compiler_ends_with_the_process_that_started_it(tpu):
+def test_the_compiler_ends_with_the_process_that_started_it(tpu, tmp_path):
     """A notebook's kernel that is ended leaves no compiler behind."""
-    done = subprocess.Popen([sys.executable, "-c", ABANDONED], stdout=subprocess.PIPE, text=True)
+    variables = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.Popen([sys.executable, "-c", ABANDONED], stdout=subprocess.PIPE, text=True, env=variables)
     output, _ = done.communicate(timeout=120)
     assert done.returncode == 7
     lines = (line.split() for line in output.splitlines() if "meshlab.cost.compilers.worker" in line)
-    ((child, folder),) = ((pid, pathlib.Path(args[-1])) for pid, parent, *args in lines if parent == str(done.pid))
+    (child,) = (pid for pid, parent, *_ in lines if parent == str(done.pid))
     while running(child):
         time.sleep(0.1)
-    assert (folder / "stage").read_text() == "compiling"
-    assert not (folder / "answer.json").exists()
-    shutil.rmtree(folder)
+    (stage,) = tmp_path.glob("meshlab-*/stage")
+    assert stage.read_text() == "compiling"
+    assert not (stage.parent / "answer.json").exists()
 
 
 def running(process: str) -> bool:
