@@ -37,6 +37,7 @@ from .engine.ops.arrange import shift as shift
 from .engine.ops.arrange import split as split
 from .engine.ops.arrange import stop_gradient as stop_gradient
 from .engine.ops.arrange import tag as tag
+from .engine.ops.attention import attention as attention
 from .engine.ops.conv import conv as conv
 from .engine.ops.conv import conv_transpose as conv_transpose
 from .engine.ops.dot import dot as dot

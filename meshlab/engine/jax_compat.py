@@ -352,6 +352,31 @@ def linear_primitive(name: str, run: Callable, transpose: Callable, batch: Calla
     return primitive
 
 
+def several_primitive(name: str, run: Callable, shapes: Callable, batch: Callable) -> Primitive:
+    """Makes a primitive of several operands and results.
+
+    Args:
+        name: what it is called in a jaxpr.
+        run: what it computes, in JAX: of the operands, and of its parameters by name; a list.
+        shapes: the shape and dtype of each result: of the operands' abstract values, and of its parameters.
+        batch: what `vmap` makes of it, as `jax.interpreters.batching` takes it.
+    """
+    primitive = Primitive(name)
+    primitive.multiple_results = True
+    primitive.def_impl(run)
+
+    def results(*operands: Any, **params: Any) -> list[Any]:
+        return [
+            operands[0].update(shape=shape, dtype=dtype, weak_type=False)
+            for shape, dtype in shapes(*operands, **params)
+        ]
+
+    primitive.def_abstract_eval(results)
+    batching.primitive_batchers[primitive] = batch
+    mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=True))
+    return primitive
+
+
 # --- settings, flags, keys, devices -----------------------------------------------------------------------------------
 
 

@@ -37,7 +37,9 @@ def translate_per_shard(builder: GraphBuilder, step: Compute, operands: Sequence
     program, grid = builder.context.program, builder.context.grid
     walk = _Walk(builder, results[0])
     outputs = walk.run(traced(step, program, grid), [r for r in operands if r is not None])
-    for target, number in zip(results, outputs, strict=True):
+    # Nothing is computed that nobody reads.
+    used = [key for key, value in zip(results, step.operation.outputs, strict=True) if program.uses[value] > 0]
+    for target, number in zip(used, outputs, strict=True):
         node = builder.graph.nodes[number]
         if node.kind == "source" or node.buffer is None or node.shape != builder.context.shape(target):
             number = builder.node("bitcast", (number,), target)  # noqa: PLW2901

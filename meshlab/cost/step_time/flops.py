@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...engine.code.operations import Code, Literal, Operation
+from ...engine.planning.operation_specs import as_met
 from ...engine.planning.steps import Compute
 from ...engine.rules import TRAITS
 from ..workload.scenario import Numbers, Scenario
@@ -109,4 +110,7 @@ def shapes(step: Compute, scenario: Scenario) -> list[tuple[Numbers, ...]]:
         () if isinstance(value, Literal) or spec is None else scenario.local((value, spec))
         for value, spec in zip(operation.inputs, step.operands, strict=True)
     ]
+    factors = scenario.plan.program.factors[operation]
+    if factors.exchangeable:
+        read = as_met(factors, step.operands, read, scenario.grid)
     return [*read, scenario.local((operation.outputs[0], step.results[0]))]

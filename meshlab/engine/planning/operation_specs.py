@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..rules import Factors
 from ..specs.spec import Axes, Spec, fitting
@@ -71,7 +71,9 @@ def specs_of_operation(
 
     def after(axes: tuple[int, ...]) -> Axes:
         """The mesh axes over which a result is partial: it adds up what it has not got."""
-        return tuple(sorted(partial.union(*(splits.get(f, ()) for f in factors.summed if f not in axes))))
+        over = partial.union(*(splits.get(f, ()) for f in factors.summed if f not in axes))
+        met = {a for f in axes if factors.exchanged(f) is not None for a in splits.get(f, ())}
+        return tuple(sorted(over - met))
 
     sums = next(map(after, factors.results), ())
 
@@ -90,6 +92,33 @@ def specs_of_operation(
     )
     per_shard = any(splits.get(f) for f in factors.per_shard)
     return OperationSpecs(read, tuple(spec(axes, after(axes)) for axes in factors.results), per_shard)
+
+
+def as_met(
+    factors: Factors, operands: Sequence[Spec | None], shapes: Sequence[tuple[Any, ...]], sizes: Mapping[str, Any]
+) -> list[tuple[Any, ...]]:
+    """Returns the shapes of operands that a device meets in an operation: of what comes by in turn, all of it.
+
+    Of two exchangeable factors that are split alike it is the later one.
+
+    Args:
+        factors: of the operation.
+        operands: their specs.
+        shapes: of their shards.
+        sizes: of the mesh axes.
+    """
+    split = {
+        factor: axes
+        for read, spec in zip(factors.operands, operands, strict=False)
+        if spec is not None
+        for factor, axes in zip(read, spec.splits, strict=True)
+    }
+    late = [max(pair) for pair in factors.exchangeable if len({split.get(factor) for factor in pair}) == 1]
+    turns = {factor: math.prod(sizes[a] for a in split.get(factor, ())) for factor in late}
+    return [
+        tuple(size * turns.get(factor, 1) for factor, size in zip(axes, shape, strict=True)) if shape else shape
+        for axes, shape in zip(factors.operands, shapes, strict=True)
+    ]
 
 
 def looked_up_whole(factors: Factors, table: Spec, asked: Mapping[int, Axes]) -> frozenset[int]:
@@ -124,7 +153,10 @@ def _once_each(factors: Factors, splits: Mapping[int, Axes]) -> dict[int, Axes]:
     used: set[str] = set()
     split_of: dict[int, Axes] = {}
     for factor in sorted(splits, key=lambda f: f not in in_results):
-        split_of[factor] = tuple(itertools.takewhile(lambda a: a not in used, splits[factor]))
+        other = factors.exchanged(factor)
+        meets = other is not None and split_of.get(other) == splits[factor]
+        taken = set() if meets else used
+        split_of[factor] = tuple(itertools.takewhile(lambda a, taken=taken: a not in taken, splits[factor]))
         used.update(split_of[factor])
     return split_of
 

@@ -115,9 +115,11 @@ class _Search:
         return None if self.leaves(value) else targets.get(value)
 
     def to_operands(self, operation: Operation, factors: Factors, target: Spec, targets: Targets):
-        """Gives the operands of an elementwise operation, or of a transpose, the target spec of its result."""
+        """Gives the operands of an elementwise operation, a transpose or a rename the target spec of its result."""
         split_of = dict(zip(factors.results[0], target.splits, strict=True))
-        for operand, axes in zip(operation.inputs, factors.operands, strict=True):
+        # A rename is the same array.
+        read = factors.results if operation.name == "rename" else factors.operands
+        for operand, axes in zip(operation.inputs, read, strict=True):
             if axes:
                 self.note(targets, operand, Spec(tuple([split_of.get(f, ()) if f >= 0 else () for f in axes])))
 

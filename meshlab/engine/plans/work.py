@@ -24,6 +24,7 @@ from ..code.loops import LOOPS, trip_count
 from ..code.operations import Block, Operation
 from ..collectives.kinds import ALL_GATHER
 from ..legality.legal_rules import LegalRules
+from ..planning.operation_specs import as_met
 from ..planning.shared_steps import counted_only
 from ..planning.step import Inner, Step
 from ..planning.steps import Compute, Move
@@ -198,6 +199,9 @@ def multiply_adds(
         for shape, spec in itertools.zip_longest(whole, specs[: len(values)])
     ]
     count, reads = multiplies(operation), len(operation.inputs)
+    factors = program.factors[operation]
+    if factors.exchangeable and sizes:
+        shapes[:reads] = as_met(factors, specs[:reads], shapes[:reads], sizes)
     if count is None:
         return math.prod(size for shape in shapes[reads:] for size in shape)
     return float(count(operation, shapes[:reads], shapes[reads]).products)

@@ -1,5 +1,6 @@
 """Rules say how each primitive is sharded: one small function a primitive, registered with the primitive's traits."""
 
+from . import attention as attention
 from . import convolution as convolution
 from . import cumulative as cumulative
 from . import elementwise as elementwise

@@ -52,6 +52,8 @@ class Factors:
         through: the operands whose partial sums the planner lets through: of those in which the operation is linear,
             those whose partial sum is no larger behind it.
         linear: the sets of operands in which it is linear, as its traits say.
+        exchangeable: pairs of factors that may be split over the same mesh axes, both alike: parts of the one then meet
+            parts of the other in turn, and nothing is partial over the axes that they share.
         known: whether the primitive has a rule.
     """
 
@@ -65,6 +67,7 @@ class Factors:
     propagating: frozenset[int] | None = None
     through: frozenset[int] = NONE
     linear: Groups = ()
+    exchangeable: frozenset[frozenset[int]] = frozenset()
     known: bool = True
 
     @property
@@ -81,8 +84,13 @@ class Factors:
             self.propagating,
             self.through,
             self.linear,
+            self.exchangeable,
             self.known,
         )
+
+    def exchanged(self, factor: int) -> int | None:
+        """Returns the factor that may be split over the same mesh axes as this one, if there is one."""
+        return next((other for pair in self.exchangeable if factor in pair for other in pair - {factor}), None)
 
     def propagates(self, factor: int) -> bool:
         """Says whether sharding along a factor propagates that the compute rules do not ask for."""
@@ -188,4 +196,4 @@ def _finished(factors: Factors, facts: Facts, linear: Groups) -> Factors:
         return factors
     f = factors  # `dataclasses.replace` takes several times as long
     alike = f.summed, f.per_shard, f.unsharded, f.limits, f.minors, f.propagating, f.through
-    return Factors(operands, results, *alike, linear, f.known)
+    return Factors(operands, results, *alike, linear, f.exchangeable, f.known)

@@ -1,0 +1,242 @@
+"""Attention under every way of splitting its positions: equal to the plain form, and sent as counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import meshlab as ml
+from meshlab.engine.errors import DimError, LayoutError
+
+Batch, Seq, Heads, Group, Depth = ml.dims(batch=2, seq=64, heads=4, group=2, depth=8)
+Q, K = (Batch, Seq, Heads, Group, Depth), (Batch, Seq, Heads, Depth)
+
+
+def attend(q, k, v, **options):
+    return ml.attention(q, k.rename(seq="kv"), v.rename(seq="kv"), "seq", "kv", **options)
+
+
+def step(q, k, v, **options):
+    def loss(q, k, v):
+        return (attend(q, k, v, **options) ** 2).sum()
+
+    return jax.value_and_grad(loss, argnums=(0, 1, 2))(q, k, v)
+
+
+def drawn(dtype="float32", scale=1.0, seed=0):
+    random = np.random.default_rng(seed)
+    arrays = [random.normal(size=[d.size for d in dims]) * scale for dims in (Q, K, K)]
+    return [ml.tensor(jnp.asarray(a, dtype), *dims) for a, dims in zip(arrays, (Q, K, K), strict=True)]
+
+
+def plain(q, k, v, shown=None, bias=0.0):
+    """The same with all scores in memory."""
+    scores = jnp.einsum("bshgd,bthd->bshgt", q, k) / np.sqrt(q.shape[-1]) + bias
+    if shown is not None:
+        scores = jnp.where(shown, scores, -jnp.inf)
+    return jnp.einsum("bshgt,bthd->bshgd", jax.nn.softmax(scores, -1), v)
+
+
+def shown(causal=False, window=None, queries=None, keys=None):
+    """Which keys each query attends to, [batch query 1 1 key]."""
+    at = np.arange(Seq.size)
+    mask = np.ones((1, Seq.size, Seq.size), bool)
+    if causal:
+        mask &= at[:, None] >= at
+    if window is not None:
+        mask &= abs(at[:, None] - at) < window
+    if queries is not None:
+        mask = mask & (queries[:, :, None] == keys[:, None])
+    return mask[:, :, None, None]
+
+
+SEGMENTS = np.sort(np.random.default_rng(1).integers(0, 3, (Batch.size, Seq.size)), axis=1).astype(np.int32)
+MASKS = [
+    {},
+    {"causal": True},
+    {"window": 5},
+    {"causal": True, "window": 40},
+    {"causal": True, "segments": True},
+]
+
+
+@pytest.mark.parametrize("masked", MASKS, ids=str)
+@pytest.mark.parametrize("block", [512, 16])
+def test_it_is_the_plain_form(monkeypatch, masked, block):
+    monkeypatch.setattr("meshlab.engine.tensors.attention.BLOCK", block)
+    masked = dict(masked)
+    options, segments = {**masked}, masked.pop("segments", False)
+    options.pop("segments", None)
+    if segments:
+        options |= {
+            "query_segments": ml.tensor(SEGMENTS, Batch, Seq),
+            "key_segments": ml.tensor(SEGMENTS, Batch, ml.Dim("kv", Seq.size)),
+        }
+    mask = shown(**masked, **({"queries": SEGMENTS, "keys": SEGMENTS} if segments else {}))
+    q, k, v = drawn()
+    with jax.enable_x64(True):
+        exact = [np.asarray(x.array, np.float64) for x in (q, k, v)]
+        value, gradients = jax.value_and_grad(lambda *a: (plain(*a, mask) ** 2).sum(), argnums=(0, 1, 2))(*exact)
+        value, gradients = float(value), list(map(np.asarray, gradients))
+    got, found = step(q, k, v, **options)
+    of_plain, kept = jax.value_and_grad(lambda *a: (plain(*a, mask) ** 2).sum(), argnums=(0, 1, 2))(
+        *(x.array for x in (q, k, v))
+    )
+    assert abs(float(got) - value) <= 2 * abs(float(of_plain) - value) + 1e-6 * abs(value)
+    for mine, theirs, right in zip(found, kept, gradients, strict=True):
+        assert np.abs(np.asarray(mine.array, np.float64) - right).max() <= 2 * np.abs(theirs - right).max() + 1e-6
+
+
+def test_large_scores_and_queries_that_attend_to_nothing():
+    q, k, v = drawn(scale=30.0)
+    out = attend(q, k, v, causal=True).array
+    exact = plain(*(np.asarray(x.array, np.float64) for x in (q, k, v)), shown(causal=True))
+    assert np.abs(out - exact).max() < 1e-3
+    nobody = ml.tensor(np.full((Batch.size, Seq.size), 7, np.int32), Batch, Seq)
+    others = ml.tensor(SEGMENTS, Batch, ml.Dim("kv", Seq.size))
+    value, gradients = step(*drawn(), query_segments=nobody, key_segments=others)
+    assert value == 0
+    assert all((g.array == 0).all() for g in gradients)
+
+
+def test_a_bias_has_its_gradient():
+    bias = ml.tensor(jnp.asarray(np.random.default_rng(2).normal(size=(4, 64, 64)), "float32"), Heads, Seq, "kv")
+    q, k, v = drawn()
+
+    def mine(bias):
+        return (attend(q, k, v, bias=bias) ** 2).sum()
+
+    def theirs(bias):
+        spread = jnp.moveaxis(bias, 0, 1)[None, :, :, None]
+        return (plain(q.array, k.array, v.array, bias=spread) ** 2).sum()
+
+    np.testing.assert_allclose(jax.grad(mine)(bias).array, jax.grad(theirs)(bias.array), atol=1e-5)
+
+
+def test_sums_of_narrow_floats_are_of_32_bits():
+    q, k, v = drawn("bfloat16")
+    out = attend(q, k, v, causal=True)
+    assert out.array.dtype == jnp.bfloat16
+    exact = plain(*(np.asarray(x.array, np.float64) for x in (q, k, v)), shown(causal=True))
+    assert np.abs(np.asarray(out.array, np.float64) - exact).max() < 0.02
+
+
+def test_under_vmap_and_remat():
+    q, k, v = (ml.tensor(x.array[0], *x.dims[1:]) for x in drawn())
+    stacked = [jnp.stack([x.array, x.array + 1]) for x in (q, k, v)]
+
+    def one(*arrays):
+        return attend(*(ml.tensor(a, *x.dims) for a, x in zip(arrays, (q, k, v), strict=True)), causal=True).array
+
+    both = jax.vmap(one)(*stacked)
+    np.testing.assert_allclose(both[1], one(*(a[1] for a in stacked)), rtol=1e-5)
+    some = jax.vmap(lambda a: one(a, k.array, v.array))(stacked[0])
+    np.testing.assert_allclose(some[1], one(stacked[0][1], k.array, v.array), rtol=1e-5)
+    again = jax.grad(lambda a: jax.checkpoint(one)(a, k.array, v.array).sum())(q.array)
+    np.testing.assert_allclose(again, jax.grad(lambda a: one(a, k.array, v.array).sum())(q.array), rtol=1e-4, atol=1e-6)
+
+
+PROGRAM = ml.trace(lambda q, k, v: step(q, k, v, causal=True), *drawn())
+
+
+def counted(plan):
+    sent = Counter()
+    for collective in plan.collectives:
+        if collective.shape:
+            sent[collective.kind, collective.axes] += collective.times
+    return dict(sent)
+
+
+@pytest.mark.parametrize("n", [2, 4, 8])
+def test_a_ring_sends_keys_values_and_their_gradients_around(n):
+    plan = PROGRAM.plan(ml.mesh(a=n), "seq:a kv:a")
+    assert counted(plan) == {("collective-permute", ("a",)): 6 * n - 4}
+    assert plan.check().ok
+    # The device with the last queries computes them with all keys.
+    assert plan.work.share == pytest.approx((1 - 1 / (2 * n)) / n / 0.5)
+
+
+@pytest.mark.parametrize(
+    ("layout", "sent"),
+    [
+        ("seq:a", {("all-gather", ("a",)): 2, ("reduce-scatter", ("a",)): 2}),
+        # One maximum and one sum; the queries' gradient; the keys' go home.
+        ("kv:a", {("all-reduce", ("a",)): 3, ("all-gather", ("a",)): 2}),
+        ("heads:a batch:b", {}),
+        ("group:a", {("all-reduce", ("a",)): 2}),
+        ("seq:a kv:a batch:b heads:c", {("collective-permute", ("a",)): 8}),
+        ("seq:a+b kv:a+b group:c", {("collective-permute", ("a", "b")): 20, ("all-reduce", ("c",)): 2}),
+        ("seq:a+b kv:a", {("all-gather", ("a",)): 2, ("all-gather", ("b",)): 2, ("reduce-scatter", ("a", "b")): 2}),
+        ("depth:a", {("all-gather", ("a",)): 4}),
+    ],
+)
+def test_what_layouts_send(layout, sent):
+    plan = PROGRAM.plan(ml.mesh(a=2, b=2, c=2), layout)
+    assert counted(plan) == sent
+    assert plan.check().ok
+
+
+def test_usp_is_a_scope():
+    """Heads over one axis and a ring over another, inside; positions over both, outside (Fang and Zhao 2024)."""
+
+    def core(q, k, v):
+        with jax.named_scope("core"):
+            return attend(q, k, v, causal=True)
+
+    def usp(q, k, v):
+        return jax.value_and_grad(lambda *a: (core(*a) ** 2).sum(), argnums=(0, 1, 2))(q, k, v)
+
+    layout = {"seq": "ring+ulysses", "kv": "ring+ulysses", "@core": {"seq": "ring", "kv": "ring", "heads": "ulysses"}}
+    plan = ml.trace(usp, *drawn()).plan(ml.mesh(ring=4, ulysses=2), layout)
+    sent = counted(plan)
+    assert sent["all-to-all", ("ulysses",)] == 8
+    assert sent["collective-permute", ("ring",)] == 20
+    assert plan.check().ok
+
+
+def test_what_it_holds_falls_with_the_ring():
+    q, k, v = (ml.f32[tuple(d if d != Seq else ml.Dim("seq", 4096) for d in dims)] for dims in (Q, K, K))
+    program = ml.trace(lambda q, k, v: attend(q, k, v, causal=True), q, k, v)
+    gathered, ring = (program.plan(ml.mesh(a=8), layout).memory.peak_bytes for layout in ("seq:a", "seq:a kv:a"))
+    assert ring < gathered / 2
+
+
+def test_both_positions_in_an_array_cannot_share_an_axis():
+    bias = ml.f32[Seq, ml.Dim("kv", Seq.size)]
+    program = ml.trace(lambda q, k, v, bias: attend(q, k, v, bias=bias), *drawn(), bias)
+    with pytest.raises(LayoutError, match="`kv` and `seq` cannot both be on `a`"):
+        program.plan(ml.mesh(a=2), "seq:a kv:a")
+    assert program.plan(ml.mesh(a=2), "seq:a").check().ok
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"k": K}, "q and k have both the dim of the other's positions"),
+        ({"k": (Batch, ml.Dim("kv", 64), Depth, ml.Dim("more", 2))}, r"k has dims that q has not: \[more=2\]"),
+        ({"v": (Batch, ml.Dim("kv", 64), Heads)}, "v has one dim of its own, and it has none"),
+        ({"v": (Batch, Heads, Depth)}, r"v lacks dims of k: \[kv=64\]"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, said):
+    keys = tuple(ml.Dim("kv", 64) if dim == Seq else dim for dim in K)
+    dims = {"q": Q, "k": keys, "v": keys} | change
+    q, k, v = (ml.tensor(jnp.zeros([d.size for d in dims[name]]), *dims[name]) for name in "qkv")
+    with pytest.raises(DimError, match=said):
+        ml.attention(q, k, v, "seq", "seq" if "k" in change and change["k"] == K else "kv")
+
+
+def test_options_that_are_none_are_refused():
+    q, k, v = drawn()
+    with pytest.raises(DimError, match="takes both or neither"):
+        attend(q, k, v, query_segments=ml.tensor(SEGMENTS, Batch, Seq))
+    with pytest.raises(DimError, match="they are integers"):
+        attend(q, k, v, query_segments=q, key_segments=q)
+    with pytest.raises(DimError, match="window"):
+        attend(q, k, v, window=0)
+    with pytest.raises(DimError, match=r"bias of .*; its dims are among"):
+        attend(q, k, v, bias=ml.tensor(jnp.zeros(8), Depth))
