@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).parent.parent
     "page",
     [
         *("architecture.md", "auto.md", "ci.md", "dialects.md", "fit.md", "from-other-systems.md", "goals.md"),
+        "long-sequences.md",
         *("own-jit.md", "puzzles.md", "scopes.md", "serial.md", "techniques.md"),
     ],
 )

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.experimental import topologies
 from jax.experimental.layout import Layout, with_layout_constraint
-from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
-from jax.interpreters import ad, batching, mlir
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from .name_stacks import RECOMPUTED, scopes_in
@@ -325,56 +324,6 @@ def defined_at(jaxpr: Any) -> tuple[str, int] | None:
 def function_name(jaxpr: Any) -> str:
     """Returns the name of the function that a jaxpr is the trace of; "" where JAX knows none."""
     return getattr(jaxpr, "jaxpr", jaxpr).debug_info.func_name or ""
-
-
-# --- primitives of our own --------------------------------------------------------------------------------------------
-
-
-def linear_primitive(name: str, run: Callable, transpose: Callable, batch: Callable) -> Primitive:
-    """Makes a linear primitive of one operand, whose result has the operand's shape and dtype.
-
-    Args:
-        name: what it is called in a jaxpr.
-        run: what it computes, in JAX: of the operand, and of its parameters by name.
-        transpose: its parameters, for the cotangent: of its parameters.
-        batch: its parameters for `vmap`: of its parameters, and of the position of the new axis in the operand.
-    """
-    primitive = Primitive(name)
-    primitive.def_impl(run)
-    primitive.def_abstract_eval(lambda operand, **params: operand)
-    ad.deflinear2(primitive, lambda cotangent, _, **params: [primitive.bind(cotangent, **transpose(params))])
-
-    def batched(operands: Any, axes: Any, **params: Any) -> tuple[Any, int]:
-        return primitive.bind(*operands, **batch(params, axes[0])), axes[0]
-
-    batching.primitive_batchers[primitive] = batched
-    mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=False))
-    return primitive
-
-
-def several_primitive(name: str, run: Callable, shapes: Callable, batch: Callable) -> Primitive:
-    """Makes a primitive of several operands and results.
-
-    Args:
-        name: what it is called in a jaxpr.
-        run: what it computes, in JAX: of the operands, and of its parameters by name; a list.
-        shapes: the shape and dtype of each result: of the operands' abstract values, and of its parameters.
-        batch: what `vmap` makes of it, as `jax.interpreters.batching` takes it.
-    """
-    primitive = Primitive(name)
-    primitive.multiple_results = True
-    primitive.def_impl(run)
-
-    def results(*operands: Any, **params: Any) -> list[Any]:
-        return [
-            operands[0].update(shape=shape, dtype=dtype, weak_type=False)
-            for shape, dtype in shapes(*operands, **params)
-        ]
-
-    primitive.def_abstract_eval(results)
-    batching.primitive_batchers[primitive] = batch
-    mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=True))
-    return primitive
 
 
 # --- settings, flags, keys, devices -----------------------------------------------------------------------------------

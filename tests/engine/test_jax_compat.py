@@ -16,7 +16,7 @@ import pytest
 from jax import lax
 
 import meshlab
-from meshlab.engine import jax_compat, jax_programs
+from meshlab.engine import jax_compat, jax_programs, own_primitives
 from meshlab.engine.code.operations import walk
 from meshlab.engine.devices import QUICK_COMPILES
 from meshlab.engine.jax_compat import opened
@@ -267,7 +267,7 @@ def test_what_stands_for_other_operations_is_expanded():
 
 # Primitives of our own
 
-scaled_p = jax_compat.linear_primitive(
+scaled_p = own_primitives.linear_primitive(
     "scaled",
     lambda x, *, by, axis: x * by,
     transpose=lambda params: params | {"by": params["by"] * 10},

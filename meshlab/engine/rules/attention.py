@@ -34,7 +34,7 @@ from ..tensors.attention import (
 from .matmuls import Matmuls, Sizes
 from .per_shard import ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, rule
-from .traits import NOWHERE, opaque
+from .traits import NOWHERE, Groups, opaque
 
 _SUMMARY = "{dims} is attended to part by part"
 
@@ -70,7 +70,11 @@ def _attention(operation: Operation, facts: Facts) -> Factors:
     return _factors(how, how.operands, (how.out, how.rows), summed="")
 
 
-@rule("attention_grad", traits=opaque(linear=NOWHERE, multiplies=_multiplies(5)))
+def _in_cotangent(operation: Operation) -> Groups:
+    return (frozenset((len(operation.inputs) - 1,)),)
+
+
+@rule("attention_grad", traits=opaque(linear=_in_cotangent, multiplies=_multiplies(5)))
 def _attention_grad(operation: Operation, facts: Facts) -> Factors:
     how: Attention = operation.params["how"]
     kept = (how.out, how.rows, how.out)

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..jax_compat import several_primitive
+from ..own_primitives import several_primitive
 
 # Larger than this many queries or keys no block is: [queries, keys] scores of one head are in memory at a time.
 BLOCK = 512

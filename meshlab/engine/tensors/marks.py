@@ -21,7 +21,7 @@ from typing import Any
 
 import jax
 
-from ..jax_compat import linear_primitive
+from ..own_primitives import linear_primitive
 
 Names = tuple[str | None, ...]
 

@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from ..jax_compat import linear_primitive
+from ..own_primitives import linear_primitive
 
 
 def shifted(array: Any, *, axis: int, offset: int, wrap: bool) -> Any:

@@ -21,11 +21,18 @@ from meshlab.engine.rules.table import RULES
 from meshlab.engine.rules.traits import KINDS, SINCE
 from tests.engine.rules.test_primitives import KEY, M, S, V, X, equations, used
 
-OURS = {"dim_names", "rename", "shift", "tag"}
+OURS = {"attention", "attention_grad", "dim_names", "rename", "shift", "tag"}
 Rows, Cols = ml.dims(rows=8, cols=4)
 BITS = jax.ShapeDtypeStruct((8,), jnp.uint32)
 SCALED = [jax.ShapeDtypeStruct((1, 32, size), jnp.float32) for size in (32, 32, 1, 1)]
 RAGGED = S.update(shape=(8, 4)), S, jax.ShapeDtypeStruct((3,), jnp.int32)
+
+
+KEYS = ml.Dim("keys", 8)
+
+
+def attended(q, k, v):
+    return ml.attention(q, k, v, Rows, KEYS).sum()
 
 
 def pooled(kind):
@@ -37,6 +44,7 @@ def pooled(kind):
 # Primitives that no function of `FUNCTIONS` uses.
 MORE = [
     ("renamed", lambda x: ml.tag(x.rename(rows="lines"), "place"), (ml.f32[Rows, Cols],)),
+    ("attention", jax.value_and_grad(attended), (ml.f32[Rows, Cols], ml.f32[KEYS, Cols], ml.f32[KEYS, Cols])),
     ("shifted", lambda x: ml.shift(x, Rows, 1), (ml.f32[Rows, Cols],)),
     ("ragged", jax.value_and_grad(lambda x, w, n: lax.ragged_dot(x, w, n).sum(), (0, 1)), RAGGED),
     ("scaled", jax.nn.scaled_matmul, SCALED),
