@@ -183,7 +183,6 @@ def _run_gradients(device: Device, sharded: ShardedOperation, operands: Sequence
 
     gradients = begin_gradients(how, arrays)
     goes = ring.round[: len(gradients)]
-    gradients = ring.go(arrays, gradients, goes, visited)
-    if ring.axes:
-        gradients = ring.turned(gradients, goes)
-    return [gradient.astype(array.dtype) for gradient, array in zip(gradients, arrays, strict=False)]
+    sums = ring.go(arrays, gradients, goes, visited)
+    rounded = [gradient.astype(array.dtype) for gradient, array in zip(sums, arrays, strict=False)]
+    return ring.turned(rounded, goes) if ring.axes else rounded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +34,7 @@ def drawn(dtype="float32", scale=1.0, seed=0):
     return [ml.tensor(jnp.asarray(a, dtype), *dims) for a, dims in zip(arrays, (Q, K, K), strict=True)]
 
 
-def plain(q, k, v, shown=None, bias=0.0):
+def plain(q: Any, k: Any, v: Any, shown: Any = None, bias: Any = 0.0) -> Any:
     """The same with all scores in memory."""
     scores = jnp.einsum("bshgd,bthd->bshgt", q, k) / np.sqrt(q.shape[-1]) + bias
     if shown is not None:
@@ -41,7 +42,7 @@ def plain(q, k, v, shown=None, bias=0.0):
     return jnp.einsum("bshgt,bthd->bshgd", jax.nn.softmax(scores, -1), v)
 
 
-def shown(causal=False, window=None, queries=None, keys=None):
+def shown(causal: bool = False, window: int | None = None, queries: Any = None, keys: Any = None):
     """Which keys each query attends to, [batch query 1 1 key]."""
     at = np.arange(Seq.size)
     mask = np.ones((1, Seq.size, Seq.size), bool)
@@ -66,7 +67,7 @@ MASKS = [
 
 @pytest.mark.parametrize("masked", MASKS, ids=str)
 @pytest.mark.parametrize("block", [512, 16])
-def test_it_is_the_plain_form(monkeypatch, masked, block):
+def test_it_is_the_plain_form(monkeypatch, masked: dict[str, Any], block: int):
     monkeypatch.setattr("meshlab.engine.tensors.attention.BLOCK", block)
     masked = dict(masked)
     options, segments = {**masked}, masked.pop("segments", False)
@@ -76,7 +77,8 @@ def test_it_is_the_plain_form(monkeypatch, masked, block):
             "query_segments": ml.tensor(SEGMENTS, Batch, Seq),
             "key_segments": ml.tensor(SEGMENTS, Batch, ml.Dim("kv", Seq.size)),
         }
-    mask = shown(**masked, **({"queries": SEGMENTS, "keys": SEGMENTS} if segments else {}))
+    both = SEGMENTS if segments else None
+    mask = shown(queries=both, keys=both, **masked)
     q, k, v = drawn()
     with jax.enable_x64(True):
         exact = [np.asarray(x.array, np.float64) for x in (q, k, v)]
