@@ -34,8 +34,9 @@ def drawn(dtype="float32", scale=1.0, seed=0):
     return [ml.tensor(jnp.asarray(a, dtype), *dims) for a, dims in zip(arrays, (Q, K, K), strict=True)]
 
 
-def plain(q: Any, k: Any, v: Any, shown: Any = None, bias: Any = 0.0) -> Any:
+def plain(qkv: Any, shown: Any = None, bias: Any = 0.0) -> Any:
     """The same with all scores in memory."""
+    q, k, v = qkv
     scores = jnp.einsum("bshgd,bthd->bshgt", q, k) / np.sqrt(q.shape[-1]) + bias
     if shown is not None:
         scores = jnp.where(shown, scores, -jnp.inf)
@@ -82,10 +83,10 @@ def test_it_is_the_plain_form(monkeypatch, masked: dict[str, Any], block: int):
     q, k, v = drawn()
     with jax.enable_x64(True):
         exact = [np.asarray(x.array, np.float64) for x in (q, k, v)]
-        value, gradients = jax.value_and_grad(lambda *a: (plain(*a, mask) ** 2).sum(), argnums=(0, 1, 2))(*exact)
+        value, gradients = jax.value_and_grad(lambda *a: (plain(a, mask) ** 2).sum(), argnums=(0, 1, 2))(*exact)
         value, gradients = float(value), list(map(np.asarray, gradients))
     got, found = step(q, k, v, **options)
-    of_plain, kept = jax.value_and_grad(lambda *a: (plain(*a, mask) ** 2).sum(), argnums=(0, 1, 2))(
+    of_plain, kept = jax.value_and_grad(lambda *a: (plain(a, mask) ** 2).sum(), argnums=(0, 1, 2))(
         *(x.array for x in (q, k, v))
     )
     assert abs(float(got) - value) <= 2 * abs(float(of_plain) - value) + 1e-6 * abs(value)
@@ -96,7 +97,7 @@ def test_it_is_the_plain_form(monkeypatch, masked: dict[str, Any], block: int):
 def test_large_scores_and_queries_that_attend_to_nothing():
     q, k, v = drawn(scale=30.0)
     out = attend(q, k, v, causal=True).array
-    exact = plain(*(np.asarray(x.array, np.float64) for x in (q, k, v)), shown(causal=True))
+    exact = plain([np.asarray(x.array, np.float64) for x in (q, k, v)], shown(causal=True))
     assert np.abs(out - exact).max() < 1e-3
     nobody = ml.tensor(np.full((Batch.size, Seq.size), 7, np.int32), Batch, Seq)
     others = ml.tensor(SEGMENTS, Batch, ml.Dim("kv", Seq.size))
@@ -114,7 +115,7 @@ def test_a_bias_has_its_gradient():
 
     def theirs(bias):
         spread = jnp.moveaxis(bias, 0, 1)[None, :, :, None]
-        return (plain(q.array, k.array, v.array, bias=spread) ** 2).sum()
+        return (plain((q.array, k.array, v.array), bias=spread) ** 2).sum()
 
     np.testing.assert_allclose(jax.grad(mine)(bias).array, jax.grad(theirs)(bias.array), atol=1e-5)
 
@@ -123,7 +124,7 @@ def test_sums_of_narrow_floats_are_of_32_bits():
     q, k, v = drawn("bfloat16")
     out = attend(q, k, v, causal=True)
     assert out.array.dtype == jnp.bfloat16
-    exact = plain(*(np.asarray(x.array, np.float64) for x in (q, k, v)), shown(causal=True))
+    exact = plain([np.asarray(x.array, np.float64) for x in (q, k, v)], shown(causal=True))
     assert np.abs(np.asarray(out.array, np.float64) - exact).max() < 0.02
 
 
