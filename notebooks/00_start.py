@@ -1,17 +1,17 @@
 # %% [markdown]
 # # Start: lay a model out by dragging
 #
-# You have a model and several devices. How should it be laid out on them, what will it cost, and why? This notebook
-# answers for a small network that reads handwritten digits, on eight devices that your computer pretends to have. It
-# takes about a quarter of an hour. Run the cells from the top, with Shift+Enter.
+# You have a model and several devices. How should you lay it out on them, what will it cost, and why? This notebook
+# answers these questions for a small network that reads handwritten digits, on eight devices that your computer
+# simulates. It takes about a quarter of an hour. Run the cells from the top, with Shift+Enter.
 #
 # You will
 #
 # 1. write the model with **names** on its dimensions,
-# 2. say from outside how it is split: a **layout**,
+# 2. say from outside how it is sharded: a **layout**,
 # 3. read which communication follows, with its bytes, its cause and its cure: a **plan**,
 # 4. train under four layouts and see the same losses,
-# 5. and then drag the dimensions about with the mouse, and let the computer find the best layout.
+# 5. drag the dimensions with the mouse, and let the computer find the best layout.
 
 # %%
 import jax
@@ -24,8 +24,8 @@ ml.simulate(8)
 # %% [markdown]
 # ## The data
 #
-# scikit-learn brings 1,797 handwritten digits of 8 × 8 pixels along; nothing is downloaded. Here is the first one,
-# with its pixels' brightness from 0 to 9.
+# scikit-learn comes with 1,797 handwritten digits of 8 × 8 pixels; nothing is downloaded. Here is the first one, with
+# the brightness of its pixels from 0 to 9.
 
 # %%
 data = digits.load()
@@ -38,9 +38,9 @@ print("This is a", labels[0])
 # %% [markdown]
 # ## Names for dimensions
 #
-# An array's axes usually have positions, and one has to remember what axis 2 was. Here each has a **name and a
-# size**, said once. `ml.f32[Batch, Rows, Cols]` is a tensor's type: its names, sizes and number format, without any
-# data.
+# The axes of an array usually have positions, and you have to remember what axis 2 was. Here each axis has a **name
+# and a size**, which you declare once. `ml.f32[Batch, Rows, Cols]` is the type of a tensor: its names, sizes and
+# number format, without any data.
 
 # %%
 config = digits.Config()
@@ -51,13 +51,13 @@ ml.f32[Batch, Rows, Cols]
 # %% [markdown]
 # ## The model
 #
-# Two matmuls with a `relu` between them, and out come the *logits*: a score for each of the ten classes. Each
-# operation **names the dimensions that it uses up**: the first matmul sums over rows and columns, so what is left of
-# `[batch, rows, cols]` and `[rows, cols, hidden]` is `[batch, hidden]`. `cross_entropy` uses up `classes`, and the
-# mean uses up the rest: a loss has no dimensions.
+# The model is two matmuls with a `relu` between them. It returns the *logits*: a score for each of the ten classes.
+# Each operation **names the dimensions it uses up**. The first matmul sums over rows and columns, so `[batch, rows,
+# cols]` times `[rows, cols, hidden]` gives `[batch, hidden]`. `cross_entropy` uses up `classes`, and the mean uses up
+# the rest: a loss has no dimensions.
 #
-# The training step is plain JAX: `jax.value_and_grad`, and a subtraction for each weight. Nothing in the model speaks
-# of devices.
+# The training step is plain JAX: `jax.value_and_grad`, and a subtraction for each weight. Nothing in the model
+# mentions devices.
 
 
 # %%
@@ -79,8 +79,8 @@ def step(params, images, labels):
 # %% [markdown]
 # ## The program
 #
-# `ml.trace` runs the step once, on types alone. What comes out is the **program**: every operation of the forward
-# pass, the backward pass and the update, with a name on every axis. It knows nothing of devices yet, either.
+# `ml.trace` runs the step once, on types alone. The result is the **program**: every operation of the forward pass,
+# the backward pass and the update, with a name on every axis. It does not know about devices yet either.
 
 # %%
 shapes = {"w1": ml.f32[Rows, Cols, Hidden], "w2": ml.f32[Hidden, Classes]}
@@ -91,11 +91,11 @@ dict(program.dims)
 # %% [markdown]
 # ## The mesh and the layout
 #
-# A **mesh** arranges the devices in a grid whose axes have names as well: here eight devices, four along `data` and
-# two along `model`. A **layout** is a list of *dimension : mesh axis*. `batch:data` says: wherever a tensor has a
-# batch, cut it into four, and give each slice to the devices with that coordinate along `data`.
+# A **mesh** arranges the devices in a grid with named axes: here eight devices, four along `data` and two along
+# `model`. A **layout** is a list of *dimension : mesh axis*. `batch:data` means: wherever a tensor has a batch, cut
+# it into four slices, and give each slice to the devices with that coordinate along `data`.
 #
-# Program, mesh and layout together make a **plan**: what each single device does.
+# Program, mesh and layout together make a **plan**, which says what each device does.
 
 # %%
 mesh = ml.mesh(data=4, model=2)
@@ -106,21 +106,20 @@ plan
 # %% [markdown]
 # ## What is sent, and why
 #
-# A device that has only its own slices can do most of the work alone. But where a sum runs over a dimension that is
-# **split**, each device has only a part of the sum, and the parts must be added up over the mesh axis: an
-# *all-reduce*. So the losses and gradients, which sum over the batch, are added up over `data`; and the logits, which
-# sum over `hidden`, over `model`.
+# A device can do most of the work with its own slices alone. But if an operation sums over a dimension that is
+# **sharded**, each device computes only a part of the sum, and the parts must be added up over the mesh axis: an
+# *all-reduce*. The loss and the gradients sum over the batch, so they are added up over `data`. The logits sum over
+# `hidden`, so they are added up over `model`.
 #
-# `explain` lists every such communication, with the line of your code that it comes from, why it is there, and what
-# would remove it. *Payload* is what one device puts in; *wire* is what one device sends.
+# `explain` lists every collective, with the line of your code that causes it, the reason, and a change that would
+# remove it. *Payload* counts the bytes that one device puts in; *wire* counts the bytes that one device sends.
 
 # %%
 plan.explain()
 
-# %% [markdown]
-# These numbers are not estimates. `check` compiles the plan, reads the compiled program, and compares: the same
-# collectives, over the same axes, with the same bytes. It also runs both the plan and the unsharded function on random
-# data, and compares what they return.
+# %% [markdown] These numbers are not estimates. `check` compiles the plan and compares it with the compiled program:
+# the same collectives, over the same axes, with the same bytes. It also runs the plan and the unsharded function on
+# random data, and compares their results.
 
 # %%
 print(plan.check())
@@ -128,9 +127,9 @@ print(plan.check())
 # %% [markdown]
 # ## Four layouts, one result
 #
-# A layout changes who computes what, and never *what* is computed. Let us see it: the same weights and the same
-# batches, under no layout, with the batch split (data-parallel), with the hidden units split (model-parallel), and
-# both.
+# A layout changes *where* a model is computed, never the result. Let us check: we train with the same weights and the
+# same batches without a layout, with the batch sharded (data-parallel), with the hidden units sharded
+# (model-parallel), and with both.
 
 # %%
 start = digits.init(jax.random.key(0), config)
@@ -160,12 +159,11 @@ for name, layout in layouts.items():
     first, last = losses[name][0], losses[name][-1]
     print(f"{name:15} loss {first:.5f} → {last:.5f}   sent per step: {plan.wire_bytes:9,.0f} bytes")
 
-# %% [markdown]
-# The losses agree (to the rounding of 32-bit numbers, since sums are added in another order). The bytes do not: with
-# these sizes the data-parallel layout sends every gradient, and the model-parallel one only the logits.
+# %% [markdown] The losses agree, up to 32-bit rounding, since the order of additions differs. The bytes do not: the
+# data-parallel layout sends every gradient, and the model-parallel layout only the logits.
 #
-# And it has learned to read. These are digits that it has not seen; `classify` takes them as they are, because their
-# dimension `test` is one that no operation uses up, and rides along.
+# And the network has learned to read. Here are digits that it has not seen. `classify` accepts them unchanged: no
+# operation uses up their dimension `test`, so it rides along.
 
 # %%
 test_images, test_labels = data.test
@@ -176,8 +174,8 @@ print(f"{(guesses == test_labels).mean():.1%} of {test_labels.shape[0]} digits a
 # %% [markdown]
 # ## When a layout is invalid
 #
-# Nothing is silently ignored. A misspelt dimension, an axis that is not there, a size that does not divide: all of it
-# is said before anything runs, at once, and with what would fit.
+# Nothing is silently ignored. A misspelt dimension, a missing axis, a size that does not divide: one error reports
+# all of them before anything runs, and suggests what would fit.
 
 # %%
 try:
@@ -188,17 +186,17 @@ except ml.LayoutError as error:
 # %% [markdown]
 # ## Now with the mouse
 #
-# The Explorer shows all of this at once. On the left each mesh axis is a row and each dimension a chip; the columns are
-# where a rule holds: `compute` for the layouts above, the others for how tensors are stored.
+# The Explorer shows all of this at once. On the left, each mesh axis is a row and each dimension a chip. The columns
+# say where a rule applies: `compute` for the layouts above, the others for how tensors are stored.
 #
-# - **Drag `hidden` onto `model`, in the column `compute`.** While you hold it each zone says what the drop would change
-#   (★ is the best), or ✕; over a zone with ✕ the line below says why. With the keyboard: Tab to the chip, Enter, arrow
-#   keys, Enter. Or click the chip and then the zone.
-# - Open **Traffic**: which all-reduce has appeared, over which axis, from which line, and how many bytes it moves.
+# - **Drag `hidden` onto `model`, in the column `compute`.** While you hold it, each zone shows what the drop would
+#   change (★ is the best), or ✕ if it is not allowed; the line below says why. With the keyboard: Tab to the chip,
+#   Enter, arrow keys, Enter. Or click the chip and then the zone.
+# - Open **Traffic**: which all-reduce appeared, over which axis, from which line, and how many bytes does it move?
 # - Drag `batch` onto `data`; undo; redo. Under **Devices** pick another tensor, and see which device holds which slice.
-# - Leave the board alone for a moment: a line below the chips proposes the change that helps most.
-# - Open **Run** and press the button: it trains on the digits in the background, and you can stop it. The loss comes
-#   out as above.
+# - Leave the board alone for a moment: a line below the chips suggests the change that helps most.
+# - Open **Run** and press the button: the network trains on the digits in the background, and you can stop it. The
+#   loss is the same as above.
 
 # %%
 training = ml.Training(
@@ -221,37 +219,35 @@ explorer.snapshot()
 # ## Let the computer choose
 #
 # `ml.auto.layout` searches layouts by branch and bound, with any number of mesh axes for each dimension. It says how
-# far from the best its answer can be, what was searched and what was not; no single change makes the answer better.
-# Here: of those that share the work out as evenly as can be, the one under which a device sends the fewest bytes.
-# Beside it, ours.
+# far its answer can be from the best, what it searched and what it did not; no single change improves the answer.
+# Here it minimises the bytes that a device sends, among the layouts that divide the work most evenly. We compare its
+# answer with ours.
 
 # %%
 choice = ml.auto.layout(program, mesh, objective="traffic")
 
 choice.compare("batch:data hidden:model")
 
-# %% [markdown]
-# It has `hidden` on both axes, and the batch on none: each device has an eighth of the weights and of their gradients,
-# which nobody has to add up; what is added up are the logits, of all images, which are small.
-# (`objective="memory"` asks for the least peak memory. What is fastest in seconds depends on the machine: pick one
-# in the Explorer above, and it tells the time of a step, and of each drop before you let go; Auto then finds the
-# fastest layout that fits in its memory.)
+# %% [markdown] Auto puts `hidden` on both axes, and the batch on none. Each device has an eighth of the weights and
+# computes their gradients alone. Only the logits of all images are added up, and they are small.
+# (`objective="memory"` minimises peak memory. The fastest layout depends on the machine: pick one in the Explorer
+# above, and it shows the time of a step, and of each drop before you let go. Auto then finds the fastest layout that
+# fits in its memory.)
 #
-# The Explorer above does the same: open **Compare**, and press **Find the least traffic**. Auto's layout becomes a row
-# and a dot beside those that you tried; a click on either takes it over.
+# The Explorer above does the same: open **Compare**, and press **Find the least traffic**. Auto's layout becomes a
+# row and a dot beside the layouts you tried; click either to use it.
 
 # %% [markdown]
-# ## An axis in time
+# ## A serial axis
 #
 # What if the batch does not fit? Then a device computes it in *micro-batches*, one after the other, and adds up the
-# gradients. That needs no other training loop: `ml.serial(4)` is a mesh axis whose four blocks run one after the other
-# on each device, and **accumulating gradients is data parallelism over it**.
+# gradients. You need no new training loop: `ml.serial(4)` is a mesh axis whose four blocks run one after the other on
+# each device, and **gradient accumulation is data parallelism over this axis**.
 #
-# **Drag `batch` onto `micro`.** It is added behind `data`. The bytes that a device sends stay what they were, since the
-# sums of all micro-batches are reduced once; under **Traffic** the causes say so. With a machine
-# chosen, **Memory** has the activations of one micro-batch alone; gradients are held from one to the next, which in a
-# network as small as this one is more.
-# `docs/serial.md` has what it saves for larger ones.
+# **Drag `batch` onto `micro`.** It is added after `data`. A device sends the same bytes as before, since the sums of
+# all micro-batches are reduced once; the causes under **Traffic** say so. If you choose a machine, **Memory** shows
+# the activations of only one micro-batch. Gradients now stay in memory from one micro-batch to the next, which costs
+# more than it saves in a network this small. `docs/serial.md` shows the savings for larger ones.
 
 # %%
 in_time = ml.explore(program, ml.mesh(data=4, model=2, micro=ml.serial(4)), "batch:data hidden:model", run=training)
@@ -261,14 +257,15 @@ in_time
 # %% [markdown]
 # ## Where to go from here
 #
-# - Take the lessons, `01_names.ipynb` to `10_the_solver.ipynb`, twenty minutes each: predict what a layout sends, drag
-#   until a goal is met, and say why.
-# - Change the sizes, the mesh or the model above, and run again: `ml.mesh(data=2, model=2, depth=2)` has three axes.
-# - Open a column for a scope (**+ scope**, beside the presets) where a model has any: what runs under
-#   `jax.named_scope("core")` is then computed by rules of its own.
-# - A layout may say how tensors are *stored*, at a **place**: with `{"batch": "data", "params/*": {"hidden":
-#   "data"}}` each device keeps a slice of the weights and gathers them when it computes. That is fully sharded data
-#   parallelism, and `ml.layouts.fsdp(program, mesh)` writes it for you. Plan it, and see which collectives take the
-#   place of the all-reduce.
-# - `meshlab.models.language.transformer` is a language model in the same words; `docs/architecture.md` says how it all
-#   works.
+# - Take the lessons, `01_names.ipynb` to `10_the_solver.ipynb`, twenty minutes each: predict what a layout sends,
+#   drag until you meet a goal, and explain why.
+# - Change the sizes, the mesh or the model above, and run the cells again: `ml.mesh(data=2, model=2, depth=2)` has
+#   three axes.
+# - If a model has scopes, open a column for one (**+ scope**, beside the presets): operations under
+#   `jax.named_scope("core")` then have their own rules.
+# - A layout can also say how tensors are *stored*, at a **place**: with `{"batch": "data", "params/*": {"hidden":
+#   "data"}}`, each device keeps a slice of the weights and gathers them when it computes. That is fully sharded data
+#   parallelism, and `ml.layouts.fsdp(program, mesh)` writes it for you. Plan it, and see which collectives replace
+#   the all-reduce.
+# - `meshlab.models.language.transformer` is a language model written the same way; `docs/architecture.md` explains
+#   how meshlab works.

@@ -1,10 +1,10 @@
 # %% [markdown]
-# # 1. Names: what is summed over is named
+# # 1. Names: name what you sum over
 #
-# The axes of an array usually have positions, and one has to remember what axis 2 was. In this course each axis has a
-# name. In twenty minutes you will write two layers of a network and the core of attention without one positional
-# axis. There is one device in this lesson; from the next one on there are many, and it is the names that say what
-# goes where.
+# The axes of an array usually have positions, and you have to remember what axis 2 was. In this course each axis has
+# a name. In twenty minutes you will write two layers of a network and the core of attention without a single
+# positional axis. This lesson uses one device. From the next lesson on there are many, and the names say what goes
+# where.
 #
 # You **predict** first: write your answer in place of the `...`, and run the cell. The first prediction counts. Being
 # wrong is fine: it is what you will remember.
@@ -19,7 +19,7 @@ from meshlab import puzzles
 # %% [markdown]
 # ## A dim is a name with a size
 #
-# `ml.dims` makes **dims**, and `ml.tensor` puts an array and its dims together. Here are two examples in a batch,
+# `ml.dims` makes **dims**, and `ml.tensor` combines an array with its dims. Here is a batch of two examples, with
 # three numbers each:
 
 # %%
@@ -30,8 +30,7 @@ up = ml.tensor(jnp.ones((3, 4)), Embed, Hidden)
 
 x
 
-# %% [markdown]
-# Names are checked. Here somebody has the array the wrong way round:
+# %% [markdown] Names are checked. Here the array is the wrong way round:
 
 # %%
 try:
@@ -42,8 +41,8 @@ except ml.MeshlabError as error:
 # %% [markdown]
 # ## Name what you sum over
 #
-# A matmul multiplies two arrays, and sums over some dims. With `ml.dot` you list the dims that are summed, and
-# nothing else. Those are gone afterwards; **every other dim stays, once**.
+# A matmul multiplies two arrays and sums over some dims. With `ml.dot` you list the summed dims, and nothing else.
+# The listed dims disappear; **every other dim stays, once**.
 
 # %%
 hidden = ml.dot(x, up, Embed)
@@ -58,14 +57,12 @@ print("positions:", jnp.einsum("be,eh->bh", x.array, up.array).shape)
 # %%
 puzzles.Q["1a"].predict(...)
 
-# %% [markdown]
-# Second, two arrays of the same dims.
+# %% [markdown] Second, two arrays with the same dims.
 
 # %%
 puzzles.Q["1b"].predict(...)
 
-# %% [markdown]
-# Third, queries and keys, as attention has them. Go dim by dim: is it listed? If it is not, it stays.
+# %% [markdown] Third, the queries and keys of attention. Go dim by dim: is it listed? If not, it stays.
 
 # %%
 puzzles.Q["1c"].predict(...)
@@ -73,7 +70,8 @@ puzzles.Q["1c"].predict(...)
 # %% [markdown]
 # ## The order does not matter
 #
-# A name is found wherever it stands. Here are the same weights, stored the other way round, and the same result:
+# An operation finds a dim by its name, in any position. Here are the same weights, stored the other way round, and
+# the same result:
 
 # %%
 turned = ml.tensor(up.array.T, Hidden, Embed)
@@ -81,9 +79,8 @@ turned = ml.tensor(up.array.T, Hidden, Embed)
 same = bool((ml.dot(x, turned, Embed).array == hidden.array).all())
 print(*turned.dims, "→", "the same numbers" if same else "other numbers")
 
-# %% [markdown]
-# So there is no transpose, no `axis=-1`, no `keepdims`. Sums and means name their dims as well, and additions find
-# the dims that they share:
+# %% [markdown] So you need no transpose, no `axis=-1`, no `keepdims`. Sums and means name their dims as well, and
+# additions match the dims they share:
 
 # %%
 bias = ml.tensor(jnp.array([0.0, 10.0, 20.0, 30.0]), Hidden)
@@ -94,7 +91,7 @@ print(hidden + bias)
 # %% [markdown]
 # ## What goes wrong
 #
-# Five mistakes that people make in the first hour. Read what each error proposes.
+# Here are five mistakes that people make in the first hour. Read what each error suggests.
 
 # %%
 mistakes = [
@@ -110,8 +107,7 @@ for mistake in mistakes:
     except (ml.MeshlabError, AttributeError) as error:
         print(error, "\n")
 
-# %% [markdown]
-# One mistake raises no error: if you list too few dims, the others stay. So look at the dims of a result.
+# %% [markdown] One mistake raises no error: if you list too few dims, the others stay. So check the dims of a result.
 
 # %%
 print("nothing listed:", *ml.dot(x, up).dims)
@@ -119,7 +115,7 @@ print("nothing listed:", *ml.dot(x, up).dims)
 # %% [markdown]
 # ## Two layers
 #
-# Now a network. Each line names what it uses up, and nothing says where the batch is.
+# Now a network. Each line names the dims it uses up, and no line mentions the batch.
 
 
 # %%
@@ -132,8 +128,7 @@ weights = {"up": up, "down": ml.tensor(jnp.ones((4, 3)), Hidden, Embed)}
 
 network(weights, x)
 
-# %% [markdown]
-# What is not named rides along. The same function takes sequences, and a single example:
+# %% [markdown] Dims that you do not name ride along. The same function takes sequences, or a single example:
 
 # %%
 (Seq,) = ml.dims(seq=5)
@@ -146,8 +141,8 @@ print(*network(weights, single).dims)
 # %% [markdown]
 # ## Gradients have names too
 #
-# A loss has no dims left: `mean()` uses up all of them. `jax.grad` is JAX's own, and the gradient of a weight has the
-# dims of the weight.
+# A loss has no dims left: `mean()` uses up all of them. `jax.grad` works as usual, and the gradient of a weight has
+# the dims of the weight.
 
 
 # %%
@@ -160,9 +155,8 @@ gradients = jax.grad(loss)(weights, x)
 for name, gradient in gradients.items():
     print(f"{name}:", *gradient.dims)
 
-# %% [markdown]
-# `jax.vmap` maps over position 0, and takes an axis away from the array behind the back of its names; the first
-# operation says so. `ml.vmap` maps over a dim: inside it is gone, outside it is back.
+# %% [markdown] `jax.vmap` maps over position 0: it removes an axis from the array, but not its name. The first
+# operation reports the mismatch. `ml.vmap` maps over a dim: inside, the dim is gone; outside, it is back.
 
 # %%
 try:
@@ -176,7 +170,7 @@ print("\nml.vmap:", *ml.vmap(lambda row: ml.dot(row, up, Embed), Batch)(x).dims)
 # ## The program
 #
 # `ml.trace` runs a function on **types** alone: `ml.f32[Batch, Embed]` is a tensor's names, sizes and number format,
-# without any numbers. What comes out is the program, with a name on every axis.
+# without any data. The result is the program, with a name on every axis.
 
 # %%
 types = {"up": ml.f32[Embed, Hidden], "down": ml.f32[Hidden, Embed]}
@@ -185,10 +179,9 @@ program = ml.trace(network, types, ml.f32[Batch, Embed])
 for value in program.values:
     print(f"{' '.join(value.dims):15} {value.label}")
 
-# %% [markdown]
-# Here it is on a board. Open **Program**, and click the chip `hidden` on the left: each place that has this dim is
-# marked. It comes in with a weight, passes through `relu`, and ends in the second `dot`, which sums it.
-# (`ml.mesh(one=1)` is a single device; the next lesson has more.)
+# %% [markdown] Here is the program on a board. Open **Program**, and click the chip `hidden` on the left: the board
+# marks every value that has this dim. It comes in with a weight, passes through `relu`, and ends in the second `dot`,
+# which sums over it. (`ml.mesh(one=1)` is a single device; the next lesson has more.)
 
 # %%
 explorer = ml.explore(program, ml.mesh(one=1))
@@ -198,8 +191,8 @@ explorer
 # %% [markdown]
 # ## One dim, two roles
 #
-# In attention every position of a sequence looks at every position of the same sequence. Both are `seq`, so a `dot`
-# lets `seq` ride along **once**, and compares each position with itself alone. Another name makes two dims of it:
+# In attention, every position of a sequence looks at every position of the same sequence. Both are `seq`, so a `dot`
+# lets `seq` ride along **once**, and compares each position only with itself. To get two dims, rename one of them:
 
 # %%
 print("each with itself:", *ml.dot(sequences, sequences, Embed).dims)
@@ -207,8 +200,8 @@ print("each with itself:", *ml.dot(sequences, sequences, Embed).dims)
 keys = sequences.rename(seq="kv")
 print("each with each:  ", *ml.dot(sequences, keys, Embed).dims)
 
-# %% [markdown]
-# `ml.softmax(scores, "kv")` makes numbers positive, with the sum 1 along the dim that is named. The dim stays.
+# %% [markdown] `ml.softmax(scores, "kv")` makes the numbers positive, so that they sum to 1 along `kv`. The dim
+# stays.
 
 # %%
 scores = ml.dot(sequences, keys, Embed)
@@ -218,14 +211,13 @@ ml.softmax(scores, "kv").sum("kv")
 # %% [markdown]
 # ## Your turn: the core of attention
 #
-# **Puzzle C01.** All that you need is two `dot`s and a `softmax`. The keys and values already have their `kv`.
+# **Puzzle C01.** You need only two `dot`s and a `softmax`. The keys and values already have their `kv`.
 
 # %%
 puzzles.C01
 
-# %% [markdown]
-# Write it here, and run the cell as often as you like. It is compared with the right one at sizes that are drawn, so
-# that it has to be right for all of them. `puzzles.C01.hint()` goes a step further each time.
+# %% [markdown] Write it here, and run the cell as often as you like. The check compares it with a correct function at
+# randomly drawn sizes, so it must be right for any sizes. Each `puzzles.C01.hint()` says a little more.
 
 
 # %%
@@ -242,10 +234,11 @@ puzzles.C01.hint()
 # %% [markdown]
 # ## What you know now
 #
-# - A dim is a name with a size, and a tensor is an array with its dims, in whatever order.
-# - `dot` lists the dims that are summed. They are gone; every other dim stays, once.
-# - What is not named rides along: the same function takes a batch, sequences, or neither.
-# - Gradients have the dims of what they are gradients of.
-# - `rename` makes two dims where one has two roles.
+# - A dim is a name with a size, and a tensor is an array with its dims, in any order.
+# - `dot` lists the dims to sum over. They disappear; every other dim stays, once.
+# - Dims that you do not name ride along: the same function takes a batch, sequences, or neither.
+# - A gradient has the dims of its weight.
+# - If one dim has two roles, `rename` makes two dims of it.
 #
-# Nothing here said how many devices there are. In the next lesson a dim is cut over a mesh of them, by its name.
+# Nothing in this lesson said how many devices there are. In the next lesson you shard a dim over a mesh of devices,
+# by its name.

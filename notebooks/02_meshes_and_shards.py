@@ -2,8 +2,8 @@
 # # 2. Meshes and shards: what does each device hold?
 #
 # In the last lesson every axis of an array got a name. Now there are several devices. In twenty minutes you will be
-# able to say, for any layout, which slice of any array lies on any device, how many copies there are, and which
-# layouts are not allowed.
+# able to say, for any layout, which slice of an array each device holds, how many copies there are, and which layouts
+# are not allowed.
 #
 # You **predict** first: write your number in place of the `...`, and run the cell. The first prediction counts. Being
 # wrong is fine: it is what you will remember.
@@ -18,8 +18,8 @@ ml.simulate(64)
 # ## A mesh is a grid of devices
 #
 # A **mesh** arranges devices in a grid, and gives each axis of the grid a name and a size. Here are eight devices:
-# four rows along `data`, two columns along `model`. They are numbered row by row, so device 5 stands in row 2 and
-# column 1.
+# four rows along `data`, two columns along `model`. They are numbered row by row, so device 5 is in row 2 and column
+# 1, counted from 0.
 
 # %%
 mesh = ml.mesh(data=4, model=2)
@@ -28,10 +28,10 @@ for device in range(mesh.size):
     print(f"device {device}: data {device // 2}, model {device % 2}")
 
 # %% [markdown]
-# ## A layout says which dim lies on which axis
+# ## A layout maps dims to mesh axes
 #
 # The program below is two layers of a network: `x` is `[batch, embed]`, the weights `up` are `[embed, hidden]`, and
-# `down` is `[hidden, embed]`. A **layout** is a list of *dim : mesh axis*. `batch:data` says: cut every array that
+# `down` is `[hidden, embed]`. A **layout** is a list of *dim : mesh axis*. `batch:data` means: cut every array that
 # has a `batch` into four along it, one part for each row of the mesh.
 
 # %%
@@ -59,9 +59,8 @@ plan.shard("x", 0)
 # %%
 puzzles.Q["2a"].predict(...)
 
-# %% [markdown]
-# Here are all eight. Devices in one row of the mesh hold the *same* rows of `x`: no dim of `x` lies on `model`, so
-# what is cut along `data` is copied along `model`.
+# %% [markdown] Here are all eight. Devices in one row of the mesh hold the *same* rows of `x`: no dim of `x` is on
+# `model`, so each part is replicated along `model`.
 
 # %%
 for device in range(mesh.size):
@@ -72,18 +71,17 @@ for device in range(mesh.size):
 # ## Drag it
 #
 # The board shows the same. Open **Devices**, pick `x`, and drag `batch` onto `data`: the grid colours each device by
-# the slice that it holds. Then pick `up` and drag `hidden` onto `model`. With the keyboard: Tab to the chip, Enter,
-# arrow keys, Enter.
+# the slice it holds. Then pick `up` and drag `hidden` onto `model`. With the keyboard: Tab to the chip, Enter, arrow
+# keys, Enter.
 
 # %%
 explorer = ml.explore(program, mesh)
 
 explorer
 
-# %% [markdown]
-# A dim may lie on several axes. `batch:data+model` cuts the batch into eight; the first axis is the **major** one: it
-# takes the large blocks, and the second cuts within them. On the board, hold Shift while you drop `batch` on the
-# second axis.
+# %% [markdown] A dim may be on several axes. `batch:data+model` cuts the batch into eight. The first axis is the
+# **major** one: it makes the large blocks, and the second axis cuts within them. On the board, hold Shift while you
+# drop `batch` on the second axis.
 
 # %%
 eight = program.plan(mesh, "batch:data+model")
@@ -95,8 +93,8 @@ print("model first:", [turned.shard("x", device)[0][0] for device in range(8)])
 # %% [markdown]
 # ## Copies
 #
-# What a layout does not cut is copied. Memory is the first thing that this decides: under `batch:data` all eight
-# devices hold all of the weights, so that together they hold them eight times.
+# An array that a layout does not cut is replicated. This costs memory first of all: under `batch:data`, all eight
+# devices hold all of the weights, so together they hold eight copies.
 
 # %%
 for layout in ("", "batch:data", "batch:data hidden:model"):
@@ -109,9 +107,8 @@ for layout in ("", "batch:data", "batch:data hidden:model"):
 # %%
 puzzles.P01.predict(...)
 
-# %% [markdown]
-# Now its board, and a task: store the array only once in all. `puzzles.P01.check()` judges what stands on the board,
-# and `puzzles.P01.hint()` helps, a step further each time.
+# %% [markdown] Now its board, and a task: store only one copy of the array in total. `puzzles.P01.check()` checks the
+# layout on the board, and each `puzzles.P01.hint()` helps a little more.
 
 # %%
 puzzles.P01.show()
@@ -119,8 +116,7 @@ puzzles.P01.show()
 # %%
 puzzles.P01.check()
 
-# %% [markdown]
-# **Puzzle P02.** Bytes on a device, this time of a table of 128 × 2,048 bytes.
+# %% [markdown] **Puzzle P02.** How many bytes does a device hold of a table of 128 × 2,048 bytes?
 
 # %%
 puzzles.P02.predict(...)
@@ -134,10 +130,10 @@ puzzles.P02.check()
 # %% [markdown]
 # ## What is not allowed
 #
-# Two dims of one array cannot lie on the same mesh axis: a device with coordinate 2 along `data` would have to hold
-# block 2 of both, and nobody would hold block 2 of one with block 3 of the other. The mesh must have the axis. And a
-# size must divide evenly: here is a batch of 66 on four rows. meshlab says so before anything runs, with what would
-# fit:
+# Two dims of one array cannot be on the same mesh axis: a device with coordinate 2 along `data` would hold block 2 of
+# both, and no device would hold block 2 of one with block 3 of the other. The mesh must have the axis. And the axis
+# must divide the size evenly: here is a batch of 66 on four rows. meshlab reports each problem before anything runs,
+# with what would fit:
 
 # %%
 odd = program.resize(batch=66)
@@ -168,8 +164,8 @@ puzzles.P03.hint()
 # ## What you know now
 #
 # - A mesh is a grid of devices with named axes, and devices are numbered row by row.
-# - `dim:axis` cuts every array with that dim; what no axis cuts is copied along it.
+# - `dim:axis` cuts every array with that dim; an array without the dim is replicated along the axis.
 # - `dim:a+b` cuts by `a` first, then by `b` within.
-# - Two dims of one array need two axes, and sizes must divide.
+# - Two dims of one array need two axes, and the axes must divide the sizes.
 #
-# Nothing has been *sent* yet, only held. In the next lesson the devices talk.
+# So far devices only *hold* arrays; they have not sent anything. In the next lesson they communicate.
