@@ -117,9 +117,10 @@ plan
 # %%
 plan.explain()
 
-# %% [markdown] These numbers are not estimates. `check` compiles the plan and compares it with the compiled program:
-# the same collectives, over the same axes, with the same bytes. It also runs the plan and the unsharded function on
-# random data, and compares their results.
+# %% [markdown]
+# These numbers are not estimates. `check` compiles the plan and compares it with the compiled program: the same
+# collectives, over the same axes, with the same bytes. It also runs the plan and the unsharded function on random
+# data, and compares their results.
 
 # %%
 print(plan.check())
@@ -159,8 +160,9 @@ for name, layout in layouts.items():
     first, last = losses[name][0], losses[name][-1]
     print(f"{name:15} loss {first:.5f} → {last:.5f}   sent per step: {plan.wire_bytes:9,.0f} bytes")
 
-# %% [markdown] The losses agree, up to 32-bit rounding, since the order of additions differs. The bytes do not: the
-# data-parallel layout sends every gradient, and the model-parallel layout only the logits.
+# %% [markdown]
+# The losses agree, up to 32-bit rounding, since the order of additions differs. The bytes do not: the data-parallel
+# layout sends every gradient, and the model-parallel layout only the logits.
 #
 # And the network has learned to read. Here are digits that it has not seen. `classify` accepts them unchanged: no
 # operation uses up their dimension `test`, so it rides along.
@@ -228,11 +230,11 @@ choice = ml.auto.layout(program, mesh, objective="traffic")
 
 choice.compare("batch:data hidden:model")
 
-# %% [markdown] Auto puts `hidden` on both axes, and the batch on none. Each device has an eighth of the weights and
-# computes their gradients alone. Only the logits of all images are added up, and they are small.
-# (`objective="memory"` minimises peak memory. The fastest layout depends on the machine: pick one in the Explorer
-# above, and it shows the time of a step, and of each drop before you let go. Auto then finds the fastest layout that
-# fits in its memory.)
+# %% [markdown]
+# Auto puts `hidden` on both axes, and the batch on none. Each device has an eighth of the weights and computes their
+# gradients alone. Only the logits of all images are added up, and they are small. (`objective="memory"` minimises
+# peak memory. The fastest layout depends on the machine: pick one in the Explorer above, and it shows the time of a
+# step, and of each drop before you let go. Auto then finds the fastest layout that fits in its memory.)
 #
 # The Explorer above does the same: open **Compare**, and press **Find the least traffic**. Auto's layout becomes a
 # row and a dot beside the layouts you tried; click either to use it.

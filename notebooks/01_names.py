@@ -30,7 +30,8 @@ up = ml.tensor(jnp.ones((3, 4)), Embed, Hidden)
 
 x
 
-# %% [markdown] Names are checked. Here the array is the wrong way round:
+# %% [markdown]
+# Names are checked. Here the array is the wrong way round:
 
 # %%
 try:
@@ -57,12 +58,14 @@ print("positions:", jnp.einsum("be,eh->bh", x.array, up.array).shape)
 # %%
 puzzles.Q["1a"].predict(...)
 
-# %% [markdown] Second, two arrays with the same dims.
+# %% [markdown]
+# Second, two arrays with the same dims.
 
 # %%
 puzzles.Q["1b"].predict(...)
 
-# %% [markdown] Third, the queries and keys of attention. Go dim by dim: is it listed? If not, it stays.
+# %% [markdown]
+# Third, the queries and keys of attention. Go dim by dim: is it listed? If not, it stays.
 
 # %%
 puzzles.Q["1c"].predict(...)
@@ -79,8 +82,9 @@ turned = ml.tensor(up.array.T, Hidden, Embed)
 same = bool((ml.dot(x, turned, Embed).array == hidden.array).all())
 print(*turned.dims, "→", "the same numbers" if same else "other numbers")
 
-# %% [markdown] So you need no transpose, no `axis=-1`, no `keepdims`. Sums and means name their dims as well, and
-# additions match the dims they share:
+# %% [markdown]
+# So you need no transpose, no `axis=-1`, no `keepdims`. Sums and means name their dims as well, and additions match
+# the dims they share:
 
 # %%
 bias = ml.tensor(jnp.array([0.0, 10.0, 20.0, 30.0]), Hidden)
@@ -107,7 +111,8 @@ for mistake in mistakes:
     except (ml.MeshlabError, AttributeError) as error:
         print(error, "\n")
 
-# %% [markdown] One mistake raises no error: if you list too few dims, the others stay. So check the dims of a result.
+# %% [markdown]
+# One mistake raises no error: if you list too few dims, the others stay. So check the dims of a result.
 
 # %%
 print("nothing listed:", *ml.dot(x, up).dims)
@@ -128,7 +133,8 @@ weights = {"up": up, "down": ml.tensor(jnp.ones((4, 3)), Hidden, Embed)}
 
 network(weights, x)
 
-# %% [markdown] Dims that you do not name ride along. The same function takes sequences, or a single example:
+# %% [markdown]
+# Dims that you do not name ride along. The same function takes sequences, or a single example:
 
 # %%
 (Seq,) = ml.dims(seq=5)
@@ -155,8 +161,9 @@ gradients = jax.grad(loss)(weights, x)
 for name, gradient in gradients.items():
     print(f"{name}:", *gradient.dims)
 
-# %% [markdown] `jax.vmap` maps over position 0: it removes an axis from the array, but not its name. The first
-# operation reports the mismatch. `ml.vmap` maps over a dim: inside, the dim is gone; outside, it is back.
+# %% [markdown]
+# `jax.vmap` maps over position 0: it removes an axis from the array, but not its name. The first operation reports
+# the mismatch. `ml.vmap` maps over a dim: inside, the dim is gone; outside, it is back.
 
 # %%
 try:
@@ -179,9 +186,10 @@ program = ml.trace(network, types, ml.f32[Batch, Embed])
 for value in program.values:
     print(f"{' '.join(value.dims):15} {value.label}")
 
-# %% [markdown] Here is the program on a board. Open **Program**, and click the chip `hidden` on the left: the board
-# marks every value that has this dim. It comes in with a weight, passes through `relu`, and ends in the second `dot`,
-# which sums over it. (`ml.mesh(one=1)` is a single device; the next lesson has more.)
+# %% [markdown]
+# Here is the program on a board. Open **Program**, and click the chip `hidden` on the left: the board marks every
+# value that has this dim. It comes in with a weight, passes through `relu`, and ends in the second `dot`, which sums
+# over it. (`ml.mesh(one=1)` is a single device; the next lesson has more.)
 
 # %%
 explorer = ml.explore(program, ml.mesh(one=1))
@@ -200,8 +208,8 @@ print("each with itself:", *ml.dot(sequences, sequences, Embed).dims)
 keys = sequences.rename(seq="kv")
 print("each with each:  ", *ml.dot(sequences, keys, Embed).dims)
 
-# %% [markdown] `ml.softmax(scores, "kv")` makes the numbers positive, so that they sum to 1 along `kv`. The dim
-# stays.
+# %% [markdown]
+# `ml.softmax(scores, "kv")` makes the numbers positive, so that they sum to 1 along `kv`. The dim stays.
 
 # %%
 scores = ml.dot(sequences, keys, Embed)
@@ -216,8 +224,9 @@ ml.softmax(scores, "kv").sum("kv")
 # %%
 puzzles.C01
 
-# %% [markdown] Write it here, and run the cell as often as you like. The check compares it with a correct function at
-# randomly drawn sizes, so it must be right for any sizes. Each `puzzles.C01.hint()` says a little more.
+# %% [markdown]
+# Write it here, and run the cell as often as you like. The check compares it with a correct function at randomly
+# drawn sizes, so it must be right for any sizes. Each `puzzles.C01.hint()` says a little more.
 
 
 # %%

@@ -59,8 +59,9 @@ plan.shard("x", 0)
 # %%
 puzzles.Q["2a"].predict(...)
 
-# %% [markdown] Here are all eight. Devices in one row of the mesh hold the *same* rows of `x`: no dim of `x` is on
-# `model`, so each part is replicated along `model`.
+# %% [markdown]
+# Here are all eight. Devices in one row of the mesh hold the *same* rows of `x`: no dim of `x` is on `model`, so each
+# part is replicated along `model`.
 
 # %%
 for device in range(mesh.size):
@@ -79,9 +80,10 @@ explorer = ml.explore(program, mesh)
 
 explorer
 
-# %% [markdown] A dim may be on several axes. `batch:data+model` cuts the batch into eight. The first axis is the
-# **major** one: it makes the large blocks, and the second axis cuts within them. On the board, hold Shift while you
-# drop `batch` on the second axis.
+# %% [markdown]
+# A dim may be on several axes. `batch:data+model` cuts the batch into eight. The first axis is the **major** one: it
+# makes the large blocks, and the second axis cuts within them. On the board, hold Shift while you drop `batch` on the
+# second axis.
 
 # %%
 eight = program.plan(mesh, "batch:data+model")
@@ -107,8 +109,9 @@ for layout in ("", "batch:data", "batch:data hidden:model"):
 # %%
 puzzles.P01.predict(...)
 
-# %% [markdown] Now its board, and a task: store only one copy of the array in total. `puzzles.P01.check()` checks the
-# layout on the board, and each `puzzles.P01.hint()` helps a little more.
+# %% [markdown]
+# Now its board, and a task: store only one copy of the array in total. `puzzles.P01.check()` checks the layout on the
+# board, and each `puzzles.P01.hint()` helps a little more.
 
 # %%
 puzzles.P01.show()
@@ -116,7 +119,8 @@ puzzles.P01.show()
 # %%
 puzzles.P01.check()
 
-# %% [markdown] **Puzzle P02.** How many bytes does a device hold of a table of 128 × 2,048 bytes?
+# %% [markdown]
+# **Puzzle P02.** This time, count the bytes on a device. The array is a table of 128 × 2,048 bytes.
 
 # %%
 puzzles.P02.predict(...)

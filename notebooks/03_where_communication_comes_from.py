@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 3. Where communication comes from
 #
-# So far arrays were only held. Now devices compute, each with its own slices. When can one work alone, and when must
-# it hear from the others? In twenty minutes you will be able to derive, for any layout of a matmul, which collective
-# runs, over which mesh axis, and how many bytes a device sends.
+# So far devices only held arrays. Now they compute, each with its own slices. When can a device work alone, and when
+# does it need data from the others? In twenty minutes you will be able to derive, for any layout of a matmul, which
+# collective runs, over which mesh axis, and how many bytes a device sends.
 #
 # Predict first, as before.
 
@@ -20,8 +20,8 @@ ml.simulate(4)
 # %% [markdown]
 # ## One matmul, four cases
 #
-# `x` is `[batch embed]`, `w` is `[embed hidden]`, and `embed` is summed. There are four devices in a row. Whatever
-# layout you choose, a matmul is in one of four cases.
+# `x` is `[batch embed]`, `w` is `[embed hidden]`, and the matmul sums over `embed`. There are four devices in a row.
+# Whatever layout you choose, a matmul is in one of four cases.
 
 # %%
 Batch, Embed, Hidden = ml.dims(batch=16, embed=64, hidden=32)
@@ -30,8 +30,9 @@ program = ml.trace(lambda x, w: ml.dot(x, w, "embed"), ml.f32[Batch, Embed], ml.
 mesh = ml.mesh(x=4)
 
 # %% [markdown]
-# **Case 1: the dim that is split is not summed.** Each device has four rows of `x` and all of `w`, and makes four
-# rows of the result. It needs nobody. The same holds for `hidden:x`, where each device makes eight columns.
+# **Case 1: the sharded dim is not summed.** Each device has four rows of `x` and all of `w`, and computes four rows
+# of the result. It needs nothing from the others. The same holds for `hidden:x`, where each device computes eight
+# columns.
 
 # %%
 program.plan(mesh, "batch:x").explain()
@@ -40,32 +41,32 @@ program.plan(mesh, "batch:x").explain()
 program.plan(mesh, "hidden:x").explain()
 
 # %% [markdown]
-# **Case 2: an operand is stored split, but computed with whole.** A layout may say how *one* array is stored: a rule
-# inside `"w": {…}` holds for `w` alone. Here each device stores a quarter of `w`. To multiply, it must collect the
-# other three quarters first: an **all-gather**.
+# **Case 2: an operand is stored sharded, but used whole.** A layout may say how *one* array is stored: a rule inside
+# `"w": {…}` applies to `w` alone. Here each device stores a quarter of `w`. Before the matmul, it must collect the
+# other three quarters: an **all-gather**.
 
 # %%
 program.plan(mesh, {"batch": "x", "w": {"embed": "x"}}).explain()
 
 # %% [markdown]
-# **Case 3: the dim that is summed is split.** Each device has a quarter of `embed`, of both operands. It multiplies
-# what it has, and gets an array of the right shape with the wrong numbers: a **partial sum**. Adding up the four is
-# an **all-reduce**.
+# **Case 3: the summed dim is sharded.** Each device has a quarter of `embed` in both operands. It multiplies its
+# slices, and gets an array of the right shape with the wrong numbers: a **partial sum**. An **all-reduce** adds up
+# the four.
 
 # %%
 program.plan(mesh, "embed:x").explain()
 
 # %% [markdown]
-# Is it true? `check` compiles the plan, reads the collectives of the compiled program, runs it on random numbers, and
-# compares all of it with what was planned.
+# Is that true? `check` compiles the plan, reads the collectives of the compiled program, runs it on random numbers,
+# and compares everything with the plan.
 
 # %%
 print(program.plan(mesh, "embed:x").check())
 
 # %% [markdown]
-# **Case 4: two dims on one axis.** `batch:x hidden:x` would cut the result along both dims with one axis, and nobody
-# would make the blocks off the diagonal. You know this refusal from the last lesson. The way out is case 2: *store*
-# `w` split along `hidden`, and gather it.
+# **Case 4: two dims on one axis.** `batch:x hidden:x` would cut the result along both dims with one axis, and no
+# device would compute the blocks off the diagonal. You know this error from the last lesson. The way out is case 2:
+# *store* `w` sharded along `hidden`, and gather it.
 
 # %%
 try:
@@ -76,20 +77,21 @@ except ml.LayoutError as error:
 program.plan(mesh, {"batch": "x", "w": {"hidden": "x"}}).explain()
 
 # %% [markdown]
-# So there are only two reasons to talk: **a dim is summed while it is split**, or **an array is stored in one way and
-# used in another**.
+# So there are only two reasons to communicate: **a dim is summed while it is sharded**, or **an array is stored in
+# one spec and used in another**.
 #
 # ## Two matmuls
 #
 # **Puzzle P04.** Two layers on a 2 × 2 mesh. `embed` is summed in the first matmul, `hidden` in the second. Look for
-# the first reason: which dims of the layout are summed, and where?
+# the first reason: which sharded dims are summed, and where?
 
 # %%
 puzzles.P04.predict(...)
 
 # %% [markdown]
-# Now drag. The strip above the board ticks what your layout meets. A layout that splits nothing sends nothing too,
-# but then every device does all of the work; so the goal asks for both. (For two axes, hold Shift while you drop.)
+# Now drag. The strip above the board ticks the conditions that your layout meets. A layout that shards nothing also
+# sends nothing, but then every device does all of the work. So the goal has two conditions. (For two axes, hold Shift
+# while you drop.)
 
 # %%
 puzzles.P04.show()
@@ -100,13 +102,13 @@ puzzles.P04.check()
 # %% [markdown]
 # ## Payload and wire
 #
-# `explain` gives two numbers of bytes. The **payload** is what one device puts into a collective: its partial sum, or
-# its slice. What it sends are the **wire bytes**, and these follow from the way a collective runs. The devices form a
-# ring, and each sends a piece to its neighbour at each hop.
+# `explain` gives two byte counts. The **payload** is what one device puts into a collective: its partial sum, or its
+# slice. The **wire bytes** are what it sends, and they follow from the way a collective runs. The devices form a
+# ring, and at each hop each device sends a piece to its neighbour.
 #
-# Open **Traffic** below, unfold the all-reduce, and step through it: with the buttons, or with H and then the arrow
-# keys. In the first half a piece travels round and each device adds its own; in the second half the finished pieces
-# travel round once more.
+# Open **Traffic** below, unfold the all-reduce, and step through it with the buttons, or with H and then the arrow
+# keys. In the first half, each piece travels round the ring, and each device adds its part. In the second half, the
+# finished pieces travel round again.
 
 # %%
 explorer = ml.explore(program, mesh, "embed:x")
@@ -114,8 +116,8 @@ explorer = ml.explore(program, mesh, "embed:x")
 explorer
 
 # %% [markdown]
-# With four devices the array is cut into four pieces, and each half takes three hops. So a device sends 2 · 3/4 of
-# the payload; with *n* devices it is 2 · (n − 1)/n. More devices hardly change it:
+# With four devices, the array is cut into four pieces, and each half takes three hops. So a device sends 2 · 3/4 of
+# the payload, and with *n* devices 2 · (n − 1)/n. More devices hardly change it:
 
 # %%
 for n in (2, 4, 8, 16):
@@ -124,7 +126,7 @@ for n in (2, 4, 8, 16):
     print(f"{n:2} devices: payload {payload:,} B, sent {wire:,.0f} B, {wire / payload} times as much")
 
 # %% [markdown]
-# **Puzzle P05.** Now a network with more dims than you need, which reads pictures of digits: `[batch rows cols]` ·
+# **Puzzle P05.** Here is a network that reads pictures of digits, with more dims than you need: `[batch rows cols]` ·
 # `[rows cols hidden]`, then `[batch hidden]` · `[hidden classes]`, in 32-bit floats (4 bytes each). The sizes are
 # batch 100, rows 28, cols 28, hidden 1,024, classes 10. Which array is a partial sum, and how large is it on one
 # device?
@@ -139,14 +141,14 @@ puzzles.P05.show()
 puzzles.P05.check()
 
 # %% [markdown]
-# `rows` and `cols` are summed too. Drag one of them, and see which array must be added up then: it has 1,024 columns
-# instead of 10. *What* is summed decides the bytes, far more than how many devices there are.
+# `rows` and `cols` are summed too. Drag one of them, and see which array is now reduced: it has 1,024 columns instead
+# of 10. The size of the summed array matters far more than the number of devices.
 #
 # ## The two halves have names
 #
-# The first half of the ring, alone, leaves each device with one finished piece: a **reduce-scatter**. The second
-# half, alone, hands the pieces round: an **all-gather**. Here both in JAX's own words, without meshlab: four devices,
-# each with one row, are to have the total of each column. Each row of the output is what one device ends up with.
+# The first half alone leaves each device with one finished piece: a **reduce-scatter**. The second half alone passes
+# the pieces round: an **all-gather**. Here are both in plain JAX, without meshlab. Four devices have one row each,
+# and need the total of each column. Each row of the output is the result on one device.
 
 # %%
 devices = jax.sharding.Mesh(jax.devices("cpu")[:4], ("x",))
@@ -170,13 +172,13 @@ print(totals[0])
 print("the same:", bool((totals[0] == totals[1]).all()))
 
 # %% [markdown]
-# **Puzzle P07.** If the result may stay split, the second half is not needed.
+# **Puzzle P07.** If the result may stay sharded, you do not need the second half.
 
 # %%
 puzzles.P07.predict(...)
 
 # %% [markdown]
-# This time say it in code. The result's place is `out`, so a rule for how it is stored stands in `"out": {…}`.
+# This time, write the layout in code. The result's place is `out`, so its storage rule goes into `"out": {…}`.
 
 # %%
 puzzles.P07.check({"embed": "x"})
@@ -185,14 +187,14 @@ puzzles.P07.check({"embed": "x"})
 puzzles.P07.hint()
 
 # %% [markdown]
-# ## Turn an array
+# ## Reshard an array
 #
-# The second reason to talk has one more face. An array is stored split along its rows, and wanted split along its
-# columns. A device keeps the corner that it needs anyway, and sends each of the others the block that *it* needs: an
-# **all-to-all**. Nobody receives what it does not keep.
+# The second reason has another form. An array is stored sharded along its rows, and needed sharded along its columns.
+# Each device keeps the block that it needs itself, and sends every other device the block that *that* device needs:
+# an **all-to-all**. No device receives anything that it does not keep.
 #
-# The long way: gather the whole array, then throw most of it away. Per device, an all-to-all sends (n − 1)/n of its
-# slice; an all-gather hands on n − 1 whole slices.
+# The expensive way is to gather the whole array, then throw most of it away. Per device, an all-to-all sends (n −
+# 1)/n of its slice; an all-gather passes on n − 1 whole slices.
 #
 # **Puzzle P13.** Four devices.
 
@@ -200,7 +202,7 @@ puzzles.P07.hint()
 puzzles.P13.predict(...)
 
 # %% [markdown]
-# The argument is at the place `a`, the result at `out`.
+# The argument's place is `a`, the result's place is `out`.
 
 # %%
 puzzles.P13.check({"a": {"i": "y"}})
@@ -224,10 +226,10 @@ for size in (1e3, 1e5, 1e6, 1e9):
     print(f"{size:13,.0f} B: {seconds * 1e6:9,.1f} µs, {wire / seconds / 1e9:5.2f} GB/s on the wire")
 
 # %% [markdown]
-# A large array is sent at the bandwidth of the links. A small one is not: each hop takes at least a microsecond, and
-# six hops take six. So 1,000 bytes take as long as 100,000.
+# A large array is sent at the bandwidth of the links. A small one is not: each hop takes at least a microsecond, so
+# six hops take at least six. So 1,000 bytes take as long as 100,000.
 #
-# **Puzzle P09.** A product of 4,096 × 4,096 matrices in 32-bit floats, on these chips. The matmul alone takes this
+# **Puzzle P09.** A matmul of 4,096 × 4,096 matrices in 32-bit floats, on these chips. The compute alone takes this
 # long:
 
 # %%
@@ -236,15 +238,15 @@ matmul = puzzles.P09.plan("embed:Z batch:X+Y").time.compute
 print(f"{matmul * 1e6:.1f} µs")
 
 # %% [markdown]
-# Under `embed:Z batch:X+Y` the product is summed over `Z`. How large is the partial sum on a device (which dims are
-# left, and how are they split)? How much of it is sent? And how long does that take at the bandwidth above? Add the
-# matmul.
+# Under `embed:Z batch:X+Y`, the result is summed over `Z`. How large is the partial sum on a device (which dims are
+# left, and how are they sharded)? How much of it is sent? And how long does that take at the bandwidth above? Add the
+# time of the compute.
 
 # %%
 puzzles.P09.predict(...)
 
 # %% [markdown]
-# And now beat it. Two things can be made smaller: the payload, and the factor (n − 1)/n.
+# Now beat it. You can make two things smaller: the payload, and the factor (n − 1)/n.
 
 # %%
 puzzles.P09.show()
@@ -255,9 +257,10 @@ puzzles.P09.check()
 # %% [markdown]
 # ## What you know now
 #
-# - Devices talk for two reasons: a dim is summed while split, or an array is stored in one way and used in another.
-# - A split sum is an all-reduce. If the result stays split it is a reduce-scatter, half of that; the other half is an
-#   all-gather. From one split to another it is an all-to-all.
+# - Devices communicate for two reasons: a dim is summed while sharded, or an array is stored in one spec and used in
+#   another.
+# - A sum over a sharded dim needs an all-reduce. If the result stays sharded, it needs only a reduce-scatter, the
+#   first half; the second half is an all-gather. Moving from one sharded dim to another is an all-to-all.
 # - Time is wire bytes over bandwidth, but never less than the hops.
 # - With *n* devices and a payload of *B* bytes, a device sends
 #
@@ -267,4 +270,4 @@ puzzles.P09.check()
 # | reduce-scatter, all-to-all | (n − 1)/n · B |
 # | all-gather | (n − 1) · B |
 #
-# All of this was forward. In the next lesson the gradients come back.
+# All of this was the forward pass. The next lesson adds gradients.

@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 5. Tensor parallelism
 #
-# Data parallelism copies the weights. If they are too large for that, or the batch is too small to split, then the
-# matmuls themselves are split. In twenty minutes you will find the layout of a transformer layer that Megatron-LM
-# made famous, say where it sums, forward and backward, and see what XLA's own partitioner makes of the same layout.
+# Data parallelism replicates the weights. If they are too large for that, or the batch is too small to shard, you can
+# shard the matmuls themselves. In twenty minutes you will find the layout of a transformer layer that Megatron-LM
+# made famous, say where it sums, forward and backward, and see what XLA's own partitioner sends under the same
+# layout.
 
 # %%
 import jax
@@ -32,8 +33,8 @@ program = ml.trace(feed, weights, ml.f32[Batch, Seq, Embed])
 mesh = ml.mesh(y=4)
 
 # %% [markdown]
-# Two dims of the weights can be split. **Drag** `embed` onto `y`, read **Traffic**, and then `ffn` instead. Which
-# sends less, and what is it that is summed?
+# You can shard two dims of the weights. **Drag** `embed` onto `y` and read **Traffic**; then do the same with `ffn`.
+# Which sends less, and which array is summed?
 
 # %%
 explorer = ml.explore(program, mesh)
@@ -41,14 +42,14 @@ explorer = ml.explore(program, mesh)
 explorer
 
 # %% [markdown]
-# Now in words. Under `embed:y` the first matmul makes partial sums. `relu` of a part is not a part of the `relu`, so
-# they must be added up before it: an array with all of `ffn`.
+# Here is why. Under `embed:y` the first matmul computes partial sums. The `relu` of a partial sum is not a part of
+# the `relu`, so the sums must be reduced before it: an array with all of `ffn`.
 
 # %%
 program.plan(mesh, "embed:y").explain()
 
 # %% [markdown]
-# Under `ffn:y` each device has some *columns* of `up`, makes those columns of the first product, and takes their
+# Under `ffn:y` each device has some *columns* of `up`, computes the same columns of the hidden layer, and takes their
 # `relu`. These are exactly what it needs for its *rows* of `down`. Only the result is a partial sum. **By column,
 # then by row: two matmuls, one sum.**
 
@@ -58,8 +59,8 @@ program.plan(mesh, "ffn:y").explain()
 # %% [markdown]
 # ## By heads
 #
-# The other half is attention. You wrote its core in lesson 1; around it are the matmuls that make queries, keys and
-# values, and one that puts the heads together. Follow `heads` through the code: where is it summed?
+# The other half is attention. You wrote its core in lesson 1. Around it are the matmuls that compute queries, keys
+# and values, and one that combines the heads. Follow `heads` through the code: where is it summed?
 
 
 # %%
@@ -73,20 +74,20 @@ def attend(w, x):
 weights |= {name: ml.f32[Embed, Heads, Head] for name in "qkv"} | {"o": ml.f32[Heads, Head, Embed]}
 
 # %% [markdown]
-# **Puzzle P08** is about a whole layer: attention, then the feed-forward network, with a norm in front of each. First
-# only `heads` is split.
+# **Puzzle P08** is about a whole layer: attention, then the feed-forward network, with a norm before each. First,
+# only `heads` is sharded.
 
 # %%
 puzzles.P08.predict(...)
 
 # %% [markdown]
-# Then `heads` and `ffn`, both on `y`. They never meet in an array, so they may share it.
+# Then `heads` and `ffn`, both on `y`. No array has both, so they may share the axis.
 
 # %%
 puzzles.Q["5a"].predict(...)
 
 # %% [markdown]
-# Now the board. There are eight devices, and more dims than you need. Watch the strip: it also says when work is
+# Now use the board. There are eight devices, and more dims than you need. Watch the strip: it also shows when work is
 # repeated.
 
 # %%
@@ -96,10 +97,10 @@ puzzles.P08.show()
 puzzles.P08.check()
 
 # %% [markdown]
-# Here are the dims that do not lead there. `head` is summed in the scores already, which are large. A split `embed`
-# is summed by each matmul that reads it, and twice by each norm. `seq` does not send more than `heads`, but it
-# gathers: queries of one part of a sequence need the keys and values of all parts. (That is for long sequences; a
-# later lesson has it.)
+# Here are the dims that do not work. `head` is already summed in the scores, which are large. If `embed` is sharded,
+# each matmul that reads it sums over it, and each norm does so twice. `seq` does not send more than `heads`, but it
+# gathers: queries of one part of a sequence need the keys and values of all parts. (That is for long sequences, in a
+# later lesson.)
 
 # %%
 for layout in ("heads:y", "head:y", "seq:y", "embed:y"):
@@ -107,7 +108,7 @@ for layout in ("heads:y", "head:y", "seq:y", "embed:y"):
     print(f"{layout:8} {len(plan.collectives)} collectives, a device sends {plan.wire_bytes:9,.0f} B")
 
 # %% [markdown]
-# And now in code. This try lacks something:
+# Now in code. This try misses something:
 
 # %%
 puzzles.P08.check("batch:x heads:y")
@@ -119,7 +120,7 @@ puzzles.P08.hint()
 # ## Backward
 #
 # Here is the layer in code. A layer in the middle of a network needs the gradient of its weights *and* of `x`, which
-# it hands to the layer below.
+# it passes to the layer below.
 
 
 # %%
@@ -140,16 +141,16 @@ def gradients(norm):
 
 
 # %% [markdown]
-# **Predict** with the rule of the last lesson: what is copied forward is summed backward. Which arrays are whole on
-# all devices, and go into a matmul with a weight that is split? The gradients of the weights are no problem: each has
-# the dim that is split.
+# **Predict** with the rule of the last lesson: a copy in the forward pass is a sum in the backward pass. Which arrays
+# are whole on all devices, and go into a matmul with a sharded weight? The gradients of the weights need no sum: each
+# has the sharded dim.
 
 # %%
 puzzles.Q["5b"].predict(...)
 
 # %% [markdown]
-# Read the causes: two forward, where a half ends, and two backward, where it begins. (The paper on Megatron-LM calls
-# the first kind of place *g* and the second *f*.)
+# Read the causes: two forward, at the end of each half, and two backward, at the beginning of each half. (The
+# Megatron-LM paper calls the first *g* and the second *f*.)
 
 # %%
 plan = gradients(norm).plan(mesh, "heads:y ffn:y")
@@ -157,14 +158,14 @@ plan = gradients(norm).plan(mesh, "heads:y ffn:y")
 plan.explain()
 
 # %% [markdown]
-# In attention three matmuls take the same array, for queries, keys and values. Each gives a partial gradient of it. A
-# sum is linear: the device adds its three parts first, and *then* they are summed over devices, once. It may do so
-# because nothing else reads what comes out of the norm: these three parts are all that there is.
+# In attention, three matmuls read the same array, for queries, keys and values. Each gives a partial gradient of it.
+# Sums are linear, so each device adds its three parts first, and *then* one all-reduce sums over devices. This works
+# because nothing else reads the output of the norm, so these three parts are the whole gradient.
 #
 # ## What a compiler does
 #
-# `plan.xla()` gives the same layout to XLA's own partitioner, which decides by itself where to sum. It sums each
-# partial sum as soon as it is made. **Predict** the factor. (Running this cell takes a while: XLA compiles the step.)
+# `plan.xla()` gives the same layout to XLA's own partitioner, which decides by itself where to sum. It reduces each
+# partial sum at once. **Predict** the factor. (This cell takes a while: XLA compiles the step.)
 
 # %%
 puzzles.Q["5c"].predict(...)
@@ -173,9 +174,9 @@ puzzles.Q["5c"].predict(...)
 plan.xla()
 
 # %% [markdown]
-# And without norms? Then `x` itself goes into the three matmuls, and on to the residual as well. Through the residual
-# comes a gradient that is whole on each device. A part and a whole cannot be added before the parts are summed: four
-# devices would count the whole four times.
+# And without norms? Then `x` itself goes into the three matmuls and into the residual. The gradient through the
+# residual is whole on each device. You cannot add partial sums to a whole value before you reduce them: four devices
+# would count the whole value four times.
 
 # %%
 without = gradients(lambda x: x).plan(mesh, "heads:y ffn:y")
@@ -186,8 +187,8 @@ print("without norms:", len(without.collectives), "all-reduces")
 # %% [markdown]
 # ## It has a name
 #
-# The layouts of the literature are functions of a program and a mesh. This one looks for dims with the names that
-# people use, such as `heads` and `ffn`:
+# The layouts of the literature are functions of a program and a mesh. This one looks for dims with common names, such
+# as `heads` and `ffn`:
 
 # %%
 print(ml.layouts.tensor_parallel(gradients(norm), mesh))
@@ -198,8 +199,9 @@ print(ml.layouts.tensor_parallel(gradients(norm), mesh))
 # - Split the first matmul by column and the second by row, and only the result is summed. Attention by heads does the
 #   same.
 # - A layer sums twice forward, where its halves end, and twice backward, where they begin.
-# - Partial sums may be added to each other, and wait. They may not pass a `relu`, or be added to what is whole.
-# - A partitioner that does not wait sends half as much again.
+# - Partial sums may be added to each other, so they can wait. They may not pass a `relu`, or be added to a whole
+#   value.
+# - A partitioner that does not wait sends 50 % more.
 #
-# What is sent here grows with the batch; in data parallelism it grows with the weights. Large models use both at
-# once. In the next lesson the weights are *stored* split, and computed with whole.
+# The traffic of tensor parallelism grows with the batch; the traffic of data parallelism grows with the weights.
+# Large models use both at once. In the next lesson the weights are *stored* sharded, and used whole.

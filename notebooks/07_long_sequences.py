@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 7. Long sequences: queries and keys are two dims
 #
-# Lesson 6 cut up whatever lies in memory between steps. It left the activations alone, and they grow with the length
-# of a sequence. A batch can be split until a device has one sequence; then the *sequence* must be split. This lesson
-# does it in three ways, and says when each of them is right.
+# Lesson 6 sharded the arrays that stay in memory between steps. It left the activations alone, and they grow with the
+# length of a sequence. You can shard a batch until each device has one sequence; then you must shard the *sequence*.
+# This lesson does so in three ways, and says when each is right.
 
 # %%
 import jax
@@ -16,7 +16,8 @@ ml.simulate(16)
 # %% [markdown]
 # ## How long is long?
 #
-# Llama 3 8B on eight H100s again, under FSDP, one sequence on each device. Here is its peak for two lengths.
+# Take Llama 3 8B on eight H100s again, under FSDP, with one sequence on each device. Here is its peak for two
+# lengths.
 
 # %%
 mesh = ml.mesh("h100", data=8)
@@ -50,14 +51,14 @@ for seq, plan in lengths.items():
     print(f"{seq:7,} tokens: {peak:5.1f} GB, fits: {plan.memory.donated.fits}, {seconds:5.2f} s")
 
 # %% [markdown]
-# Memory is linear, for a fused kernel computes scores and drops them: a plan on a GPU assumes such a kernel. *Time*
-# is not: at the end four times as many tokens take more than nine times as long. And at 131,072 tokens it does not
-# fit. More devices do not help, if each of them has a sequence of its own.
+# Memory is linear, because a fused kernel computes the scores and drops them; a plan on a GPU assumes such a kernel.
+# *Time* is not linear: at the end, four times as many tokens take more than nine times as long. And 131,072 tokens do
+# not fit. More devices do not help if each has its own sequence.
 #
 # ## Two dims
 #
-# In attention a sequence meets itself: each query looks at all keys. Both are as long, but they are two dims, and
-# here they have two names. Watch what happens when we forget it:
+# In attention, a sequence meets itself: each query looks at all keys. Queries and keys have the same length, but they
+# are two dims, and here they have two names. Watch what happens if we forget this:
 
 # %%
 program = puzzles.P14.program
@@ -68,11 +69,11 @@ except ml.LayoutError as error:
     print(error)
 
 # %% [markdown]
-# The scores are `[batch heads seq kv]`. No device can hold block 2 of the queries with block 3 of the keys, if both
-# are cut along one axis. So split the queries, and have the keys whole; or the other way round; or neither.
+# The scores are `[batch heads seq kv]`. If both dims are on one axis, no device holds block 2 of the queries with
+# block 3 of the keys. So shard the queries, and keep the keys whole; or the other way round; or neither.
 #
-# **Puzzle P14.** The core of attention on four devices. First predict what it costs to *store* all three arrays split
-# along the sequence, as a device does that has only its own tokens.
+# **Puzzle P14.** The core of attention on four devices. First predict what it costs to *store* all three arrays
+# sharded along the sequence, so that each device stores only its own tokens.
 
 # %%
 puzzles.P14.predict(...)
@@ -92,8 +93,9 @@ puzzles.P14.hint()
 # %% [markdown]
 # ## Ulysses: a rule for a part of the program
 #
-# Splitting by heads sends nothing inside the core. But around it, in the norms and the feed-forward layers, the
-# sequence is the dim to split. Can a layout do both? It can, if the core has a name. `jax.named_scope` gives it one:
+# Sharding by heads sends nothing inside the core. But around it, in the norms and the feed-forward layers, the
+# sequence is the right dim to shard. Can a layout do both? It can, if the core has a name. `jax.named_scope` gives it
+# one:
 
 # %%
 Batch, Seq, Embed, Heads, Head = ml.dims(batch=2, seq=64, embed=128, heads=8, head=16)
@@ -114,8 +116,8 @@ layer = ml.trace(attention, weights, ml.f32[Batch, Seq, Embed])
 layer.scopes
 
 # %% [markdown]
-# A key with `@` holds rules for what is computed in a scope, and there they replace the others. So: the sequence
-# everywhere, and in the core the heads *instead*. The error below is why "instead" has to be said.
+# A key with `@` has rules for the operations in a scope, and there they replace the plain rules. So we shard the
+# sequence everywhere, but in the core the heads *instead*. The error below shows why you must say "instead".
 
 # %%
 eight = ml.mesh(y=8)
@@ -126,9 +128,8 @@ except ml.LayoutError as error:
     print(error)
 
 # %% [markdown]
-# **Predict.** With `seq:y` alone, keys and values are gathered in front of the core. With heads in the core, queries,
-# keys, values and results change hands: an all-to-all each. On eight devices, by what factor does gathering send
-# more?
+# **Predict.** With `seq:y` alone, keys and values are gathered before the core. With heads in the core, queries,
+# keys, values and results each need an all-to-all. On eight devices, by what factor does gathering send more?
 
 # %%
 puzzles.Q["7c"].predict(...)
@@ -140,7 +141,8 @@ for name, plan in {"gathered": gathered, "ulysses": ulysses}.items():
     print(f"{name}: {[c.kind for c in plan.collectives]}, {plan.wire_bytes:,.0f} bytes")
 
 # %% [markdown]
-# Its name is **Ulysses**. `plan.check()` compiles it, and compares what it computes with one device's result:
+# This layout is called **Ulysses**. `plan.check()` compiles it, and compares its result with the result on one
+# device:
 
 # %%
 print(ulysses.check())
@@ -148,7 +150,7 @@ print(ulysses.check())
 # %% [markdown]
 # ## One sequence of 131,072 tokens
 #
-# Back to Llama: one sequence alone, on all eight devices. `ml.layouts` writes both layouts.
+# Back to Llama, with a single sequence on all eight devices. `ml.layouts` writes both layouts.
 
 # %%
 long = ml.named_models()["llama3-8b"].trace(batch=1, seq=131_072)
@@ -162,15 +164,15 @@ for name, plan in ways.items():
     )
 
 # %% [markdown]
-# Both fit now, easily. Why is gathering so much slower? Not for its bytes. The mask is *causal*: a token looks at
-# earlier ones only. The device with the first tokens has hardly anything to do, the one with the last tokens has
-# most, and all wait for it. `balanced=True` deals the tokens out evenly, as programs do that take one block from the
-# front and one from the back. Heads are balanced as they are.
+# Both fit now, easily. Why is gathering so much slower? Not because of its bytes. The mask is *causal*: a token looks
+# only at earlier tokens. The device with the first tokens has hardly any work, the device with the last tokens has
+# the most, and all wait for it. `balanced=True` assumes that the work is even, as in programs that give each device
+# one block from the front and one from the back. Heads are always balanced.
 #
 # ## Serving: fewer heads than devices
 #
-# Ulysses needs as many heads as devices. When a model is *served*, one token looks at a long cache of keys, and keys
-# have few heads. Eight, say, on sixteen devices:
+# Ulysses needs as many heads as devices. When you *serve* a model, one token looks at a long cache of keys, and keys
+# have few heads. Suppose that there are eight, on sixteen devices:
 
 # %%
 decoding = puzzles.P18.program
@@ -181,10 +183,10 @@ except ml.LayoutError as error:
     print(error)
 
 # %% [markdown]
-# The error proposes a mesh of two axes: heads on one, and the group of queries that share a head on the other. It is
-# legal. Is it good? The cache is what costs memory.
+# The error suggests a mesh of two axes: heads on one, and the group of queries that share a head on the other. That
+# is legal. Is it good? The cache takes most of the memory.
 #
-# **Puzzle P18.** Predict how often that layout holds the cache, then do better.
+# **Puzzle P18.** Predict how many copies of the cache that layout holds, then do better.
 
 # %%
 puzzles.P18.predict(...)
@@ -201,10 +203,10 @@ puzzles.P18.hint()
 # %% [markdown]
 # ## What you know now
 #
-# - Activations grow with the length; with a fused kernel they do so in proportion, and time faster.
-# - Queries and keys are two dims: split one, or neither.
+# - Activations grow with the length: in proportion to it, with a fused kernel. Time grows faster.
+# - Queries and keys are two dims: shard one, or neither.
 # - Gathering keys is simple. Ulysses trades the sequence for heads in the core, and sends 2/n of that on n devices.
-# - A causal mask makes blocks of a sequence uneven.
-# - With fewer heads than devices, the length of the cache is another dim to split.
+# - With a causal mask, the blocks of a sequence have uneven work.
+# - With fewer heads than devices, the length of the cache is another dim to shard.
 #
-# The next lesson has two more dims to split: experts, and layers.
+# The next lesson has two more dims to shard: experts, and layers.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 8. Experts and pipelines
 #
-# Two ideas are left that split a *model*, and not a batch. A mixture of experts has many feed-forward layers, of
-# which a token visits few. A pipeline puts layers on different devices, and work goes by from one to the next. Both
-# come with a price that you can predict: an all-to-all, and a bubble.
+# Two more ideas divide a *model*, not a batch. A mixture of experts has many feed-forward layers, and each token
+# visits only a few. A pipeline puts layers on different devices, and passes the work from one to the next. Each has a
+# price that you can predict: an all-to-all, and a bubble.
 
 # %%
 from fractions import Fraction
@@ -17,8 +17,8 @@ ml.simulate(8)
 # ## Tokens go to experts
 #
 # The program below is one layer of eight experts. Tokens come in `groups`. A table says which token goes to which
-# expert, and has `room` for four of each group. Read the dims from line to line, for in this lesson they are the
-# whole story:
+# expert, and each expert has `room` for four tokens of each group. Read the dims line by line; in this lesson they
+# are the whole story:
 
 # %%
 Groups, Tokens, Embed = ml.dims(groups=8, tokens=16, embed=32)
@@ -39,12 +39,12 @@ program = ml.trace(layer, tokens, table, ml.f32[Experts, Embed, Ffn], ml.f32[Exp
 mesh = ml.mesh(y=4)
 
 # %% [markdown]
-# Each device has two groups of tokens, and eight experts want to be shared out as well. But in the middle there is
-# one array with tokens *and* experts, and two dims of one array cannot share an axis (lesson 2). So the program has
-# other names there: the groups are `senders`, and the `routes` are `experts`. The lines with `rename` are where the
-# array may change hands.
+# Each device has two groups of tokens, and we also want to share out the eight experts. But in the middle there is
+# one array with groups *and* experts, and two dims of one array cannot share an axis (lesson 2). So the program uses
+# other names there: the groups become `senders`, and the `routes` become `experts`. At the lines with `rename`, the
+# array may move to other devices.
 #
-# What if you split only one of the two?
+# What if you shard only one of the two?
 
 # %%
 for layout in ("groups:y", "experts:y"):
@@ -53,9 +53,9 @@ for layout in ("groups:y", "experts:y"):
         print(f"{layout}: {c.kind}, {c.wire_bytes:,.0f} bytes. {c.because} {plan.work}")
 
 # %% [markdown]
-# Either way an array is gathered, and devices do work that others do as well.
+# Either way an array is gathered, and devices repeat work.
 #
-# **Puzzle P16.** Repeat no work, and send by two all-to-alls. First predict.
+# **Puzzle P16.** Repeat no work, and send everything with two all-to-alls. First predict.
 
 # %%
 puzzles.P16.predict(...)
@@ -64,8 +64,8 @@ puzzles.P16.predict(...)
 puzzles.P16.show()
 
 # %% [markdown]
-# A distractor: split the experts *inside*, by `ffn`. That is tensor parallelism, from lesson 5. It repeats no work,
-# either.
+# A distractor: shard the experts *inside*, by `ffn`. That is tensor parallelism, from lesson 5. It does not repeat
+# work either.
 
 # %%
 puzzles.P16.check("groups:y ffn:y")
@@ -83,8 +83,8 @@ puzzles.Q["8a"].predict(...)
 # %% [markdown]
 # ## A real one
 #
-# Mixtral 8x7B: 32 layers of eight experts each. Two nodes of eight H100s, with `data` between the nodes and `model`
-# inside, on NVLink. The batch lies on both axes. Three layouts that do the same work:
+# Mixtral 8x7B has 32 layers of eight experts each. We have two nodes of eight H100s, with `data` between the nodes
+# and `model` inside, on NVLink. The batch is on both axes. Here are three layouts that do the same work:
 
 # %%
 mixtral = ml.named_models()["mixtral-8x7b"].trace(batch=16, seq=4096)
@@ -104,8 +104,8 @@ for name, plan in plans.items():
     print(f"{name:18} {seconds:.2f} s, peak {peak:.0f} GB, sends {plan.wire_bytes / 1e9:3.0f} GB. {plan.work}")
 
 # %% [markdown]
-# Experts win, and here is why. Over `model` they send tokens, each to where its expert is; `ffn` sends the tokens of
-# all to all; and FSDP sends the weights of all eight experts, though each token visits two.
+# Experts win, and here is why. Over `model`, experts send each token only to the devices of its experts; `ffn` sends
+# all tokens to all devices; and FSDP sends the weights of all eight experts, though each token visits only two.
 
 # %%
 for name in ("ffn in the experts", "experts"):
@@ -116,14 +116,14 @@ for name in ("ffn in the experts", "experts"):
     print(name, {kind: f"{sent:.1f} GB" for kind, sent in inside.items()})
 
 # %% [markdown]
-# The factor is that of your prediction: the number of devices, eight now. One thing is left out: the program gives
-# each expert the same `room`. If tokens prefer one expert, the others wait, and tokens that find no room are dropped.
+# The factor is the one you predicted: the number of devices, now eight. One thing is left out: the program gives each
+# expert the same `room`. If tokens prefer one expert, the others wait, and tokens without room are dropped.
 #
 # ## A pipeline in a table
 #
-# Now layers. Four *stages* lie on four devices, and a batch is cut into micro-batches, which walk through. While
-# stage 2 works on micro-batch 1, stage 1 has micro-batch 2 already. Draw it: a row for each stage, a column for each
-# tick.
+# Now layers. Four *stages* are on four devices, and a batch is cut into micro-batches, which pass through the stages.
+# While stage 2 works on micro-batch 1, stage 1 already has micro-batch 2. Draw it: a row for each stage, a column for
+# each tick.
 
 # %%
 STAGES, MICRO = 4, 8
@@ -133,7 +133,7 @@ for stage, row in enumerate(busy):
     print(f"stage {stage}", "".join(f"{tick - stage:3}" if works else "  ·" for tick, works in enumerate(row)))
 
 # %% [markdown]
-# The dots are the **bubble**: devices that wait, for the pipeline to fill and to drain.
+# The dots are the **bubble**: devices that wait for the pipeline to fill or to drain.
 #
 # **Predict.** Four stages, eight micro-batches: what share of the table is dots? Write it as a fraction, such as `1 /
 # 3`.
@@ -142,9 +142,8 @@ for stage, row in enumerate(busy):
 puzzles.Q["8b"].predict(...)
 
 # %% [markdown]
-# There are `p` stages and `m` micro-batches. The table has `m + p - 1` columns, and in each row `p - 1` of them are
-# dots. So the bubble is `(p - 1) / (m + p - 1)`; GPipe (arXiv 1811.06965) has the same formula. We count, and
-# compare:
+# There are `p` stages and `m` micro-batches. The table has `m + p - 1` columns, and each row has `p - 1` dots. So the
+# bubble is `(p - 1) / (m + p - 1)`, as in the GPipe paper (arXiv 1811.06965). We count, and compare:
 
 
 # %%
@@ -170,8 +169,8 @@ for micro in (4, 8, 16, 32, 64):
 # %% [markdown]
 # ## A pipeline is a program
 #
-# A layout cannot make a pipeline of a loop over layers: they run one after the other, and a device that has layer 2
-# must wait for layer 1. The error says so:
+# A layout cannot turn a loop over layers into a pipeline: the layers run one after the other, and a device with layer
+# 2 must wait for layer 1. The error says so:
 
 # %%
 try:
@@ -180,8 +179,8 @@ except ml.LayoutError as error:
     print(error)
 
 # %% [markdown]
-# But the table can be written as a program: a scan over *ticks*. In each one every stage hands what it holds to the
-# next, with `ml.shift`, takes a new micro-batch in at stage 0, and works.
+# But you can write the table as a program: a scan over *ticks*. In each tick, every stage passes its array to the
+# next with `ml.shift`, stage 0 takes in a new micro-batch, and every stage works.
 
 # %%
 Stages, Ticks, Rows, Width, Out = ml.dims(stages=4, ticks=MICRO + STAGES - 1, rows=16, width=32, out=32)
@@ -205,14 +204,15 @@ for c in plan.collectives:
     print(f"{c.times} × {c.kind} over {'+'.join(c.axes)}, {c.wire_bytes:,.0f} bytes each")
 
 # %% [markdown]
-# Eleven ticks, so eleven messages to the neighbour, and nothing else. `plan.work` says that each device does a
-# quarter; it does, but in the dots it works on nothing. Cleverer schedules have a smaller bubble or hold fewer
-# activations; this is the simplest.
+# There are eleven ticks, so each device sends eleven messages to its neighbour, and nothing else. `plan.work` says
+# that each device does a quarter of the work; it does, but in the dots it computes nothing useful. Better schedules
+# have a smaller bubble or store fewer activations; this is the simplest one.
 #
 # ## What you know now
 #
-# - Where an array trades one split dim for another, an all-to-all moves it; on n devices that is an n-th of a gather.
-# - Experts on an axis send tokens; tensor parallelism in them sends n times as much; FSDP sends weights.
+# - If an array moves from one sharded dim to another, it takes an all-to-all; on n devices, this sends 1/n of a
+#   gather.
+# - Experts on an axis send tokens; tensor parallelism inside experts sends n times as much; FSDP sends weights.
 # - A pipeline of p stages and m micro-batches is idle for (p − 1)/(m + p − 1) of the time.
 #
-# You know all the pieces. Next: your own model.
+# Now you know all the pieces. Next: your own model.

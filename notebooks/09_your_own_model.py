@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 9. Bring your own model
 #
-# The models so far were written with names. Yours is not, and you will not write it anew. In twenty minutes you take
-# a model of Flax, and one of Equinox, as they are: name their arrays from outside, find a layout for a named machine,
-# and carry it home as `PartitionSpec`s. The last part is for programs that already have shardings of their own.
+# The models so far were written with names. Yours is not, and you do not want to rewrite it. In twenty minutes you
+# take a Flax model and an Equinox model unchanged: you name their arrays from outside, find a layout for a named
+# machine, and export it as `PartitionSpec`s. The last part is for programs that already have shardings.
 #
 # This lesson needs both libraries: `pip install flax equinox`.
 
@@ -21,7 +21,7 @@ ml.simulate(8)
 # %% [markdown]
 # ## A model that knows nothing of meshlab
 #
-# One block of a transformer in Flax, and a training step. No line of it is ours.
+# Here is one transformer block in Flax, and a training step. It uses nothing of meshlab.
 
 
 # %%
@@ -38,7 +38,7 @@ def train_step(params, x):
 
 
 # %% [markdown]
-# `jax.eval_shape` gives the shapes of the parameters without making them.
+# `jax.eval_shape` gives the shapes of the parameters without creating them.
 
 # %%
 x = jax.ShapeDtypeStruct((32, 512, 1024), jnp.float32)
@@ -49,8 +49,8 @@ jax.tree.map(lambda each: each.shape, params)["params"]["attention"]
 # %% [markdown]
 # ## Names from outside
 #
-# `ml.named` gives each axis a name, by the path of its array. A key is a glob over paths, and the last one that
-# matches counts: so `*/kernel` may come first, and exceptions after it. Here is a first try, with two mistakes in it:
+# `ml.named` gives each axis a name, by the path of its array. A key is a glob over paths, and the last key that
+# matches applies. So put `*/kernel` first, and exceptions after it. Here is a first try, with two mistakes:
 
 # %%
 try:
@@ -71,11 +71,11 @@ names = {
 program = ml.trace(train_step, ml.named(params, names), ml.named(x, "batch seq embed"))
 
 # %% [markdown]
-# We have named matrices and the input. No bias, no norm, nothing inside the functions of Flax: the operations say
-# which axis is which, through the backward pass and the update.
+# We have named only the matrices and the input: no bias, no norm, nothing inside Flax. meshlab derives all other
+# names from the operations, through the backward pass and the update.
 #
-# **Predict.** We wrote six names: `batch`, `seq`, `embed`, `heads`, `head`, `ffn`. How many dims do its arrays have
-# in all?
+# **Predict.** We wrote six names: `batch`, `seq`, `embed`, `heads`, `head`, `ffn`. How many dims does the program
+# have in all?
 
 # %%
 puzzles.Q["9a"].predict(...)
@@ -89,8 +89,8 @@ print(program)
 # %% [markdown]
 # ## A layout for a machine
 #
-# A mesh may lie on a machine: `"h100:1x8"` is one node of eight H100s. You need not have it. With it a plan has a
-# time, and says whether it fits.
+# You can place a mesh on a machine: `"h100:1x8"` is one node of eight H100s. You do not need the hardware. On a
+# machine, a plan has a time, and says whether it fits.
 
 # %%
 mesh = ml.mesh("h100:1x8", data=2, model=4)
@@ -101,9 +101,9 @@ for layout in ("batch:data", "batch:data heads:model ffn:model", "batch:data+mod
     print(f"{layout:34} {plan.time.estimate * 1e3:.2f} ms, sends {sent:5.1f} MB, stores {stored:5.1f} MB. {plan.work}")
 
 # %% [markdown]
-# The first one sends least of all, because the four devices of a row repeat the same work: `plan.work` says so. A
-# goal forbids that, unless you say otherwise. Here is one, on the board: send at most 90 MB, and store at most 16 MB
-# on a device. None of the three meets it. Beat it!
+# The first one sends the least, because the four devices of a row repeat the same work, as `plan.work` says. A goal
+# forbids this by default. Here is a goal, on the board: send at most 90 MB, and store at most 16 MB per device. None
+# of the three layouts meets it. Find one that does!
 
 # %%
 goal = ml.goal(sends="90 MB", stores="16 MB")
@@ -112,17 +112,16 @@ explorer = ml.explore(program, mesh, "batch:data heads:model ffn:model", goal=go
 explorer
 
 # %% [markdown]
-# `explorer.goal` is the verdict on what stands on the board. If you are stuck: lesson 6 has the idea, and the batch
-# may lie on both axes.
+# `explorer.goal` is the verdict on the layout on the board. If you are stuck: lesson 6 has the idea, and the batch
+# may be on both axes.
 
 # %%
 explorer.goal
 
 # %% [markdown]
-# ## Carry it home
+# ## Export it
 #
-# Whatever stands on the board can be exported. These are the rules as MaxText or T5X write them, and the specs of the
-# parameters:
+# You can export the layout on the board. Here it is as axis rules for MaxText or T5X, and as specs of the parameters:
 
 # %%
 print(explorer.form("axis rules"))
@@ -131,8 +130,8 @@ inputs, outputs = explorer.plan.partition_specs
 inputs[0]["params"]["attention"]["query"], inputs[0]["params"]["up"], inputs[1]
 
 # %% [markdown]
-# The form `jit` is a piece of Python that needs no meshlab at all. It ends in a `jit` with the shardings in it. Its
-# first lines:
+# The form `jit` is Python code that does not need meshlab at all. It ends with a `jit` that contains the shardings.
+# Here are its first and last lines:
 
 # %%
 text = explorer.form("jit")
@@ -140,8 +139,8 @@ text = explorer.form("jit")
 print("\n".join(text.splitlines()[:12]), "\n…\n", "\n".join(text.splitlines()[-4:]), sep="")
 
 # %% [markdown]
-# Does it work? We run that text where nothing else is, put our function in, and let XLA compile it. `ml.explain`
-# reads what XLA made of it. Nothing else says whether an export is worth anything.
+# Does it work? We run this code in an empty namespace, pass our function, and let XLA compile it. `ml.explain` reads
+# the compiled program. Only this test shows whether the export works.
 
 # %%
 alone = {}
@@ -151,8 +150,8 @@ exported = ml.explain(alone["jit"](train_step), params, x)
 print(f"XLA sends {exported.wire_bytes / 1e6:.1f} MB, the plan {explorer.plan.wire_bytes / 1e6:.1f} MB")
 
 # %% [markdown]
-# It works, and it sends more. The export holds the specs of arguments and results alone. Between them XLA decides,
-# and it does not always decide as the plan does: `explorer.form("jit").lost` says that. Look at what it adds:
+# It works, and it sends more. The export has only the specs of arguments and results. In between, XLA decides, and
+# not always as the plan does: `explorer.form("jit").lost` says so. Look at what XLA adds:
 
 # %%
 print(*text.lost)
@@ -162,8 +161,8 @@ print("\n".join(str(exported).splitlines()[:9]))
 # %% [markdown]
 # ## The same in Equinox, and in NNX
 #
-# An Equinox model is a tree, arrays and functions in one. `eqx.partition` takes the arrays out; these get names by
-# their paths, and everything else stays.
+# An Equinox model is one tree of arrays and functions. `eqx.partition` takes the arrays out; you name these by their
+# paths, and everything else stays.
 
 
 # %%
@@ -180,12 +179,12 @@ rows = ml.named(jax.ShapeDtypeStruct((64, 1024), jnp.float32), "batch embed")
 ml.trace(jax.value_and_grad(loss), weights, rows).plan(mesh, "batch:data ffn:model")
 
 # %% [markdown]
-# With Flax NNX it is `nnx.split` before and `nnx.merge` inside; the paths end in `/value`.
+# With Flax NNX, call `nnx.split` before the step and `nnx.merge` inside it; the paths end in `/value`.
 #
 # ## Your own `jit`
 #
-# Perhaps you have shardings already, and want to know what they cost. `ml.explain` takes the function as it is. This
-# one transposes an array whose rows lie on `data`, and returns the *new* rows on `data`.
+# Perhaps you already have shardings, and want to know what they cost. `ml.explain` takes the function unchanged. This
+# one transposes an array whose rows are on `data`, and returns the *new* rows on `data`.
 
 # %%
 four = jax.make_mesh((4, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
@@ -199,8 +198,8 @@ turned = jax.jit(lambda x: jnp.tanh(x).T, out_shardings=on("data"))
 argument = jax.ShapeDtypeStruct((16, 64), jnp.float32, sharding=on("data"))
 
 # %% [markdown]
-# **Predict.** How many bytes does a device send? It is an array of 16 × 64 floats, on four rows of devices. Lesson 3
-# has all that you need.
+# **Predict.** How many bytes does a device send? The array has 16 × 64 floats, on four rows of devices. Lesson 3 has
+# everything you need.
 
 # %%
 puzzles.Q["9b"].predict(...)
@@ -209,10 +208,10 @@ puzzles.Q["9b"].predict(...)
 ml.explain(turned, argument)
 
 # %% [markdown]
-# ## A line that mends it
+# ## A line that fixes it
 #
-# Here is a mistake that people make. The batch lies on `data`, and so does the *width* of a table that is looked up.
-# XLA has to choose, and chooses badly.
+# Here is a common mistake. The batch is on `data`, and so is the *width* of the embedding table. XLA has to choose,
+# and chooses badly.
 
 
 # %%
@@ -233,8 +232,8 @@ report = ml.explain(jax.jit(lookup), table, tokens, given((64, 256), jnp.float32
 report
 
 # %% [markdown]
-# `report.lines` looks for the fewest lines that let it send less. It compiles the program with each of them: none is
-# shown that was not tried.
+# `report.lines` looks for the fewest lines that make the program send less. It compiles the program with each
+# candidate, and shows only lines that it has compiled.
 
 # %%
 mended = report.lines
@@ -245,10 +244,10 @@ print(f"{mended.before.sent:,.0f} bytes sent before, {mended.after.sent:,.0f} af
 # %% [markdown]
 # ## What you know now
 #
-# - `ml.named` names the arrays of any model by their paths; the operations carry the names on.
-# - A sequence that meets itself has two dims: the second gets a made-up name, which you replace.
-# - A mesh on a named machine gives a plan a time; a goal keeps you honest.
-# - Whatever stands on the board leaves as `PartitionSpec`s, as axis rules, or as Python without meshlab.
-# - `ml.explain` says why each collective is in a `jit` of your own, and which line removes it.
+# - `ml.named` names the arrays of any model by their paths; the operations propagate the names.
+# - A sequence that meets itself has two dims: the second gets a made-up name, which you can replace.
+# - On a named machine, a plan has a time; a goal forbids repeated work.
+# - You can export the layout on the board as `PartitionSpec`s, as axis rules, or as Python without meshlab.
+# - `ml.explain` says why each collective is in your own `jit`, and which line removes it.
 #
-# In the last lesson the computer drags.
+# In the last lesson the computer finds the layout.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 10. Let the solver play
 #
-# You can lay out a model by hand now. A computer can too: it plans hundreds of layouts, and proves that no other is
-# faster. Why learn the rest? Because its answer is for *one* size, *one* machine and *one* memory. In this lesson you
-# play against it, read its proof, and predict when its answer flips.
+# Now you can lay out a model by hand. A computer can too: it plans hundreds of layouts, and proves that no other is
+# faster. So why learn the rest? Because its answer is for *one* size, *one* machine and *one* memory limit. In this
+# lesson you play against the solver, read its proof, and predict when its answer flips.
 
 # %%
 import jax
@@ -14,8 +14,8 @@ from meshlab import puzzles
 # %% [markdown]
 # ## Your move
 #
-# Two layers again, in a training step, this time large: 8,192 rows, and weights of 4,096 × 16,384. The machine is one
-# node of eight H100s, and the mesh has a single axis.
+# We take two layers again, in a training step, but this time large ones: 8,192 rows, and weights of 4,096 × 16,384.
+# The machine is one node of eight H100s, and the mesh has a single axis.
 
 # %%
 Batch, Embed, Ffn = ml.dims(batch=8192, embed=4096, ffn=16384)
@@ -38,8 +38,8 @@ yours = program.plan(mesh, "batch:x")
 print(f"batch:x takes {yours.time.estimate * 1e3:.2f} ms and sends {yours.wire_bytes / 1e6:,.0f} MB")
 
 # %% [markdown]
-# The board begins with `batch:x`. Find a layout with a step of 3 ms or less, before you read on. The board keeps its
-# advice to itself.
+# The board starts with `batch:x`. Before you read on, find a layout with a step of 3 ms or less. The board gives no
+# advice.
 
 # %%
 explorer = ml.explore(program, mesh, "batch:x", goal=ml.goal(step="3 ms", quiet=True))
@@ -49,8 +49,8 @@ explorer
 # %% [markdown]
 # ## Its move
 #
-# `ml.auto.layout` searches by branch and bound. It takes up next what may be fastest, and drops whatever is certain
-# to be slower, without planning it.
+# `ml.auto.layout` searches by branch and bound. It expands the most promising layouts first, and prunes layouts that
+# are certainly slower without planning them.
 
 # %%
 choice = ml.auto.layout(program, mesh)
@@ -58,14 +58,15 @@ choice = ml.auto.layout(program, mesh)
 print(choice.layout, f"{choice.proof.value * 1e3:.2f} ms", f"gap {choice.proof.gap:.1%}", f"{choice.proof.plans} plans")
 
 # %% [markdown]
-# The **gap** is what matters. The search knows a time that no layout can beat, the *bound*; the gap is how far the
-# answer is above it. No gap: the answer is proved. And a proof is about what was searched, so it says what was *not*:
+# The **gap** matters most. The search knows a time that no layout can beat, the *bound*; the gap is how far the
+# answer is above the bound. If there is no gap, the answer is proved. But a proof only covers what was searched, so
+# it also says what was *not*:
 
 # %%
 print(choice.proof)
 
 # %% [markdown]
-# Here it is small enough to check by hand. There is one mesh axis and there are three dims:
+# This problem is small enough to check by hand. There is one mesh axis and there are three dims:
 
 # %%
 for layout in (None, "batch:x", "embed:x", "ffn:x"):
@@ -75,17 +76,18 @@ for layout in (None, "batch:x", "embed:x", "ffn:x"):
 # %% [markdown]
 # ## Why is mine slower?
 #
-# `waterfall` walks from your layout to its own, one change at a time, each of them planned.
+# `waterfall` goes from your layout to the solver's, one change at a time, and plans each step.
 
 # %%
 choice.waterfall("batch:x")
 
 # %% [markdown]
-# In between it is worse than at both ends: with the batch whole and nothing else split, eight devices all do
-# everything. Whoever takes only changes that help would not take the first one. That is why a search needs bounds.
+# The step in between is worse than both ends: with the batch whole and nothing else sharded, all eight devices do all
+# of the work. A search that takes only changes that help would never take the first one. That is why a search needs
+# bounds.
 #
-# `exact_regrets` goes the other way: by how much is a step longer if a decision is taken back, and all the others may
-# adapt? Each is searched for.
+# `exact_regrets` asks the opposite question: how much longer is a step if you reverse one decision, and let all the
+# others adapt? It searches for each answer.
 
 # %%
 choice.exact_regrets()
@@ -94,9 +96,10 @@ choice.exact_regrets()
 choice.compare("batch:x")
 
 # %% [markdown]
-# ## It keeps to what you say
+# ## Add constraints
 #
-# Perhaps the batch *has* to be split, for your data arrives so. Then pin it, and the best of the rest is found:
+# Perhaps the batch *must* be sharded, because your data arrives that way. Then pin it, and the solver finds the best
+# of the rest:
 
 # %%
 pinned = ml.auto.layout(program, mesh, pin="batch:x")
@@ -104,8 +107,8 @@ pinned = ml.auto.layout(program, mesh, pin="batch:x")
 print(pinned.layout, f"{pinned.proof.value * 1e3:.2f} ms, {pinned.proof.value / choice.proof.value - 1:+.1%}")
 
 # %% [markdown]
-# That is FSDP, from lesson 6, and it costs what the regret above says. And if you ask for too much? An answer that
-# does not exist is an error, which says how far off you are:
+# That is FSDP, from lesson 6, and it costs as much as the regret above says. And if you ask for too much? If no
+# layout meets your constraints, the error says how far off you are:
 
 # %%
 try:
@@ -125,7 +128,7 @@ except ml.MeshlabError as error:
 puzzles.Q["10a"].predict(...)
 
 # %% [markdown]
-# Now ask for time in place of bytes. `exact_crossovers` searches anew at each size, each time with a proof.
+# Now compare times instead of bytes. `exact_crossovers` searches again at each size, each time with a proof.
 
 # %%
 flips = choice.exact_crossovers(batch=[8192, 16384, 32768, 65536])
@@ -133,8 +136,8 @@ flips = choice.exact_crossovers(batch=[8192, 16384, 32768, 65536])
 flips
 
 # %% [markdown]
-# Where the bytes are equal the answer has flipped to FSDP. So a layout that is best for a small batch is not best for
-# a large one: whenever you change a size, ask again.
+# At the size where the bytes are equal, the answer has already flipped to FSDP. So the best layout for a small batch
+# is not the best for a large one: whenever you change a size, ask again.
 #
 # Does a faster network flip it as well? Here are links from a quarter of the bandwidth to four times as much:
 
@@ -144,16 +147,16 @@ links = choice.crossovers(bandwidth=[0.25, 0.5, 1, 2, 4])
 links
 
 # %% [markdown]
-# It does not, over all that range: both layouts send over the same links, and `ffn:x` sends a quarter of the bytes.
-# The network decides *how much* it wins by.
+# It does not, over the whole range: both layouts send over the same links, and `ffn:x` sends a quarter of the bytes.
+# The network only decides *by how much* it wins.
 #
 # ## Beat the solver
 #
-# Now a real one. Llama 3 70B on 64 H100s, in eight nodes of eight; the mesh is `data=8 × model=8`. The recipe in
-# every book is FSDP over `data`, with tensor parallelism over `model`, inside a node.
+# Now a real model: Llama 3 70B on 64 H100s, in eight nodes of eight, with the mesh `data=8 × model=8`. The usual
+# recipe is FSDP over `data`, with tensor parallelism over `model`, inside a node.
 #
-# **Puzzle P20.** Tracing a model of this size takes a while, and nothing is traced before you predict. First its
-# number:
+# **Puzzle P20.** Tracing a model of this size takes a while, so meshlab traces it only after you predict. First
+# predict its number:
 
 # %%
 puzzles.P20.predict(...)
@@ -166,8 +169,8 @@ puzzles.P20.predict(...)
 puzzles.Q["10b"].predict(...)
 
 # %% [markdown]
-# And now find one that is within 6 % of the solver's. Think of lesson 6: what is stored need not be computed. And ask
-# which can be sent while a device computes, weights or sums of activations.
+# Now find a layout within 6 % of the solver's. Think of lesson 6: storage is not computation. And ask which can be
+# sent while a device computes: weights, or sums of activations?
 
 # %%
 puzzles.P20.check("batch:data+model")
@@ -177,13 +180,13 @@ puzzles.P20.hint()
 
 # %% [markdown]
 # When you have it, let the solver check you: `ml.auto.layout(puzzles.P20.program, puzzles.P20.mesh)` takes about a
-# minute, or `seconds=20` ends it early, with the gap that is left.
+# minute; `seconds=20` ends it early and reports the remaining gap.
 #
 # ## What you know now
 #
-# - A search gives a layout and a bound; the gap between them is the proof, and it names what was not searched.
-# - A waterfall says why yours is slower, a regret what a decision is worth.
-# - Layouts flip with sizes: at a large batch weights move, at a small one activations.
-# - The solver's clock is a model of the machine: `docs/accuracy.md` has how far off it is.
+# - A search gives a layout and a bound; the gap between them is the proof, and the proof names what was not searched.
+# - A waterfall says why your layout is slower; a regret says how much a decision is worth.
+# - The best layout flips with sizes: with a large batch, weights move; with a small one, activations.
+# - The solver's times come from a model of the machine; `docs/accuracy.md` reports its errors.
 #
-# That was the course. Take a model of your own (lesson 9), and play.
+# That was the course. Take your own model (lesson 9), and play.
