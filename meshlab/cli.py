@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")
         return WORSE
     except Exception:  # a fault of ours, which no status of a plan may stand for
-        return fail(f"{traceback.format_exc()}meshlab itself has failed: that is a fault of its own.", BROKEN)
+        return fail(f"{traceback.format_exc()}This is a bug in meshlab.", BROKEN)
 
 
 class _Once(argparse.Action):
@@ -70,7 +70,7 @@ class _Once(argparse.Action):
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None):
         if option_string is not None and getattr(namespace, self.dest, None) is not self.default:
-            raise argparse.ArgumentError(self, "it stands twice; give one of them")
+            raise argparse.ArgumentError(self, "it appears twice; give it once")
         setattr(namespace, self.dest, values)
 
 
@@ -97,7 +97,7 @@ def _without_verb(others: Sequence[str]) -> str:
     if not others:
         return "the following arguments are required: VERB"
     hint = closest(others[0], ("--version", "--help"))
-    return f"there is no option {listed(others)}.{hint} `meshlab --help` lists what there is."
+    return f"there is no option {listed(others)}.{hint} `meshlab --help` lists the commands."
 
 
 def _unknown(parser: argparse.ArgumentParser, others: Sequence[str]) -> str:

@@ -136,7 +136,7 @@ def test_calibrate_refuses_what_it_cannot_write_before_it_measures(monkeypatch, 
             f"{tmp_path}, which is a folder. Give the name of a file: --output {tmp_path / 'machine.toml'}.",
         ),
         ("", "., which is a folder. Give the name of a file: --output machine.toml."),
-        (os.devnull, f"{os.devnull}, which is no file. Give the name of a file: --output machine.toml."),
+        (os.devnull, f"{os.devnull}, which is not a file. Give the name of a file: --output machine.toml."),
         ("file/x.toml", "file/x.toml ("),
     ):
         assert cli.main(["calibrate", "--quick", "--simulate", "1", "--output", output]) == 2

@@ -233,7 +233,7 @@ def test_what_has_no_spelling_is_listed_with_its_reason():
 
 
 def test_effects_are_refused():
-    with pytest.raises(ml.TraceError, match="`debug_print`.* effect besides its results"):
+    with pytest.raises(ml.TraceError, match="`debug_print`.* side effect, such as printing"):
         ml.trace(lambda x: jax.debug.print("{}", x.array) or x, ml.f32[names()["Model"],])
 
 

@@ -107,13 +107,13 @@ def given_carried(fn: Callable, arguments: Sequence[Tree], outputs: Sequence[Tre
     for name, index in mapping("ml.trace", "carry", carry, 'carry={"params": 1}', TraceError).items():
         if name not in names:
             near = closest(name, names) or f" It has {listed(names)}."
-            problems.append(f"`{name}` is no argument of `{called(fn)}`.{near}")
+            problems.append(f"`{name}` is not an argument of `{called(fn)}`.{near}")
         elif not is_whole(index):
             problems.append(f"`{name}` must come from the number of an output, not {shown(index)}.")
         elif not 0 <= index < len(outputs):
             problems.append(f"`{name}` must come from one of the outputs 0 to {len(outputs) - 1}, not {index}.")
         elif outputs[index].kind != names[name].kind:
-            problems.append(f"output {index} has another tree, other shapes or dtypes than argument `{name}`.")
+            problems.append(f"output {index} has a different tree, shapes or dtypes than argument `{name}`.")
     if problems:
         raise TraceError("Invalid `carry`: " + " ".join(problems))
     return Carried(tuple(Carry(name, index, outputs[index].place) for name, index in carry.items()))

@@ -125,7 +125,7 @@ def _lost(plan: Plan) -> Iterator[str]:
 def _ignored(plan: Plan) -> Iterator[str]:
     """Warns of the shardings that the function itself asks for."""
     if ignored := plan.program.code.ignored:
-        yield f"⚠ A plan follows its layout alone, and not what the function says itself: {first_of(ignored)}."
+        yield f"⚠ A plan follows its layout, and ignores shardings in the function: {first_of(ignored)}."
 
 
 def _padded(plan: Plan) -> Iterator[str]:

@@ -77,7 +77,7 @@ def trace(
         given = ", ".join(f"{name}={shown(value)}" for name, value in keywords.items())
         near = closest(next(iter(keywords)), ["carry"])
         raise TraceError(
-            f"ml.trace was given {given}; its arguments are positional: functools.partial binds others.{near}"
+            f"ml.trace was given {given}; its arguments are positional: bind others with functools.partial.{near}"
         )
     with no_collection():
         return _traced(fn, args, carry)
@@ -149,7 +149,7 @@ def _meant_shapes(names: list[str], structure: Any, leaves: list[Leaf]) -> str:
     """Hints, where tracing failed, at arguments that are sizes alone: they are traced as so many numbers."""
     args = jax.tree.unflatten(structure, [leaf for _, leaf, _ in leaves])
     meant = [
-        f"`{name}` was given as {shown(arg)}: if an array of that shape is meant, it is written ml.f32[Batch, …]."
+        f"`{name}` was given as {shown(arg)}: for an array of that shape, write ml.f32[Batch, …]."
         for name, arg in zip(names, args, strict=True)
         if isinstance(arg, tuple | list) and arg and all(type(size) is int and size > 0 for size in arg)
     ]
@@ -185,9 +185,9 @@ def _refuse_what_cannot_be_split(fn: Callable, code: Code):
     for operation in walk(code.block):
         where = f"`{operation.name}` at {operation.source or 'an unknown line'}"
         if operation.name in _BY_HAND:
-            problems.append(f"{where} says by hand what each device does; give the function without it to ml.trace")
+            problems.append(f"{where} already says what each device does; pass the function without it to ml.trace")
         elif has_effects(operation.equation) and not operation.blocks:
-            problems.append(f"{where} has an effect besides its results, such as printing; do that around the step")
+            problems.append(f"{where} has a side effect, such as printing; do that outside the step")
     if problems:
         raise TraceError(f"`{called(fn)}` cannot be laid out: " + "; ".join(dict.fromkeys(problems)) + ".")
 
@@ -229,11 +229,11 @@ def _leaves(name: str, tree: Any) -> list[Leaf]:
             leaves.append((place, leaf, None))
         else:
             shape = isinstance(leaf, Dim | AbstractDtype)
-            fix = "; a shape is written ml.f32[Batch, Embed]" if shape else ""
+            fix = "; write a shape as ml.f32[Batch, Embed]" if shape else ""
             wrong.append(f"`{place}` is {shown(leaf)} ({type(leaf).__name__}){fix}")
     if wrong:
         raise TraceError(
-            f"ml.trace needs tensors or arrays, but {'; '.join(wrong)}. Close over what is no array, or take it out."
+            f"ml.trace needs tensors or arrays, but {'; '.join(wrong)}. Close over values that are not arrays, or leave them out."
         )
     return leaves
 

@@ -204,7 +204,7 @@ class Choice:
     def _search(self, wanted: str) -> Fastest:
         if not isinstance(self.answer.search, Fastest):
             raise MeshlabError(
-                f"choice.{wanted} is told of the fastest layout, and this one was searched for by its"
+                f"choice.{wanted} explains the fastest layout, but this search minimised"
                 f' {self.proof.objective}; write ml.auto.layout(program, mesh, objective="time").'
             )
         return self.answer.search

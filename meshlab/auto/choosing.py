@@ -204,11 +204,11 @@ def check_limits(
     problems = []
     if memory is not None and not (_is_bytes(memory) if isinstance(memory, str) else _is_share(memory)):
         problems.append(
-            f'memory={shown(memory)} is no share of a device\'s memory: give 0.9, say, a text such as "60 GB", or None'
+            f'memory={shown(memory)} is not a share of a device\'s memory: give 0.9, say, a text such as "60 GB", or None'
             " for any"
         )
     if not (_is_number(tolerance) and 0 <= tolerance < 1):
-        problems.append(f"tolerance={shown(tolerance)} is no share: give 0.01, say")
+        problems.append(f"tolerance={shown(tolerance)} is not a share: give 0.01, say")
     if not isinstance(exact, bool):
         problems.append(f"exact={shown(exact)}: give True or False")
     if seconds is not None and not (_is_number(seconds) and seconds > 0):
@@ -248,6 +248,6 @@ def _confirmed(plan: Plan, objective: Objective, asked: Asked, answer: Answer) -
     if not math.isclose(cost, answer.value, rel_tol=_AGREE, abs_tol=_AGREE * (not objective.on_machine)):
         raise MeshlabError(
             f"ml.auto.layout() chose {str(plan.layout)!r} for its {objective.name} of {objective.text(answer.value)},"
-            f" but its plan has {objective.text(cost)}. This is a fault of meshlab: please report it with the model."
+            f" but its plan has {objective.text(cost)}. This is a bug in meshlab: please report it with the model."
         )
     return cost

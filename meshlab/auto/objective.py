@@ -179,7 +179,7 @@ def objective_of(name: str | None, mesh: Mesh) -> Objective:
         return OBJECTIVES[(TRAFFIC if mesh.on is None else TIME).name]
     if not isinstance(name, str) or name not in OBJECTIVES:
         raise MeshlabError(
-            f"ml.auto.layout() was asked for the objective {shown(name)}; it has {listed(OBJECTIVES)}."
+            f"ml.auto.layout() was given the objective {shown(name)}; the objectives are {listed(OBJECTIVES)}."
             f"{closest(name, OBJECTIVES)}"
         )
     objective = OBJECTIVES[name]
@@ -187,7 +187,7 @@ def objective_of(name: str | None, mesh: Mesh) -> Objective:
         axes = "".join(f", {axis}={size}" for axis, size in mesh.axes.items())
         on, others = next(iter(machines_for(mesh)), "attached"), [other.name for other in offered(mesh)]
         raise MeshlabError(
-            f'ml.auto.layout() was asked for the objective "{name}", and its mesh is on no machine; write'
+            f'ml.auto.layout() was given the objective "{name}", which needs a mesh on a machine; write'
             f' ml.mesh("{on}"{axes}), or ask for {listed(others)}.'
         )
     return objective

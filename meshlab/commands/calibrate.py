@@ -19,7 +19,7 @@ def add(verbs: Any):
         "calibrate",
         help="measure the attached devices",
         description="Measure the attached devices: matmuls, memory and collectives, for about a minute. Plans on"
-        ' ml.mesh("attached", ...) are timed with what was measured.',
+        ' ml.mesh("attached", ...) use these measurements.',
     )
     parser.add_argument("--output", type=Path, help="where to write (default: where `attached` looks for it)")
     parser.add_argument("--simulate", type=int, metavar="N", help="measure N simulated CPU devices instead")

@@ -23,8 +23,8 @@ from .words import read_json
 _MOST = 20
 _FITS = {True: "yes", False: "no", None: "no machine"}
 _STATUS = (
-    "The exit status is 0 where B fits and is no worse than A, 1 where it does not fit, or its time, peak or bytes"
-    " exceed A's by more than the tolerance, and 2 where an argument is invalid, or programs or dims differ."
+    "The exit status is 0 if B fits and is no worse than A, 1 if it does not fit, or its time, peak or bytes"
+    " exceed A's by more than the tolerance, and 2 if an argument is invalid, or programs or dims differ."
 )
 
 
@@ -37,7 +37,7 @@ def add(verbs: Any):
         allow_abbrev=False,
     )
     parser.add_argument("before", metavar="A.json", type=Path, help="the baseline plan")
-    parser.add_argument("after", metavar="B.json", type=Path, help="the plan that is compared with it")
+    parser.add_argument("after", metavar="B.json", type=Path, help="the plan to compare with it")
     parser.add_argument(
         "--tolerance", type=float, default=0.01, help="the share by which B may be worse (default: %(default)s)"
     )
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
 
 
 def _no_share(tolerance: float) -> str:
-    return f"--tolerance was given {tolerance}, which is no share: give 0.01, say, for one in a hundred."
+    return f"--tolerance was given {tolerance}, which is not a share: give 0.01, say, for one in a hundred."
 
 
 def _data(compared: PlanDiff) -> dict[str, Any]:

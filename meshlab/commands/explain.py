@@ -26,7 +26,7 @@ from .user_file import value_of
 from .words import mesh_of
 
 _STATUS = (
-    "The exit status is 0 where nothing that is forbidden is sent, 1 where it is, and 2 where an argument is invalid,"
+    "The exit status is 0 if no forbidden traffic is sent, 1 if some is, and 2 if an argument is invalid,"
     " or the function cannot be explained."
 )
 
@@ -64,7 +64,7 @@ def add(verbs: Any):
     parser = verbs.add_parser(
         "explain",
         help="why is each collective in your own jax.jit?",
-        description="Explain the collectives that XLA compiles into a function of yours.",
+        description="Explain the collectives that XLA inserts into your own function.",
         epilog=_STATUS,
         allow_abbrev=False,
     )
@@ -74,19 +74,19 @@ def add(verbs: Any):
         help="a function of no arguments that returns your jitted function and its arguments, `return step, params, x`,"
         " a plan, or what ml.explain returns; arguments may be shapes (jax.ShapeDtypeStruct)",
     )
-    parser.add_argument("--mesh", default="", help="the mesh axes, where no sharding names them: data=8,model=4")
+    parser.add_argument("--mesh", default="", help="the mesh axes, if no sharding names them: data=8,model=4")
     parser.add_argument("--on", metavar="MACHINE", help="the machine of --mesh, which prices collectives: h100:1x8")
     parser.add_argument(
         "--forbid",
         metavar="KIND:AXIS[:BYTES]",
         action="append",
         default=[],
-        help='fail where a device sends more than that: "all-gather:data:1MB", "any:model"; may stand several times',
+        help='fail if a device sends more than this: "all-gather:data:1MB", "any:model"; may be repeated',
     )
     parser.add_argument(
         "--lines",
         action="store_true",
-        help="find the with_sharding_constraint lines with which less is sent, by compiling with them",
+        help="find the fewest with_sharding_constraint lines that reduce the traffic, and compile with them",
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
     parser.set_defaults(run=run, parser=parser)
@@ -144,7 +144,7 @@ def _report(word: str, mesh: Mesh | None) -> Report:
     value = value_of(Path(file), name, "meshlab explain")
     if isinstance(value, Report | Plan):
         if mesh is not None:
-            raise UsageError(f"`{name}` of {file} has a mesh of its own: leave out --mesh and --on.")
+            raise UsageError(f"`{name}` of {file} has its own mesh: leave out --mesh and --on.")
         return value if isinstance(value, Report) else explain(value)
     if isinstance(value, tuple) and value and isinstance(value[0], Callable):
         return explain(*value, mesh=mesh)

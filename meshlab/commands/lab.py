@@ -41,7 +41,7 @@ def add(verbs: Any):
     parser = verbs.add_parser(
         "lab",
         help="open the notebooks in JupyterLab",
-        description="Open a notebook in JupyterLab. Your copies of the notebooks are kept, with all that you changed.",
+        description="Open a notebook in JupyterLab. Your copies of the notebooks keep your changes.",
         epilog="Every other option is passed to JupyterLab: write it --Name=value, as in --ServerApp.token=x.",
         allow_abbrev=False,  # JupyterLab has options that begin as ours do
     )

@@ -44,8 +44,8 @@ def _data(model: Named) -> dict[str, Any]:
 
 def _text(models: Iterable[Named]) -> str:
     heads = {
-        True: "At published sizes: a step of training with AdamW, computed in bfloat16",
-        False: "Small, for trying out: losses, and steps of training",
+        True: "At published sizes: a training step with AdamW, computed in bfloat16",
+        False: "Small, for trying out: losses and training steps",
     }
     parts = []
     for is_published, head in heads.items():

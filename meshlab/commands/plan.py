@@ -37,13 +37,13 @@ def add(verbs: Any):
         allow_abbrev=False,
     )
     add_planned(parser)
-    parser.add_argument("--memory", type=read_cap, help='with --auto: the most memory: 0.9 of a device, 90%%, "60 GB"')
-    parser.add_argument("--seconds", type=float, help="with --auto: take the best layout so far after so many seconds")
+    parser.add_argument("--memory", type=read_cap, help='with --auto: the memory limit: 0.9 of a device, 90%%, "60 GB"')
+    parser.add_argument("--seconds", type=float, help="with --auto: return the best layout so far after this many seconds")
     parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
-    parser.add_argument("--as", dest="form", metavar="FORM", help='print the layout alone, as "jit" say, to be pasted')
+    parser.add_argument("--as", dest="form", metavar="FORM", help='print only the layout, ready to paste: as "jit", for example')
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the plan, for `meshlab diff`")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the step as a Chrome trace, for Perfetto")
-    parser.add_argument("--silent", metavar="AXES", help="fail where anything is sent over these mesh axes: model")
+    parser.add_argument("--silent", metavar="AXES", help="fail if anything is sent over these mesh axes: model")
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -95,11 +95,11 @@ def _check(options: argparse.Namespace):
     problems = []
     alone = [f"--{name}" for name in ("memory", "seconds") if getattr(options, name) is not None]
     if alone and options.auto is None:
-        problems.append(f"{' and '.join(alone)} without a search, which --auto time asks for, say")
+        problems.append(f"{' and '.join(alone)} without a search: add --auto time, for example")
     if options.json and options.form is not None:
-        problems.append("--json and --as, which are both all of what is printed: leave one of them out")
+        problems.append("--json and --as, which both replace the output: leave one of them out")
     if options.trace is not None and options.on is None:
-        problems.append("--trace without a machine, whose times it has: add --on v5e, say")
+        problems.append("--trace without a machine, so there are no times: add --on v5e, for example")
     check_planned(options, *problems)
     if options.form is not None:
         from ..widgets.views.forms.forms import form_name  # noqa: PLC0415  few commands need the board

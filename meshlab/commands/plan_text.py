@@ -68,7 +68,7 @@ def _rows(plan: Plan, known: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _time(plan: Plan) -> list[tuple[str, str]]:
     if plan.mesh.on is None:
         instead = [f"; add --on {name}, say" for name in machines_for(plan.mesh)[:1]]
-        return [("machine", f"none is given, so no step time is predicted{''.join(instead)}")]
+        return [("machine", f"none, so no step time is predicted{''.join(instead)}")]
     try:
         return plan.time.rows()
     except MeshlabError as error:  # the machine lacks a figure; all else is known without it

@@ -70,7 +70,7 @@ def check_planned(options: argparse.Namespace, *problems: str):
         problems: of those that the command has besides.
     """
     if options.pad and options.auto is not None:
-        problems = (*problems, "--pad with a search, which pads nothing: leave one of them out")
+        problems = (*problems, "--pad with a search, which does not pad: leave one of them out")
     if problems:
         raise UsageError(f"{options.parser.prog} was given {'; and '.join(problems)}.")
 

@@ -141,7 +141,7 @@ def check_destination(path: Path, option: str):
     if os.path.isdir(path):
         raise UsageError(f"{option}: `{path}` is a folder; give the name of a file: {option} {path / 'plan.json'}.")
     if not os.path.isdir(path.parent):
-        raise UsageError(f"{option}: there is no folder `{path.parent}`; make it, or take another.")
+        raise UsageError(f"{option}: there is no folder `{path.parent}`; create it, or use another.")
 
 
 def save(text: str, path: Path):
@@ -162,7 +162,7 @@ def saved_of(data: Any, where: str) -> Saved:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         names = f" with {first_of(list(map(repr, data)))}" if isinstance(data, dict) else ""
         raise UsageError(
-            f"{where} is no saved plan, but a {type(data).__name__}{names}; `meshlab plan … --save {where}` writes one."
+            f"{where} is not a saved plan, but a {type(data).__name__}{names}; `meshlab plan … --save {where}` writes one."
         )
     version = data.get("version")
     if version != VERSION or isinstance(version, bool):
@@ -176,7 +176,7 @@ def saved_of(data: Any, where: str) -> Saved:
         raise UsageError(_damaged(where, str(error))) from None
     for name, size in saved.costs.mesh.items():
         if not isinstance(read_axis(size), int | Axis):
-            raise UsageError(_damaged(where, f"`{name}` of its mesh is {shown(size)}, which is no size"))
+            raise UsageError(_damaged(where, f"`{name}` of its mesh is {shown(size)}, which is not a size"))
     return saved
 
 

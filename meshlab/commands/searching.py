@@ -62,10 +62,10 @@ def searched(
 
 def _so_far(last: list[Found], text: Callable[[float], str]) -> str:
     if not last or last[0].plan is None:
-        return "No layout that fits was found until then."
+        return "The search found no layout that fits."
     found = last[0]
     rules = str(found.plan.layout) or "nothing sharded" if found.plan else ""
-    return f"The best layout until then has {text(found.value)} (gap {share_text(found.gap)}): {rules}"
+    return f"The best layout so far has {text(found.value)} (gap {share_text(found.gap)}): {rules}"
 
 
 def _progress(stream: TextIO, text: Callable[[float], str]) -> Callable[[Found], None]:

@@ -46,7 +46,7 @@ def program_of(path: Path, name: str | None) -> tuple[str, Program]:
     if not isinstance(program, Program):
         returned = "returned" if callable(value) else "is"
         raise UsageError(
-            f"`{name}` of {path} {returned} {shown(program)}, which is no program: make one with ml.trace(step, ...),"
+            f"`{name}` of {path} {returned} {shown(program)}, which is not a program: make one with ml.trace(step, ...),"
             " or return it from a function of no arguments."
         )
     return f"{path.name}:{name}", program
@@ -96,7 +96,7 @@ def _imported(path: Path) -> ModuleType:
     name = f"meshlab_file_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no file of Python.")
+        raise ImportError(f"{path} is not a Python file.")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
@@ -119,4 +119,4 @@ def _found(known: Mapping[str, Any]) -> str:
     if programs:
         return f"Its programs are {some(programs)}."
     functions = [name for name, value in known.items() if callable(value)]
-    return f"Of what can be called it has {some(functions)}; `program = ml.trace(step, ...)` makes a program."
+    return f"Its functions are {some(functions)}; `program = ml.trace(step, ...)` makes a program."

@@ -40,7 +40,7 @@ def mesh_of(text: str, on: str | None) -> Mesh:
     """
     axes = _pairs("--mesh", [text], _axis_size, "data=8,model=4", "whole number or serial(8,reduce=once)")
     if _NO_AXIS in axes:
-        raise UsageError(f"--mesh was given an axis `{_NO_AXIS}`, which can be no axis's name; call it otherwise.")
+        raise UsageError(f"--mesh was given an axis `{_NO_AXIS}`, which cannot be the name of an axis; choose another.")
     return mesh(on, **axes)
 
 
@@ -104,14 +104,14 @@ def _json(where: str, text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where} was read as JSON, and is none: {error}.") from None
+        raise UsageError(f"{where} is not valid JSON: {error}.") from None
 
 
 def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns a JSON object, in which no name stands twice."""
+    """Returns a JSON object, in which no name appears twice."""
     names = [name for name, _ in pairs]
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise ValueError(f"{listed(twice)} {'stands' if len(twice) == 1 else 'stand'} twice in an object")
+        raise ValueError(f"{listed(twice)} {'appears' if len(twice) == 1 else 'appear'} twice in an object")
     return dict(pairs)
 
 
@@ -125,11 +125,11 @@ def _pairs(
         name, equals, value = word.partition("=")
         size = read(value)
         if not (name and equals):
-            problems.append(f"`{word}` is no NAME=SIZE")
+            problems.append(f"`{word}` is not a NAME=SIZE")
         elif size is None:
-            problems.append(f"`{name}` has the size {shown(value)}, which is no {called}")
+            problems.append(f"`{name}` has the size {shown(value)}, which is not a {called}")
         elif name in pairs:
-            problems.append(f"`{name}` stands twice")
+            problems.append(f"`{name}` appears twice")
         else:
             pairs[name] = size
     if problems:

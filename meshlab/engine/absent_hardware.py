@@ -101,6 +101,6 @@ def _spec(module: str) -> importlib.machinery.ModuleSpec | None:
 
 def _idle(plugin: str) -> types.ModuleType:
     """Returns a plugin that has nothing to enter."""
-    module = types.ModuleType(plugin, "Hidden by meshlab: there is no such hardware.")
+    module = types.ModuleType(plugin, "Hidden by meshlab: this hardware is absent.")
     module.initialize = lambda: None  # type: ignore[attr-defined]
     return module

@@ -76,7 +76,7 @@ def simulate(n: int = 8) -> None:
     if _started():
         if len(_cpu_devices()) >= count:
             return
-        _LOG.info("Restarting JAX's back ends with %d simulated CPU devices, of which there were too few.", count)
+        _LOG.info("Restarting JAX's back ends with %d simulated CPU devices, because there were too few.", count)
         backend.clear_backends()
     jax.config.update("jax_num_cpu_devices", max(count, _configured()))
 

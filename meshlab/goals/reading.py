@@ -72,7 +72,7 @@ def _fits(given: Any) -> list[Condition]:
     if given is True:
         return [Fits(None)]
     if not isinstance(given, str | Hardware):
-        raise MeshlabError(f'{shown(given)} is no machine: write fits=True or fits="v5e"')
+        raise MeshlabError(f'{shown(given)} is not a machine: write fits=True or fits="v5e"')
     return [Fits(hardware(given))]
 
 

@@ -66,6 +66,6 @@ def _axis(request: Request, given: Any) -> str | None:
     if given is None:
         text = "The mesh has several serial axes." if serial else "The mesh has no serial axis."
     else:
-        text = f"micro={shown(given)} is no serial axis of the mesh."
+        text = f"micro={shown(given)} is not a serial axis of the mesh."
     request.refuse("unknown_axis", text, its + closest(given, serial))
     return None

@@ -86,7 +86,7 @@ class _Names:
         self.plain: dict[str, str | None] = {}
         self.places: dict[str, dict[str, str | None]] = {}
         if not isinstance(given, Mapping):
-            text = f"names={shown(given)} is no dict."
+            text = f"names={shown(given)} is not a dict."
             request.refuse("unknown_dim", text, 'Write names={"batch": "activation_batch"}.')
             return
         for key, value in given.items():
@@ -104,7 +104,7 @@ class _Names:
             dim = key.name if isinstance(key, Dim) else key
             if dim not in self._program.dims:
                 near = closest(dim, self._program.dims).strip() or f"Its dims are {listed(self._program.dims)}."
-                request.refuse("unknown_dim", f"names: {shown(dim)} is no dim of this program.", near)
+                request.refuse("unknown_dim", f"names: {shown(dim)} is not a dim of this program.", near)
             if not isinstance(name, str | None):
                 fix = "Write the name that rules have for it, or None for no name."
                 request.refuse("unknown_dim", f"names: {shown(dim)} is called {shown(name)}.", fix)
@@ -147,7 +147,7 @@ def _refuse_misspelt(request: Request, table: AxisRules, called: _Names):
         request.refuse("unknown_axis", f"The rules name `{axis}`, which is in time.", WITHOUT_TIME)
     for axis in sorted(known - set(sizes)):
         if near := closest(axis, idle).strip():
-            request.refuse("unknown_axis", f"The rules name `{axis}`, which is no axis of the mesh.", near)
+            request.refuse("unknown_axis", f"The rules name `{axis}`, which is not an axis of the mesh.", near)
     if known and not known & set(sizes) and idle and not request.problems:
         text = f"The rules name {listed(sorted(known))}, and none of the mesh's axes."
         request.refuse("unknown_axis", text, f"Its axes are {listed(sizes)}: call them as the rules do.")

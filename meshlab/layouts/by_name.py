@@ -63,7 +63,7 @@ def presets_in(text: str) -> list[Preset]:
     unknown = [word for word in words if word not in PRESETS]
     if unknown:
         raise LayoutError(
-            f"{listed(unknown)} is no preset, and no rule such as batch:data.{closest(unknown[0], PRESETS)} Presets"
+            f"{listed(unknown)} is neither a preset nor a rule such as batch:data.{closest(unknown[0], PRESETS)} Presets"
             f" are {listed(PRESETS)}; write several as fsdp & tensor_parallel."
         )
     return [PRESETS[word] for word in words]

@@ -33,7 +33,7 @@ def is_scope(request: Request, core: Any) -> bool:
     known = scopes(request.program)
     names = listed(dict.fromkeys(f"@{name}" for scope in known for name in scope))
     if not isinstance(core, str) or not core.startswith("@"):
-        text = f"core={shown(core)} is no scope: a scope begins with `@`."
+        text = f"core={shown(core)} is not a scope: a scope begins with `@`."
         there = isinstance(core, str) and any(matches(core, scope) for scope in known)
         fix = f'Write core="@{core}".' if there else f'Write core="@…"; the program\'s scopes are {names}.'
         request.refuse("unknown_scope", text, fix)

@@ -102,7 +102,7 @@ def _matched(request: Request, given: Iterable[tuple[str, Any]], places: Iterabl
         nothing = spec is None or above in request.program.parameters  # trees of arrays have None, and may be empty
         if not below and not nothing:
             near = closest(above, (*places, *map(os.path.dirname, places))).strip()
-            request.refuse("unknown_place", f"`{above}` is no {what} of this program.", near or _there(places))
+            request.refuse("unknown_place", f"`{above}` is not an {what} of this program.", near or _there(places))
         for place in below:
             if place in matched:
                 text = f"`{place}` is given two specs: {shown(matched[place])} and {shown(spec)}."
@@ -176,7 +176,7 @@ def _given(program: Program, place: str, axis: int) -> str:
 def _nameless(request: Request, text: str, name: str | None) -> tuple[str, str]:
     """Returns why no rule can shard an axis, and what to do."""
     if name in made_up(request.program):
-        return f"{text} its name `{name}` is made up.", f'Give it one of yours: program.rename({{"{name}": "kv"}}).'
+        return f"{text} its name `{name}` is made up.", f'Rename it: program.rename({{"{name}": "kv"}}).'
     if not name or name.startswith("~"):
         return f"{text} has no dim name.", "Give it one, by ml.named or as in ml.f32[Batch, Embed]."
     return f"{text} `{name}` is a part of a dim whose sharding another axis bears.", "Shard that axis, or none."
@@ -191,7 +191,7 @@ def _entries(request: Request, where: str, spec: Any, rank: int) -> list[Any]:
             request.refuse("unknown_axis", text, "Give ml.mesh the same axes.")
         spec = spec.spec
     if not isinstance(spec, PartitionSpec):
-        request.refuse("no_spec", f"{where}{shown(spec)} is no PartitionSpec.", 'Write P("data", None), or None.')
+        request.refuse("no_spec", f"{where}{shown(spec)} is not a PartitionSpec.", 'Write P("data", None), or None.')
         return []
     if spec.unreduced or spec.reduced:
         request.refuse("no_spec", f"{where}{shown(spec)} leaves a sum open.", "What is stored is summed: leave it out.")
@@ -210,7 +210,7 @@ def _axes(request: Request, where: str, entry: Any) -> Axes:
         return ()
     axes = () if entry is None else (entry,) if not isinstance(entry, tuple | list) else tuple(entry)
     if wrong := [axis for axis in axes if not isinstance(axis, str)]:
-        request.refuse("unknown_axis", f"{where}{shown(wrong[0])} is no name of a mesh axis.", 'Write P("data", None).')
+        request.refuse("unknown_axis", f"{where}{shown(wrong[0])} is not a name of a mesh axis.", 'Write P("data", None).')
         return ()
     for axis in (axis for axis in axes if axis in request.mesh.in_time):
         text = f"{where}`{axis}` is in time: nothing is stored split over it."

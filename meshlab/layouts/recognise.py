@@ -111,7 +111,7 @@ def _matched(request: Request, keyword: str, glob: Any) -> frozenset[str]:
     places = [argument.place for argument in request.program.arguments]
     matched = frozenset(request.program.matching(glob)) & frozenset(places) if isinstance(glob, str) else frozenset()
     if not matched:
-        text = f"{keyword}={shown(glob)} is no glob that matches an argument."
+        text = f"{keyword}={shown(glob)} is not a glob that matches an argument."
         near = closest(glob, (*{place.split("/")[0] + "/*" for place in places if "/" in place}, *places))
         request.refuse("unknown_place", text, f"Its arguments are {places_text(places)}.{near}")
     return matched
@@ -134,7 +134,7 @@ def batch_dim(request: Request, arguments: Recognised, batch: Any) -> str | None
         return common[0]
     text = "Its data have no dim in common that no parameter has."
     each = [f"`{a.place}` [{' '.join(axes)}]" for a, axes in zip(arguments.data, dims, strict=True) if axes]
-    fix = 'Name it, as in batch="batch"; or say what is no data, by params=, state= or the carry of ml.trace.'
+    fix = 'Name it, as in batch="batch"; or say what is not data, by params=, state= or the carry of ml.trace.'
     request.refuse("unknown_dim", text, f"{fix} Data are {first_of(each) or 'no arguments with dims'}.")
     return None
 

@@ -95,7 +95,7 @@ class Request:
         known = [name for name in names if isinstance(name, str) and name in self.program.dims]
         wrong = [name for name in names if not any(name is each for each in known)] if names else [given]
         for name in wrong:
-            text = f"{keyword}={shown(given)}: {shown(name)} is no dim of this program."
+            text = f"{keyword}={shown(given)}: {shown(name)} is not a dim of this program."
             near = closest(name, self.program.dims).strip() or f"Its dims are {listed(self.program.dims)}."
             self.refuse("unknown_dim", text, near)
         return tuple(known)

@@ -74,7 +74,7 @@ class Jitted:
         bound = [i for i, traced in enumerate(self.traced) if not traced]
         if len(leaves) != len(self.leaves) or any(leaves[i] != self.leaves[i] for i in bound):
             raise OwnError(
-                f"`{self.name}` was explained with other arguments than these, and holds all that are no arrays: call"
+                f"`{self.name}` was explained with other arguments than these, and holds all that are not arrays: call"
                 " ml.explain with these."
             )
         return [leaf for leaf, traced in zip(leaves, self.traced, strict=True) if traced]

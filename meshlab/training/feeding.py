@@ -126,5 +126,5 @@ def check_batch(batch: Mapping[str, Any], training: Training, program: Any) -> N
 
 
 def _no_arguments(unknown: Sequence[Any], arguments: Sequence[str]) -> str:
-    which = "which is no argument" if len(unknown) == 1 else "which are no arguments"
+    which = "which is not an argument" if len(unknown) == 1 else "which are not arguments"
     return f"{some(unknown)}, {which} of this program (it has {listed(arguments)}).{closest(unknown[0], arguments)}"

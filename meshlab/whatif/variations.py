@@ -32,7 +32,7 @@ def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple
     values_by_name: dict[str, tuple[Any, ...]] = {} if on is None else {ON: tuple(machines)}
     problems = [] if machines else ["`on` was given no machine"]
     if any(machine in machines[:i] for i, machine in enumerate(machines)):
-        problems.append(f"`on` was given {shown(on)}, in which a machine stands twice")
+        problems.append(f"`on` was given {shown(on)}, in which a machine appears twice")
     for name, sizes in varied.items():
         values = _array(sizes)
         if values.ndim != 1 or not len(values) or values.dtype.kind not in "iu" or values.min() < 1:
@@ -40,7 +40,7 @@ def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple
             most = f", and a size is at most {_LARGEST:,}" if is_large else ""
             problems.append(f"`{name}` was given {shown(sizes)}{most}")
         elif len(set(values.tolist())) < len(values):
-            problems.append(f"`{name}` was given {shown(sizes)}, in which a size stands twice")
+            problems.append(f"`{name}` was given {shown(sizes)}, in which a size appears twice")
         elif name in plan.mesh.in_time and plan.mesh.axes[name] == 1:
             problems.append(
                 f"the serial axis `{name}` has one iteration, so that nothing is in a loop: plan it with ml.serial(2)"

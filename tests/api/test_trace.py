@@ -85,9 +85,9 @@ def test_all_that_is_wrong_with_a_carry_is_told_at_once():
     with pytest.raises(ml.TraceError) as caught:
         ml.trace(lambda x, y: (x, y.sum()), AB, AB, carry={"z": 0, "x": 2, "y": 1})
     for problem in (
-        "Invalid `carry`: `z` is no argument of",
+        "Invalid `carry`: `z` is not an argument of",
         "`x` must come from one of the outputs 0 to 1, not 2",
-        "output 1 has another tree, other shapes or dtypes than argument `y`",
+        "output 1 has a different tree, shapes or dtypes than argument `y`",
     ):
         assert problem in str(caught.value)
 
@@ -103,7 +103,7 @@ def test_a_wrong_number_of_arguments_is_told(args):
 
 
 def test_what_is_no_array_is_told_with_its_place():
-    with pytest.raises(ml.TraceError, match=r"but `params/w` is 'text' \(str\). Close over what is no array"):
+    with pytest.raises(ml.TraceError, match=r"but `params/w` is 'text' \(str\). Close over values that are not arrays"):
         ml.trace(step, {"w": "text"}, AB)
 
 
@@ -158,7 +158,7 @@ def test_a_program_without_names_says_so():
 )
 @pytest.mark.parametrize("shape", [(8, 4, 4), [8, 4, 4]])
 def test_sizes_that_are_meant_as_a_shape_are_told(fn, error, shape):
-    message = r"`images` was given as .8, 4, 4.: if an array of that shape is meant, it is written ml.f32\[Batch"
+    message = r"`images` was given as .8, 4, 4.: for an array of that shape, write ml.f32\[Batch"
     with pytest.raises(error or ml.TraceError, match=message):
         ml.trace(fn, ml.f32[A, B], shape)
 

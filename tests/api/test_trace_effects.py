@@ -17,8 +17,8 @@ def test_effects_are_refused_with_their_lines():
 
     with pytest.raises(
         ml.TraceError,
-        match=r"`fn` cannot be laid out: `debug_print` at test_trace_effects.py:\d+.* has an effect besides its "
-        r"results, such as printing; do that around the step; `debug_callback` at test_trace_effects.py:\d+",
+        match=r"`fn` cannot be laid out: `debug_print` at test_trace_effects.py:\d+.* has a side effect, such as "
+        r"printing; do that outside the step; `debug_callback` at test_trace_effects.py:\d+",
     ):
         ml.trace(fn, ml.f32[A])
 
@@ -29,7 +29,7 @@ def test_what_is_laid_out_by_hand_is_refused():
     def fn(x):
         return jax.shard_map(jnp.tanh, mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec("x"))(x.array)
 
-    with pytest.raises(ml.TraceError, match=r"`shard_map` at test_trace_effects.py:\d+.* says by hand what each"):
+    with pytest.raises(ml.TraceError, match=r"`shard_map` at test_trace_effects.py:\d+.* already says what each"):
         ml.trace(fn, ml.f32[A])
 
 

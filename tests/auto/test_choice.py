@@ -159,14 +159,14 @@ def test_invalid_constraints_are_refused_together():
         )
     text = str(error.value)
     for problem in (
-        "pin: `bach` is no dim of this program. Did you mean `batch`?",
+        "pin: `bach` is not a dim of this program. Did you mean `batch`?",
         "pin: `heads:modal`: the mesh has no axis `modal`. Did you mean `model`?",
-        'pin: `length` is put on several axes; the search puts a dim on one: write pin="length:data"',
-        "pin: `kv` is no dim of this program. Did you mean `d_kv`?",
+        'pin: `length` is pinned to several axes; the search puts a dim on one axis: write pin="length:data"',
+        "pin: `kv` is not a dim of this program. Did you mean `d_kv`?",
         "pin: 'params/*' is a place; rules at places are not part of the search: leave it out; to pin it, plan with"
         " {**choice.layout.to_dict(), 'params/*': {'d_ff': ('data',)}}",
-        "forbid: `d_kw` is no dim of this program. Did you mean `d_kv`?",
-        "forbid: `sky` is no dim of this program. Its dims are `d_model`, ",
+        "forbid: `d_kw` is not a dim of this program. Did you mean `d_kv`?",
+        "forbid: `sky` is not a dim of this program. Its dims are `d_model`, ",
         "forbid: `batch:north`: the mesh has no axis `north`. Its axes are `data`, `model`.",
         "`length:data` is both pinned and forbidden",
     ):
@@ -179,8 +179,8 @@ def test_invalid_constraints_are_refused_together():
         ("batch:data length:data", r"with pin='batch:data length:data' and .*:\n  1. pin: .* cannot both be on `data`"),
         ("heads:eight", "`heads` has size 4, which 8 .* does not divide"),
         (3, r"cannot search with pin=3 and forbid=None:\n  1. pin: A layout was given as int: 3. Write"),
-        ({"batch": {"x": "data"}}, r"1. pin: `batch` is a dim, and takes an axis: 'batch': 'data'$"),
-        ({"batch": {"x": "north"}}, r"1. pin: `batch` is a dim, and takes an axis: 'batch': 'data'$"),
+        ({"batch": {"x": "data"}}, r"1. pin: `batch` is a dim, so give it an axis: 'batch': 'data'$"),
+        ({"batch": {"x": "north"}}, r"1. pin: `batch` is a dim, so give it an axis: 'batch': 'data'$"),
         ({"params/*": {"x": "data"}}, r"1. pin: 'params/\*' is a place; .* leave it out$"),
         ({"@core": {"x": "data"}}, r"1. pin: '@core' is a scope; rules in scopes are not part of .* leave it out$"),
     ],

@@ -79,5 +79,5 @@ def test_rules_at_places_are_compared_as_they_are():
 
 
 def test_a_layout_that_is_not_legal():
-    with pytest.raises(ml.LayoutError, match="`bath` is no dim"):
+    with pytest.raises(ml.LayoutError, match="`bath` is not a dim"):
         ml.auto.layout(traced("block"), MESH).compare("bath:data")

@@ -79,5 +79,5 @@ def test_what_is_no_choice_of_programs() -> None:
         ml.auto.layout({}, MESH)
     with pytest.raises(ml.MeshlabError, match='was given 2 programs for the objective "traffic"; several are compared'):
         ml.auto.layout(PROGRAMS, MESH, objective="traffic")
-    with pytest.raises(ml.LayoutError, match="`bach` is no dim of this program"):
+    with pytest.raises(ml.LayoutError, match="`bach` is not a dim of this program"):
         ml.auto.layout(PROGRAMS, MESH, pin="bach:data")

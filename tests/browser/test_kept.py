@@ -45,7 +45,7 @@ def test_limits_are_typed_and_remembered(open_board, explorer: Explorer) -> None
     expect(seconds).to_be_focused()
     memory.fill("a lot")
     memory.press("Enter")
-    expect(board.status).to_contain_text("memory='a lot' is no share of a device's memory")
+    expect(board.status).to_contain_text("memory='a lot' is not a share of a device's memory")
     expect(memory).to_have_value("50%")
     assert explorer.document.memory == 0.5
     expect(panel).to_contain_text("To be searched: at most 2 mesh axes for each dim; parameters and optimizer state")

@@ -158,7 +158,7 @@ BENT = {
         "got `float` - at `$.plan.collectives[0].times`",
     ),
     "no collective": (_put(*FIRST, value=None), "Expected `object`, got `null` - at `$.plan.collectives[0]`"),
-    "mesh": (_put("plan", "mesh", value={"data": {}}), "`data` of its mesh is {}, which is no size"),
+    "mesh": (_put("plan", "mesh", value={"data": {}}), "`data` of its mesh is {}, which is not a size"),
     "fits": (_put("donated", "fits", value="x"), "Expected `bool | null`, got `str` - at `$.donated.fits`"),
     "peak": (_put("donated", "peak_bytes", value=True), "Expected `int`, got `bool` - at `$.donated.peak_bytes`"),
     "huge": (
@@ -201,7 +201,7 @@ def test_a_plan_that_is_bent_is_2_where_it_is_compared_and_where_it_is_a_layout(
             "missing required field `collectives` - at `$.plan`. Save it again: meshlab plan",
         ),
         (_bent, "is damaged: Expected `int`, got `str` - at `$.program.dims[...]`"),
-        (_renamed, "is no saved plan, but a dict with 'format', 'version', 'meshlab', 'program', 'machine'"),
+        (_renamed, "is not a saved plan, but a dict with 'format', 'version', 'meshlab', 'program', 'machine'"),
         (_newer, "was saved as version 2, by meshlab 0.1.0; this one reads version 1."),
     ],
     ids=["damaged", "bent", "renamed", "newer"],
@@ -219,8 +219,8 @@ def test_files_that_cannot_be_used_are_2(change, text, plans, capsys):
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b"{", "was read as JSON, and is none: "),
-        (b"[1]", "is no saved plan, but a list; "),
+        (b"{", "is not valid JSON: "),
+        (b"[1]", "is not a saved plan, but a list; "),
         (b"\xff\xfe", "cannot be read: 'utf-8' codec can't decode"),
         (None, "there is no file `"),
     ],
@@ -239,7 +239,7 @@ def test_files_that_are_no_plan_are_2(content, text, plans, tmp_path, capsys):
 def test_all_problems_are_told_at_once(tolerance, tmp_path, capsys):
     status, _, err = called(capsys, "diff", tmp_path / "a", tmp_path / "b", f"--tolerance={tolerance}")
     assert status == 2
-    assert f"1. --tolerance was given {float(tolerance)}, which is no share: give 0.01, say" in err
+    assert f"1. --tolerance was given {float(tolerance)}, which is not a share: give 0.01, say" in err
     assert "2. meshlab diff: there is no file" in err
     assert "3. meshlab diff: there is no file" in err
 

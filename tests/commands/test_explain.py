@@ -57,7 +57,7 @@ def test_on_a_machine_and_beside_a_plan(tmp_path, capsys):
     assert "XLA's program beside the plan" in table
     status, _, err = called(capsys, "explain", f"{tmp_path / 'planned.py'}:plan", "--mesh", "data=4")
     assert status == 2
-    assert "has a mesh of its own: leave out --mesh and --on" in err
+    assert "has its own mesh: leave out --mesh and --on" in err
 
 
 @pytest.mark.parametrize(

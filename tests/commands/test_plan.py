@@ -110,7 +110,7 @@ def test_without_a_machine_there_is_no_time_and_nothing_that_does_not_fit(file, 
     status, out, _ = called(capsys, "plan", file)
     assert status == 0
     assert "1 device\n" in out
-    assert "none is given, so no step time is predicted; add --on v5e:1x1, say" in out
+    assert "none, so no step time is predicted; add --on v5e:1x1, say" in out
     assert "nothing is sharded" in out
 
 
@@ -216,16 +216,16 @@ WRONG = {
     "no model": (("llama-8b",), "There is no model `llama-8b`. Did you mean `llama3-8b` or `llama3-70b`?"),
     "no size of it": (("gpt2-small", "--seq", "8"), "`gpt2-small` takes no --seq; of --batch and --seq it takes"),
     "no size": (("llama3-8b", "--batch", "0"), "--batch was given 0; a size is at least 1."),
-    "no dim": (("gpt2", "--size", "sec=8"), "`sec` is no dim of this program. Did you mean `seq`?"),
+    "no dim": (("gpt2", "--size", "sec=8"), "`sec` is not a dim of this program. Did you mean `seq`?"),
     "no mesh": (
         ("gpt2", "--mesh", "data=2,data=4,8,model=x"),
-        "--mesh cannot be read: `data` stands twice; `8` is no NAME=SIZE; `model` has the size 'x', which is no whole"
+        "--mesh cannot be read: `data` appears twice; `8` is not a NAME=SIZE; `model` has the size 'x', which is not a whole"
         " number or serial(8,reduce=once). Write --mesh data=8,model=4.\n",
     ),
-    "no axis": (("gpt2", "--mesh", "on=2"), "--mesh was given an axis `on`, which can be no axis's name"),
+    "no axis": (("gpt2", "--mesh", "on=2"), "--mesh was given an axis `on`, which cannot be the name of an axis"),
     "no options in time": (
         ("gpt2", "--mesh", "micro=serial(2,reduce=once,reduce=each),data=serial(2,fold=once),x=serial(a)"),
-        "`micro` has the size 'serial(2,reduce=once,reduce=each)', which is no whole number or"
+        "`micro` has the size 'serial(2,reduce=once,reduce=each)', which is not a whole number or"
         " serial(8,reduce=once); `data` has the size 'serial(2,fold=once)', which",
     ),
     "no time to reduce": (("gpt2", "--mesh", "micro=serial(2,reduce=never)"), "given reduce='never', which must be"),
@@ -235,18 +235,18 @@ WRONG = {
         "There is no machine `v5z`. Did you mean `v5p` or `v5e`",
     ),
     "no slice": (("gpt2", "--mesh", "data=4", "--on", "v5e:2x4"), "Take `v5e:2x2`"),
-    "no layout": (("gpt2", "--layout", "batch ffn"), "    batch ffn\n    ^     ^\n  1. character 1: `batch` is no"),
+    "no layout": (("gpt2", "--layout", "batch ffn"), "    batch ffn\n    ^     ^\n  1. character 1: `batch` is not a"),
     "no preset": (
         ("gpt2", "--layout", "fsbp"),
-        "`fsbp` is no preset, and no rule such as batch:data. Did you mean `fsdp`",
+        "`fsbp` is neither a preset nor a rule such as batch:data. Did you mean `fsdp`",
     ),
-    "a preset for it": (("gpt2", "--layout", "fsdp & data_paralel"), "`data_paralel` is no preset"),
+    "a preset for it": (("gpt2", "--layout", "fsdp & data_paralel"), "`data_paralel` is not a preset"),
     "no rule": (("gpt2", "--mesh", "data=2", "--layout", "batch:dat"), "has no axis `dat`. Did you mean `data`?"),
-    "no JSON": (("gpt2", "--layout", "{batch"), "--layout was read as JSON, and is none: "),
-    "a dim twice": (("gpt2", "--layout", '{"batch": "data", "batch": "model"}'), "`batch` stands twice in an object."),
+    "no JSON": (("gpt2", "--layout", "{batch"), "--layout is not valid JSON: "),
+    "a dim twice": (("gpt2", "--layout", '{"batch": "data", "batch": "model"}'), "`batch` appears twice in an object."),
     "a place's dim twice": (
         ("gpt2", "--layout", '{"p/*": {"seq": "x", "seq": "y"}, "a": null}'),
-        "`seq` stands twice in an object.",
+        "`seq` appears twice in an object.",
     ),
     "no layout's file": (("gpt2", "--layout", "none.json"), "--layout: there is no file `none.json`."),
     "no folder": (("gpt2", "--layout", "none/a.json"), "There is no folder `none` either."),
@@ -255,15 +255,15 @@ WRONG = {
         ("gpt2", "--mesh", "data=2", "--auto", "time"),
         'asked for the objective "time", and its mesh is on no',
     ),
-    "no share": (("gpt2", *ON, "--auto", "time", "--memory", "2"), "memory=2.0 is no share of a device's memory"),
+    "no share": (("gpt2", *ON, "--auto", "time", "--memory", "2"), "memory=2.0 is not a share of a device's memory"),
     "no search": (
         ("gpt2", "--memory", "0.5", "--seconds", "3"),
-        "meshlab plan was given --memory and --seconds without a search, which --auto time asks for, say.",
+        "meshlab plan was given --memory and --seconds without a search: add --auto time, for example.",
     ),
-    "no padding": (("gpt2", "--auto", "traffic", "--pad"), "--pad with a search, which pads nothing"),
+    "no padding": (("gpt2", "--auto", "traffic", "--pad"), "--pad with a search, which does not pad"),
     "no option": (("gpt2", "--mish=2"), "meshlab plan does not know --mish=2. Did you mean `--mesh`?"),
     "no folder to save in": (("gpt2", "--save", "none/a.json"), "--save: there is no folder `none`; make it"),
-    "a trace without a machine": (("gpt2", "--trace", "a.json"), "--trace without a machine, whose times it has"),
+    "a trace without a machine": (("gpt2", "--trace", "a.json"), "--trace without a machine, so there are no times"),
     "a folder to save in": (
         ("gpt2", "--save", "."),
         "--save: `.` is a folder; give the name of a file: --save plan.json",
@@ -285,7 +285,7 @@ def test_options_stand_once(option, capsys):
     value = {"--layout": "batch:data", "--mesh": "data=2", "--batch": "8"}[option]
     with pytest.raises(SystemExit, match="2"):
         called(capsys, "plan", "gpt2", option, value, f"{option}={value}")
-    assert f"argument {option}: it stands twice; give one of them" in capsys.readouterr().err
+    assert f"argument {option}: it appears twice; give it once" in capsys.readouterr().err
 
 
 def test_more_bytes_than_64_bits_count_do_not_fit(capsys):
@@ -328,7 +328,7 @@ def test_ctrl_c_stops_a_search(capsys, monkeypatch):
     finally:
         signal.signal(signal.SIGINT, before)
     assert (status, out) == (130, "")
-    assert "Stopped. The best layout until then has " in terminal.getvalue()
+    assert "Stopped. The best layout so far has " in terminal.getvalue()
 
 
 def test_ctrl_c_elsewhere_is_130(tmp_path):
@@ -351,7 +351,7 @@ def test_ctrl_c_before_anything_fits_says_so(capsys, monkeypatch):
         signal.signal(signal.SIGINT, before)
     assert status == 130
     assert "nothing fits yet; " in terminal.getvalue()
-    assert "Stopped. No layout that fits was found until then." in terminal.getvalue()
+    assert "Stopped. The search found no layout that fits." in terminal.getvalue()
 
 
 def test_the_layout_is_printed_in_a_form_to_be_pasted(file, capsys):

@@ -62,7 +62,7 @@ def test_auto_is_that_of_plan(verb, tmp_path, capsys, monkeypatch):
     """A board was written of a search that ignored --pad; and what does not fit had another status than with plan."""
     out = () if verb == "plan" else ("--out", tmp_path / "board.html")
     status, _, told = called(capsys, verb, "mlp", "--mesh", "data=2", "--pad", "--auto", "traffic", *out)
-    assert (status, f"meshlab {verb} was given --pad with a search, which pads nothing" in told) == (2, True)
+    assert (status, f"meshlab {verb} was given --pad with a search, which does not pad" in told) == (2, True)
     status, _, told = called(capsys, verb, "gpt2-xl", "--on", "v5e", "--auto", "time", *out)
     assert (status, "found no layout that fits" in told) == (1, True)
     terminal = Terminal(at=lambda: signal.raise_signal(signal.SIGINT))
@@ -73,7 +73,7 @@ def test_auto_is_that_of_plan(verb, tmp_path, capsys, monkeypatch):
         status, _, _ = called(capsys, verb, *words, *out)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert (status, "Stopped. The best layout until then has " in terminal.getvalue()) == (130, True)
+    assert (status, "Stopped. The best layout so far has " in terminal.getvalue()) == (130, True)
     assert not (tmp_path / "board.html").exists()
 
 

@@ -38,11 +38,11 @@ NONE = {
     "no program": (
         TRAIN,
         "",
-        "step.py has no `program`, and no other program. Of what can be called it has `train`;"
+        "step.py has no `program`, and no other program. Its functions are `train`;"
         " `program = ml.trace(step, ...)` makes a program. Name one: step.py:NAME.",
     ),
-    "returned": (TRAIN, ":train", "step.py returned 1, which is no program: make one with ml.trace(step, ...)"),
-    "is": (TRAIN, ":x", "step.py is 1, which is no program"),
+    "returned": (TRAIN, ":train", "step.py returned 1, which is not a program: make one with ml.trace(step, ...)"),
+    "is": (TRAIN, ":x", "step.py is 1, which is not a program"),
     "two": (RENAMED + OTHERS, "", "step.py has 2 programs. Its programs are `mine`, `other`. Name one: step.py:NAME."),
 }
 

@@ -67,17 +67,17 @@ def test_what_may_run_runs():
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
-        ({"bacth": None}, "`bacth` is no dim of this program. Did you mean `batch`"),
-        ({"bacth": ()}, "`bacth` is no dim of this program. Did you mean `batch`"),
+        ({"bacth": None}, "`bacth` is not a dim of this program. Did you mean `batch`"),
+        ({"bacth": ()}, "`bacth` is not a dim of this program. Did you mean `batch`"),
         ({"bacth": None, "emebd": []}, "2 problems(.|\n)*Did you mean `batch`(.|\n)*Did you mean `embed`"),
-        ({"x": None}, r'`x` is no dim of this program. It is a place, whose rules are a dict: \{"x": '),
-        ({"parms": None}, r"`parms` is no dim of this program. Did you mean `params/\*`"),
+        ({"x": None}, r'`x` is not a dim of this program. It is a place, whose rules are a dict: \{"x": '),
+        ({"parms": None}, r"`parms` is not a dim of this program. Did you mean `params/\*`"),
         ({"parms/*": None}, r"`parms/\*` is a place, whose rules are a dict"),
         ("params/*:data", r"`params/\*` is a place or a scope; its rules stand behind a colon and a space: "),
         ({"parms/*": {"embed": None}}, r"`parms/\*` matches no place of this program. Did you mean `params/\*`"),
-        ({"params/*": {"emebd": None}}, r"At `params/\*`: `emebd` is no dim of this program. Did you mean `embed`"),
-        ({"params/*": {"embed": "data", Embed: "model"}}, r"at `params/\*`, `embed` stands twice"),
-        ({"params/*": {"embed": "data", "embed?": "model"}}, r"at `params/\*`, `embed\?` stands twice"),
+        ({"params/*": {"emebd": None}}, r"At `params/\*`: `emebd` is not a dim of this program. Did you mean `embed`"),
+        ({"params/*": {"embed": "data", Embed: "model"}}, r"at `params/\*`, `embed` appears twice"),
+        ({"params/*": {"embed": "data", "embed?": "model"}}, r"at `params/\*`, `embed\?` appears twice"),
         ({ml.Dim("batch", 99): "data"}, "`batch` has size 8 in this program, and was given as a dim of size 99"),
         ({ml.Dim("batch", 99): None}, "`batch` has size 8 in this program, and was given as a dim of size 99"),
         ({"x": {ml.Dim("batch", 99): "data"}}, "At `x`: `batch` has size 8 in this program"),
@@ -86,7 +86,7 @@ def test_what_may_run_runs():
         ("data:batch", "`data:batch` has the mesh axis in front. Write `batch:data`: the dim first"),
         ("?:data", r"'\?' is neither a dim nor a place"),
         ({"batch??": "data"}, r"'batch\?\?' is neither a dim nor a place"),
-        (" ".join(["batch:data"] * 3), "`batch` stands twice; a dim on several axes is written"),
+        (" ".join(["batch:data"] * 3), "`batch` appears twice; write a dim on several axes as"),
         (ARRAY, r"A layout was given as ndarray: an array of shape \(8, 16\)"),
         (PLAN, "A layout was given as Plan: mesh"),
         (' {"batch": "data"}', r"The layout ' \{\"batch\": \"data\"\}' is JSON, .*: give json.loads\(text\)"),
@@ -111,7 +111,7 @@ def test_long_layouts_are_read_in_linear_time():
     layout = ml.Layout.of(" ".join(f"d{i}:data" for i in range(count)))
     assert len(layout.dim_rules) == count
     with pytest.raises(
-        ml.LayoutError, match=r"has 20,000 problems:\n  1\. `d0` is no dim(.|\n)*… and 19,980 more"
+        ml.LayoutError, match=r"has 20,000 problems:\n  1\. `d0` is not a dim(.|\n)*… and 19,980 more"
     ) as caught:
         PROGRAM.plan(MESH, layout)
     assert len(caught.value.problems) == count
@@ -127,10 +127,10 @@ def test_long_layouts_are_read_in_linear_time():
         (lambda: ml.Layout(whole=3), r"given whole=3 and sizes=\(\); they are names of dims.* ml.Layout.of"),
         (lambda: ml.Layout(whole="batch"), "given whole='batch' and"),
         (lambda: ml.Layout(sizes=((3, "batch", 8),)), r"sizes=\(\(3, 'batch', 8\),\); they are names"),
-        (lambda: ml.Layout((("a", ("x",)), ("a?", ("y",)))), r"`a` stands twice; .* `a:data\+model`"),
-        (lambda: ml.Layout((), (("x", (("a", ()), ("a", ("x",)))),)), "at `x`, `a` stands twice"),
+        (lambda: ml.Layout((("a", ("x",)), ("a?", ("y",)))), r"`a` appears twice; .* `a:data\+model`"),
+        (lambda: ml.Layout((), (("x", (("a", ()), ("a", ("x",)))),)), "at `x`, `a` appears twice"),
         (lambda: ml.Layout().with_rule(3, ("data",)), "3 is neither a dim nor a place"),
-        (lambda: ml.Layout().with_rule("batch", 3), "`batch` is given 3, which is no axis name"),
+        (lambda: ml.Layout().with_rule("batch", 3), "`batch` is given 3, which is not an axis name"),
         (lambda: ml.Layout().with_rule("params/*", {"a": "b"}), r"with_rule\(\) was given 'params/\*' on"),
     ],
 )
@@ -164,8 +164,8 @@ def test_layouts_that_are_made_wrong(call, message):
         (lambda: PROGRAM.value("x"), r"There is no value 'x': they are numbered 0 to .*program.place\('out/0'\)"),
         (lambda: PROGRAM.value(10**6), "There is no value 1000000: they are numbered 0 to"),
         *((lambda n=n: PROGRAM.dims_of(n), f"There is no value {n!r}: they are") for n in ("x", 10**6, -1, None, True)),
-        (lambda: PROGRAM.matching(None), r"None is no glob over places; write program.matching\('params/\*'\)"),
-        (lambda: PLAN.spec(3), "3 is no value of this program: give a place, such as `params/w1`"),
+        (lambda: PROGRAM.matching(None), r"None is not a glob over places; write program.matching\('params/\*'\)"),
+        (lambda: PLAN.spec(3), "3 is not a value of this program: give a place, such as `params/w1`"),
         (lambda: PLAN.spec(OTHER.values[0]), "`y` of shape .* is a value of another program"),
         (lambda: PLAN.shard("x", "0"), "The mesh was given the device '0'; it must be an integer"),
         (lambda: PLAN.shard("x", 1.5), "The mesh was given the device 1.5; it must be an integer"),
@@ -178,18 +178,18 @@ def test_layouts_that_are_made_wrong(call, message):
             lambda: ml.trace(step, PARAMS, X, carry=["params"]),
             r"carry=\['params'\]; it must be a dict: carry=\{\"params\": 1\}",
         ),
-        (lambda: ml.trace(step, PARAMS, Batch), r"`x` is Dim.*; a shape is written ml.f32\[Batch, Embed\]"),
+        (lambda: ml.trace(step, PARAMS, Batch), r"`x` is Dim.*; write a shape as ml.f32\[Batch, Embed\]"),
         (lambda: ml.trace(lambda a: a, {1: X, "b": X}), "`a` has a dict whose keys have no order .* texts alone"),
         (lambda: PLAN.run({1: X, "b": X}, X), "`params` has a dict whose keys have no order"),
         (lambda: ml.trace(lambda a: a, {"a/b": X, "a": {"b": X}}), r"two arrays at `a/a/b` \(a key that holds `/`\)"),
-        (lambda: ml.auto.layout(PROGRAM, MESH, pin={"bacth": []}), "pin: `bacth` is no dim of this program"),
+        (lambda: ml.auto.layout(PROGRAM, MESH, pin={"bacth": []}), "pin: `bacth` is not a dim of this program"),
         (
             lambda: ml.auto.layout(PROGRAM, MESH, pin={ml.Dim("batch", 9): "data"}),
             "pin: `batch` has size 8 in this program",
         ),
         (
             lambda: ml.auto.layout(PROGRAM, MESH, forbid={"batch": None}),
-            "forbid: `batch` is given no axis; name the one",
+            "forbid: `batch` needs an axis: name the axis",
         ),
     ],
 )
@@ -237,10 +237,10 @@ LONG, SPACED = "z" * 100_000, "a b" * 50_000
         (lambda: ml.Dim(SPACED, 3), r"Write `a_ba.* …`"),
         (lambda: ml.hardware(list(range(100_000))), r"no machine `\[0, 1, .* …`"),
         (lambda: PROGRAM.find(SPACED), r"no value at `a ba.* …`\. Its places"),
-        (lambda: PROGRAM.rename({LONG: SPACED}), r"`z{119} …` is no name .* `a ba.* …`: a name is ASCII"),
+        (lambda: PROGRAM.rename({LONG: SPACED}), r"`z{119} …` is not a name .* `a ba.* …`: a name is ASCII"),
         (lambda: PROGRAM.plan(MESH, {LONG: {SPACED: "data"}}), r"At `z{119} …`: `a ba"),
         (lambda: PROGRAM.plan(MESH, {"batch": LONG}), r"no axis `z{119} …`"),
-        (lambda: ml.trace(step, PARAMS, X, carry={SPACED: 0}), r"`a ba.* …` is no argument"),
+        (lambda: ml.trace(step, PARAMS, X, carry={SPACED: 0}), r"`a ba.* …` is not an argument"),
         (lambda: ml.dot(X, LONG), r"dim `z{119} …` of \[batch=8, embed=16\]"),
         (lambda: ml.named(ARRAY, {LONG: "a b"}), r"`z{119} …` matches no path"),
         (lambda: ml.mesh(**{f"k{i}": 0 for i in range(50_000)}), r"characters are left out here.*`k49999` was given"),
@@ -321,7 +321,7 @@ def shape_of(x):
         (lambda: PROGRAM.plan(MESH, "batch\uff1adata"), ml.LayoutError, "write an ASCII `:`"),
         (lambda: PROGRAM.plan(MESH, "batch:data", pad=None), ml.MeshlabError, "pad=None; it must be True or False"),
         (lambda: PLAN.run(REAL, ARRAY.astype(np.int32)), ml.RunError, "`x` has dtype int32, where float32 was traced"),
-        (lambda: float(X), ml.DimError, "is no single number. Sum its dims away"),
+        (lambda: float(X), ml.DimError, "is not a single number. Sum its dims away"),
         (lambda: len(X), ml.DimError, "has no length; ask a dim for its size: Batch.size"),
         (lambda: X.reshape(3), ml.DimError, "no positions: `.reshape` is written ml.merge"),
         (lambda: X.T, AttributeError, "no positions: `.T` is not needed"),
@@ -384,7 +384,7 @@ def test_what_a_function_says_of_where_values_lie_is_not_followed_and_said():
         return jax.jit(lambda z: z + 1, in_shardings=here)(y)
 
     (message,) = ml.trace(placed, np.ones(8, np.float32)).plan(MESH).explain().warnings
-    assert message.startswith("⚠ A plan follows its layout alone, and not what the function says itself: `sharding_con")
+    assert message.startswith("⚠ A plan follows its layout, and ignores shardings in the function: `sharding_con")
     assert "`jit` at test_argument_checks.py:" in message
 
 

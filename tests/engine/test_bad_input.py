@@ -189,9 +189,9 @@ def ordered_effect(x):
 def test_effects_in_python_are_refused(fn):
     message = refused(fn)
     assert re.search(
-        r"cannot be laid out: `io_callback` at test_bad_input\.py:\d+ has an effect besides its res", message
+        r"cannot be laid out: `io_callback` at test_bad_input\.py:\d+ has a side effect, such as pri", message
     )
-    assert "do that around the step" in message
+    assert "do that outside the step" in message
 
 
 def prints(x):
@@ -215,7 +215,7 @@ def prints(x):
 def test_prints_are_refused_all_at_once_and_each_once(fn):
     message = refused(fn)
     for name in ("debug_print", "debug_callback"):
-        assert len(re.findall(rf"`{name}` at test_bad_input\.py:\d+ has an effect besides its results", message)) == 1
+        assert len(re.findall(rf"`{name}` at test_bad_input\.py:\d+ has a side effect, such as printing", message)) == 1
 
 
 def test_arrays_that_are_written_to_are_refused():
@@ -224,7 +224,7 @@ def test_arrays_that_are_written_to_are_refused():
         reference[...] = reference[...] * 2.0
         return reference[...]
 
-    assert re.search(r"`new_ref` at test_bad_input\.py:\d+ has an effect besides its results", refused(fn))
+    assert re.search(r"`new_ref` at test_bad_input\.py:\d+ has a side effect, such as printing", refused(fn))
 
 
 # What says itself where it runs
@@ -244,9 +244,9 @@ def test_what_is_laid_out_by_hand_is_refused():
         return jax.sharding.reshard(x, NamedSharding(explicit, P("x")))
 
     for fn, message in (
-        (sharded, r"`shard_map` at test_bad_input\.py:\d+ says by hand what each device does; give the"),
-        (mapped, r"`shard_map` at test_bad_input\.py:\d+ says by hand what each device does; give the"),
-        (resharded, r"`reshard` at test_bad_input\.py:\d+ says by hand what each device does; give the"),
+        (sharded, r"`shard_map` at test_bad_input\.py:\d+ already says what each device does; pass the"),
+        (mapped, r"`shard_map` at test_bad_input\.py:\d+ already says what each device does; pass the"),
+        (resharded, r"`reshard` at test_bad_input\.py:\d+ already says what each device does; pass the"),
     ):
         assert re.search(message, refused(fn))
 
@@ -278,7 +278,7 @@ def first(params, x):
     ],
 )
 def test_leaves_that_are_no_arrays_are_told_with_their_place(leaf, message):
-    with pytest.raises(ml.TraceError, match=message + ".*Close over what is no array, or take it out"):
+    with pytest.raises(ml.TraceError, match=message + ".*Close over values that are not arrays, or leave them out"):
         ml.trace(first, {"w": leaf}, X)
 
 

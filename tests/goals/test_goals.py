@@ -348,7 +348,7 @@ def test_all_that_is_wrong_with_a_goal_is_said_at_once():
     [
         (lambda: ml.goal(busy=False), "it has no condition"),
         (lambda: ml.goal(busy=float("nan")), "nan must be True, False"),
-        (lambda: ml.goal(fits=3), r"3 is no machine: write fits=True or fits=\"v5e\""),
+        (lambda: ml.goal(fits=3), r"3 is not a machine: write fits=True or fits=\"v5e\""),
         (lambda: ml.goal(keeps="batch"), r"'batch' must be a dict: keeps="),
         (lambda: ml.goal(keeps={"batch": ""}), "`batch` is given ''"),
         (lambda: ml.goal(silent=["model", 3]), "3 is not the name of a mesh axis"),

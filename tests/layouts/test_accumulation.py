@@ -42,7 +42,7 @@ def test_groups_of_the_batch_are_on_the_axis_as_well():
 def test_what_is_missing_is_said(program):
     with pytest.raises(ml.LayoutError, match=r"no serial axis\. Write ml\.mesh\(data=4, micro=ml\.serial\(8\)\)"):
         ml.layouts.accumulate(program, ml.mesh(data=2))
-    with pytest.raises(ml.LayoutError, match=r"micro='mico' is no serial axis of the mesh.*Did you mean `micro`\?"):
+    with pytest.raises(ml.LayoutError, match=r"micro='mico' is not a serial axis of the mesh.*Did you mean `micro`\?"):
         ml.layouts.accumulate(program, MESH, micro="mico")
     two = ml.mesh(a=ml.serial(2), b=ml.serial(2))
     with pytest.raises(ml.LayoutError, match="The mesh has several serial axes. Its serial axes are `a`, `b`"):

@@ -188,7 +188,7 @@ def refused(match: str, rules: Any, mesh: ml.Mesh = MESH, names: Any = None) -> 
 
 
 def test_misspelt_axes_are_refused_where_they_leave_one_without_a_rule() -> None:
-    refused(r"The rules name `modell`, which is no axis of the mesh\. Did you mean `model`\?", [("out", "modell")])
+    refused(r"The rules name `modell`, which is not an axis of the mesh\. Did you mean `model`\?", [("out", "modell")])
     refused(r"The rules name `tensor`, and none of the mesh's axes\. Its axes are `data`, `model`", [("out", "tensor")])
     # Where the axis has a rule, the other name may be another axis.
     assert str(read([("out", ("modell", "model"))], program(), MESH)) == "out:model"
@@ -214,13 +214,13 @@ def test_names_that_cannot_be_read_are_listed() -> None:
         r"(?s)from_axis_rules\(\) of `step` on the mesh .* has 4 problems", [("batch", "data")], names=names
     )
     texts = [
-        "names: 'widht' is no dim of this program. Did you mean `width`?",
+        "names: 'widht' is not a dim of this program. Did you mean `width`?",
         "names: 'out' is called ['x']. Write the name that rules have for it, or None for no name.",
         "names: 'params/*' matches no place of this program. Its places are those of program.places.",
-        "names: 'bach' is no dim of this program. Did you mean `batch`?",
+        "names: 'bach' is not a dim of this program. Did you mean `batch`?",
     ]
     assert [str(problem) for problem in problems] == texts
-    refused(r"names='embed' is no dict\. Write names=\{", [("batch", "data")], names="embed")
+    refused(r"names='embed' is not a dict\. Write names=\{", [("batch", "data")], names="embed")
 
 
 def test_two_dims_of_an_argument_have_two_names() -> None:

@@ -57,9 +57,9 @@ def test_what_a_program_has_not_got_is_said(program):
 
     refused("kind='ulyses'; it knows `gather`, `ulysses`. Did you mean `ulysses`?", kind="ulyses")
     refused(r"No operation is in a scope `@cor`; .* `@core`.*named_scope", kind="ulysses", core="@cor")
-    refused("'hades' is no dim of this program. Did you mean `heads`", kind="ulysses", heads="hades")
+    refused("'hades' is not a dim of this program. Did you mean `heads`", kind="ulysses", heads="hades")
     refused("No dim in `@lookup` is called `heads`", kind="ulysses", core="@lookup")
-    refused("'tokens' is no dim", seq="tokens")
+    refused("'tokens' is not a dim", seq="tokens")
     decoding = MODELS["decoding"].trace()
     with pytest.raises(ml.LayoutError, match=r"(?s)No dim called `seq`, .* fits `context`.*may be on `context`"):
         ml.layouts.context_parallel(decoding, MESH)
@@ -147,9 +147,9 @@ def test_a_scope_of_a_core_begins_with_an_at():
             ml.layouts.context_parallel(einsum_program("core"), MESH, kind="ulysses", **options)
         assert "No dim called" not in str(caught.value)
 
-    refused(r"core='core' is no scope: a scope begins with `@`. Write core=\"@core\"", core="core")
-    refused(r"core='cor' is no scope: .* Write core=\"@…\"; the program's scopes are `@attention`", core="cor")
-    refused(r"core=3 is no scope", core=3)
+    refused(r"core='core' is not a scope: a scope begins with `@`. Write core=\"@core\"", core="core")
+    refused(r"core='cor' is not a scope: .* Write core=\"@…\"; the program's scopes are `@attention`", core="cor")
+    refused(r"core=3 is not a scope", core=3)
 
 
 def test_projections_are_no_part_of_the_core():

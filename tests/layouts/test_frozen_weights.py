@@ -47,9 +47,9 @@ def test_what_params_does_not_name_stays_whole():
     traced = lora({"x": jnp.ones((8, 16))}, "batch width")
     expected = ml.Layout.of({"batch": "x", "adapters/*": {"hidden": "x", "width": "x"}})
     assert layouts.fsdp(traced, X4, params="adapters/*") == expected
-    with pytest.raises(ml.LayoutError, match=r"2 problems(?s:.*)params='bas/\*' is no glob(?s:.*)params=3 is no glob"):
+    with pytest.raises(ml.LayoutError, match=r"2 problems(?s:.*)params='bas/\*' is not a glob(?s:.*)params=3 is not a glob"):
         layouts.fsdp(traced, X4, params=["bas/*", "adapters/*", 3])  # pyright: ignore
-    with pytest.raises(ml.LayoutError, match=r"params=\[\] is no glob that matches an argument"):
+    with pytest.raises(ml.LayoutError, match=r"params=\[\] is not a glob that matches an argument"):
         layouts.fsdp(traced, X4, params=[])
 
 

@@ -146,18 +146,18 @@ def test_all_that_is_wrong_with_specs_is_listed() -> None:
     problems = refused(r"(?s)from_partition_specs\(\) of `step` on the mesh .* has 5 problems", (params, "data"))
     open_axis = "A layout leaves no axis open: say which mesh axes shard it, or None; or give None for the whole spec."
     assert problems == [
-        "`params/w3` is no argument of this program. Did you mean `params/w2` or `params/w1`?",
+        "`params/w3` is not an argument of this program. Did you mean `params/w2` or `params/w1`?",
         "At `params/w1`: P('dat', 'model', None) is for 3 axes, and there are 2.",
         "At `params/w1`: the mesh has no axis `dat`. Did you mean `data`?",
         f"At `params/w2`: an axis is UNCONSTRAINED. {open_axis}",
-        "At `x`: 'data' is no PartitionSpec. Write P(\"data\", None), or None.",
+        "At `x`: 'data' is not a PartitionSpec. Write P(\"data\", None), or None.",
     ]
 
 
 @pytest.mark.parametrize(("entry", "wrong"), [(3, "3"), (True, "True"), (("data", 3), "3")])
 def test_what_is_no_name_is_no_axis(entry: Any, wrong: str) -> None:
     (problem,) = refused("one problem", (P(), P(entry)))
-    assert problem == f'At `x`: {wrong} is no name of a mesh axis. Write P("data", None).'
+    assert problem == f'At `x`: {wrong} is not a name of a mesh axis. Write P("data", None).'
 
 
 def test_a_size_that_does_not_divide_is_refused() -> None:
@@ -177,9 +177,9 @@ def test_every_argument_has_one_spec() -> None:
     refused(r"1 trees of specs were given for 2 arguments\. Give one for each of `params`, `x`", (P(),))
     by_place = {"params": P(), "params/w1": P("data"), "x": P()}
     refused(r"`params/w1` is given two specs: P\(\) and P\('data',\)\. Leave one of them out", by_place)
-    refused(r"`out/2` is no output .* Did you mean `out/1` or `out/0`", P(), outputs=(P(), P(), P()))
+    refused(r"`out/2` is not an output .* Did you mean `out/1` or `out/0`", P(), outputs=(P(), P(), P()))
     refused(
-        r"`qqq` is no argument of this program\. There are `params/w1`", {"qqq": P("data"), "params": P(), "x": P()}
+        r"`qqq` is not an argument of this program\. There are `params/w1`", {"qqq": P("data"), "params": P(), "x": P()}
     )
 
 
@@ -197,7 +197,7 @@ def test_an_axis_without_a_name_of_the_users_is_not_sharded() -> None:
     with pytest.raises(ml.LayoutError) as caught:
         read((P(None, "data"), P("data"), P()), traced, MESH)
     assert [str(problem) for problem in caught.value.problems] == [
-        "At `x`: axis 1 (of size 4) is on `data`, and its name `~1` is made up. Give it one of yours:"
+        "At `x`: axis 1 (of size 4) is on `data`, and its name `~1` is made up. Rename it:"
         ' program.rename({"~1": "kv"}).',
         "At `y`: axis 0 (of size 4) is on `data`, and has no dim name. Give it one, by ml.named or as in"
         " ml.f32[Batch, Embed].",

@@ -136,7 +136,7 @@ def test_the_batch_may_be_said(program):
     traced = ml.trace(lambda x, y: x + y, X, ml.f32[Width,])
     assert layouts.data_parallel(traced, X4, batch="width") == ml.Layout.of("width:x")
     assert layouts.data_parallel(traced, X4, batch=Batch) == ml.Layout.of("batch:x")
-    with pytest.raises(ml.LayoutError, match=r"batch='bach': 'bach' is no dim .* Did you mean `batch`"):
+    with pytest.raises(ml.LayoutError, match=r"batch='bach': 'bach' is not a dim .* Did you mean `batch`"):
         layouts.data_parallel(program, X4, batch="bach")
     with pytest.raises(ml.LayoutError, match=r"batch=batch.* has size 9; in this program it has 8\. Name it \"batch\""):
         layouts.data_parallel(program, X4, batch=ml.Dim("batch", 9))
@@ -180,9 +180,9 @@ def test_parameters_that_nothing_tells_are_named():
     with pytest.raises(ml.LayoutError, match=match):
         layouts.fsdp(traced, X4)
     assert layouts.fsdp(traced, X4, params="weights/*") == ml.Layout.of({"batch": "x", "weights/*": {"width": "x"}})
-    with pytest.raises(ml.LayoutError, match=r"params='weight/\*' is no glob.* Did you mean `weights/\*`"):
+    with pytest.raises(ml.LayoutError, match=r"params='weight/\*' is not a glob.* Did you mean `weights/\*`"):
         layouts.fsdp(traced, X4, params="weight/*")
-    with pytest.raises(ml.LayoutError, match=r"state=3 is no glob that matches an argument\. Its arguments are"):
+    with pytest.raises(ml.LayoutError, match=r"state=3 is not a glob that matches an argument\. Its arguments are"):
         layouts.zero1(traced, X4, params="weights/*", state=3)  # pyright: ignore
 
 
@@ -282,13 +282,13 @@ def test_the_layout_beside_decides_what_is_left_to_divide(program):
 
 def test_dims_that_are_said_must_all_fit(adamw):
     assert layouts.tensor_parallel(adamw, X4, dims=("ffn", "heads")) == ml.Layout.of("ffn:x heads:x")
-    with pytest.raises(ml.LayoutError, match=r"dims='fn heads': 'fn' is no dim .* Did you mean `ffn`"):
+    with pytest.raises(ml.LayoutError, match=r"dims='fn heads': 'fn' is not a dim .* Did you mean `ffn`"):
         layouts.tensor_parallel(adamw, X4, dims="fn heads")
     with pytest.raises(ml.LayoutError, match=r"(?s)`embed` and `ffn` cannot both be on `x`"):
         layouts.tensor_parallel(adamw, X4, dims="embed ffn")
-    with pytest.raises(ml.LayoutError, match=r"dims=\(\): \(\) is no dim of this program"):
+    with pytest.raises(ml.LayoutError, match=r"dims=\(\): \(\) is not a dim of this program"):
         layouts.tensor_parallel(adamw, X4, dims=())
-    with pytest.raises(ml.LayoutError, match=r"dims=3: 3 is no dim of this program"):
+    with pytest.raises(ml.LayoutError, match=r"dims=3: 3 is not a dim of this program"):
         layouts.tensor_parallel(adamw, X4, dims=3)  # pyright: ignore
 
 
@@ -301,7 +301,7 @@ def test_what_cannot_be_a_name_is_no_dim(adamw, given, wrong):
         "heads": lambda: layouts.context_parallel(adamw, X4, kind="ulysses", heads=given),
     }
     for keyword, call in calls.items():
-        with pytest.raises(ml.LayoutError, match=f"{keyword}=.*{re.escape(wrong)} is no dim of this program"):
+        with pytest.raises(ml.LayoutError, match=f"{keyword}=.*{re.escape(wrong)} is not a dim of this program"):
             call()
 
 
@@ -338,7 +338,7 @@ def test_sequence_parallelism_needs_its_tag_and_a_sequence(adamw):
         layouts.sequence_parallel(images, X4)
     said = layouts.sequence_parallel(images, X4, seq="height")
     assert dict(said.places["residual*"]) == {"height": ("x",)}
-    with pytest.raises(ml.LayoutError, match=r"seq='sec': 'sec' is no dim of this program"):
+    with pytest.raises(ml.LayoutError, match=r"seq='sec': 'sec' is not a dim of this program"):
         layouts.sequence_parallel(adamw, X4, seq="sec")
     with pytest.raises(ml.LayoutError, match=r"no value there has the dim `kv`"):
         layouts.sequence_parallel(adamw, X4, seq="kv")

@@ -75,6 +75,6 @@ def test_groups_leave_the_axis_to_experts():
 
 def test_no_sequence_is_split_that_parameters_are_contracted_with():
     program = MODELS["digits"].trace()
-    with pytest.raises(ml.LayoutError, match=r"`rows` is no sequence: .* with a parameter at digits\.py:\d+\. Name"):
+    with pytest.raises(ml.LayoutError, match=r"`rows` is not a sequence: .* with a parameter at digits\.py:\d+\. Name"):
         LAYOUTS.context_parallel(program, ml.mesh(context=2))
     assert LAYOUTS.context_parallel(program, ml.mesh(context=2), seq="rows") == ml.Layout.of("rows:context")

@@ -39,7 +39,7 @@ def test_a_program_takes_sizes_too():
     [
         ("lama3-8b", {}, ml.MeshlabError, r"There is no model `lama3-8b`. Did you mean `llama3-8b`"),
         ("gpt2-small", {"batch": 0}, ml.DimError, r"`gpt2-small` was given batch=0; a size must be an integer"),
-        ("gpt2-small", {"sequ": 8}, ml.DimError, r"`sequ` is no dim of this program. Did you mean `seq`\?"),
+        ("gpt2-small", {"sequ": 8}, ml.DimError, r"`sequ` is not a dim of this program. Did you mean `seq`\?"),
         (None, {"batch": 8}, ml.MeshlabError, r'for its program; write .*ml.explore\("llama3-8b", mesh\)'),
     ],
 )

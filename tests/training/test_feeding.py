@@ -12,9 +12,9 @@ from tests.widgets import small
 
 
 def test_a_training_that_does_not_fit() -> None:
-    with pytest.raises(RunError, match=r"starts from `parms`, which is no argument .* Did you mean `params`"):
+    with pytest.raises(RunError, match=r"starts from `parms`, which is not an argument .* Did you mean `params`"):
         explore(small.program(), small.mesh(), run=Training({"parms": 0}))
-    with pytest.raises(RunError, match="starts from `a`, `b`, which are no arguments of this program"):
+    with pytest.raises(RunError, match="starts from `a`, `b`, which are not arguments of this program"):
         explore(small.program(), small.mesh(), run=Training({"a": 0, "b": 0}))
     with pytest.raises(RunError, match="lacks a value to start from for `params`"):
         explore(small.program(), small.mesh(), run=Training({}, small.batches))

@@ -130,7 +130,7 @@ def test_a_point_without_room_is_left_out_whatever_the_machine_is_called():
     mine = ml.Hardware.of("my machine", flops={"f32": 1e12}, memory=1e9, bandwidth=1e9, network=network)
     swept = ml.sweep(PLAN, on=["v5e", mine], data=[4, 6], batch=48, embed=192)
     assert swept.reasons.keys() == {(1, 1, 0, 0)}
-    assert "12 devices are no whole number of nodes of 8 (my machine)." in swept.reasons[1, 1, 0, 0]
+    assert "12 devices are not a whole number of nodes of 8 (my machine)." in swept.reasons[1, 1, 0, 0]
 
 
 def test_a_mesh_lies_at_every_point_as_it_was_requested_to():

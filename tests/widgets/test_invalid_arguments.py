@@ -59,7 +59,7 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
             lambda: ml.compile_for(ON_TPU, progress=3),
             "compile_for's progress was given 3 for its function; write progress=pri",
         ),
-        (lambda: ml.compile_for(ON_TPU, cancel=3), "cancel=3; it must be like a threading.Event"),
+        (lambda: ml.compile_for(ON_TPU, cancel=3), "cancel=3; it must be a threading.Event or similar"),
         (lambda: ml.compile_for(ON_TPU, donate="yes"), "compile_for was given donate='yes'; it must be True or False"),
         (lambda: ml.simulate(np.ones(2, int)), "ml.simulate was given an array of shape"),
         (lambda: ml.explore(3, MESH), r"was given 3 for its program; write ml.explore\(ml.trace\(fn, ...\), mesh\)"),
@@ -111,7 +111,7 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
         ),
         (
             lambda: ml.auto.layout(PROGRAM, MESH, pin="batch:data+model", objective="live"),
-            r'the search puts a dim on one: write pin="batch:data"$',
+            r'the search puts a dim on one axis: write pin="batch:data"$',
         ),
         (lambda: ml.Explorer.from_json("{}", PROGRAM, machines=["v5e"]), "was given 'v5e' for a machine"),
     ],
@@ -194,8 +194,8 @@ def own(name="h100", **more):
             ml.HardwareError,
             "Invalid efficiency: `matmul` must be a share .*, not 1.2",
         ),
-        (lambda: ml.sweep(ON_TPU, batch=[8, 8]), ml.HardwareError, r"\[8, 8\], in which a size stands twice"),
-        (lambda: ml.sweep(ON_TPU, on=["v5e", "v5e"]), ml.HardwareError, "in which a machine stands twice"),
+        (lambda: ml.sweep(ON_TPU, batch=[8, 8]), ml.HardwareError, r"\[8, 8\], in which a size appears twice"),
+        (lambda: ml.sweep(ON_TPU, on=["v5e", "v5e"]), ml.HardwareError, "in which a machine appears twice"),
         (lambda: ml.mesh("v5e:4x4"), ml.MeshError, r"no axes; name them: ml.mesh\('v5e:4x4', data=16\)"),
         (
             lambda: ml.mesh(on=2),

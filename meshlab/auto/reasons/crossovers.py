@@ -165,7 +165,7 @@ def _read(asked: Asked, varied: Mapping[str, Any]) -> tuple[str, tuple[float, ..
     ((name, given),) = varied.items()
     if name not in known:
         raise MeshlabError(
-            f"Crossovers were asked for along `{name}`, which is no dim and no mesh axis.{closest(name, known)}"
+            f"Crossovers were asked for along `{name}`, which is neither a dim nor a mesh axis.{closest(name, known)}"
             f" There are {listed(known)}."
         )
     values = tuple(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else ()

@@ -84,9 +84,9 @@ def read_constraints(
     problems += [problem for glob in globs if (problem := _scope_problem(program, glob, everything=everything))]
     quiet = _silent(mesh, silent, problems, everything=everything)
     never = frozenset((dim, axis) for dim, axes in forbidden.dim_rules for axis in axes)
-    problems += [f"forbid: `{d}` is given no axis; name the one it must not be on" for d in forbidden.whole]
+    problems += [f"forbid: `{d}` needs an axis: name the axis that it must not be on" for d in forbidden.whole]
     problems += [
-        f'pin: `{dim}` is put on several axes; the search puts a dim on one: write pin="{dim}:{axes[0]}"'
+        f'pin: `{dim}` is pinned to several axes; the search puts a dim on one axis: write pin="{dim}:{axes[0]}"'
         for dim, axes in pinned.dim_rules
         if len(axes) > 1 and not everything
     ]
@@ -133,7 +133,7 @@ def _silent(mesh: Mesh, silent: Any, problems: list[str], *, everything: bool) -
         return frozenset()
     axes = (silent,) if isinstance(silent, str) else tuple(silent)
     if axes and not everything:
-        problems.append(f'silent: a search for "live" counts bytes held, not sent: leave {listed(map(str, axes))} out')
+        problems.append(f'silent: a search for "live" counts bytes in memory, not sent bytes: leave {listed(map(str, axes))} out')
     elif problem := axes_problem(mesh, axes):
         problems.append(f"silent: {problem}")
     return frozenset(axes)
@@ -151,7 +151,7 @@ def _globs(scopes: Any, problems: list[str]) -> tuple[Any, ...]:
 def _scope_problem(program: Program, glob: Any, *, everything: bool) -> str:
     """The reason why nothing can be searched for in a scope, and what to write instead; empty where it can."""
     if not everything:
-        return f'scopes: a search for "live" knows no rules in scopes: leave {shown(glob)} out'
+        return f'scopes: a search for "live" has no rules in scopes: leave {shown(glob)} out'
     known = dict.fromkeys(f"@{name}" for scope in named_scopes(program) for name in scope)
     if isinstance(glob, str) and glob.startswith("@") and program.dims_in(glob):
         return ""
@@ -165,7 +165,7 @@ def _place_problem(program: Program, mesh: Mesh, name: str, glob: str, rules: Ma
     if glob in program.dims and glob not in program.places:
         known = [axis for axes in rules.values() for axis in axes if axis in mesh.axes] or list(mesh.axes)
         example = "".join(f": {glob!r}: {axis!r}" for axis in known[:1])
-        return f"{name}: `{glob}` is a dim, and takes an axis{example}"
+        return f"{name}: `{glob}` is a dim, so give it an axis{example}"
     what, where = ("a scope", "in scopes") if glob.startswith("@") else ("a place", "at places")
     reason = f"{name}: {glob!r} is {what}; rules {where} are not part of the search: leave it out"
     if name != "pin":

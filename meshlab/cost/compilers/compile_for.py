@@ -95,7 +95,7 @@ def compile_for(
         watch.stage("exporting")
         answer = process.answer(exported(plan, chosen.platform), request, watch)
     if isinstance(answer, str):
-        raise CompilerError(f"The compiler for {chosen} refuses the plan: {answer}")
+        raise CompilerError(f"The compiler for {chosen} rejects the plan: {answer}")
     facts, text = answer
     return compiled_from(plan, chosen, donate, facts, text)
 

@@ -107,5 +107,5 @@ def other_compiler(platform: str, version: str | None = None) -> str:
         return ""
     return (
         f"Peaks follow the passes of {package} {modelled}, for which their error was measured; {version} is installed,"
-        " which may arrange memory otherwise."
+        " which may allocate memory differently."
     )

@@ -102,7 +102,7 @@ def read_count(given: Any) -> Count:
     least, most = _ends(given)
     ends = [end for end in (least, most) if end is not None]
     if least is None or not all(is_whole(end) and end >= 0 for end in ends) or ends != sorted(ends):
-        raise MeshlabError(f'{shown(given)} is no count: write 2 (exactly), (0, 2), "≤ 2" or "at least 1"')
+        raise MeshlabError(f'{shown(given)} is not a count: write 2 (exactly), (0, 2), "≤ 2" or "at least 1"')
     return Count(int(least), None if most is None else int(most))
 
 
@@ -129,10 +129,10 @@ def _most(given: Any, units: Mapping[str, float], write: str, text: Callable[[fl
                 return Most(float(given), text(float(given)))
     match = _matched(given)
     if match is None:
-        raise MeshlabError(f"{shown(given)} is no bound: write {write}")
+        raise MeshlabError(f"{shown(given)} is not a bound: write {write}")
     sign, unit = (match["sign"] or "").strip(), match["unit"]
     if sign and sign not in _MOST:
-        raise MeshlabError(f"{shown(given)} is no upper bound: write {write}; {listed(_MOST)} may stand in front")
+        raise MeshlabError(f"{shown(given)} is not an upper bound: write {write}; {listed(_MOST)} may stand in front")
     if unit is None:
         raise MeshlabError(f"{shown(given)} has no unit: write {write}")
     unit = _ALSO.get(unit, unit)

@@ -118,7 +118,7 @@ def destination(kind: str, path: pathlib.Path | None = None) -> pathlib.Path:
     try:
         if where.exists() and not where.is_file():
             raise HardwareError(
-                f"The figures cannot be written to {where}, which is {'a folder' if where.is_dir() else 'no file'}."
+                f"The figures cannot be written to {where}, which is {'a folder' if where.is_dir() else 'not a file'}."
                 f" Give the name of a file: --output {where / 'machine.toml' if where.is_dir() else 'machine.toml'}."
             )
         where.parent.mkdir(parents=True, exist_ok=True)

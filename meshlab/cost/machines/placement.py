@@ -41,7 +41,7 @@ def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
         if devices > domain and devices % domain:
             part = math.gcd(devices, domain)
             raise HardwareError(
-                f"{devices:,} devices are no whole number of nodes of {domain} ({machine}). Parts of nodes must be"
+                f"{devices:,} devices are not a whole number of nodes of {domain} ({machine}). Parts of nodes must be"
                 f" written behind the machine: `{machine.name}:{devices // part}x{part}`."
             )
         return (max(1, devices // domain), min(devices, domain))
@@ -191,8 +191,8 @@ def _over_nodes(domain: int, mesh: Mesh, requested: Mapping[str, AxisPlacement])
         inside = min(size := mesh.axes[name], room)
         if size % inside or room % inside:
             raise HardwareError(
-                f"The mesh axis `{name}` of {size} straddles a node boundary: of nodes of {domain} the axes behind it"
-                f" leave {room} devices. Choose sizes that divide the node; list axes inside a node last."
+                f"The mesh axis `{name}` of {size} straddles a node boundary: the axes after it leave"
+                f" {room} of the {domain} devices of a node. Choose sizes that divide the node; list axes inside a node last."
             )
         parts[name] = Nodes(inside, size // inside)
         _check_nodes(name, requested.get(name), parts[name], domain)

@@ -52,15 +52,15 @@ def _there(plan: Plan, buffer: LiveBuffer, role: str, made_at: Source | None, la
     if buffer.argument >= 0:
         return "An argument, in memory for the whole step."
     if buffer.output >= 0:
-        return "An output, whose space is in memory for the whole step."
+        return "An output, whose memory is allocated for the whole step."
     value, spec = buffer.size.key
     made, reader = f"Made at {made_at}" if made_at else "Made", _line(last)
     if role == GATHERED:
         stored = plan.argument_specs[roles_of(plan.program).weights[value]]
         over = quoted(axis for axis in stored.axes if axis not in spec.axes)
-        return f"A weight that is stored split, gathered over {over}" + (f" for {reader}." if reader else ".")
+        return f"A sharded weight, gathered over {over}" + (f" for {reader}." if reader else ".")
     if role == ACTIVATIONS:
-        return f"{made} in the forward pass and kept for the backward pass" + (f", for {reader}." if reader else ".")
+        return f"{made} in the forward pass and stored for the backward pass" + (f", for {reader}." if reader else ".")
     return made + (f", read last by {reader}." if reader else ".")
 
 

@@ -225,7 +225,7 @@ class Time:
         """How attention is taken to be run; "" where there is none."""
         asked, run = self.scenario.options.attention, self.scenario.attention
         if not attentions(self.scenario.plan.program):
-            return "" if asked in (DEFAULT, STORED) else f"none in this program: `{asked}` changes nothing"
+            return "" if asked in (DEFAULT, STORED) else f"none in this program: `{asked}` has no effect"
         if run != CAUSAL:
             return {STORED: "scores are stored"}.get(run, "in a fused kernel, which stores no scores")
         spread = ", balanced over the devices" if self.scenario.options.balanced else ""

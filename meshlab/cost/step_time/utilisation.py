@@ -68,7 +68,7 @@ def items(scenario: Scenario, dims: tuple[str | Dim, ...]) -> Numbers:
     for name in names:
         if not isinstance(name, str) or name not in known:
             text = f"`{name}`" if isinstance(name, str) else shown(name)
-            raise DimError(f"{text} is no dim of this program.{closest(name, known)} There are {listed(known)}.")
+            raise DimError(f"{text} is not a dim of this program.{closest(name, known)} There are {listed(known)}.")
     if not names or len(set(names)) < len(names):
         raise DimError(f'Items are counted by dims, each given once, such as per_second("batch"), not {listed(names)}.')
     return math.prod(scenario.dims.get(name, known[name]) for name in names) / _devices(scenario)

@@ -21,7 +21,7 @@ from ..specs.scopes import matches, path
 from ..specs.spec import Axes, AxesByDim
 from .refusal import Refusal
 
-_OPENS_NONE = 'The function opens none: with jax.named_scope("core"): …, or modules of Flax, which do so by themselves.'
+_OPENS_NONE = 'The function opens no scopes. Open one with jax.named_scope("core"): …; Flax modules open their own.'
 
 
 def named_rules(program: Program, mesh: Mesh, layout: Layout) -> tuple[dict[str, Axes], list[Refusal]]:
@@ -74,13 +74,13 @@ def _unknown_dim(program: Program, dim: str, where: str) -> Refusal:
         text = f"{where}`{dim}` is a name that meshlab made up, which layouts cannot address."
         new = re.sub(r"\W", "", dim) or "kv"
         new = f"{new}_2" if new in program.dims or not new.isidentifier() else new
-        return Refusal("unknown_dim", text, f'Give it one of yours: program.rename({{"{dim}": "{new}"}}).')
+        return Refusal("unknown_dim", text, f'Rename it: program.rename({{"{dim}": "{new}"}}).')
     if dim in program.places:
         fix = f'It is a place, whose rules are a dict: {{"{dim}": {{"embed": "data"}}}}, say.'
     else:
         near = closest(dim, (*program.dims, *{place.split("/")[0] + "/*" for place in program.places if "/" in place}))
         fix = near.strip() or f"Its dims are {listed(program.dims)}."
-    return Refusal("unknown_dim", f"{where}`{dim}` is no dim of this program.", fix)
+    return Refusal("unknown_dim", f"{where}`{dim}` is not a dim of this program.", fix)
 
 
 def matched_places(program: Program, mesh: Mesh, layout: Layout, problems: list[Refusal]) -> dict[str, dict[str, Axes]]:
@@ -167,6 +167,6 @@ def _every_scope(program: Program, glob: str, rules: AxesByDim) -> Refusal:
     """Refuses a glob of every scope, with its rules for all of the program, and the names of scopes."""
     names = dict.fromkeys(f"@{name}" for scope in scopes(program) for name in scope)
     everywhere = ", ".join(f'"{d}": ' + (f'"{"+".join(axes)}"' if axes else "None") for d, axes in rules.items())
-    one = f"Name one for rules there alone: {some(list(names), 12)}." if names else _OPENS_NONE
-    text = f"`{glob}` names no scope of its own: it would mean whatever is in some scope, and nothing that is in none."
+    one = f"Name one, for rules in that scope only: {some(list(names), 12)}." if names else _OPENS_NONE
+    text = f"`{glob}` names no scope: it would match every operation that is in any scope."
     return Refusal("unknown_scope", text, f"Write {{{everywhere}}} for all of the program. {one}")

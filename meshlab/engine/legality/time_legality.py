@@ -103,7 +103,7 @@ def _needs_all(operation: Operation, dim: str, axis: str) -> Refusal:
         text = (
             f"`{dim}` cannot be on `{axis}`: {where} needs all of `{dim}` at once, and `{axis}` runs it block by block."
         )
-    return Refusal("in_time", text, f"Take `{dim}` off `{axis}`, or do this outside of the function.", operation.source)
+    return Refusal("in_time", text, f"Take `{dim}` off `{axis}`, or do this outside the function.", operation.source)
 
 
 @analysis

@@ -18,7 +18,7 @@ from ..tensors.marks import mark_rename
 
 
 def resized(what: str, array: Any, before: Dims, after: Dims) -> Any:
-    """Returns the tensor of a result; refuses a name that would stand twice or have two sizes.
+    """Returns the tensor of a result; refuses a name that would appear twice or have two sizes.
 
     Args:
         what: the operation.

@@ -49,7 +49,7 @@ def _plan(program: Program, mesh: Mesh, layout: Layout, rules: LegalRules) -> Pl
 def _more_may_follow(mesh: Mesh, layout: Layout) -> str:
     """Says that dividing a plan may find more problems; "" where there is no axis in time to divide it by."""
     used = [axis for axis in mesh.in_time if any(axis in axes for _, axes in _rules(layout))]
-    needs = f"what each block of {listed(used)} needs of the others is not known before these are mended"
+    needs = f"dependencies between blocks of {listed(used)} are checked once these are fixed"
     return f"There may be more: {needs}." if used else ""
 
 

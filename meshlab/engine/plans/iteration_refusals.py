@@ -1,6 +1,6 @@
 """Says why a program cannot run block by block, with both lines: who needs all blocks, and what makes it of them.
 
-`sub` at norm.py:12 needs in each iteration over `micro` what only all of them together know: the sum that
+`sub` at norm.py:12 needs in each iteration over `micro` a value of all iterations together: the sum that
 `reduce_sum` at norm.py:11 makes.
 """
 
@@ -49,9 +49,9 @@ class Refusals:
     def needs(self, reader: Operation | None, maker: str, why: str = "", fix: str = "") -> Refusal:
         """Refuses what an operation needs of all iterations."""
         text = (
-            f"{named(reader)} needs in each iteration over `{self.axis}` what only all of them together know: {maker}."
+            f"{named(reader)} needs in each iteration over `{self.axis}` a value of all iterations together: {maker}."
         )
-        fix = fix or f"{self.off}, or let the function compute this from one block alone."
+        fix = fix or f"{self.off}, or compute this from one block alone in the function."
         return Refusal("in_time", f"{text} {why}".strip(), fix, reader.source if reader else None)
 
     def late(self, step: Step, key: Key, why: str) -> Refusal:
@@ -119,14 +119,14 @@ class Refusals:
             return "", ""
         off = rules.glob(reader.scope, dim)
         if off:
-            fix = f"Put `{dim}` on `{axis}` in `{off}` as well, or take it off everywhere."
+            fix = f"Put `{dim}` on `{axis}` in `{off}` as well, or remove it everywhere."
             return f", for in `{off}` the rules have `{dim}` off `{axis}`", fix
         if not (split_in := rules.on(axis).get(dim, ())):
             return "", ""
         globs = listed(split_in)
         return (
             f", for `{dim}` is on `{axis}` in {globs} alone",
-            f"Put `{dim}` on `{axis}` everywhere, or take it off in {globs}.",
+            f"Put `{dim}` on `{axis}` everywhere, or remove it in {globs}.",
         )
 
     def becomes_another(self, reader: Operation | None, dim: str | None) -> tuple[str, str]:

@@ -70,7 +70,7 @@ class Remedy:
             parts = dict.fromkeys(part for name in unsayable for part in name.split("*") if part.startswith("~"))
             names = " and ".join(f"`{part}`" for part in parts)
             rename = f"program.rename({json.dumps(dict.fromkeys(parts, 'kv'))})"
-            text = f"give {names} a name of yours first, which layouts can address: {rename}"
+            text = f"first rename {names}, so that layouts can address it: {rename}"
             object.__setattr__(self, "text", text)
             object.__setattr__(self, "changes", ())
             object.__setattr__(self, "effect", "")

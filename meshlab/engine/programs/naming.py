@@ -9,7 +9,7 @@ the values that JAX's own functions make in between.
     reshape [batch, heads, head] → [batch, 64]         the merged axis is called heads*head
     reshape [batch, embed] → [batch, 8, 64]            the parts are called embed.0 and embed.1
 
-Two user-given names in one class are an error, unless a `rename` stands between them. Where a class would stand twice
+Two user-given names in one class are an error, unless a `rename` stands between them. Where a class would appear twice
 in one value it is cut: one side keeps the name, the other gets a made-up one (`spread_names`). What the backward pass
 computes again has the names of the first run, made-up ones too (`recomputed`).
 """
@@ -142,7 +142,7 @@ class _Namer:
             self.classes.name(node, seed)
             if not self.classes.join(first.setdefault(seed.name, node), node):
                 raise TraceError(
-                    f"The dim `{seed.name}` would stand twice in a value of shape {self.code.shapes[seed.value]}, named"
+                    f"The dim `{seed.name}` would appear twice in a value of shape {self.code.shapes[seed.value]}, named"
                     f' at {seed.where}. Give one of the two another name, or rename it before: keys.rename(seq="kv").'
                 )
         return sizes.known

@@ -121,7 +121,7 @@ class Program:
     def matching(self, glob: str) -> tuple[str, ...]:
         """Returns the places that a glob matches."""
         if not isinstance(glob, str):
-            raise MeshlabError(f"{shown(glob)} is no glob over places; write program.matching('params/*').")
+            raise MeshlabError(f"{shown(glob)} is not a glob over places; write program.matching('params/*').")
         if glob not in self._matching:
             self._matching[glob] = tuple(place for place in self.places if globs.matches(place, glob))
         return self._matching[glob]
@@ -195,7 +195,7 @@ class Program:
             return self.place(value)
         if not isinstance(value, Value):
             raise MeshlabError(
-                f"{shown(value)} is no value of this program: give a place, such as `{next(iter(self.places), 'out')}`,"
+                f"{shown(value)} is not a value of this program: give a place, such as `{next(iter(self.places), 'out')}`,"
                 " or one of program.values."
             )
         shapes, dtypes = self.code.shapes, self.code.dtypes

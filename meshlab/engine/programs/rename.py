@@ -35,7 +35,7 @@ def renamed(program: Renamed, names: Mapping[str, str] | None, keywords: Mapping
     names = _read(program, names)
     sizes = _sizes(program)
     known = {part for name in sizes for part in (name, *name.split("*"))}
-    problems = [f"`{old}` is no name of this program.{closest(old, known)}" for old in names if old not in known]
+    problems = [f"`{old}` is not a name of this program.{closest(old, known)}" for old in names if old not in known]
     problems += [f"`{new}`: {NAME_RULE}.{proper(new)}" for new in names.values() if not is_name(new)]
     result = _with(program, names, sizes)
     problems += _not_one(result, names, sizes) if not problems else []

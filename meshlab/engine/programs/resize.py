@@ -72,7 +72,7 @@ def check_sizes(program: Program, sizes: Mapping[str, Any]) -> dict[str, int]:
     for name, size in sizes.items():
         if name not in known:
             near = closest(name, program.dims) or f" Its dims are {listed(program.dims)}."
-            problems.append(f"`{name}` is no dim of this program.{near}")
+            problems.append(f"`{name}` is not a dim of this program.{near}")
         elif not is_whole(size) or size < 1:
             problems.append(f"`{name}` was given the size {shown(size)}; a size must be an integer of at least 1.")
         elif name not in there:

@@ -87,7 +87,7 @@ class Watch:
         if progress is not None:
             function(f"{asked}'s progress", progress, "progress=print", CompilerError)
         if cancel is not None and not hasattr(cancel, "is_set"):
-            raise CompilerError(f"{asked} was given cancel={shown(cancel)}; it must be like a threading.Event.")
+            raise CompilerError(f"{asked} was given cancel={shown(cancel)}; it must be a threading.Event or similar.")
         self.target, self.call, self.timeout, self.progress, self.cancel = target, call, timeout, progress, cancel
         self.begun = time.monotonic()
         self.last: tuple[str, int] | None = None

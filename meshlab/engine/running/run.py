@@ -248,7 +248,7 @@ def _other_trees(wanted: Any, given: Any) -> str:
         return f"has the right arrays, but in trees of other types{types}"
     return (
         f"has the right arrays, but the static data of a `{kind.__name__}` differ from those that were traced: an"
-        " attribute that is no array was changed (by model.eval(), say). Trace the function anew for them, or change it"
+        " attribute that is not an array was changed (by model.eval(), say). Trace the function anew for them, or change it"
         " back"
     )
 
@@ -301,7 +301,7 @@ def _misfit(array: Any, leaf: Any, program: Program, argument: Argument, templat
     if problem := _other_dims(leaf, program, argument, template):
         return problem
     if array.dtype != dtype and _is_key(dtype) and not _is_key(array.dtype):
-        return f"`{place}` is {shown(array)}, and no typed key: give {_key_of(shape)}"
+        return f"`{place}` is {shown(array)}, not a typed key: give {_key_of(shape)}"
     if tuple(array.shape) != shape:
         return f"`{place}` has shape {tuple(array.shape)}, where {shape} was traced"
     if array.dtype != dtype:

@@ -132,7 +132,7 @@ class Layout:
         names = {name.removesuffix("?") for name in (*(d for d, _ in added.dim_rules), *added.whole)}
         if added.place_rules or added.scope_rules or any("*" in name or "/" in name for name in names):
             given = f"{shown(dim)} on {shown(axes)}"
-            raise LayoutError(f"with_rule() was given {given}, which is no dim on mesh axes. {_HELP}")
+            raise LayoutError(f"with_rule() was given {given}, which is not a dim on mesh axes. {_HELP}")
         rules = tuple(rule for rule in self.dim_rules if rule[0].removesuffix("?") not in names)
         sizes = tuple(size for size in self.sizes if size[0] or size[1] not in names)
         whole = tuple(name for name in self.whole if name not in names)
@@ -257,14 +257,14 @@ def _are_sizes(sizes: Any) -> bool:
 
 
 def _twice(dims: list[str]) -> list[str]:
-    """Returns a problem for each dim that stands twice."""
+    """Returns a problem for each dim that appears twice."""
     if len(set(dims)) == len(dims):
         return []
     return [_stands_twice(dim, dim) for dim, count in Counter(dims).items() if count > 1]
 
 
 def _stands_twice(name: str, dim: str) -> str:
-    return f"`{name}` stands twice; a dim on several axes is written `{dim}:data+model`"
+    return f"`{name}` appears twice; write a dim on several axes as `{dim}:data+model`"
 
 
 class _Reading:
@@ -305,7 +305,7 @@ class _Reading:
             return ()
         axes = () if value is None else tuple(value.split("+")) if isinstance(value, str) else value
         if not isinstance(axes, tuple | list) or not all(isinstance(a, str) and a for a in axes):
-            self.problems.append(f"{given}, which is no axis name, tuple of names or None")
+            self.problems.append(f"{given}, which is not an axis name, tuple of names or None")
         elif any(axis.endswith("?") for axis in axes):
             self.problems.append(
                 f"{given}; the `?` stands behind the dim that may be missing, and never behind an axis"
@@ -337,7 +337,7 @@ def _from_text(text: str) -> Layout:
         glob = part[0] if part[0].axes is None else None
         reading = _Reading(glob.name) if glob else compute
         if glob and glob.name in pairs:
-            wrong.append((glob.at, f"`{glob.name}` stands twice; its rules stand behind it once"))
+            wrong.append((glob.at, f"`{glob.name}` appears twice; write its rules once"))
         wrong += [(glob.at, problem) for problem in _no_scope(glob.name)] if glob else []
         for rule in part[1:] if glob else part:
             if glob is None and _is_glob(rule.name):

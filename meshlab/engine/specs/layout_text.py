@@ -108,19 +108,19 @@ def _written(word: str, at: int) -> Written | str:
     shown = f"`{word[:80]}`"
     found = _RULE.match(word)
     if found is None:
-        return f"{shown} is no `dim:axis` pair" + (" (write an ASCII `:`)" if "\uff1a" in word else "")
+        return f"{shown} is not a `dim:axis` pair" + (" (write an ASCII `:`)" if "\uff1a" in word else "")
     name, axes = _name(found["name"]), found["axes"]
     if name is None:
         return f"{shown}: quotes must be around a whole name"
     if not axes:
         return Written(at, name, None)
     if ":" in axes:
-        return f"{shown} is no `dim:axis` pair; behind the colon of a place stands a space: `{found['name']}: {axes}`"
+        return f"{shown} is not a `dim:axis` pair; behind the colon of a place stands a space: `{found['name']}: {axes}`"
     names = [_name(axis) for axis in axes.split("+")]
     if not all(names):
-        return f"{shown} is no `dim:axis` pair: an axis is missing"
+        return f"{shown} is not a `dim:axis` pair: an axis is missing"
     if WHOLE in axes.split("+"):
-        return Written(at, name, ()) if axes == WHOLE else f"{shown}: `{WHOLE}` is no axis, and stands alone"
+        return Written(at, name, ()) if axes == WHOLE else f"{shown}: `{WHOLE}` means no axis, and must be alone"
     return Written(at, name, tuple(axis for axis in names if axis))
 
 

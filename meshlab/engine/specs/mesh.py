@@ -63,7 +63,7 @@ class Mesh:
         if not problems and math.prod(axis_of(size).size for size in in_space) > _MOST:
             problems.append(f"it would have more than {_MOST:,} devices")
         names = Counter(name for name, _ in self.shape if isinstance(name, str))
-        problems += [f"axis `{name}` stands twice" for name, count in names.items() if count > 1]
+        problems += [f"axis `{name}` appears twice" for name, count in names.items() if count > 1]
         write = "data=2, model=4"
         if self.shape and not problems:
             write = ", ".join(f"{name}={axis_of(size).source}" for name, size in self.shape)

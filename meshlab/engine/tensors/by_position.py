@@ -57,7 +57,7 @@ class Positional:
 
     def __float__(self):
         raise DimError(
-            f"A tensor of {dim_lists.show(self.dims)} is no single number. Sum its dims away, x.sum(), or read "
+            f"A tensor of {dim_lists.show(self.dims)} is not a single number. Sum its dims away, x.sum(), or read "
             "`.array`."
         )
 

@@ -37,7 +37,7 @@ def sizes(dims: Iterable[Dim]) -> tuple[int, ...]:
 
 
 def distinct(what: str, dims: Sequence[Dim]) -> Dims:
-    """Returns the dims; refuses a name that stands twice among them."""
+    """Returns the dims; refuses a name that appears twice among them."""
     if not isinstance(dims, tuple | list) or not all(isinstance(dim, Dim) for dim in dims):
         raise DimError(f"{what} was given the dims {shown(dims)}; they must be a tuple of ml.Dim, one for each axis.")
     for position, dim in enumerate(dims):

@@ -22,7 +22,7 @@ from ..errors import DimError, MeshlabError, shown
 _SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u"}
 _INTEGER_OPERATIONS = ("invert", "and", "or")
 _BOOL = np.dtype(bool)
-_KEYS = "keys are no numbers: draw with each of them, under ml.vmap"
+_KEYS = "keys are not numbers: draw with each of them, under ml.vmap"
 
 
 def short_name(dtype: Any) -> str:

@@ -69,7 +69,7 @@ class NamedArray:
 
 def _refuse(*_operands: Any):
     """Refuses arithmetic."""
-    raise DimError("A named array is for ml.trace, and is no number: compute with it inside of the traced function.")
+    raise DimError("A named array is for ml.trace, and is not a number: compute with it inside of the traced function.")
 
 
 _PAIRED = "__add__ __sub__ __mul__ __truediv__ __floordiv__ __mod__ __pow__ __matmul__ __and__ __or__".split()
@@ -146,7 +146,7 @@ def named(tree: Any, names: Any) -> Any:
         The tree, its named leaves wrapped. A leaf that nothing names stays as it is.
 
     Raises:
-        DimError: a glob matches nothing, a text does not fit its array, a name stands twice, or what is named is no
+        DimError: a glob matches nothing, a text does not fit its array, a name appears twice, or what is named is no
             array or has names already; all are listed.
 
     Example:
@@ -187,7 +187,7 @@ def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: l
         texts: list[Any] = [None] * len(leaves)
         for glob, text in names.items():
             if not isinstance(glob, str):
-                problems.append(f"{shown(glob)} is no path; names are given by globs over paths, as texts")
+                problems.append(f"{shown(glob)} is not a path; names are given by globs over paths, as texts")
                 continue
             matching = [i for i, place in enumerate(places) if matches(place, glob)]
             if not matching:
@@ -238,7 +238,7 @@ def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisNa
         problems.append(f"{where} has names already: {' '.join(str(name or '_') for name in has)}")
         return ()
     if not is_array(leaf):
-        problems.append(f"{where} is {shown(leaf)} ({type(leaf).__name__}), which is no array")
+        problems.append(f"{where} is {shown(leaf)} ({type(leaf).__name__}), which is not an array")
         return ()
     shape = tuple(getattr(leaf, "shape", ()))
     if not isinstance(text, str | tuple):

@@ -107,7 +107,7 @@ class Tensor(Positional):
             names: old=new; several at once are one reshard, so `x.rename(a="b", b="a")` swaps two names.
 
         Raises:
-            DimError: a new size, or a name that would stand twice.
+            DimError: a new size, or a name that would appear twice.
         """
         if unnamed or not names:
             given = f"given {', '.join(map(shown, unnamed))}" if unnamed else "called without names"

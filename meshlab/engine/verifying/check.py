@@ -139,7 +139,7 @@ class _Stages:
         if progress is not None:
             function("check()'s progress", progress, "progress=print", RunError)
         if cancel is not None and not callable(getattr(cancel, "is_set", None)):
-            raise RunError(f"check() was given cancel={shown(cancel)}; it must be like a threading.Event.")
+            raise RunError(f"check() was given cancel={shown(cancel)}; it must be a threading.Event or similar.")
         self.target, self.progress, self.cancel, self.begun = target, progress, cancel, time.monotonic()
 
     def __call__(self, name: str):

@@ -110,7 +110,7 @@ def verified(lines: str | Iterable[str], find: Callable[[str], Setting]) -> Veri
 def _read(line: str, find: Callable[[str], Setting]) -> Read:
     parts = line.split(BETWEEN)
     if not line.startswith(_FIRST) or len(parts) < len(("name", "reader", "layout", "bytes", "tries", "hints", "mark")):
-        return Read(line, because="this is no receipt")
+        return Read(line, because="this is not a receipt")
     name, reader, layout, sent, *rest = parts
     name, said = name.removeprefix(_FIRST), [part for part in rest if part.startswith("predicted ")]
     known = Read(line, name, reader)

@@ -48,7 +48,7 @@ def read(address: str) -> tuple[str, dict[str, str], list[str]]:
         elif key not in KEYS:
             problems.append(f"There is no `{key}` in an address.{closest(key, KEYS)} There are {listed(KEYS)}.")
         elif key in said:
-            problems.append(f"`{key}` stands twice.")
+            problems.append(f"`{key}` appears twice.")
         else:
             said[key] = unquote(value)
     return unquote(view), said, problems

@@ -270,7 +270,7 @@ class ExplorerState:
         """
         fastest = self.searches.fastest
         if fastest is None:
-            raise ExplorerError('exact_regrets() is told of the fastest layout; call explorer.auto("time") first.')
+            raise ExplorerError('exact_regrets() needs the fastest layout; call explorer.auto("time") first.')
         return self.regrets.find(fastest)
 
     # Others

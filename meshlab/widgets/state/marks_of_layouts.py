@@ -25,7 +25,7 @@ def label_problem(text: str, others: Iterable[TriedLayout]) -> str:
     if len(text) > LABEL:
         return f"A label has at most {LABEL} characters; this has {len(text):,}. Write the rest as a note."
     if re.fullmatch(r"#\d+", text):
-        return f"{shown(text)} is no label: layouts are numbered so."
+        return f"{shown(text)} is not a label: layouts are numbered so."
     taken = next((each for each in others if text and text == each.label), None)
     return "" if taken is None else f"{shown(text)} is the label of {taken.sign} already."
 

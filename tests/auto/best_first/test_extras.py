@@ -103,7 +103,7 @@ def test_scopes_that_are_none() -> None:
         ml.auto.layout(towers, mesh, pin="bach:data", scopes="lookup")
     with pytest.raises(ml.LayoutError, match=r"scopes: no operation .*'@lokup'; .*Did you mean `@lookup`"):
         ml.auto.layout(towers, mesh, scopes=["@lokup"])
-    with pytest.raises(ml.LayoutError, match=r'a search for "live" knows no rules in scopes: leave'):
+    with pytest.raises(ml.LayoutError, match=r'a search for "live" has no rules in scopes: leave'):
         ml.auto.layout(towers, mesh, scopes=LOOKUP, objective="live")
     with pytest.raises(ml.LayoutError, match="scopes: no operation is in a scope 3"):
         ml.auto.layout(towers, mesh, scopes=[3])  # type: ignore[list-item]

@@ -291,7 +291,7 @@ def test_what_does_not_fit_is_said_in_the_compilers_words(tpu):
     plan = ml.trace(lambda w, x: ml.dot(x, w, Embed), ml.f32[Embed, Ffn], ml.f32[Batch, Embed]).plan(
         ml.mesh(data=4), "ffn:data"
     )
-    with pytest.raises(CompilerError, match="The compiler for v5e:2x2 refuses the plan: .*Ran out of memory on HBM"):
+    with pytest.raises(CompilerError, match="The compiler for v5e:2x2 rejects the plan: .*Ran out of memory on HBM"):
         compile_for(plan, "v5e:2x2")
 
 
@@ -300,7 +300,7 @@ def test_a_crash_of_the_compiler_is_told(monkeypatch, tmp_path, tpu):
     (tmp_path / "jax.py").write_text("raise SystemExit('no such luck')\n")
     monkeypatch.setenv("MESHLAB_COMPILERS", str(tmp_path))
     monkeypatch.setattr("meshlab.cost.compilers.compile_for.check_installed", lambda platform: None)
-    with pytest.raises(CompilerError, match="refuses the plan: its process ended with status 1(?s:.*)no such luck"):
+    with pytest.raises(CompilerError, match="rejects the plan: its process ended with status 1(?s:.*)no such luck"):
         compile_for(small(), "v5e:2x2")
 
 

@@ -76,7 +76,7 @@ def test_part_of_a_host_is_told_as_such():
         ("h100:16", 16, "has no slice 1x1x16 for this mesh: a node has 8 devices, not 16"),
         ("h100:1x1x1x8", 8, "There is no h100:1x1x1x8: the shape of GPUs is slices x hosts x GPUs of a host"),
         ("h100:0x8", 8, "There is no h100:1x0x8"),
-        ("h100", 12, "12 devices are no whole number of nodes of 8"),
+        ("h100", 12, "12 devices are not a whole number of nodes of 8"),
         ("v5e", 7, "There is no slice v5e:1x7: hosts have 2 x 2 chips"),
     ],
 )

@@ -349,7 +349,7 @@ def test_behind_switches_neighbours_are_in_one_node():
         ("v5e", (4, 2, 1), {"d": 8}, "it has 3 axes, and the machine 2"),
         ("v5e", (32, 1), {"d": 32}, "axis 0 is 32 long, and must be at most 16"),
         ("v5e", None, {"d": 512}, r"No slice of Google TPU v5e has 512 devices: axes go up to 16 x 16 \(256 devices\)"),
-        ("h100", None, {"d": 12}, "12 devices are no whole number of nodes of 8"),
+        ("h100", None, {"d": 12}, "12 devices are not a whole number of nodes of 8"),
         ("h100", (1, 16), {"d": 16}, "a node has 8 devices, not 16"),
         (
             "h100",

@@ -144,7 +144,7 @@ def test_slices_are_found_on_the_largest_machines_at_once():
         (lambda: ml.mesh("v5e:" + "9" * 20 + "x4", data=4), r"A number in it has more than nine digits. Write sizes"),
         (
             lambda: ml.mesh("atached", data=8),
-            r"`atached`. Did you mean `attached`\? There are .* `attached` are the devices here",
+            r"`atached`. Did you mean `attached`\? There are .* `attached` means the attached devices",
         ),
         (lambda: ml.mesh(3, data=8), r"^A mesh must be placed on a machine's name, .* not 3"),  # type: ignore[arg-type]
         (
@@ -160,7 +160,7 @@ def test_slices_are_found_on_the_largest_machines_at_once():
             r"`data` of 4 cannot be placed \"inside\" a node, and one of 8 has room for 2",
         ),
         (lambda: ml.mesh("v3", data=3), r"\(2,048 devices, 2 to a chip\). .* ahead of the shape: `v3:2\*4x4`"),
-        (lambda: ml.mesh("h100", data=12), r"12 devices are no whole number of nodes of 8 .* machine: `h100:3x4`"),
+        (lambda: ml.mesh("h100", data=12), r"12 devices are not a whole number of nodes of 8 .* machine: `h100:3x4`"),
         (lambda: ml.mesh("h100", data=4, model=12), r"48 devices|straddles a node boundary"),
         (lambda: ml.collective_time("all-gather", 1.0, ml.mesh(x=2), "x"), r"ml.collective_time needs a machine, and"),
         (lambda: ml.collective_time("all-gather", 1.0, ml.mesh("v5e", x=2), "y"), r"The mesh has no axis `y`."),

@@ -85,7 +85,7 @@ def test_what_is_gathered_is_gathered_no_more_where_it_is_stored_whole(name):
     gathered = {alive.value: alive for alive in seen if alive.role == GATHERED}
     assert gathered
     for alive in gathered.values():
-        assert alive.because.startswith("A weight that is stored split, gathered over `data` for ")
+        assert alive.because.startswith("A sharded weight, gathered over `data` for ")
     after = [alive for step in range(0, len(whole.memory.timeline), 3) for alive in whole.memory.alive_at(step)]
     assert not any(alive.role == GATHERED for alive in after)
 
@@ -96,7 +96,7 @@ def test_what_is_kept_for_the_backward_pass_is_not_kept_where_there_is_none():
     kept = [a for step in range(len(memory.timeline)) for a in memory.alive_at(step) if a.role == ACTIVATIONS]
     assert kept
     for alive in kept:
-        assert f"Made at {alive.source} in the forward pass and kept for the backward pass, for " in alive.because
+        assert f"Made at {alive.source} in the forward pass and stored for the backward pass, for " in alive.because
     forward = ml.trace(small.loss, *_arguments())
     plan = forward.plan(MESH)
     steps = range(len(plan.memory.timeline))

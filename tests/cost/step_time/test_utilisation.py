@@ -190,8 +190,8 @@ def test_items_are_counted_for_each_second_and_device():
 @pytest.mark.parametrize(
     ("dims", "message"),
     [
-        (("batch", "sek"), r"`sek` is no dim of this program. Did you mean `seq`\? There are `"),
-        ((3,), r"3 is no dim of this program. There are `"),
+        (("batch", "sek"), r"`sek` is not a dim of this program. Did you mean `seq`\? There are `"),
+        ((3,), r"3 is not a dim of this program. There are `"),
         ((), r'Items are counted by dims, each given once, such as per_second\("batch"\), not none'),
         (("seq", "seq"), r"each given once, .* not `seq`, `seq`"),
     ],

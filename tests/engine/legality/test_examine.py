@@ -50,7 +50,7 @@ def test_one_error_lists_all_problems_with_what_would_fit():
 def test_one_problem_is_one_problem():
     with pytest.raises(
         LayoutError,
-        match="has one problem:\n  1. `zebra` is no dim of this program. Its dims are `ffn`, `out`, `embed`, `batch`",
+        match="has one problem:\n  1. `zebra` is not a dim of this program. Its dims are `ffn`, `out`, `embed`, `batch`",
     ):
         PROGRAM.plan(MESH, "zebra:data")
     assert problems("ffn:zebra")["unknown_axis"].fix == "Its axes are `data`, `model`."
@@ -217,7 +217,7 @@ def test_a_made_up_name_is_refused_with_the_rename_that_makes_it_ones_own():
     listed = problems("~seq:data", program)["unknown_dim"]
     assert str(listed) == (
         "`~seq` is a name that meshlab made up, which layouts cannot address. "
-        'Give it one of yours: program.rename({"~seq": "seq_2"}).'
+        'Rename it: program.rename({"~seq": "seq_2"}).'
     )
     assert program.rename({"~seq": "seq_2"}).plan(MESH, "seq_2:data")
 

@@ -85,7 +85,7 @@ def test_an_effect_is_refused_before_there_is_a_layout():
         jax.debug.print("{}", x.sum())
         return x
 
-    with pytest.raises(ml.TraceError, match="effect besides its results"):
+    with pytest.raises(ml.TraceError, match="side effect, such as printing"):
         ml.trace(printing, ml.f32[Batch, Rows])
 
 
@@ -97,7 +97,7 @@ def test_a_sum_that_an_iteration_needs_is_refused_with_both_lines():
     (problem,) = refused(normalized, ml.f32[Batch, Rows], ml.f32[Rows, Hidden])
     line = r"test_time_legality.py:\d+"
     assert re.search(
-        rf"`sub` at {line} needs in each iteration over `micro` what only all of them together know: the sum that"
+        rf"`sub` at {line} needs in each iteration over `micro` a value of all iterations together: the sum that"
         rf" `reduce_sum` at {line} makes. A loop in front, to find it, would compute `dot_general` at {line} a"
         " second time. Take `batch` off `micro`",
         str(problem),

@@ -53,7 +53,7 @@ def test_2_a_misspelt_rule_is_an_error_and_an_optional_one_says_that_it_is():
     config, mesh = mesh_tf.Autoencoder(), ml.mesh(all=8)
     x = ml.f32[ml.dims(batch=config.batch, io=config.io)]
     program = ml.trace(mesh_tf.autoencoder_loss, initial.shapes(mesh_tf.init_autoencoder, config), x)
-    with pytest.raises(ml.LayoutError, match=r"`hidden` is no dim of this program. Did you mean `hidden_odd`"):
+    with pytest.raises(ml.LayoutError, match=r"`hidden` is not a dim of this program. Did you mean `hidden_odd`"):
         program.plan(mesh, "hidden:all")
     with pytest.raises(ml.LayoutError, match=r"no axis `everything`"):
         program.plan(mesh, "hidden_odd:everything")

@@ -90,7 +90,7 @@ def test_moves_in_time_and_sums_are_one_error():
 def test_where_no_plan_can_be_made_it_is_said_that_more_may_follow(batch, layout):
     texts, message = refused(program_of(norm_sort_and_max, batch), BOTH, layout)
     assert not any(TOGETHER in text for text in texts)
-    wanted = "There may be more: what each block of `micro` needs of the others is not known before these are mended."
+    wanted = "There may be more: dependencies between blocks of `micro` are checked once these are fixed."
     assert message.endswith(f"\n{wanted}"), message
     # Without a serial axis in the layout there is nothing to add.
     assert "There may be more" not in refused(program_of(norm_alone, 8), BOTH, "batch:data nope:data")[1]

@@ -98,7 +98,7 @@ def test_a_dim_goes_on_further_axes() -> None:
 
 
 def test_a_layout_is_never_told_to_move_a_made_up_name() -> None:
-    rename = 'give `~seq` a name of yours first, which layouts can address: program.rename({"~seq": "kv"})'
+    rename = 'first rename `~seq`, so that layouts can address it: program.rename({"~seq": "kv"})'
     assert Remedy("take `~seq` off `x` and `seq` off `x`", effect="then every device adds up") == Remedy(rename)
     assert Remedy('store it split: {"out/0": {"~seq": "x"}}').text == rename
     assert Remedy("compute with `~seq` split over `x` as well").at("out/0", "out/*").text == rename

@@ -123,7 +123,7 @@ def test_a_cut_can_be_named_and_then_split():
 def test_what_cannot_be_renamed_is_told_all_at_once():
     program = ml.trace(lambda x: x.array @ x.array.T, ml.f32[A, B])
     with pytest.raises(
-        ml.DimError, match=r"`~k` is no name of this program.*`k k`: a name is ASCII letters.*Write `k_k`"
+        ml.DimError, match=r"`~k` is not a name of this program.*`k k`: a name is ASCII letters.*Write `k_k`"
     ):
         program.rename({"~k": "k k", "~a": "b"})
     with pytest.raises(ml.DimError, match=r"`b: 6`, `~a: 4` cannot be one dim `b`: their sizes differ"):

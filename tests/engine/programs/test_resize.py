@@ -140,7 +140,7 @@ def test_sizes_go_by_name():
     ("sizes", "match"),
     [
         ({}, r"resize\(\) was given no size; write program.resize\(batch=128\)"),
-        ({"bach": 8}, "`bach` is no dim of this program. Did you mean `batch`"),
+        ({"bach": 8}, "`bach` is not a dim of this program. Did you mean `batch`"),
         ({"batch": 0, "rows": "4"}, "`batch` was given the size 0; .* `rows` was given the size '4'; .* at least 1"),
         ({"batch": True}, "`batch` was given the size True"),
     ],

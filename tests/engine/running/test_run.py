@@ -208,7 +208,7 @@ def test_a_key_of_the_old_style_is_told_from_a_typed_one():
     one, two = jax.random.key(0), jax.random.split(jax.random.key(0))
     for key, write in ((one, r"jax\.random\.key\(0\)"), (two, r"jax\.random\.split\(jax\.random\.key\(0\), \(2,\)\)")):
         plan = ml.trace(lambda key: jax.random.bits(key.ravel()[0], (8,)), key).plan(X4)
-        with pytest.raises(RunError, match=f"of shape .2,. and dtype uint32, and no typed key: give {write}\\."):
+        with pytest.raises(RunError, match=f"of shape .2,. and dtype uint32, not a typed key: give {write}\\."):
             plan.run(jax.random.PRNGKey(0))
 
 

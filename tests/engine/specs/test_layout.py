@@ -149,21 +149,21 @@ def _axes(layout):
     [
         (
             "batch:data hiden model",
-            "    batch:data hiden model\n               ^     ^\n  1. character 12: `hiden` is no",
+            "    batch:data hiden model\n               ^     ^\n  1. character 12: `hiden` is not a",
         ),
-        ("batch: data", "character 8: `data` is no `dim:axis` pair; a rule has no space: `batch:data`"),
+        ("batch: data", "character 8: `data` is not a `dim:axis` pair; a rule has no space: `batch:data`"),
         (
             "a:x params/*:embed:data",
             "behind the colon of a place stands a space: `params/*: embed:data`",
         ),
         ("a:x params/*:data", "character 5: `params/*` is a place or a scope; its rules stand behind a colon"),
-        ("w: a:x · w: b:x", "character 10: `w` stands twice"),
-        ("w: a:x a:y", "character 8: at `w`, `a` stands twice"),
+        ("w: a:x · w: b:x", "character 10: `w` appears twice"),
+        ("w: a:x a:y", "character 8: at `w`, `a` appears twice"),
         ("w:", "character 1: `w:` is followed by no rule: write `w:data` for a dim, `w: {}` for a place"),
         ("@: a:x", "character 1: `@` names no scope"),
         ('a:x "b', "character 5: the quotes that begin here have no end"),
-        ("a:x+whole", "character 1: `a:x+whole`: `whole` is no axis, and stands alone"),
-        ("a:x+", "character 1: `a:x+` is no `dim:axis` pair: an axis is missing"),
+        ("a:x+whole", "character 1: `a:x+whole`: `whole` means no axis, and must be alone"),
+        ("a:x+", "character 1: `a:x+` is not a `dim:axis` pair: an axis is missing"),
         ("a:x b:y-z", "character 5: `b` is given "),
         ("a：x", r"write an ASCII `:`"),
         (" ".join(f"d{i:02}:data" for i in range(20)) + " x", "… ta d17:data d18:data d19:data x\n"),
@@ -204,10 +204,10 @@ def test_what_is_no_layout_is_refused(given):
 
 def test_a_dim_that_stands_twice_is_refused():
     with pytest.raises(
-        LayoutError, match=r"`batch` stands twice; a dim on several axes is written `batch:data\+model`"
+        LayoutError, match=r"`batch` appears twice; write a dim on several axes as `batch:data\+model`"
     ):
         Layout.of("batch:data batch:model")
-    with pytest.raises(LayoutError, match=r"`batch\?` stands twice"):
+    with pytest.raises(LayoutError, match=r"`batch\?` appears twice"):
         Layout.of("batch:data batch?:model")
 
 
@@ -216,7 +216,7 @@ def test_all_problems_of_a_dict_are_told_at_once():
         Layout.of({3: "data", "batch": 7, "params/*": {4: "data", "embed": ("x", 1)}})
     for problem in (
         "3 is neither a dim nor a place",
-        "`batch` is given 7, which is no axis name",
+        "`batch` is given 7, which is not an axis name",
         "at `params/*`, 4 is not a dim",
         "at `params/*`, `embed` is given ('x', 1)",
     ):

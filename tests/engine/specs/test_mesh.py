@@ -53,6 +53,6 @@ def test_a_size_is_an_integer_of_at_least_one(size):
 
 def test_all_problems_of_a_mesh_are_told_at_once():
     with pytest.raises(
-        MeshError, match="an axis was named 'a b'.*axis `x` was given the size 0.*axis `x` stands twice"
+        MeshError, match="an axis was named 'a b'.*axis `x` was given the size 0.*axis `x` appears twice"
     ):
         Mesh((("a b", 2), ("x", 0), ("x", 2)))

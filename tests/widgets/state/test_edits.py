@@ -82,10 +82,10 @@ class TestMeshAxes:
         ("op", "args", "reason"),
         [
             ("rename_axis", {"axis": "date", "name": "x"}, "no axis `date`. Did you mean `data`"),
-            ("rename_axis", {"axis": "data", "name": "model"}, "axis `model` stands twice"),
+            ("rename_axis", {"axis": "data", "name": "model"}, "axis `model` appears twice"),
             ("rename_axis", {"axis": "data", "name": "a b"}, "an axis was named 'a b'"),
             ("split_axis", {"axis": "model", "outer": 3, "name": "x"}, "`model` of 4 cannot be split into 3"),
-            ("split_axis", {"axis": "model", "outer": 2, "name": "data"}, "axis `data` stands twice"),
+            ("split_axis", {"axis": "model", "outer": 2, "name": "data"}, "axis `data` appears twice"),
             ("merge_axes", {"axes": ["data"]}, "Two different mesh axes or more"),
             ("merge_axes", {"axes": ["data", "data"]}, "Two different mesh axes or more"),
             ("merge_axes", {"axes": ["data", "modell"]}, "no axis `modell`"),

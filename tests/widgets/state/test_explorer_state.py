@@ -54,7 +54,7 @@ def test_a_place_keeps_its_position(explorer: Explorer) -> None:
     ("dim", "axes", "refusal"),
     [
         ("classes", ("model",), ("not_divisible", "`classes` has size 10, which 4", "8 or 12")),
-        ("clases", ("data",), ("unknown_dim", "`clases` is no dim", "Did you mean `classes`")),
+        ("clases", ("data",), ("unknown_dim", "`clases` is not a dim", "Did you mean `classes`")),
         ("hidden", ("modle",), ("unknown_axis", "no axis `modle`", "Did you mean `model`")),
         ("rows", ("data",), ("conflict", "`batch` and `rows` cannot both be on `data`", "another axis")),
         ("hidden", ("model", "model"), ("repeated_axis", "names one axis twice", "once")),
@@ -147,7 +147,7 @@ def test_selection(explorer: Explorer) -> None:
     answer = explorer.select("image")
     assert isinstance(answer, Refused)
     assert answer.reason == "There is no value at a place `image`. Did you mean `images`?"
-    assert not explorer.undo(), "a selection is no step"
+    assert not explorer.undo(), "a selection is not a step"
 
 
 def test_subscribers_are_told_and_forgotten(explorer: Explorer) -> None:
@@ -180,7 +180,7 @@ def test_gestures_from_many_threads_are_all_counted(explorer: Explorer) -> None:
 
 
 def test_an_illegal_layout_does_not_open(explorer: Explorer) -> None:
-    with pytest.raises(LayoutError, match="`clases` is no dim"):
+    with pytest.raises(LayoutError, match="`clases` is not a dim"):
         explore(explorer.program, explorer.mesh, "clases:data")
 
 

@@ -71,7 +71,7 @@ def test_what_is_written_twice_is_there_once(explorer: Explorer) -> None:
     [
         ({"forbidden": ["vocab"]}, "`forbidden` is"),
         ({"silent": "model"}, "`silent` is"),
-        ({"search": {"memory": 7, "seconds": None}}, "memory=7.0 is no share of a device's memory"),
+        ({"search": {"memory": 7, "seconds": None}}, "memory=7.0 is not a share of a device's memory"),
         ({"search": {"minutes": 7}}, "`search` is"),
     ],
 )
@@ -144,9 +144,9 @@ def test_it_follows_the_mesh_and_the_names_of_dims(explorer: Explorer) -> None:
         (lambda e: e.forbid("hidden", "modle"), "Did you mean `model`?"),
         (
             lambda e: e.limit_auto(memory="60 GX"),
-            "explorer.limit_auto() cannot search with memory='60 GX' is no share",
+            "explorer.limit_auto() cannot search with memory='60 GX' is not a share",
         ),
-        (lambda e: e.limit_auto(memory=2), "explorer.limit_auto() cannot search with memory=2 is no share"),
+        (lambda e: e.limit_auto(memory=2), "explorer.limit_auto() cannot search with memory=2 is not a share"),
         (lambda e: e.limit_auto(seconds="2 fortnights"), "there is no unit `fortnights`"),
         (lambda e: e.limit_auto(seconds=-1), "explorer.limit_auto() cannot search with seconds=-1"),
         (lambda e: e.stop_auto(), "There is no search to stop."),

@@ -164,7 +164,7 @@ def test_a_saved_document_opens_the_model_that_it_names(tmp_path) -> None:
     ("name", "sizes", "reason"),
     [
         ("lama3-8b", {}, "There is no model `lama3-8b`. Did you mean `llama3-8b`"),
-        ("gpt2", {"bach": 8}, "`bach` is no dim of this program. Did you mean `batch`"),
+        ("gpt2", {"bach": 8}, "`bach` is not a dim of this program. Did you mean `batch`"),
         ("gpt2", {"batch": 0}, "0"),
     ],
 )

@@ -160,10 +160,10 @@ def test_an_error_names_the_line_that_raised(program, mesh) -> None:
     ("wrong", "message"),
     [
         ({"labels": None}, "A batch came without `labels`; each gives what `start` does not."),
-        ({"image": 0}, "A batch came with `image`, which is no argument of this program .* Did you mean `images`"),
-        ({"image": 0, 3: 0}, "A batch came with `image`, `3`, which are no arguments of this program"),
+        ({"image": 0}, "A batch came with `image`, which is not an argument of this program .* Did you mean `images`"),
+        ({"image": 0, 3: 0}, "A batch came with `image`, `3`, which are not arguments of this program"),
         ({"params": 0}, "A batch came with `params`: `params` is carried, .*; leave it out of the batches."),
-        ({"params": 0, "foo": 0}, "with `foo`, which is no argument .* `params` is carried"),
+        ({"params": 0, "foo": 0}, "with `foo`, which is not an argument .* `params` is carried"),
     ],
 )
 def test_a_batch_of_other_arguments(program, mesh, wrong: dict, message: str) -> None:

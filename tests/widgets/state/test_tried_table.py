@@ -88,7 +88,7 @@ def test_labels_and_notes_are_made_neat_and_taken_away(explorer: Explorer) -> No
 @pytest.mark.parametrize(
     ("label", "note", "reason"),
     [
-        ("#3", "", "'#3' is no label: layouts are numbered so."),
+        ("#3", "", "'#3' is not a label: layouts are numbered so."),
         ("wide", "", "'wide' is the label of #2 already."),
         ("a" * (LABEL + 1), "", "A label has at most 60 characters; this has 61. Write the rest as a note."),
         ("", "a" * (NOTE + 1), "A note has at most 1,000 characters; this has 1,001."),

@@ -196,7 +196,7 @@ def read_text(read: Read, tolerance: float, sampled: bool) -> str:
     if not read.differences:
         return f"✓ {text}, and replicas agree bit for bit{' in what was read' * sampled}."
     worst = max(read.differences, key=lambda each: each.share)
-    by = f"by up to {worst.most:.3g}" if math.isfinite(worst.most) else "where one of them is no finite number"
+    by = f"by up to {worst.most:.3g}" if math.isfinite(worst.most) else "where one of them is not a finite number"
     if worst.share <= tolerance:
         return f"✓ {text}; replicas differ {by}, which is rounding."
     which = _listed([each.device for each in read.differences])
