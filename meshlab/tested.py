@@ -40,7 +40,7 @@ class Tested:
         major, minor = numbers(self.newest)[:2]
         within = f">={self.oldest},<{major}.{minor + 1}"
         cure = f"use Python {within}" if self.name == "python" else f'pip install "{self.name}{within}"'
-        return f"{self.name} {installed} is not among the versions tested, {self.oldest} to {self.newest}: {cure}"
+        return f"{self.name} {installed} is not among the tested versions, {self.oldest} to {self.newest}: {cure}"
 
 
 TESTED = (
@@ -68,7 +68,7 @@ def warning(versions: Mapping[str, str]) -> str:
     problems = [problem for tested in TESTED if (problem := tested.problem(versions[tested.name]))]
     if not problems:
         return ""
-    return f"meshlab may fail with what is installed. {'; '.join(problems)}. If all works as it is, nothing is to do."
+    return f"meshlab may fail with these versions. {'; '.join(problems)}. If everything works, there is nothing to do."
 
 
 def warn() -> None:

@@ -47,12 +47,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--layouts", type=int, default=200, help="layouts for each program (default: 200)")
     parser.add_argument("--each", type=int, help="layouts for each model of a program, in place of --layouts")
-    parser.add_argument("--checked", type=int, help="how many models are checked; all others are only planned")
-    parser.add_argument("--seed", type=int, default=0, help="which layouts are drawn, and which models are checked")
+    parser.add_argument("--checked", type=int, help="how many models to check; all others are only planned")
+    parser.add_argument("--seed", type=int, default=0, help="the seed that selects layouts and models")
     parser.add_argument("--serial", action="store_true", help="draw only layouts on meshes with a serial axis")
     parser.add_argument("--models", nargs="*", help="names of models or programs (default: all)")
     parser.add_argument(
-        "--journal", type=pathlib.Path, default=pathlib.Path("sweep.jsonl"), help="where results are kept"
+        "--journal", type=pathlib.Path, default=pathlib.Path("sweep.jsonl"), help="where to keep results"
     )
     options = parser.parse_args(arguments)
     os.environ.setdefault("XLA_FLAGS", QUICK_COMPILES)
@@ -85,7 +85,7 @@ def _every() -> tuple[Model, ...]:
     try:
         return (*models(), *loops(), *imported_models())
     except ModuleNotFoundError as error:
-        print(f"Without the imported models: {error}. pip install 'meshlab[dev]' brings what they need.")
+        print(f"Without the imported models: {error}. pip install 'meshlab[dev]' installs what they need.")
         return (*models(), *loops())
 
 

@@ -63,7 +63,7 @@ def refresh(folder: Path) -> list[str]:
         notes = [(name, _refresh_one(source, folder / f"{name}.ipynb")) for name, source in sources().items()]
     except OSError as error:
         raise WorkbookError(
-            f"The notebooks cannot be kept in {folder} ({error}). Give a folder in which you may write:"
+            f"The notebooks cannot be written to {folder} ({error}). Give a folder that you may write to:"
             " --folder meshlab-notebooks."
         ) from None
     return [f"{folder / name}.ipynb: {note}" for name, note in notes if note]
@@ -116,7 +116,7 @@ def _refresh_one(source: Path, copy: Path) -> str:
         if written == current:
             return ""
         write(source, copy)
-        return "renewed, since the project's notebook has changed and yours had not"
+        return "updated, since the project's notebook has changed and yours had not"
     if written == current:
         return "yours, with your changes"
     return (
@@ -137,6 +137,6 @@ def _read(copy: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise WorkbookError(
             f"{copy} is not a notebook that can be read ({error}). "
-            "Rename or delete it, and `meshlab lab` writes it anew."
+            "Rename or delete it, and `meshlab lab` writes it again."
         ) from None
     return notebook

@@ -110,8 +110,8 @@ def test_lab_refuses_a_folder_that_can_hold_no_copies(called, tmp_path, capsys):
     for folder in (tmp_path / "file", tmp_path / "file" / "mine", tmp_path / "mine"):
         assert cli.main(["lab", "--folder", str(folder)]) == 2
         message = capsys.readouterr().err
-        assert message.startswith(f"The notebooks cannot be kept in {folder} (")
-        assert message.endswith(" Give a folder in which you may write: --folder meshlab-notebooks.\n")
+        assert message.startswith(f"The notebooks cannot be written to {folder} (")
+        assert message.endswith(" Give a folder that you may write to: --folder meshlab-notebooks.\n")
     assert called == []
 
 

@@ -53,7 +53,7 @@ def test_running_does_not_make_a_copy_the_readers_own(project, copy):
     assert workbooks.refresh(copy.parent) == []
     project.write_text(SECOND)
     assert workbooks.refresh(copy.parent) == [
-        f"{copy}: renewed, since the project's notebook has changed and yours had not"
+        f"{copy}: updated, since the project's notebook has changed and yours had not"
     ]
     assert "2 + 2" in copy.read_text()
 

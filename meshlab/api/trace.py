@@ -233,7 +233,8 @@ def _leaves(name: str, tree: Any) -> list[Leaf]:
             wrong.append(f"`{place}` is {shown(leaf)} ({type(leaf).__name__}){fix}")
     if wrong:
         raise TraceError(
-            f"ml.trace needs tensors or arrays, but {'; '.join(wrong)}. Close over values that are not arrays, or leave them out."
+            f"ml.trace needs tensors or arrays, but {'; '.join(wrong)}. Close over values that are not arrays, or"
+            " leave them out."
         )
     return leaves
 

@@ -204,7 +204,8 @@ def check_limits(
     problems = []
     if memory is not None and not (_is_bytes(memory) if isinstance(memory, str) else _is_share(memory)):
         problems.append(
-            f'memory={shown(memory)} is not a share of a device\'s memory: give 0.9, say, a text such as "60 GB", or None'
+            f'memory={shown(memory)} is not a share of a device\'s memory: give 0.9, say, a text such as "60 GB", or'
+            " None"
             " for any"
         )
     if not (_is_number(tolerance) and 0 <= tolerance < 1):

@@ -38,9 +38,13 @@ def add(verbs: Any):
     )
     add_planned(parser)
     parser.add_argument("--memory", type=read_cap, help='with --auto: the memory limit: 0.9 of a device, 90%%, "60 GB"')
-    parser.add_argument("--seconds", type=float, help="with --auto: return the best layout so far after this many seconds")
+    parser.add_argument(
+        "--seconds", type=float, help="with --auto: return the best layout so far after this many seconds"
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON, and nothing else")
-    parser.add_argument("--as", dest="form", metavar="FORM", help='print only the layout, ready to paste: as "jit", for example')
+    parser.add_argument(
+        "--as", dest="form", metavar="FORM", help='print only the layout, ready to paste: as "jit", for example'
+    )
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the plan, for `meshlab diff`")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the step as a Chrome trace, for Perfetto")
     parser.add_argument("--silent", metavar="AXES", help="fail if anything is sent over these mesh axes: model")

@@ -162,7 +162,8 @@ def saved_of(data: Any, where: str) -> Saved:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         names = f" with {first_of(list(map(repr, data)))}" if isinstance(data, dict) else ""
         raise UsageError(
-            f"{where} is not a saved plan, but a {type(data).__name__}{names}; `meshlab plan … --save {where}` writes one."
+            f"{where} is not a saved plan, but a {type(data).__name__}{names}; `meshlab plan … --save {where}` writes"
+            " one."
         )
     version = data.get("version")
     if version != VERSION or isinstance(version, bool):

@@ -46,8 +46,8 @@ def program_of(path: Path, name: str | None) -> tuple[str, Program]:
     if not isinstance(program, Program):
         returned = "returned" if callable(value) else "is"
         raise UsageError(
-            f"`{name}` of {path} {returned} {shown(program)}, which is not a program: make one with ml.trace(step, ...),"
-            " or return it from a function of no arguments."
+            f"`{name}` of {path} {returned} {shown(program)}, which is not a program: make one with ml.trace(step,"
+            " ...), or return it from a function of no arguments."
         )
     return f"{path.name}:{name}", program
 

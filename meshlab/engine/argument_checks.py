@@ -111,7 +111,9 @@ def known_dtype(dtype: Any) -> Any:
     except TypeError:
         known = None
     if known is None or not any(jnp.issubdtype(known, kind) for kind in (jnp.number, jnp.bool_)):
-        raise DimError(f"{shown(dtype)} is not a dtype.{closest(given, _DTYPES)} Give ml.f32 or jnp.float32, for example.")
+        raise DimError(
+            f"{shown(dtype)} is not a dtype.{closest(given, _DTYPES)} Give ml.f32 or jnp.float32, for example."
+        )
     return known
 
 

@@ -72,7 +72,7 @@ def _most_stored(plan: Any) -> str:
 MEASURES: Mapping[str, Measure] = {
     "sends": Measure("sends at most {}", read_bytes, lambda plan, _: _sent(plan), bytes_text, "bytes"),
     "peak": Measure(
-        "needs at most {} at its peak",
+        "uses at most {} at its peak",
         read_bytes,
         lambda plan, costs: costs.peak(platform_of(plan.mesh)),
         bytes_text,
@@ -142,7 +142,7 @@ class Fits(Condition):
     def judge(self, plan: Any, costs: Costs) -> Judged:
         machine = self._machine(plan.mesh)
         if machine is None:
-            return Judged(False, "unknown", "The mesh is on no machine, whose memory it could fit.")
+            return Judged(False, "unknown", "The mesh is on no machine, so there is no memory limit.")
         peak = costs.peak(machine.platform)
         if peak is None:
             return PENDING

@@ -81,7 +81,7 @@ def _busy(given: Any) -> list[Condition]:
         return [Busy()]
     if isinstance(given, bool) or not isinstance(given, int | float) or not 1 <= given < math.inf:
         raise MeshlabError(
-            f"{shown(given)} must be True, False, or how many times its share a device may do, from 1 on"
+            f"{shown(given)} must be True, False, or how many times its share a device may do, at least 1"
         )
     return [Busy(float(given))]
 

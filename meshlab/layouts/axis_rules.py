@@ -92,7 +92,7 @@ class _Names:
         for key, value in given.items():
             if isinstance(value, Mapping):
                 if not isinstance(key, str) or not self._program.matching(key):
-                    near = closest(key, self._program.places).strip() or "Its places are those of program.places."
+                    near = closest(key, self._program.places).strip() or "Its places are program.places."
                     request.refuse("unknown_place", f"names: {shown(key)} matches no place of this program.", near)
                 self.places[key] = self._read(request, value)
             else:
@@ -106,7 +106,7 @@ class _Names:
                 near = closest(dim, self._program.dims).strip() or f"Its dims are {listed(self._program.dims)}."
                 request.refuse("unknown_dim", f"names: {shown(dim)} is not a dim of this program.", near)
             if not isinstance(name, str | None):
-                fix = "Write the name that rules have for it, or None for no name."
+                fix = "Write its name in the rules, or None for no name."
                 request.refuse("unknown_dim", f"names: {shown(dim)} is called {shown(name)}.", fix)
             else:
                 read[dim] = name
@@ -150,14 +150,14 @@ def _refuse_misspelt(request: Request, table: AxisRules, called: _Names):
             request.refuse("unknown_axis", f"The rules name `{axis}`, which is not an axis of the mesh.", near)
     if known and not known & set(sizes) and idle and not request.problems:
         text = f"The rules name {listed(sorted(known))}, and none of the mesh's axes."
-        request.refuse("unknown_axis", text, f"Its axes are {listed(sizes)}: call them as the rules do.")
+        request.refuse("unknown_axis", text, f"Its axes are {listed(sizes)}: use these names in the rules.")
     names = {name for name, axes in table if axes}
     given = {name for dim in program.dims for name in (dim, called.computed(dim))}
     given |= {name for names_there in called.places.values() for name in names_there.values()}
     if names and not names & given:
         dim = next(iter(program.dims), "batch")
         text = f"The rules are for {listed(sorted(names))}, and none for a dim of this program."
-        fix = f'Its dims are {listed(program.dims)}; say what the rules call them: names={{"{dim}": "{min(names)}"}}.'
+        fix = f'Its dims are {listed(program.dims)}; map them to names in the rules: names={{"{dim}": "{min(names)}"}}.'
         request.refuse("unknown_dim", text, fix)
 
 
@@ -170,7 +170,7 @@ def _refuse_shared_names(request: Request, called: _Names):
             other = seen.setdefault(name, dim) if name else dim
             if other != dim:
                 text = f"At `{argument.place}`: `{other}` and `{dim}` are both called `{name}`."
-                request.refuse("conflict", text, "Rules have one dim of an array by a name: give one of them another.")
+                request.refuse("conflict", text, "In an array, a rule's name must mean one dim: rename one of them.")
 
 
 def _computed(request: Request, table: AxisRules, called: _Names) -> dict[str, Axes]:

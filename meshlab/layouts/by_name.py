@@ -63,8 +63,8 @@ def presets_in(text: str) -> list[Preset]:
     unknown = [word for word in words if word not in PRESETS]
     if unknown:
         raise LayoutError(
-            f"{listed(unknown)} is neither a preset nor a rule such as batch:data.{closest(unknown[0], PRESETS)} Presets"
-            f" are {listed(PRESETS)}; write several as fsdp & tensor_parallel."
+            f"{listed(unknown)} is neither a preset nor a rule such as batch:data.{closest(unknown[0], PRESETS)}"
+            f" Presets are {listed(PRESETS)}; write several as fsdp & tensor_parallel."
         )
     return [PRESETS[word] for word in words]
 

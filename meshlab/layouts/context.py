@@ -95,7 +95,9 @@ def _over(request: Request, axes: tuple[str, ...], inside: Mapping[str, Any], se
         return request.layout(with_keys(request, rules(names), names, axes, core))
     mixed = {dim: line for dim in dims_named(there, SEQUENCE) if (line := _contracted(program, dim))}
     reasons = "".join(f" {refusal.text}" for refusal in request.refusals(rules(known[:1]))) if known else ""
-    reasons += "".join(f" `{dim}` is not a sequence: it is contracted with a parameter at {mixed[dim]}." for dim in mixed)
+    reasons += "".join(
+        f" `{dim}` is not a sequence: it is contracted with a parameter at {mixed[dim]}." for dim in mixed
+    )
     text = f"No dim called {listed(SEQUENCE)} fits `{'+'.join(axes)}`.{reasons}"
     request.refuse("unknown_dim", text, 'Name another, as in seq="tokens".')
     return request.layout({}, request.candidates(program.dims, axes))

@@ -41,7 +41,7 @@ def is_scope(request: Request, core: Any) -> bool:
     if not any(matches(core, scope) for scope in known):
         text = f"No operation is in a scope `{core}`; the program's scopes are {names}."
         near = closest(core, {f"@{name}" for scope in known for name in scope})
-        fix = f"Open one around scores, softmax and their product, {_OPEN}; or name the one that is:"
+        fix = f"Open one around the scores, the softmax and the second matmul, {_OPEN}; or name an existing one:"
         request.refuse("unknown_scope", text, f'{fix} core="@…".{near}')
         return False
     return True
@@ -62,11 +62,11 @@ def refuse_projections(request: Request, names: Sequence[str], heads: Sequence[s
         return
     places = [f"`{op.name}` at {op.source} in `@{path(op.scope)}`" for op in _first_of_each_scope(inside)]
     text = f"`{core}` holds projections, which contract the sequence with parameters: {first_of(places, 4)}."
-    why = "There they would need whole sequences, gathered."
+    why = "There they would have to gather whole sequences."
     relating = _relating(request.program, names, core)
     instead = _without(relating, {operation.scope for operation in inside})
     fix = f'Take core="{instead}".' if instead else _by_hand(request, names, heads, axes, core) if relating else ""
-    fix = fix or f"Open a scope around scores, softmax and their product alone, {_OPEN}."
+    fix = fix or f"Open a scope around only the scores, the softmax and the second matmul, {_OPEN}."
     request.refuse("unknown_scope", f"{text} {why}", fix)
 
 

@@ -87,7 +87,7 @@ class _DataParallel(Request):
             text = f"It carries {carried} to the next call, and no optimizer state."
             fix = (
                 'Name it, as in state="opt_state/*"; or trace a step whose optimizer has some and returns it, with'
-                ' carry={"opt_state": 1} where its shapes do not tell.'
+                ' carry={"opt_state": 1} if its shapes are ambiguous.'
             )
             self.refuse("unknown_place", text, fix)
         return self.arguments.state
@@ -106,7 +106,7 @@ class _DataParallel(Request):
         )
         if parameters and not found:
             fix = "Trace the whole step, with jax.value_and_grad(loss) and the update in it."
-            self.refuse("unknown_place", "It takes no gradient of a parameter.", fix)
+            self.refuse("unknown_place", "It computes no gradient of a parameter.", fix)
         return found
 
     def done(self, rules: Any) -> Layout:
@@ -317,8 +317,8 @@ def hsdp(
     request = _DataParallel("hsdp", program, mesh, (data, batch, params, state), beside)
     outer = request.axes("replica", replica, "copies", request.data)
     if set(outer) & set(request.data):
-        text = f"`{'+'.join(outer)}` is the axis of the shards and of their copies."
-        request.refuse("repeated_axis", text, "Take a mesh of two axes: ml.mesh(replica=2, data=4).")
+        text = f"`{'+'.join(outer)}` is the axis of both the shards and their copies."
+        request.refuse("repeated_axis", text, "Use a mesh of two axes: ml.mesh(replica=2, data=4).")
     elif outer:
         request.rules = request.split((*outer, *request.data))
     return _fully_sharded(request)

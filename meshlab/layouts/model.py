@@ -109,7 +109,7 @@ def sequence_parallel(
         names = fitting(request, dims_named(there, SEQUENCE), stored) if axes else ()
     if not names and axes and seq is None:
         sizes = ", ".join(f"`{dim}` ({program.dims[dim]:,})" for dim in there if request.fits(stored([dim])))
-        text = f"What is tagged `residual` has no dim called {listed(SEQUENCE)} that fits `{'+'.join(axes)}`."
+        text = f"The values tagged `residual` have no dim called {listed(SEQUENCE)} that fits `{'+'.join(axes)}`."
         request.refuse("unknown_dim", text, f'Name one, as in seq="length": {sizes or "none of its dims"} would fit.')
     return request.layout(stored(names), _candidates(request, axes))
 

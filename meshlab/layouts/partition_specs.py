@@ -179,7 +179,7 @@ def _nameless(request: Request, text: str, name: str | None) -> tuple[str, str]:
         return f"{text} its name `{name}` is made up.", f'Rename it: program.rename({{"{name}": "kv"}}).'
     if not name or name.startswith("~"):
         return f"{text} has no dim name.", "Give it one, by ml.named or as in ml.f32[Batch, Embed]."
-    return f"{text} `{name}` is a part of a dim whose sharding another axis bears.", "Shard that axis, or none."
+    return f"{text} `{name}` is a part of a dim that is sharded through another axis.", "Shard that axis, or none."
 
 
 def _entries(request: Request, where: str, spec: Any, rank: int) -> list[Any]:
@@ -194,7 +194,11 @@ def _entries(request: Request, where: str, spec: Any, rank: int) -> list[Any]:
         request.refuse("no_spec", f"{where}{shown(spec)} is not a PartitionSpec.", 'Write P("data", None), or None.')
         return []
     if spec.unreduced or spec.reduced:
-        request.refuse("no_spec", f"{where}{shown(spec)} leaves a sum open.", "What is stored is summed: leave it out.")
+        request.refuse(
+            "no_spec",
+            f"{where}{shown(spec)} has an unreduced axis.",
+            "Stored values are never partial sums: leave it out.",
+        )
         return []
     if len(spec) > rank:
         request.refuse("no_spec", f"{where}{shown(spec)} is for {len(spec)} axes, and there are {rank}.", "")
@@ -205,12 +209,14 @@ def _axes(request: Request, where: str, entry: Any) -> Axes:
     """Returns the mesh axes of one entry that split anything."""
     sizes = request.mesh.axes
     if entry is PartitionSpec.UNCONSTRAINED:
-        fix = "A layout leaves no axis open: say which mesh axes shard it, or None; or give None for the whole spec."
+        fix = "A layout has no open axes: say which mesh axes shard it, or None; or give None for the whole spec."
         request.refuse("no_spec", f"{where}an axis is UNCONSTRAINED.", fix)
         return ()
     axes = () if entry is None else (entry,) if not isinstance(entry, tuple | list) else tuple(entry)
     if wrong := [axis for axis in axes if not isinstance(axis, str)]:
-        request.refuse("unknown_axis", f"{where}{shown(wrong[0])} is not a name of a mesh axis.", 'Write P("data", None).')
+        request.refuse(
+            "unknown_axis", f"{where}{shown(wrong[0])} is not a name of a mesh axis.", 'Write P("data", None).'
+        )
         return ()
     for axis in (axis for axis in axes if axis in request.mesh.in_time):
         text = f"{where}`{axis}` is in time: nothing is stored split over it."

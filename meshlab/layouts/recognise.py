@@ -63,7 +63,7 @@ def recognised(request: Request, params: Any, state: Any) -> Recognised:
             kinds[position] = "state" if state is None else "carried"
     split = {kind: tuple(a for a, k in zip(arguments, kinds, strict=True) if k == kind) for kind in set(kinds)}
     if not split.get("parameters") and params is None:
-        text = "Its parameters are not known: the program takes no gradient of an argument that tells them."
+        text = "Its parameters are unknown: the program takes no gradient of an argument."
         carry = request.program.carry
         trees = [f"{a.parameter}/*" for a in arguments if a.place != a.parameter and a.parameter not in carry]
         its = places_text([a.place for a in arguments])
@@ -132,9 +132,11 @@ def batch_dim(request: Request, arguments: Recognised, batch: Any) -> str | None
     common = [dim for dim in (named[0] if named else ()) if dim not in taken and all(dim in axes for axes in named)]
     if common:
         return common[0]
-    text = "Its data have no dim in common that no parameter has."
+    text = "No dim is common to all its data and absent from all its parameters."
     each = [f"`{a.place}` [{' '.join(axes)}]" for a, axes in zip(arguments.data, dims, strict=True) if axes]
-    fix = 'Name it, as in batch="batch"; or say what is not data, by params=, state= or the carry of ml.trace.'
+    fix = (
+        'Name it, as in batch="batch"; or say which arguments are not data, with params=, state= or carry of ml.trace.'
+    )
     request.refuse("unknown_dim", text, f"{fix} Data are {first_of(each) or 'no arguments with dims'}.")
     return None
 

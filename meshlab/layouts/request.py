@@ -20,7 +20,7 @@ from .axis_names import NAMES, called, unclaimed
 _NONE = {False: "None of the mesh's axes", True: "None of its other axes"}
 
 # What to do where a dialect names an axis in time, which its meshes have not got.
-WITHOUT_TIME = "Leave it out, and combine what comes out with ml.layouts.accumulate(program, mesh)."
+WITHOUT_TIME = "Leave it out, and combine the result with ml.layouts.accumulate(program, mesh)."
 
 
 class Request:
@@ -39,7 +39,7 @@ class Request:
             turned = f" The program comes {'second' if first else 'first'}." if isinstance(program, Mesh) else ""
             raise MeshlabError(
                 f"{name}() was given {shown(program)} and {shown(mesh)}; write"
-                f" ml.layouts.{name}({first}program, ml.mesh(data=8)), of a program that ml.trace made.{turned}"
+                f" ml.layouts.{name}({first}program, ml.mesh(data=8)), with a program from ml.trace.{turned}"
             )
         self.name, self.program, self.mesh, self.beside = name, program, mesh, Layout.of(beside)
         self.problems: list[Refusal] = []
@@ -68,9 +68,9 @@ class Request:
         found = called(names, purpose, taken) or (names[0] if len(names) == 1 and not taken else None)
         if found:
             return (found,)
-        text = f"{_NONE[bool(taken)]} is called {listed(NAMES[purpose][:4])}: which one to take is not said."
+        text = f"{_NONE[bool(taken)]} is called {listed(NAMES[purpose][:4])}, so the choice is ambiguous."
         likely = next(iter(unclaimed(names, taken)), None)
-        own = f"Say {keyword}= to take one of them, or give the mesh an axis for it: `{NAMES[purpose][0]}`."
+        own = f"Choose one with {keyword}=, or give the mesh an axis for it: `{NAMES[purpose][0]}`."
         write = f' Write {keyword}="{likely}".' if likely else f" {own}"
         self.refuse("unknown_axis", text, _axes_text(names) + (write if names else ""))
         return ()

@@ -117,7 +117,7 @@ def named_models() -> Mapping[str, Named]:
         small = models()
     except ModuleNotFoundError as error:
         raise MeshlabError(
-            f"The models that have names are trained with {error.name}, which this Python does not have. Install it"
+            f"The named models need {error.name}, which this Python does not have. Install it"
             f' (pip install {error.name}, or "meshlab[notebook]"), or take a program of your own.'
         ) from None
     every = [*map(_published, published().values()), *map(_small, (*small, *_imported()))]
@@ -129,8 +129,8 @@ def named_model(name: str) -> Named:
     models = named_models()
     if name not in models:
         raise MeshlabError(
-            f"There is no model `{name}`.{closest(name.lower(), models)} ml.named_models() has them all; a program of"
-            " your own is ml.trace(fn, ...)."
+            f"There is no model `{name}`.{closest(name.lower(), models)} ml.named_models() lists them; make your own"
+            " program with ml.trace(fn, ...)."
         )
     return models[name]
 
@@ -149,4 +149,4 @@ def _published(model: Published) -> Named:
 
 
 def _small(model: Model) -> Named:
-    return Named(model.name, False, "Small, to try things on", lambda: model.shapes, model.trace)
+    return Named(model.name, False, "Small, for trying out", lambda: model.shapes, model.trace)

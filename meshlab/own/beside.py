@@ -186,7 +186,7 @@ def of_plan(
         raise OwnError("ml.explain(plan) takes no arguments, kwargs, names or mesh beside the plan: it has its own.")
     if plan.rules.in_time:
         raise OwnError(
-            f"ml.explain(plan) hands the shardings to XLA's own partitioner, which knows no axis in time: this plan"
+            f"ml.explain(plan) passes the shardings to XLA's own partitioner, which has no serial axes: this plan"
             f" runs {listed(plan.rules.in_time)} one block after another. Plan without it."
         )
     program = plan.program

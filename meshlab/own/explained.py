@@ -22,9 +22,9 @@ from .sentences import held, sentence
 from .started import Starts
 from .subject import Subject
 
-_TURNS, _BRANCH = "each turn of a loop that stops by its data", "each time that its branch is taken"
+_TURNS, _BRANCH = "each iteration of a loop whose trip count depends on data", "each time its branch is taken"
 # What a sum over all collectives counts of these.
-COUNTED = {_TURNS: "one turn of each loop that stops by its data", _BRANCH: "every branch"}
+COUNTED = {_TURNS: "one iteration of each loop whose trip count depends on data", _BRANCH: "every branch"}
 _SUMS = ("looked_up", "summed")
 # Causes by which the operation's result is sent, and not what it reads.
 _OF_RESULTS = (*_SUMS, "read")
@@ -154,7 +154,7 @@ def _explained(
     axes = collective.axes
     facts = (collective.kind, axes, operand.payload, operand.sent, collective.times, collective.dtype, operand.shape)
     if cause is None:
-        return Explained(*facts, "?", (), None, "XLA has kept no name of what it is made of.")
+        return Explained(*facts, "?", (), None, "XLA kept no name of its origin.")
     return Explained(
         *facts,
         _sent(subject, cause),

@@ -74,7 +74,7 @@ class Jitted:
         bound = [i for i, traced in enumerate(self.traced) if not traced]
         if len(leaves) != len(self.leaves) or any(leaves[i] != self.leaves[i] for i in bound):
             raise OwnError(
-                f"`{self.name}` was explained with other arguments than these, and holds all that are not arrays: call"
+                f"`{self.name}` was explained with other arguments, and contains all that are not arrays: call"
                 " ml.explain with these."
             )
         return [leaf for leaf, traced in zip(leaves, self.traced, strict=True) if traced]
@@ -202,11 +202,11 @@ def _traced(fn: Callable, args: Arguments, traced: Sequence[bool]) -> tuple[Any,
 def _refuse(name: str, closed: Any) -> None:
     """Refuses what has no partitioner, or arrays that no argument names."""
     if any(_is_pmap(equation) for equation in equations(closed)):
-        raise OwnError(f"`{name}` is under jax.pmap, which partitions nothing: write it under jax.jit, with shardings.")
+        raise OwnError(f"`{name}` is under jax.pmap, which does not partition: use jax.jit with shardings.")
     sharded = [array for _, array in opened(closed).constants if _sharding(array) is not None]
     if sharded:
         shapes = listed([f"{array.dtype}{list(array.shape)}" for array in sharded])
-        raise OwnError(f"`{name}` closes over sharded arrays, {shapes}: give them as arguments, which have names.")
+        raise OwnError(f"`{name}` closes over sharded arrays, {shapes}: pass them as arguments.")
 
 
 def _is_pmap(equation: Any) -> bool:
@@ -226,7 +226,7 @@ def _mesh(given: Mesh | None, shardings: Sequence[NamedSharding]) -> Mesh:
     meshes = list(dict.fromkeys(s.mesh for s in shardings if s.mesh.shape))
     shapes = dict.fromkeys(_described(dict(mesh.shape)) for mesh in meshes)
     if len(shapes) > 1:
-        raise OwnError(f"The shardings are on several meshes, {listed(list(shapes))}: what is explained has one.")
+        raise OwnError(f"The shardings are on several meshes, {listed(list(shapes))}: use one mesh.")
     if given is not None and shapes and _described(dict(given.shape)) not in shapes:
         raise OwnError(
             f"ml.explain was given the mesh {_described(dict(given.shape))}, but the shardings are on"
@@ -236,11 +236,11 @@ def _mesh(given: Mesh | None, shardings: Sequence[NamedSharding]) -> Mesh:
     mesh = mesh or next((_on_devices(m) for m in meshes if isinstance(m, AbstractMesh)), None)
     if mesh is None:
         raise OwnError(
-            "No sharding says which devices take part: give jax.jit `in_shardings`, arguments that are sharded, or"
+            "No sharding names a mesh: give jax.jit `in_shardings`, arguments that are sharded, or"
             " ml.explain a mesh=jax.make_mesh((2, 4), ('data', 'model'))."
         )
     if mesh.size < 2:
-        raise OwnError("The mesh has one device, which sends nothing: ml.explain(…, mesh=…) takes one of several.")
+        raise OwnError("The mesh has one device, which sends nothing: pass ml.explain(…, mesh=…) a mesh of several.")
     return mesh
 
 

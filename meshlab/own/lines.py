@@ -106,7 +106,7 @@ class Lines:
 
     def __str__(self):
         if not self.lines:
-            return f"No line was found with which a device sends less than {round(self.before.sent):,} B."
+            return f"No line was found that reduces the traffic of a device below {round(self.before.sent):,} B."
         count = "1 line" if len(self.lines) == 1 else f"{len(self.lines)} lines"
         head = f"{count}: a device sends {round(self.after.sent):,} B, and {round(self.before.sent):,} B without"
         return "\n".join([head, *(f"  {line}" for line in self.lines)])

@@ -47,7 +47,7 @@ class Training:
         if not is_whole(self.steps) or self.steps < 1:
             raise RunError(f"Training was given steps={shown(self.steps)}; it must be an integer, at least 1.")
         if self.batches is not None and not callable(self.batches):
-            why = ", which is used up by one run" if isinstance(self.batches, Iterator) else ""
+            why = ", which one run uses up" if isinstance(self.batches, Iterator) else ""
             write = "batches=lambda: iter(...)" if why else "batches=lambda: those"
             raise RunError(
                 f"Training was given batches of type {type(self.batches).__name__}{why}; it must be a function that"
@@ -100,7 +100,7 @@ def check_training(training: Training, program: Any) -> None:
         raise RunError(f"Training lacks a value to start from for {listed(missing)}; add it to `start`.")
     if problems := misfits(program, training.start):
         raise RunError(
-            "Training's `start` does not fit the program; give arrays like those that were traced, or trace the program"
+            "Training's `start` does not fit the program; give arrays like the traced ones, or trace the program"
             f" for these:\n{numbered(problems)}"
         )
 
@@ -120,7 +120,9 @@ def check_batch(batch: Mapping[str, Any], training: Training, program: Any) -> N
             f" from one step to the next; leave {'it' if len(carried) == 1 else 'them'} out of the batches."
         )
     if missing:
-        problems.append(f"A batch came without {listed(missing)}; each gives what `start` does not.")
+        problems.append(
+            f"A batch came without {listed(missing)}; each batch gives the arguments that `start` does not."
+        )
     if problems:
         raise RunError(" ".join(problems))
 

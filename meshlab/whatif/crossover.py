@@ -67,7 +67,7 @@ def crossover(
         raise HardwareError(f"A time has no figure {shown(of)}.{closest(of, FIGURES)} There are {listed(FIGURES)}.")
     for plan in (one, other) if of == "expected" else ():
         if time_factor(machine := machine_of(plan.mesh, "ml.crossover").hardware) is None:
-            raise HardwareError(f"No steps on {machine} are published, so that no time is expected: take `estimate`.")
+            raise HardwareError(f"No steps on {machine} are published, so there is no expected time: use `estimate`.")
     ends = [isinstance(end, numbers.Real) and not isinstance(end, bool) for end in (low, high)]
     # A fraction may be too small for a float.
     if not all(ends) or not 0 < low < high <= sys.float_info.max or not float(low):
@@ -94,7 +94,7 @@ def _check_dim(one: Plan, other: Plan, name: Any):
         raise HardwareError(f"{problem}; a crossover is along a dim.{closest(name, known)} There are {listed(known)}.")
     if not dims[name] or not others[name]:
         raise HardwareError(
-            f"`{name}` has size 0 in this program, so that no other size can scale with it: trace it with 1."
+            f"`{name}` has size 0 in this program, so no other size can scale with it: trace it with 1."
         )
 
 

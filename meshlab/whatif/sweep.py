@@ -232,7 +232,7 @@ def _reasons_text(reasons: Iterable[str]) -> str:
     listing = f" {distinct[0]}" if len(distinct) == 1 else f"\n{numbered(distinct, _SHOWN)}"
     if not any(UNEVEN in reason for reason in distinct):
         return listing
-    fix = "Give sizes that divide, or sweep a plan that was made with pad=True at one of these points."
+    fix = "Give sizes that divide, or sweep a plan made with pad=True at one of these points."
     return f"{listing}{' ' if len(distinct) == 1 else chr(10)}{fix}"
 
 
@@ -245,7 +245,8 @@ def check_payloads(plan: Plan, varied: Sequence[str]):
             if (name := follows(step, collective, plan, involved)) is not None:
                 raise HardwareError(
                     f"`{name}` cannot be varied: the communication of the {step.operation.name} at"
-                    f" {step.operation.source} is known at this size alone. Trace and plan the program at the others."
+                    f" {step.operation.source} is known only at this size. Trace and plan the program at the other"
+                    " sizes."
                 )
 
 

@@ -43,14 +43,12 @@ def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple
             problems.append(f"`{name}` was given {shown(sizes)}, in which a size appears twice")
         elif name in plan.mesh.in_time and plan.mesh.axes[name] == 1:
             problems.append(
-                f"the serial axis `{name}` has one iteration, so that nothing is in a loop: plan it with ml.serial(2)"
+                f"the serial axis `{name}` has one iteration, so there is no loop: plan it with ml.serial(2)"
             )
         elif name in plan.mesh.axes and plan.mesh.axes[name] == 1:
-            problems.append(f"the mesh axis `{name}` has one device, so that it shards nothing: plan it with 2")
+            problems.append(f"the mesh axis `{name}` has one device, so it shards nothing: plan it with 2")
         elif plan.program.dims.get(name) == 0:
-            problems.append(
-                f"`{name}` has size 0 in this program, so that no other size can scale with it: trace it with 1"
-            )
+            problems.append(f"`{name}` has size 0 in this program, so no other size can scale with it: trace it with 1")
         same = [other for other in values_by_name if name != other and name in together(plan.program, {other: 0})]
         if same:
             problems.append(
@@ -72,8 +70,8 @@ def _check_points(varied: Mapping[str, Any]):
     if points > MOST_POINTS:
         factors = " × ".join(f"{count:,} of `{name}`" for name, count in counts.items())
         raise HardwareError(
-            f"ml.sweep takes at most {MOST_POINTS:,} points, not {points:,} ({factors}): each needs some"
-            " 1,500 bytes of memory. Vary fewer things, or give fewer sizes of each: batch=[8, 16, 32]."
+            f"ml.sweep takes at most {MOST_POINTS:,} points, not {points:,} ({factors}): each needs about"
+            " 1,500 bytes of memory. Vary fewer things, or give fewer sizes: batch=[8, 16, 32]."
         )
 
 
@@ -103,7 +101,7 @@ def check_names(plan: Plan, varied: Collection[str]):
     empty = [name for name in varied if plan.program.dims.get(name) == 0]
     if empty:
         raise HardwareError(
-            f"{listed(empty)} has size 0 in this program, so that no other size can scale with it: trace it with 1."
+            f"{listed(empty)} has size 0 in this program, so no other size can scale with it: trace it with 1."
         )
     known = (*plan.program.dims, *plan.mesh.axes)
     unknown = [str(name) for name in varied if name not in known]

@@ -74,7 +74,9 @@ def test_where_nothing_fits_a_search_goes_on_with_the_next_value() -> None:
 
 
 def test_what_cannot_vary(choice: ml.auto.Choice) -> None:
-    with pytest.raises(ml.MeshlabError, match="along `bach`, which is neither a dim nor a mesh axis. Did you mean `batch`"):
+    with pytest.raises(
+        ml.MeshlabError, match="along `bach`, which is neither a dim nor a mesh axis. Did you mean `batch`"
+    ):
         choice.crossovers(bach=[1, 2])
     with pytest.raises(ml.MeshlabError, match="are along one thing, not none: write"):
         choice.crossovers()

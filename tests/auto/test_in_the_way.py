@@ -61,5 +61,7 @@ def test_memory_is_a_share_or_a_text() -> None:
     assert share.layout == text.layout
     assert text.plan.memory.donated.peak_bytes <= 0.9 * peak
     for wrong in ("60 GX", "much", "0 GB", 1.5, 0, True):
-        with pytest.raises(ml.MeshlabError, match=r"is not a share of a device's memory: give 0.9, say, a text such as"):
+        with pytest.raises(
+            ml.MeshlabError, match=r"is not a share of a device's memory: give 0.9, say, a text such as"
+        ):
             ml.auto.layout(grown("mlp_adamw"), MESH, memory=wrong)

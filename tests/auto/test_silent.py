@@ -104,7 +104,9 @@ def test_axes_that_there_are_not_are_refused(silent: object, problem: str) -> No
 
 
 def test_live_bytes_know_no_silence() -> None:
-    with pytest.raises(ml.LayoutError, match='a search for "live" counts bytes in memory, not sent bytes: leave `a` out'):
+    with pytest.raises(
+        ml.LayoutError, match='a search for "live" counts bytes in memory, not sent bytes: leave `a` out'
+    ):
         ml.auto.layout(forward(), ml.mesh(a=2), objective="live", silent="a")
     with pytest.raises(ml.LayoutError, match="no axis of devices `micro`"):
         ml.auto.layout(forward(), ml.mesh(a=2, micro=ml.serial(2)), silent="micro")

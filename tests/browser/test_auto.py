@@ -310,7 +310,7 @@ def test_what_was_found_for_another_machine_is_marked_and_cannot_be_taken(open_b
     explorer.on("v5e:2x4")
     explorer.view()
     board.blank.poll()
-    expect(panel).to_contain_text("⚠ The machine was changed since: search again.")
+    expect(panel).to_contain_text("⚠ The machine has changed since: search again.")
     expect(panel.locator('[data-take="best"], [data-reason], .mlb-way')).to_have_count(0)
     expect(panel.locator("[data-met]")).to_have_count(0)
     board.blank.shot("auto-outdated", full=True)

@@ -246,9 +246,7 @@ def test_what_a_form_cannot_say_is_listed_before_it_is_copied(open_board, explor
     menu.get_by_label("Python").check()
     expect(lost).to_have_text("✓ Says all of the layout.")
     menu.get_by_label("Mesh TensorFlow").check()
-    expect(lost.locator("li")).to_have_text(
-        ["✕ at params/* is stored hidden:data: there are no rules for places there"]
-    )
+    expect(lost.locator("li")).to_have_text(["✕ at params/* is stored hidden:data: the format has no rules for places"])
     expect(menu.locator("textarea")).to_have_value("batch:data")
     board.blank.shot("export-lost")
 

@@ -76,7 +76,7 @@ def test_the_tensor_is_filled_with_the_numbers_of_the_run(
         "Each cell is the mean magnitude of 4 numbers, since numbers of both signs would cancel"
     )
     expect(legend).to_contain_text("After step 3 of run 1.")
-    expect(legend).to_contain_text("✓ Read from 8 devices, each its own shard: the index ranges are those of the plan")
+    expect(legend).to_contain_text("✓ Read from 8 devices, each its own shard: the index ranges match the plan")
     expect(legend).to_contain_text("each slice is held by 2 devices")
     expect(legend).not_to_contain_text("the small numbers")
     # What the selected device holds is marked as it was, and each slice has its letter.
@@ -160,7 +160,9 @@ def test_numbers_of_a_run_under_another_layout_say_so(open_board, explorer: Expl
     caption = board.root.locator(".mlb-tensor figcaption")
     expect(caption).to_contain_text("After step 3 of run 1, under batch:data hidden:model.")
     # The devices that ran held other slices than these (B28): nothing frames the numbers, and it is said.
-    caption_says = "In run 1 it has hidden split over model: other slices than these, which do not frame its numbers."
+    caption_says = (
+        "In run 1 it has hidden split over model: its slices differ from these, so they do not frame its numbers."
+    )
     expect(caption).to_contain_text(caption_says)
     tensor = board.root.locator(".mlb-tensor")
     expect(tensor.locator(".mlb-slice, .mlb-letter, .mlb-site-frame")).to_have_count(0)
@@ -183,7 +185,7 @@ def test_what_is_made_inside_the_step_has_none_and_says_so(open_board) -> None:
     assert explorer.run().wait(60).phase == "done"
     board: BlankBoard = open_board(explorer)
     expect(board.root.locator(".mlb-tensor figcaption")).to_contain_text(
-        "No numbers: twice is made inside the step, and not kept."
+        "No numbers: twice is computed inside the step, and not stored."
     )
     expect(board.root.locator(".mlb-numbers")).to_have_count(0)
 

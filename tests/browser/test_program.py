@@ -277,4 +277,4 @@ def test_ten_thousand_steps_are_never_in_the_page_at_once(open_board) -> None:
 def test_a_part_that_cannot_be_read_says_why(open_board, explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("meshlab.widgets.views.reads.READS", {})
     board = open_board()
-    expect(board.show("program")).to_contain_text("There is nothing to read that is called `program`.")
+    expect(board.show("program")).to_contain_text("There is nothing to read named `program`.")

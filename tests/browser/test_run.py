@@ -43,7 +43,7 @@ def test_a_layout_with_other_losses_is_flagged(open_board, width: int, theme: st
     expect(verdicts.nth(1)).to_contain_text("✓ same losses as run 1, to 1e-")
     expect(verdicts.nth(2)).to_have_text("the others are compared with it")
     expect(panel.locator(".mlb-verdict")).to_contain_text("✕ differs from run 1")
-    expect(panel).to_contain_text("Compared with run 1, which shards nothing: it is the function as it was written.")
+    expect(panel).to_contain_text("Compared with run 1, which shards nothing: the original function.")
     assert board.blank.view.evaluate(CUT) == []
 
 

@@ -132,7 +132,7 @@ def test_another_browser_is_offered_the_layout_that_was_saved(chromium, lab, not
 
 
 def test_a_notebook_that_is_saved_as_soon_as_its_cell_ran_again_keeps_the_layout(lab, notebook_page, source) -> None:
-    """B19: within two seconds the old layout was stored, and "It was being worked out"."""
+    """B19: within two seconds the old layout was stored, and "It was still being computed"."""
     source.write_text(NOTEBOOK.replace("small.mesh())", 'ml.mesh("v5e", data=2, model=4))'))
     page = notebook_page(source)
     page.run_all()
@@ -147,7 +147,7 @@ def test_a_notebook_that_is_saved_as_soon_as_its_cell_ran_again_keeps_the_layout
     expect(Board(page).root.locator(".mlb-layout-text")).to_have_text("hidden:model")
     page.view.evaluate(SAVE)
     assert saved_board(lab, "survival")["layout"] == {"hidden": "model"}
-    assert "It was being worked out" not in saved_picture(lab, "survival")
+    assert "It was still being computed" not in saved_picture(lab, "survival")
 
 
 def test_a_notebook_that_is_opened_has_nothing_to_save(notebook_page, source) -> None:

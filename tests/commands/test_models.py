@@ -55,7 +55,7 @@ def test_without_optax_they_say_what_is_missing(words, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "optax", None)
     status, out, err = called(capsys, *words)
     assert (status, out) == (2, "")
-    assert err.startswith("The models that have names are trained with optax, which this Python does not have. Install")
+    assert err.startswith("The named models need optax, which this Python does not have. Install")
 
 
 def test_without_flax_the_others_are_there():

@@ -219,8 +219,8 @@ WRONG = {
     "no dim": (("gpt2", "--size", "sec=8"), "`sec` is not a dim of this program. Did you mean `seq`?"),
     "no mesh": (
         ("gpt2", "--mesh", "data=2,data=4,8,model=x"),
-        "--mesh cannot be read: `data` appears twice; `8` is not a NAME=SIZE; `model` has the size 'x', which is not a whole"
-        " number or serial(8,reduce=once). Write --mesh data=8,model=4.\n",
+        "--mesh cannot be read: `data` appears twice; `8` is not a NAME=SIZE; `model` has the size 'x', which is not a"
+        " whole number or serial(8,reduce=once). Write --mesh data=8,model=4.\n",
     ),
     "no axis": (("gpt2", "--mesh", "on=2"), "--mesh was given an axis `on`, which cannot be the name of an axis"),
     "no options in time": (

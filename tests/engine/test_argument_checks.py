@@ -31,7 +31,10 @@ class Unprintable:
         (lambda: PLAN.check(REAL, "hello"), r"`x` is 'hello' \(str\), where an array of float32"),
         (lambda: PLAN.run({"w1": "a", "w2": object()}, ARRAY), r"`params/w1` is 'a'.*; `params/w2` is <object"),
         (lambda: PLAN.run(REAL, Unprintable()), r"`x` is a Unprintable \(Unprintable\), where an array of float32"),
-        (lambda: PLAN.run(REAL, gone()), r"`x` is deleted: an earlier call took its memory .*Give what it returned"),
+        (
+            lambda: PLAN.run(REAL, gone()),
+            r"`x` is deleted: an earlier call took its memory .*Pass the array that it returned",
+        ),
         (lambda: PLAN.check(REAL, gone()), r"`x` is deleted: an earlier call took its memory"),
         (lambda: PLAN.run(REAL, ARRAY.tolist()), r"does not know `x/0/0`.* `x` came as lists: give arrays, np.asarray"),
         (lambda: PLAN.run(REAL | {"w3": ARRAY}, ARRAY), r"^The plan does not know `params/w3`\. Give run\(\) the same"),
@@ -73,7 +76,7 @@ def test_what_may_run_runs():
         ({"x": None}, r'`x` is not a dim of this program. It is a place, whose rules are a dict: \{"x": '),
         ({"parms": None}, r"`parms` is not a dim of this program. Did you mean `params/\*`"),
         ({"parms/*": None}, r"`parms/\*` is a place, whose rules are a dict"),
-        ("params/*:data", r"`params/\*` is a place or a scope; its rules stand behind a colon and a space: "),
+        ("params/*:data", r"`params/\*` is a place or a scope; write its rules after a colon and a space: "),
         ({"parms/*": {"embed": None}}, r"`parms/\*` matches no place of this program. Did you mean `params/\*`"),
         ({"params/*": {"emebd": None}}, r"At `params/\*`: `emebd` is not a dim of this program. Did you mean `embed`"),
         ({"params/*": {"embed": "data", Embed: "model"}}, r"at `params/\*`, `embed` appears twice"),
@@ -81,7 +84,7 @@ def test_what_may_run_runs():
         ({ml.Dim("batch", 99): "data"}, "`batch` has size 8 in this program, and was given as a dim of size 99"),
         ({ml.Dim("batch", 99): None}, "`batch` has size 8 in this program, and was given as a dim of size 99"),
         ({"x": {ml.Dim("batch", 99): "data"}}, "At `x`: `batch` has size 8 in this program"),
-        ({"batch": "data model"}, "`batch` is given 'data model', .* several are written"),
+        ({"batch": "data model"}, "`batch` is given 'data model', .* write several as"),
         ({"batch": " data"}, "`batch` is given ' data', which names no mesh axis"),
         ("data:batch", "`data:batch` has the mesh axis in front. Write `batch:data`: the dim first"),
         ("?:data", r"'\?' is neither a dim nor a place"),
@@ -161,15 +164,15 @@ def test_layouts_that_are_made_wrong(call, message):
             r"rename\(\) keeps sizes: batch=9 was given, and `batch` has size 8",
         ),
         (lambda: PROGRAM.place(3), "There is no value at 3. Its places are `params/w1`"),
-        (lambda: PROGRAM.value("x"), r"There is no value 'x': they are numbered 0 to .*program.place\('out/0'\)"),
-        (lambda: PROGRAM.value(10**6), "There is no value 1000000: they are numbered 0 to"),
+        (lambda: PROGRAM.value("x"), r"There is no value 'x': values are numbered 0 to .*program.place\('out/0'\)"),
+        (lambda: PROGRAM.value(10**6), "There is no value 1000000: values are numbered 0 to"),
         *((lambda n=n: PROGRAM.dims_of(n), f"There is no value {n!r}: they are") for n in ("x", 10**6, -1, None, True)),
         (lambda: PROGRAM.matching(None), r"None is not a glob over places; write program.matching\('params/\*'\)"),
         (lambda: PLAN.spec(3), "3 is not a value of this program: give a place, such as `params/w1`"),
         (lambda: PLAN.spec(OTHER.values[0]), "`y` of shape .* is a value of another program"),
         (lambda: PLAN.shard("x", "0"), "The mesh was given the device '0'; it must be an integer"),
         (lambda: PLAN.shard("x", 1.5), "The mesh was given the device 1.5; it must be an integer"),
-        (lambda: PLAN.xla(["all"]), r"asked for the constraints \['all'\]; there are \"all\""),
+        (lambda: PLAN.xla(["all"]), r"given the constraints \['all'\]; there are \"all\""),
         (
             lambda: ml.trace(step, PARAMS, X, carry={"params": "1"}),
             "`params` must come from the number of an output, not '1'",
@@ -283,13 +286,13 @@ def shape_of(x):
             "was given k=3; its arguments are positional: functools",
         ),
         (lambda: ml.trace(lambda x: x, X, cary={}), ml.TraceError, "Did you mean `carry`?"),
-        (lambda: ml.trace(lambda x: float(x.sum()), X), ml.TraceError, "Values are not known while .*: return what is"),
-        (lambda: ml.trace(lambda x: int(x.sum()), X), ml.TraceError, "Values are not known while .*: return what is"),
-        (lambda: ml.trace(lambda x: f"{x.sum():.1f}", X), ml.TraceError, "read or print it around the step"),
-        (lambda: ml.trace(lambda x: jax.lax.psum(x.array, "data"), X), ml.TraceError, "Take the collective out"),
+        (lambda: ml.trace(lambda x: float(x.sum()), X), ml.TraceError, "Values are unknown while .*: return them"),
+        (lambda: ml.trace(lambda x: int(x.sum()), X), ml.TraceError, "Values are unknown while .*: return them"),
+        (lambda: ml.trace(lambda x: f"{x.sum():.1f}", X), ml.TraceError, "read or print them outside the step"),
+        (lambda: ml.trace(lambda x: jax.lax.psum(x.array, "data"), X), ml.TraceError, "Remove the collective"),
         (lambda: ml.trace(lambda x, *, k: x * k, X), ml.TraceError, "Arguments to ml.trace are positional"),
         (lambda: ml.where(X, X, X), ml.DimError, "where was given a tensor of .*; the condition must be bool"),
-        (lambda: ml.tag(X, "out/0"), ml.DimError, "tag was given the name 'out/0'; `out/` is where outputs are"),
+        (lambda: ml.tag(X, "out/0"), ml.DimError, "tag was given the name 'out/0'; `out/` is for outputs"),
         (lambda: ml.normalize(X, epsilon=-1), ml.DimError, "normalize was given the epsilon -1; it must be 0 or more"),
         (lambda: ml.mesh(data=10**30), ml.MeshError, "it would have more than 2,147,483,647 devices"),
         (lambda: ml.f32(Batch), ml.DimError, r"dims stand in brackets: ml.f32\[Batch\]"),
@@ -304,14 +307,14 @@ def shape_of(x):
         (
             lambda: ml.scan(lambda c, x: (c.astype(ml.bf16), None), X.sum("batch"), X, "batch"),
             ml.DimError,
-            "carry of float32 and returned bfloat16; the dtype of a carry stays the same",
+            "carry of float32 and returned bfloat16; the dtype of a carry must stay the same",
         ),
         (lambda: ml.checkpoint(lambda x: "a")(X), ml.DimError, "checkpoint's result was given 'a'"),
         (lambda: X.rename({"a": "b"}), ml.DimError, r"rename was given {'a': 'b'}; write x.rename\(seq="),
         (lambda: PROGRAM.rename(a="b"), ml.DimError, r'was given a=\'b\'; .*program.rename\({"a": "b"}\)'),
         (lambda: X.sum("batch embed"), ml.DimError, "Dims are given one by one: 'batch', 'embed'"),
         (lambda: X.sum(["batch", "embed"]), ml.DimError, "dims are given one by one, by name"),
-        (lambda: ml.named(np.ones((4, 4)), "a a"), ml.DimError, 'of a square weight one axis goes without, "a _"'),
+        (lambda: ml.named(np.ones((4, 4)), "a a"), ml.DimError, 'for a square weight, leave one axis unnamed: "a _"'),
         (lambda: PROGRAM.plan(MESH, {"params": {"w1": {"a": "b"}}}), ml.LayoutError, 'in one text: "params/w1"'),
         (
             lambda: PROGRAM.plan(MESH, "batch:data?"),
@@ -344,7 +347,7 @@ def test_what_is_wrong_is_told_with_the_fix(call, error, message):
 def test_a_name_that_meets_another_is_told_with_all_places_where_it_was_given():
     square = np.ones((8, 8), np.float32)
     one, other = ml.named(square, "batch hidden"), ml.named(square, "hidden batch")
-    message = r"`batch` \(named at argument `a` and argument `b`\).*in ml.named `_` for the axis that goes without"
+    message = r"`batch` \(named at argument `a` and argument `b`\).*with ml.named, write `_` for the axis without"
     refused(lambda: ml.trace(lambda a, b: a + b, one, other), ml.TraceError, message)
 
 

@@ -273,7 +273,7 @@ def test_a_goal_and_its_verdict_print_as_sentences_and_as_a_table():
         "Goal: each device",
         "  fits the memory of one Google TPU v5e",
         "  sends at most 8 kB",
-        "  needs at most 1 GiB at its peak",
+        "  uses at most 1 GiB at its peak",
         "  holds at most 2 MB of arguments",
         "  takes at most 90 ms a step",
         "  repeats no work",

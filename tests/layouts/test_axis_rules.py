@@ -199,7 +199,7 @@ def test_an_axis_in_time_is_no_axis_of_rules() -> None:
     (problem,) = refused(
         r"The rules name `micro`, which is in time", [("batch", ("data", "micro")), ("out", "model")], mesh
     )
-    assert problem.fix == "Leave it out, and combine what comes out with ml.layouts.accumulate(program, mesh)."
+    assert problem.fix == "Leave it out, and combine the result with ml.layouts.accumulate(program, mesh)."
     assert str(read([("batch", "data"), ("out", "model")], program(), mesh)) == "batch:data out:model"
 
 
@@ -215,8 +215,8 @@ def test_names_that_cannot_be_read_are_listed() -> None:
     )
     texts = [
         "names: 'widht' is not a dim of this program. Did you mean `width`?",
-        "names: 'out' is called ['x']. Write the name that rules have for it, or None for no name.",
-        "names: 'params/*' matches no place of this program. Its places are those of program.places.",
+        "names: 'out' is called ['x']. Write its name in the rules, or None for no name.",
+        "names: 'params/*' matches no place of this program. Its places are program.places.",
         "names: 'bach' is not a dim of this program. Did you mean `batch`?",
     ]
     assert [str(problem) for problem in problems] == texts
@@ -225,7 +225,11 @@ def test_names_that_cannot_be_read_are_listed() -> None:
 
 def test_two_dims_of_an_argument_have_two_names() -> None:
     names = {"w": {"width": "mlp", "out": "mlp"}}
-    refused(r"At `w`: `width` and `out` are both called `mlp`\. Rules have one dim", [("mlp", "model")], names=names)
+    refused(
+        r"At `w`: `width` and `out` are both called `mlp`\. In an array, a rule's name must mean one dim",
+        [("mlp", "model")],
+        names=names,
+    )
 
 
 def test_a_size_that_does_not_divide_is_refused() -> None:

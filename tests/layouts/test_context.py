@@ -158,10 +158,10 @@ def test_projections_are_no_part_of_the_core():
             ml.layouts.context_parallel(program, MESH, kind="ulysses", **options)
         return str(caught.value)
 
-    match = r"`@attention` holds projections, .* whole sequences, gathered. Take core=\"@core\"."
+    match = r"`@attention` holds projections, .* gather whole sequences. Take core=\"@core\"."
     text = refused(einsum_program("core"), match, core="@attention")
     assert text.count("`dot_general` at") == 2, "one of each scope: those in, and the one out"
-    nothing_else = r"holds projections.* Open a scope around scores, softmax and their product alone"
+    nothing_else = r"holds projections.* Open a scope around only the scores, the softmax and the second matmul"
     refused(einsum_program("mixing"), nothing_else, core="@bse,ehd->bshd")
 
 
@@ -193,7 +193,7 @@ def test_hybrid_sharding_gathers_and_scatters_within_a_group(program):
     across = sum(c.payload_bytes * c.times for c in plan.collectives if c.axes == ("replica",))
     assert across == whole // 4
     assert plan.check().ok
-    with pytest.raises(ml.LayoutError, match="`data` is the axis of the shards and of their copies"):
+    with pytest.raises(ml.LayoutError, match="`data` is the axis of both the shards and their copies"):
         ml.layouts.hsdp(program, mesh, replica="data")
     with pytest.raises(ml.LayoutError, match="None of its other axes is called `replica`, `replicas`, `pod`"):
         ml.layouts.hsdp(program, ml.mesh(data=2, model=4))

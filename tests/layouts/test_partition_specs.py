@@ -144,7 +144,7 @@ def test_an_axis_in_time_stores_nothing() -> None:
 def test_all_that_is_wrong_with_specs_is_listed() -> None:
     params = {"w1": P("dat", "model", None), "w2": P("data", P.UNCONSTRAINED), "w3": P()}
     problems = refused(r"(?s)from_partition_specs\(\) of `step` on the mesh .* has 5 problems", (params, "data"))
-    open_axis = "A layout leaves no axis open: say which mesh axes shard it, or None; or give None for the whole spec."
+    open_axis = "A layout has no open axes: say which mesh axes shard it, or None; or give None for the whole spec."
     assert problems == [
         "`params/w3` is not an argument of this program. Did you mean `params/w2` or `params/w1`?",
         "At `params/w1`: P('dat', 'model', None) is for 3 axes, and there are 2.",
@@ -168,7 +168,8 @@ def test_a_size_that_does_not_divide_is_refused() -> None:
 def test_an_axis_is_there_once() -> None:
     refused(r"At `x`: .* has `data` twice\. A mesh axis shards one axis", (P(), P("data", ("model", "data"))))
     refused(
-        r"At `x`: .* leaves a sum open\. What is stored is summed", (P(), P("data", unreduced=frozenset(["model"])))
+        r"At `x`: .* has an unreduced axis\. Stored values are never partial sums",
+        (P(), P("data", unreduced=frozenset(["model"]))),
     )
 
 

@@ -75,7 +75,7 @@ def test_one_axis_is_never_for_two_purposes(program):
     assert layouts.hsdp(program, ml.mesh(dp=2, replica=2)).rules["batch"] == ("replica", "dp")
     # What is left is called for something else: no axis is proposed.
     for mesh, found in ((ml.mesh(data=2, stage=2), "`data`, `stage`"), (ml.mesh(tp=2, ep=2), "`tp`, `ep`")):
-        with pytest.raises(ml.LayoutError, match=rf"Its axes are {found}\. Say (replica|data)= to take one of them"):
+        with pytest.raises(ml.LayoutError, match=rf"Its axes are {found}\. Choose one with (replica|data)="):
             layouts.hsdp(program, mesh)
 
 
@@ -150,7 +150,7 @@ def test_where_no_dim_is_the_batch_the_dims_are_listed():
 
     traced = ml.trace(step, WEIGHT, X, ml.f32[Time,])
     match = (
-        r'(?s)no dim in common that no parameter has.*batch="batch"; '
+        r'(?s)No dim is common to all its data and absent from all its parameters.*batch="batch"; '
         r".*Data are `x` \[batch width\], `weights` \[time\]\."
         r"\nFor batch=: Of its dims `batch` \(8\), `width` \(16\), `time` \(4\) may be on `x`\."
     )
@@ -230,7 +230,7 @@ def test_without_state_or_gradient_all_is_said_at_once(program):
     match = (
         r"(?s)has 2 problems:\n  1\. It carries nothing to the next call, and no optimizer state\."
         r' Name it, as in state="opt_state/\*"; .*'
-        r"\n  2\. It takes no gradient of a parameter\. Trace the whole step"
+        r"\n  2\. It computes no gradient of a parameter\. Trace the whole step"
     )
     traced = ml.trace(lambda w, x: loss(w, x), WEIGHT, X)
     with pytest.raises(ml.LayoutError, match=match) as raised:

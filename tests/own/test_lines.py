@@ -145,7 +145,7 @@ def test_where_no_line_helps_that_is_said(mesh):
     lines = ml.explain(project, array(None, "model"), array("model")).lines
     assert lines.lines == ()
     assert lines.after.sent == lines.before.sent
-    assert str(lines) == f"No line was found with which a device sends less than {round(lines.before.sent):,} B."
+    assert str(lines) == f"No line was found that reduces the traffic of a device below {round(lines.before.sent):,} B."
 
 
 @pytest.mark.parametrize("needed", [{3}, {0}, {7}, {2, 5}, {0, 1, 7}, set(range(8))])

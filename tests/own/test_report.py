@@ -259,13 +259,13 @@ def test_collectives_of_one_reason_are_one_row(mesh):
 @pytest.mark.parametrize(
     ("fn", "arguments", "keywords", "says"),
     [
-        (lambda x: x, [()], {}, "No sharding says which devices take part"),
+        (lambda x: x, [()], {}, "No sharding names a mesh"),
         (lambda x: x @ x[1:], [("data",)], {}, "could not be traced: TypeError"),
         (lambda x: x.sum(), [("data",)], {"names": {"y*": "a b"}}, "names has 'y*', which matches no argument"),
         (lambda x: x.sum(), [("data",)], {"names": {"x": "a"}}, "1 dims, 'a', but it has 2 axes"),
         (lambda x: x + x.T, [("data",)], {"names": {"x": "a b"}}, "Two names meet on one axis"),
         (lambda x: x.sum(), [("data",)], {"mesh": {"data": 2}}, "must be a jax.sharding.Mesh"),
-        (jax.pmap(lambda x: x), [("data",)], {}, "write it under jax.jit"),
+        (jax.pmap(lambda x: x), [("data",)], {}, "use jax.jit with shardings"),
         (3, [], {}, "ml.explain"),
     ],
 )

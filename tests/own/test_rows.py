@@ -63,10 +63,10 @@ def test_loops_of_unknown_length_and_branches_say_so(mesh):
     x = array(mesh, (32, 32), "data")
     report = ml.explain(settled, x)
     row = only(report)
-    assert (row.times, row.counted) == (1, ("each turn of a loop that stops by its data",))
+    assert (row.times, row.counted) == (1, ("each iteration of a loop whose trip count depends on data",))
     head, line, *_ = str(report).splitlines()
-    assert head.endswith("in one collective, counting one turn of each loop that stops by its data")
-    assert "B sent, each turn of a loop that stops by its data   test_rows.py" in line
+    assert head.endswith("in one collective, counting one iteration of each loop whose trip count depends on data")
+    assert "B sent, each iteration of a loop whose trip count depends on data   test_rows.py" in line
     assert json.loads(report.to_json())["collectives"][0]["counted"] == list(row.counted)
     known = only(ml.explain(lambda x: jax.lax.fori_loop(0, 3, lambda _, c: c + x.sum(0).sum() * c, 1.0), x))
     assert known.counted == ()
@@ -75,7 +75,7 @@ def test_loops_of_unknown_length_and_branches_say_so(mesh):
         return jax.lax.cond(flag, lambda x: x.sum(), lambda x: x[0, 0], x)
 
     branches = ml.explain(chosen, x, jax.ShapeDtypeStruct((), jnp.bool_))
-    assert {c.counted for c in branches.collectives} == {("each time that its branch is taken",)}
+    assert {c.counted for c in branches.collectives} == {("each time its branch is taken",)}
     assert str(branches).splitlines()[0].endswith(", counting every branch")
 
 
@@ -100,8 +100,10 @@ def test_on_a_machine_the_sum_says_both_what_is_counted_and_how_long_it_takes(me
     head, row, *_ = str(
         ml.explain(settled, array(mesh, (32, 32), "data"), mesh=ml.mesh("h100:1x8", data=2, model=4))
     ).splitlines()
-    assert re.search(r"in one collective, counting one turn of .* by its data, [\d.]+ µs one after another$", head)
-    assert re.search(r"B sent, each turn of a loop that stops by its data, [\d.]+ µs   test_rows", row)
+    assert re.search(
+        r"in one collective, counting one iteration of .* depends on data, [\d.]+ µs one after another$", head
+    )
+    assert re.search(r"B sent, each iteration of a loop whose trip count depends on data, [\d.]+ µs   test_rows", row)
     whole = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, P()))
     passed = only(ml.explain(whole, array(mesh, (32, 16), "data"), mesh=ml.mesh("h100:1x8", data=2, model=4)))
     assert passed.source is None

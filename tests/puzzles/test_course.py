@@ -43,7 +43,7 @@ def test_wrong_tries_fail_with_three_hints_and_the_answer_passes(name):
         assert not puzzle.check(wrong)
         hints = [puzzle.hint() for _ in range(3)]
         assert hints[0].startswith("Missed: each device ")
-        assert hints[2].startswith(("Try this: ", "A first step of an answer: "))
+        assert hints[2].startswith(("Try this: ", "A first step towards an answer: "))
     answer = puzzle.check(puzzle.answer)
     assert answer.passed, answer
     assert answer.prediction.endswith(", right.")

@@ -22,7 +22,7 @@ def test_a_training_that_does_not_fit() -> None:
         explore(small.program(), small.mesh(), run=Training({"params": small.params()}))
     with pytest.raises(RunError, match="given steps=0; it must be an integer, at least 1"):
         Training({}, steps=0)
-    with pytest.raises(RunError, match="given batches of type generator, which is used up by one run; it must be"):
+    with pytest.raises(RunError, match="given batches of type generator, which one run uses up; it must be"):
         Training({}, small.batches())  # type: ignore[arg-type]
     with pytest.raises(RunError, match="given batches of type list; it must be a function that returns them"):
         Training({}, list(small.batches()))  # type: ignore[arg-type]

@@ -339,11 +339,11 @@ def test_a_crossover_is_looked_for_up_to_any_number(high):
         (lambda: ml.sweep(program().plan(ml.mesh(data=4), FSDP), batch=8), r"ml.sweep needs a machine, and the mesh"),
         (
             lambda: ml.sweep(program().plan(ml.mesh("v5e", data=4, m=1), FSDP), m=2),
-            r"the mesh axis `m` has one device, so that it shards nothing: plan it with 2",
+            r"the mesh axis `m` has one device, so it shards nothing: plan it with 2",
         ),
         (
             lambda: ml.sweep(program().plan(ml.mesh("v5e", data=4, m=ml.serial(1)), FSDP), m=2),
-            r"the serial axis `m` has one iteration, so that nothing is in a loop: plan it with ml\.serial\(2\)",
+            r"the serial axis `m` has one iteration, so there is no loop: plan it with ml\.serial\(2\)",
         ),
         (lambda: ml.crossover(PLAN, PLAN, "batch", 8, 4), r"must be numbers, 0 < low < high, not 8 and 4"),
         (lambda: ml.crossover(PLAN, PLAN, "batch", 1, float("inf")), r"0 < low < high, not 1 and inf"),
@@ -359,7 +359,7 @@ def test_a_crossover_is_looked_for_up_to_any_number(high):
         (lambda: ml.crossover(NOTHING, NOTHING, "nothing", 4, 8), r"`nothing` has size 0 in this program"),
         (
             lambda: ml.crossover(PLAN, program().plan(ml.mesh("l4", data=4), FSDP), "batch", 4, 8, of="expected"),
-            r"No steps on NVIDIA L4 are published, so that no time is expected: take `estimate`",
+            r"No steps on NVIDIA L4 are published, so there is no expected time: use `estimate`",
         ),
         (lambda: ml.crossover(PLAN, PLAN, "batch", 4, 8, of="price"), r"A time has no figure 'price'. There are"),
         (

@@ -243,7 +243,7 @@ def test_what_is_wrong_is_told_with_the_fix(call, error, message):
 
 def test_a_rule_that_is_not_there_is_not_removed():
     explorer = ml.explore(PROGRAM, MESH, "batch:data")
-    assert explorer.remove("embed").reason == "`embed` has no rule to remove: nothing shards it but rules at places."
+    assert explorer.remove("embed").reason == "`embed` has no rule to remove: only rules at places shard it."
     explorer.place("embed", "model", at="params/*")
     assert explorer.remove("batch", at="params/*").reason == "`batch` has no rule at `params/*` to remove."
     assert explorer.remove("embed", at="params/*")

@@ -69,7 +69,7 @@ def solved_bounds(space: SearchSpace, unsplit: LayoutPrice, *, on_machine: bool 
             if not math.isclose(value, solved, rel_tol=_AGREE):
                 raise MeshlabError(
                     f"The least {what} is {value:.7g} by the search and {solved:.7g} by {method(solver)}. This is a"
-                    " fault of meshlab: please report it with the model."
+                    " bug in meshlab: please report it with the model."
                 )
             found.append(SolvedBound(what, value, solved, method(solver)))
     return tuple(found)

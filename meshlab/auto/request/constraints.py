@@ -133,7 +133,9 @@ def _silent(mesh: Mesh, silent: Any, problems: list[str], *, everything: bool) -
         return frozenset()
     axes = (silent,) if isinstance(silent, str) else tuple(silent)
     if axes and not everything:
-        problems.append(f'silent: a search for "live" counts bytes in memory, not sent bytes: leave {listed(map(str, axes))} out')
+        problems.append(
+            f'silent: a search for "live" counts bytes in memory, not sent bytes: leave {listed(map(str, axes))} out'
+        )
     elif problem := axes_problem(mesh, axes):
         problems.append(f"silent: {problem}")
     return frozenset(axes)

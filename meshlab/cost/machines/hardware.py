@@ -296,7 +296,8 @@ def hardware(name: str | Hardware) -> Hardware:
     if known_name is None:
         raise HardwareError(
             f"There is no machine `{name}`.{closest(str(name).lower(), (*_spellings(), 'attached'))} There are"
-            f" {listed(machines)}; `attached` means the attached devices, and ml.Hardware.of(...) describes your own machine."
+            f" {listed(machines)}; `attached` means the attached devices, and ml.Hardware.of(...) describes your own"
+            " machine."
         )
     return machines[known_name]
 

@@ -192,7 +192,8 @@ def _over_nodes(domain: int, mesh: Mesh, requested: Mapping[str, AxisPlacement])
         if size % inside or room % inside:
             raise HardwareError(
                 f"The mesh axis `{name}` of {size} straddles a node boundary: the axes after it leave"
-                f" {room} of the {domain} devices of a node. Choose sizes that divide the node; list axes inside a node last."
+                f" {room} of the {domain} devices of a node. Choose sizes that divide the node; list axes inside a"
+                " node last."
             )
         parts[name] = Nodes(inside, size // inside)
         _check_nodes(name, requested.get(name), parts[name], domain)

@@ -47,7 +47,9 @@ def split(x: Tensor, dim: Dim | str, part: Dim) -> tuple[Any, ...]:
     sized("split", part)
     size = x.shape[axis]
     if size % part.size:
-        raise DimError(f"split was asked to cut {x.dims[axis]} into parts of {part}; their size must divide {size}.")
+        raise DimError(
+            f"split was asked to cut {x.dims[axis]} into parts of {part}; the size of a part must divide {size}."
+        )
     dims = (*x.dims[:axis], part, *x.dims[axis + 1 :])
     starts = range(0, size, part.size)
     return tuple(
@@ -77,14 +79,15 @@ def concat(parts: Sequence[Tensor], part: Dim | str | Sequence[Dim | str], dim: 
     along: list[Any] = list(part) if isinstance(part, tuple | list) else [part] * len(parts)
     if len(along) != len(parts):
         raise DimError(
-            f"concat was given {len(parts)} tensors and {len(along)} dims to join along; it takes one for each."
+            f"concat was given {len(parts)} tensors and {len(along)} dims to join along; it takes one dim for each"
+            " tensor."
         )
     joined = [x.dims[dim_lists.find("concat", x.dims, one)] for x, one in zip(parts, along, strict=True)]
     for position, x in enumerate(parts):
         if set(x.dims) - {joined[position]} != set(first) - {joined[0]}:
             raise DimError(
                 f"concat was given parts of different dims: part 0 has {dim_lists.show(first)}, "
-                f"part {position} {dim_lists.show(x.dims)}. All must have the same dims, but for the one they are "
+                f"part {position} {dim_lists.show(x.dims)}. All must have the same dims, except the one they are "
                 "joined along."
             )
     size = sum(one.size for one in joined)
@@ -127,7 +130,7 @@ def tag(tree: Any, name: str) -> Any:
         )
     if name.startswith("out/"):
         raise DimError(
-            f"tag was given the name {shown(name)}; `out/` is where outputs are: give it another, 'residual'."
+            f"tag was given the name {shown(name)}; `out/` is for outputs: choose another, such as 'residual'."
         )
     numeric("tag", tree)
     return jax.tree.map(lambda array: mark_tag(jnp.asarray(array), name), tree)

@@ -148,7 +148,7 @@ def _roles(what: str, x: Tensor, w: Tensor, window: Named, summed: tuple[Dim | s
     named.array_of(what, w)
     if not isinstance(window, Mapping) or not window:
         raise DimError(
-            f"{what} was given {window!r} for its windows; say which dim of w slides along which of x: "
+            f"{what} was given {window!r} for its windows; say which dim of w slides along which dim of x: "
             "{Height: Tall, Width: Wide}."
         )
     dim_lists.agree(what, x.dims, w.dims)

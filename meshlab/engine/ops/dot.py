@@ -69,7 +69,7 @@ def _sort_operands(operands: tuple[Any, ...]) -> tuple[list[Any], list[Dim | str
     for x in operands:
         if isinstance(x, list | tuple) and any(isinstance(one, Dim | str | named.Tensor) for one in x):
             listed = f"[{', '.join(map(shown, x))}], a {type(x).__name__}"
-            raise DimError(f"dot was given {listed}; tensors and dims are given one by one: ml.dot(x, w, Batch).")
+            raise DimError(f"dot was given {listed}; give tensors and dims one by one: ml.dot(x, w, Batch).")
     summed = [x for x in operands if isinstance(x, Dim | str)]
     tensors = list(operands[: len(operands) - len(summed)])
     if any(isinstance(x, Dim | str) for x in tensors):
@@ -79,7 +79,7 @@ def _sort_operands(operands: tuple[Any, ...]) -> tuple[list[Any], list[Dim | str
     if not summed and is_whole(tensors[-1]) and not hasattr(tensors[-1], "shape"):
         raise DimError(
             f"dot was given {shown(tensors[-1])} last; axes have names, not positions. Name the dims to sum over,"
-            " dot(x, w, Embed); a number that multiplies stands in front, or is written x * 2."
+            " dot(x, w, Embed); put a number first, or write x * 2."
         )
     return tensors, summed
 

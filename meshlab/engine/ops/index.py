@@ -46,8 +46,8 @@ def arange(dim: Dim, dtype: Any = jnp.int32) -> Tensor:
         raise DimError("arange was given the dtype bool, which does not count: leave it out, or give ml.i32, say.")
     if jnp.issubdtype(kind, jnp.integer) and dim.size - 1 > jnp.iinfo(kind).max:
         raise DimError(
-            f"arange was given {dim} and the dtype {kind}, which counts to {jnp.iinfo(kind).max:,}: give a larger one"
-            " (ml.i32, ml.u32), or floats."
+            f"arange was given {dim} and the dtype {kind}, which counts up to {jnp.iinfo(kind).max:,}: give a larger"
+            " one (ml.i32, ml.u32), or floats."
         )
     return named.result(lax.iota(kind, dim.size), (dim,))
 

@@ -72,7 +72,7 @@ def normalize(x: Tensor, *dims: Dim | str, moments: Moments | None = None, epsil
     if isinstance(number("normalize", "epsilon", epsilon), int | float) and epsilon < 0:
         raise DimError(f"normalize was given the epsilon {epsilon}; it must be 0 or more.")
     if moments is not None and dims:
-        raise DimError("normalize was given dims and moments; with the moments given there is nothing to average over.")
+        raise DimError("normalize was given dims and moments; if you give the moments, give no dims.")
     if moments is not None and (not isinstance(moments, tuple | list) or len(moments) != 2):
         raise DimError(f"normalize was given the moments {shown(moments)}; they must be a pair, as ml.moments returns.")
     mean, variance = _averages(x, dims) if moments is None else moments

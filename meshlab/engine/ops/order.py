@@ -83,7 +83,7 @@ def top_k(x: Tensor, dim: Dim | str, best: Dim) -> tuple[Tensor, Tensor]:
     ordered("top_k", x)
     sized("top_k", best)
     if best.size > x.shape[axis]:
-        raise DimError(f"top_k was asked for {best} of {x.dims[axis]}; there are not so many.")
+        raise DimError(f"top_k was asked for {best} of {x.dims[axis]}; the dim has fewer elements.")
     dims = dim_lists.distinct("The result of top_k", (*x.dims[:axis], best, *x.dims[axis + 1 :]))
     values, positions = lax.top_k(array, best.size, axis=axis)
     return named.result(values, dims), named.result(positions, dims)

@@ -130,7 +130,7 @@ def _slid(x: Tensor, window: Sizes, slide: Slide) -> tuple[Window, ...]:
         if one.padding[0] >= one.span or (one.out.size - 1) * one.stride - one.padding[0] >= one.dim.size:
             raise DimError(
                 f"{slide.what} was asked to slide a window over {one.span} positions of {one.dim}, padded by"
-                f" {one.padding}: some windows would lie in the padding alone. Pad by less than the window."
+                f" {one.padding}: some windows would contain only padding. Pad by less than the window."
             )
     return slid
 

@@ -85,7 +85,9 @@ def dropout(key: Any, x: Tensor, rate: float, *shared: Dim | str) -> Tensor:
     _keyed("dropout", key)
     named.array_of("dropout", x)
     if not isinstance(number("dropout", "rate", rate), Tracer) and not 0 <= rate < 1:
-        raise DimError(f"dropout was given the rate {shown(rate)}; it is the share that is lost, from 0 to below 1.")
+        raise DimError(
+            f"dropout was given the rate {shown(rate)}; it is the share of elements to drop, from 0 to below 1."
+        )
     dims = dim_lists.without(x.dims, dim_lists.find_all("dropout", x.dims, shared) if shared else ())
     mask = named.result(jax.random.bernoulli(key, 1.0 - rate, _shape("dropout", key, dims)), dims)
     return where(mask, x * (1 / (1 - rate)), 0.0)
@@ -117,8 +119,8 @@ def _interval(low: Any, high: Any, dtype: Any):
     most = float(jnp.finfo(dtype).max)
     if not (-most <= low and high <= most and float(high) - float(low) <= most):
         raise DimError(
-            f"uniform was given low={shown(low)} and high={shown(high)}; both must be finite, and no further apart than"
-            f" {dtype} holds: {most:.3g}."
+            f"uniform was given low={shown(low)} and high={shown(high)}; both must be finite, and at most as far apart"
+            f" as {dtype} allows: {most:.3g}."
         )
 
 

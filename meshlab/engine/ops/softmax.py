@@ -94,7 +94,7 @@ def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
     if extra:
         raise DimError(
             f"cross_entropy was given labels of {dim_lists.show(label_dims)} for logits of "
-            f"{dim_lists.show(logits.dims)}: labels have the dims of logits without `{classes.name}`, so not "
+            f"{dim_lists.show(logits.dims)}: labels must have the dims of logits without `{classes.name}`, so not "
             f"{dim_lists.show(extra)}."
         )
     dtype = jnp.result_type(label_array)

@@ -108,7 +108,9 @@ def stack(parts: Sequence[Any], dim: Dim | str) -> Tensor:
             )
     new = dim if isinstance(dim, Dim) else Dim(dim, len(parts))
     if new.size != len(parts):
-        raise DimError(f"stack was asked to make {new} of {len(parts)} tensors; the size must be how many there are.")
+        raise DimError(
+            f"stack was asked to make {new} of {len(parts)} tensors; the size must be the number of tensors."
+        )
     wanted = dim_lists.distinct("The result of stack", (new, *dims))
     alike = promoted("stack", [array for array, _ in operands])
     arrays = [named.expand(array, has, dims) for array, (_, has) in zip(alike, operands, strict=True)]

@@ -172,8 +172,8 @@ def _pads(what: str, one: _Options, size: int) -> Pair:
     if isinstance(padding, tuple | list) and len(padding) == 2 and all(isinstance(p, int) and p >= 0 for p in padding):
         return padding[0], padding[1]
     raise DimError(
-        f'{what} was given the padding {shown(padding)} along {one.dim}; it must be "SAME", "VALID", or how many '
-        "positions stand before and behind: (1, 1)."
+        f'{what} was given the padding {shown(padding)} along {one.dim}; it must be "SAME", "VALID", or the '
+        "number of positions before and after: (1, 1)."
     )
 
 
@@ -200,7 +200,7 @@ def _called(slide: Slide, dim: Dim, size: int) -> Dim:
         return dim
     if asked is None:
         raise DimError(
-            f"{slide.what} makes {size} positions of {dim}, and a name has one size. Name what it becomes: "
+            f"{slide.what} makes {size} positions of {dim}, and a dim has one size. Name the result: "
             f'out={{"{dim.name}": ml.Dim("{dim.name}_{size}", {size})}}.'
         )
     new = asked if isinstance(asked, Dim) else Dim(asked, size)

@@ -31,7 +31,7 @@ def lets_through(operation: Operation, factors: Factors, partial: Collection[int
 
 
 def carry_may_be_partial(uses: Sequence[int], outer: Input, inner: int, is_zero: IsZero) -> bool:
-    """Whether partial sums may gather in what a loop carries: it starts from zero, and the body reads it once."""
+    """Whether partial sums may gather in a carry of a loop: it starts from zero, and the body reads it once."""
     return is_zero(outer) and may_stay_partial(uses, inner)
 
 

@@ -36,8 +36,8 @@ from .trials import Trials
 from .wording import in_scope, joined, quoted, sharded
 
 _WAYS = {
-    "carried": "; the sum is carried through the loop and added up once behind it",
-    "stacked": "; the sums of all iterations are stacked and added up once behind it",
+    "carried": "; the sum is carried through the loop and added up once after it",
+    "stacked": "; the sums of all iterations are stacked and added up once after it",
     "next": "; the sum is carried into the next iteration and added up there",
 }
 
@@ -327,7 +327,7 @@ class _Story:
         axes, ways = quoted(split), math.prod(self.grid[axis] for axis in split)
         because = (
             f"`{place}` is stored with `{dim}` split over {axes}, but each device runs all iterations of the loop over"
-            f" `{dim}`: what they read, {held:,.0f} B, is gathered at once in front of it."
+            f" `{dim}`: what they read, {held:,.0f} B, is gathered at once before it."
         )
         whole = Remedy(f"store `{place}` whole", self.changes([self.stored_at(place, dim, ())]))
         taken = self.rules.storage.get(place, {})

@@ -40,7 +40,7 @@ def without_effect(plan: Plan) -> Iterator[str]:
         if lines := [line for line, is_kept in kept.items() if not is_kept]:
             yield (
                 f"⚠ The rule at `{tag}` has no effect at {some(lines, 3)}: nothing reads the value there as"
-                f" {wanted[lines[0]]}, so that it is not moved to be stored so."
+                f" {wanted[lines[0]]}, so it is not resharded."
             )
 
 

@@ -108,8 +108,8 @@ class _Namer:
             raise TraceError(
                 "Two names meet on one axis: "
                 + "; ".join(self.classes.problems.values())
-                + ". Use one name for both; or tell them apart: in ml.named `_` for the axis that goes without a name,"
-                ' or of tensors x.rename(old="new") where one becomes the other.'
+                + ". Use one name for both; or tell them apart: with ml.named, write `_` for the axis without a name;"
+                ' with tensors, x.rename(old="new") where one becomes the other.'
             )
         names, made_of = spread(self.classes, self.nodes, self.code)
         cuts = {operation: frozenset(axes) for operation, axes in self.cuts.items()}
@@ -142,7 +142,8 @@ class _Namer:
             self.classes.name(node, seed)
             if not self.classes.join(first.setdefault(seed.name, node), node):
                 raise TraceError(
-                    f"The dim `{seed.name}` would appear twice in a value of shape {self.code.shapes[seed.value]}, named"
+                    f"The dim `{seed.name}` would appear twice in a value of shape {self.code.shapes[seed.value]},"
+                    " named"
                     f' at {seed.where}. Give one of the two another name, or rename it before: keys.rename(seq="kv").'
                 )
         return sizes.known

@@ -163,8 +163,8 @@ class Program:
         if not is_whole(number) or not 0 <= number < len(self.code.shapes):
             place = next(iter(self.places_values), "out")
             raise MeshlabError(
-                f"There is no value {shown(number)}: they are numbered 0 to {len(self.code.shapes) - 1}. By its place"
-                f" a value is program.place('{place}'), say."
+                f"There is no value {shown(number)}: values are numbered 0 to {len(self.code.shapes) - 1}. To find"
+                f" a value by its place, use program.place('{place}')."
             )
 
     def outermost(self, number: int) -> int:
@@ -195,14 +195,14 @@ class Program:
             return self.place(value)
         if not isinstance(value, Value):
             raise MeshlabError(
-                f"{shown(value)} is not a value of this program: give a place, such as `{next(iter(self.places), 'out')}`,"
-                " or one of program.values."
+                f"{shown(value)} is not a value of this program: give a place, such as"
+                f" `{next(iter(self.places), 'out')}`, or one of program.values."
             )
         shapes, dtypes = self.code.shapes, self.code.dtypes
         number = value.number
         if number >= len(shapes) or (shapes[number], dtypes[number]) != (value.shape, value.dtype):
             raise MeshlabError(
-                f"`{value.label}` of shape {value.shape} is a value of another program: take it from this one's"
+                f"`{value.label}` of shape {value.shape} is a value of another program: take it from this program's"
                 " program.values or program.place(...)."
             )
         return value

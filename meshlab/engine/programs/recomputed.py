@@ -136,7 +136,7 @@ class _Numbering:
         self.last(operation, operation.outputs, body)
 
     def carries(self, operation: Operation, inside: tuple[int, ...]):
-        """Numbers what a loop carries by what it starts from, and where the loop stands."""
+        """Numbers a carry of a loop by what it starts from, and where the loop stands."""
         seen: Counter[int] = Counter()
         for value, start in zip(inside, operation.inputs, strict=False):
             number = self.read(start)

@@ -31,7 +31,7 @@ def renamed(program: Renamed, names: Mapping[str, str] | None, keywords: Mapping
     if keywords:
         given = ", ".join(f"{old}={shown(new)}" for old, new in keywords.items())
         write = ", ".join(f'"{old}": "{new}"' for old, new in keywords.items())
-        raise DimError(f"rename() was given {given}; a program's names are a dict: program.rename({{{write}}}).")
+        raise DimError(f"rename() was given {given}; give a dict of names: program.rename({{{write}}}).")
     names = _read(program, names)
     sizes = _sizes(program)
     known = {part for name in sizes for part in (name, *name.split("*"))}

@@ -34,7 +34,7 @@ Resized = TypeVar("Resized", bound=Program)
 def resized(program: Resized, sizes: Mapping[str, Any], others: Sequence[Any] = ()) -> Resized:
     """Returns the program with dims of other sizes; see `Program.resize`."""
     if others:
-        raise DimError(f"resize() was given {shown(others[0])}; sizes go by name: program.resize(batch=128).")
+        raise DimError(f"resize() was given {shown(others[0])}; give sizes by name: program.resize(batch=128).")
     axes = [_names(program, number) for number in range(len(program.arguments))]
     known = check_sizes(program, sizes)
     changed = {name: size for name, size in sizes.items() if size != known[name]}
@@ -53,7 +53,7 @@ def resized(program: Resized, sizes: Mapping[str, Any], others: Sequence[Any] = 
     wrong = [name for name, size in changed.items() if (dict(again.dims) | made_up(again)).get(name) != size]
     if wrong:
         raise TraceError(
-            f"The function was traced again, and {listed(wrong)} has another size there than it was given."
+            f"The function was traced again, and {listed(wrong)} has a different size there than the size given."
         )
     return again
 
@@ -76,9 +76,9 @@ def check_sizes(program: Program, sizes: Mapping[str, Any]) -> dict[str, int]:
         elif not is_whole(size) or size < 1:
             problems.append(f"`{name}` was given the size {shown(size)}; a size must be an integer of at least 1.")
         elif name not in there:
-            problems.append(f"`{name}` is a dim of no argument: its size follows{_followed(program, name)}.")
+            problems.append(f"`{name}` is not a dim of an argument: its size follows{_followed(program, name)}.")
         elif any(f"{name}.0" == part for part in there):
-            problems.append(f"`{name}` is split in an argument, and how its parts are to be resized is not known.")
+            problems.append(f"`{name}` is split in an argument, and it is unknown how to resize its parts.")
     if problems:
         raise DimError("Invalid sizes: " + " ".join(problems))
     return known

@@ -39,7 +39,9 @@ def _cumulative(operation: Operation, facts: Facts) -> Factors:
     return Factors((axes,), (axes,), per_shard=frozenset((operation.params["axis"],)))
 
 
-@per_shard(*_JOIN, summary="{dims} is run through, and each part goes on from those before", padded=True, gathers=True)
+@per_shard(
+    *_JOIN, summary="{dims} is scanned, and each part continues from the parts before it", padded=True, gathers=True
+)
 def _continue_from_before(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     axis, reverse = sharded.params["axis"], sharded.params["reverse"]
     split = sharded.split(axis)

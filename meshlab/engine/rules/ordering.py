@@ -32,8 +32,8 @@ def _argmax(operation: Operation, facts: Facts) -> Factors:
     return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in reduced),), per_shard=reduced)
 
 
-@per_shard("argmax", summary="the place of the greatest value over {dims} is looked for", padded=True)
-@per_shard("argmin", summary="the place of the least value over {dims} is looked for", padded=True)
+@per_shard("argmax", summary="the position of the greatest value over {dims} is searched", padded=True)
+@per_shard("argmin", summary="the position of the least value over {dims} is searched", padded=True)
 def _first_of_shards(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     """Finds the index of the greatest of the devices' maxima; of several the first."""
     ((axis,), (block,)) = sharded.params["axes"], operands
@@ -61,7 +61,7 @@ def _top_k(operation: Operation, facts: Facts) -> Factors:
     return Factors((tuple(range(rank)),), (axes, axes), per_shard=frozenset((along,)) - unsharded, unsharded=unsharded)
 
 
-@per_shard("top_k", summary="the greatest values over {dims} are looked for", padded=True, gathers=True)
+@per_shard("top_k", summary="the greatest values over {dims} are searched", padded=True, gathers=True)
 def _top_of_shards(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     """Takes the k greatest of each device's k greatest, or of its shard if that is smaller."""
     axis = sharded.params["axis"] % operands[0].ndim

@@ -106,7 +106,7 @@ class Watch:
             raise CompilerError(f"Compiling for {self.target} was cancelled after {self.seconds:.1f} s ({name}).")
         if self.seconds > self.timeout:
             raise CompilerError(
-                f"Compiling for {self.target} was ended after {self.timeout:g} s, while {name}. Give it longer:"
+                f"Compiling for {self.target} was ended after {self.timeout:g} s, while {name}. Allow more time:"
                 f" {self.call.format(2 * self.timeout)}, or compile a smaller program."
             )
 
@@ -184,8 +184,8 @@ def refuse_callbacks(code: Code, asked: str) -> None:
     if callbacks:
         lines = ", ".join(dict.fromkeys(f"`{o.name}` at {o.source or 'an unknown line'}" for o in callbacks))
         raise CompilerError(
-            f"{asked} compiles in a process of its own, where the Python functions of this one are not: {lines}."
-            " plan.check() and plan.run() take the program as it is; or write in JAX what the function computes."
+            f"{asked} compiles in a separate process, which does not have this process's Python functions: {lines}."
+            " plan.check() and plan.run() take the program as it is; or write the function in JAX."
         )
 
 

@@ -168,8 +168,8 @@ def flat_arguments(plan: Plan, args: Sequence[Any], given_to: str = "run()") -> 
     if problems:
         more = f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
         raise RunError(
-            f"These arguments do not fit the plan: {'; '.join(problems[:_MOST])}{more}. Give arrays like those that"
-            " were traced, or trace and plan the program for these."
+            f"These arguments do not fit the plan: {'; '.join(problems[:_MOST])}{more}. Give arrays like the"
+            " traced ones, or trace and plan the program for these."
         )
     return arrays
 
@@ -211,8 +211,8 @@ def _refuse_tracers(program: Program, args: Sequence[Any]):
     if traced:
         raise RunError(
             f"The plan was called under jax.jit, jax.grad or another transform: {some(traced, _MOST)} "
-            f"{'is' if len(traced) == 1 else 'are'} traced. A plan is compiled already: call it outside, and give the"
-            " function with jit, grad and all to ml.trace."
+            f"{'is' if len(traced) == 1 else 'are'} traced. A plan is already compiled: call it outside, and pass"
+            " the function with jit and grad to ml.trace."
         )
 
 
@@ -244,12 +244,12 @@ def _other_trees(wanted: Any, given: Any) -> str:
     pair = _apart(wanted, given)
     (kind, _), (other, _) = pair or ((None, None), (None, None))
     if pair is None or kind is not other:
-        types = f": `{kind.__name__}` was traced, and `{other.__name__}` is given" if kind and other else ""
-        return f"has the right arrays, but in trees of other types{types}"
+        types = f": `{kind.__name__}` was traced, but `{other.__name__}` was given" if kind and other else ""
+        return f"has the right arrays, but in trees of different types{types}"
     return (
-        f"has the right arrays, but the static data of a `{kind.__name__}` differ from those that were traced: an"
-        " attribute that is not an array was changed (by model.eval(), say). Trace the function anew for them, or change it"
-        " back"
+        f"has the right arrays, but the static data of a `{kind.__name__}` differ from the traced ones: an"
+        " attribute that is not an array was changed (by model.eval(), say). Trace the function again for them, or"
+        " change it back"
     )
 
 
@@ -295,9 +295,9 @@ def _misfit(array: Any, leaf: Any, program: Program, argument: Argument, templat
     if isinstance(array, jax.ShapeDtypeStruct):
         return f"`{place}` is abstract; running needs data"
     if isinstance(array, np.ma.MaskedArray):
-        return f"`{place}` is a masked array, which JAX does not know: give array.filled(value)"
+        return f"`{place}` is a masked array, which JAX does not support: give array.filled(value)"
     if isinstance(array, jax.Array) and array.is_deleted():
-        return f"`{place}` is deleted: an earlier call took its memory (donate=True). Give what it returned"
+        return f"`{place}` is deleted: an earlier call took its memory (donate=True). Pass the array that it returned"
     if problem := _other_dims(leaf, program, argument, template):
         return problem
     if array.dtype != dtype and _is_key(dtype) and not _is_key(array.dtype):

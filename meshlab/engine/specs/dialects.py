@@ -1,8 +1,8 @@
 """Lists what the languages of other systems cannot say of a layout, for all of them in one place.
 
     not_said(Layout.of({"ensemble?": "data", "params/*": {"embed": "data"}}))
-    ["`ensemble?` is optional: every rule is there, and none for itself",
-     "at `params/*` is stored embed:data: there are no rules for places there"]
+    ["`ensemble?` is optional: the format has no optional rules",
+     "at `params/*` is stored embed:data: the format has no rules for places"]
 
 Mesh TensorFlow's strings and Flax's axis rules both have rules for dims alone. Whatever else the language of layouts
 has is lost in both, and stands here, so that a new kind of rule is listed by every dialect at once. What only one of
@@ -47,14 +47,14 @@ def in_space(layout: Rules) -> DimRules:
 def not_said(layout: Rules) -> list[str]:
     """Returns a text for each thing that a layout says beside plain rules for dims."""
     optional = [dim for dim, _ in layout.dim_rules if dim.endswith("?")]
-    lost = [f"`{dim}` is optional: every rule is there, and none for itself" for dim in optional]
+    lost = [f"`{dim}` is optional: the format has no optional rules" for dim in optional]
     for dim, axes in layout.dim_rules:
         if in_time := [axis for axis in axes if axis in layout.in_time]:
-            lost.append(f"`{dim}` is on {listed(in_time)}, an axis in time: there are axes of devices alone there")
+            lost.append(f"`{dim}` is on {listed(in_time)}, an axis in time: the format has only axes of devices")
     for glob, rules in layout.place_rules:
-        lost.append(f"at `{glob}` is stored {rules_in(rules)}: there are no rules for places there")
+        lost.append(f"at `{glob}` is stored {rules_in(rules)}: the format has no rules for places")
     for glob, rules in layout.scope_rules:
-        lost.append(f"in `{glob}` is computed {rules_in(rules)}: there are no rules for scopes there")
+        lost.append(f"in `{glob}` is computed {rules_in(rules)}: the format has no rules for scopes")
     return lost
 
 
@@ -64,10 +64,10 @@ def rules_in(rules: DimRules) -> str:
 
 
 def refuse_lost(asked: str, form: str, lost: Sequence[str]):
-    """Refuses to write a layout in a form that cannot say all of it."""
+    """Refuses to write a layout in a form that cannot express all of it."""
     if lost:
         raise LayoutError(
-            f"{asked} writes {form}, which cannot say all of this layout:\n{numbered(lost)}\nTake layout.to_dict(),"
-            " which has everything; or leave these rules out.",
+            f"{asked} writes {form}, which cannot express all of this layout:\n{numbered(lost)}\nUse layout.to_dict(),"
+            " which expresses everything; or leave these rules out.",
             tuple(lost),
         )

@@ -36,7 +36,7 @@ def axis_rules(given: Any) -> AxisRules:
         name, axes = pair if isinstance(pair, list | tuple) and len(pair) == 2 else (None, None)
         several = (axes,) if isinstance(axes, str) else () if axes is None else axes
         if not isinstance(name, str) or not name:
-            problems.append(f"rule {number} is {shown(pair)}: no pair of a logical name and mesh axes")
+            problems.append(f"rule {number} is {shown(pair)}: not a pair of a logical name and mesh axes")
         elif not isinstance(several, list | tuple) or not all(isinstance(axis, str) and axis for axis in several):
             problems.append(f"rule {number} gives `{name}` {shown(axes)}: no axis name, tuple of names or None")
         elif len(set(several)) < len(several):

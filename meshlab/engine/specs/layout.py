@@ -77,7 +77,7 @@ class Layout:
         if not _are_names(self.whole) or not _are_sizes(self.sizes):
             given = f"whole={shown(self.whole)} and sizes={shown(self.sizes)}"
             raise LayoutError(
-                f"Layout was given {given}; they are names of dims, and (place, dim, size) of each: they come of"
+                f"Layout was given {given}; they are names of dims, and (place, dim, size) of each: use"
                 f" Layout.of. {_MAKE}"
             )
         twice = _twice([dim.removesuffix("?") for dim, _ in self.dim_rules])
@@ -307,11 +307,9 @@ class _Reading:
         if not isinstance(axes, tuple | list) or not all(isinstance(a, str) and a for a in axes):
             self.problems.append(f"{given}, which is not an axis name, tuple of names or None")
         elif any(axis.endswith("?") for axis in axes):
-            self.problems.append(
-                f"{given}; the `?` stands behind the dim that may be missing, and never behind an axis"
-            )
+            self.problems.append(f"{given}; put the `?` after the optional dim, never after an axis")
         elif not all(map(is_name, axes)):
-            self.problems.append(f'{given}, which names no mesh axis; several are written "data+model"')
+            self.problems.append(f'{given}, which names no mesh axis; write several as "data+model"')
         else:
             return tuple(axes)
         return ()
@@ -321,9 +319,9 @@ def _unnested(place: str, name: str) -> str:
     """Says how rules that were given inside the rules of a place or scope are written."""
     if place.startswith("@") and not name.startswith("@") and ("*" in name or "/" in name):
         path = f'; or, if scopes are meant, "{place}/{name}"' if "*" not in name else ""
-        return f'storage has no scope: write "{name}" beside "{place}", not in it{path}'
+        return f'storage has no scope: write "{name}" beside "{place}", not inside it{path}'
     if name.startswith("@") and not place.startswith("@"):
-        return f'storage has no scope: write "{name}" beside "{place}", not in it'
+        return f'storage has no scope: write "{name}" beside "{place}", not inside it'
     word = "scope" if place.startswith("@") else "place"
     return f'a {word} is a path in one text: "{place}/{name.removeprefix("@")}"'
 
@@ -341,7 +339,7 @@ def _from_text(text: str) -> Layout:
         wrong += [(glob.at, problem) for problem in _no_scope(glob.name)] if glob else []
         for rule in part[1:] if glob else part:
             if glob is None and _is_glob(rule.name):
-                fix = f"its rules stand behind a colon and a space: `{rule.name}: embed:data`"
+                fix = f"write its rules after a colon and a space: `{rule.name}: embed:data`"
                 wrong.append((rule.at, f"`{rule.name}` is a place or a scope; {fix}, say"))
                 continue
             reading.enter(rule.name, rule.axes)
@@ -368,7 +366,7 @@ def _no_scope(key: str) -> list[str]:
     """Returns the problem of a scope without a name, if a key is one."""
     if not key.startswith("@") or key.strip("@/ "):
         return []
-    return [f"`{key}` names no scope: write the name of one, `@core`; what is in none has the rules without one"]
+    return [f"`{key}` names no scope: write a name, such as `@core`; plain rules apply outside all scopes"]
 
 
 def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:

@@ -87,7 +87,7 @@ def parts_of(text: str) -> tuple[list[list[Written]], list[Problem]]:
         if found["end"]:
             parts.append([])
         elif found["open"]:
-            problems.append((at, "the quotes that begin here have no end"))
+            problems.append((at, "the quotes that begin here are not closed"))
         elif word == NOTHING and last and last.axes is None:
             bare.add(last.at)
         else:
@@ -115,7 +115,7 @@ def _written(word: str, at: int) -> Written | str:
     if not axes:
         return Written(at, name, None)
     if ":" in axes:
-        return f"{shown} is not a `dim:axis` pair; behind the colon of a place stands a space: `{found['name']}: {axes}`"
+        return f"{shown} is not a `dim:axis` pair; put a space after the colon of a place: `{found['name']}: {axes}`"
     names = [_name(axis) for axis in axes.split("+")]
     if not all(names):
         return f"{shown} is not a `dim:axis` pair: an axis is missing"

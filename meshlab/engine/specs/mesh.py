@@ -68,7 +68,7 @@ class Mesh:
         if self.shape and not problems:
             write = ", ".join(f"{name}={axis_of(size).source}" for name, size in self.shape)
         if self.on is not None and not hasattr(self.on, "hardware"):
-            problems.append(f"it was given on={shown(self.on)}, which places it on no machine")
+            problems.append(f"it was given on={shown(self.on)}, which is not a placement on a machine")
             write = f"{shown(self.on if isinstance(self.on, str) else 'v5e')}, {write}"
         if problems:
             raise MeshError("Invalid mesh: " + "; ".join(problems) + f". Write ml.mesh({write}).")

@@ -28,7 +28,7 @@ def said(layout: Rules) -> tuple[str, tuple[str, ...]]:
         if len(axes) != 1:
             lost.append(f"`{dim}` is on {' and '.join(f'`{axis}`' for axis in axes)}: a dim has one mesh axis there")
         elif _SEPARATORS.search(name):
-            lost.append(f"`{dim}` is on `{axes[0]}`: a name cannot have a character there that stands between rules")
+            lost.append(f"`{dim}` is on `{axes[0]}`: a name cannot contain a character that separates rules")
         else:
             pairs.append(f"{name}:{axes[0]}")
     return ";".join(pairs), (*lost, *not_said(layout))

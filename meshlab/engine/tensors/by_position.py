@@ -1,7 +1,7 @@
 """Refuses uses of a tensor's axes by position, each with the named form to write instead.
 
 x[0]        A tensor of [batch=8] was indexed, but its axes have names, not positions. Use ml.take, …
-x.T         A tensor's axes have names, and no positions: `.T` is not needed: …
+x.T         A tensor's axes have names, not positions: `.T` is not needed: …
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class TensorAttributeError(DimError, AttributeError):
 
 # The named form, by the attribute that arrays have.
 _INSTEAD = {
-    "T": "not needed: operations find axes by name, in whatever order",
-    "mT": "not needed: operations find axes by name, in whatever order",
-    "transpose": "not needed: operations find axes by name, in whatever order",
+    "T": "not needed: operations find axes by name, in any order",
+    "mT": "not needed: operations find axes by name, in any order",
+    "transpose": "not needed: operations find axes by name, in any order",
     "reshape": "written ml.merge(x, (A, B), Both) and ml.unmerge(x, Both, (A, B))",
     "ravel": "written ml.merge(x, (A, B), Both)",
     "flatten": "written ml.merge(x, (A, B), Both)",
@@ -48,7 +48,7 @@ class Positional:
         return self[0]
 
     def __matmul__(self, other):
-        raise DimError("`@` does not say what is summed. Write ml.dot(x, w, Hidden) with the dims to sum over.")
+        raise DimError("`@` does not say which dims to sum over. Write ml.dot(x, w, Hidden) with the dims to sum over.")
 
     __rmatmul__ = __matmul__
 
@@ -66,7 +66,7 @@ class Positional:
     def __getattr__(self, name: str):
         # What arrays have and tensors do not; JAX and Python ask for names of their own, which are none of the user's.
         if name in _INSTEAD:
-            raise TensorAttributeError(f"A tensor's axes have names, and no positions: `.{name}` is {_INSTEAD[name]}.")
+            raise TensorAttributeError(f"A tensor's axes have names, not positions: `.{name}` is {_INSTEAD[name]}.")
         text = brief(f"A tensor has no attribute `{name}`; its array, without names, is `.array`.")
         raise AttributeError(text, name=name)
 
@@ -89,6 +89,6 @@ class Positional:
 
     def __array__(self, dtype=None, copy=None):
         raise DimError(
-            f"A tensor of {dim_lists.show(self.dims)} was passed to NumPy or jax.numpy, which know no names. "
+            f"A tensor of {dim_lists.show(self.dims)} was passed to NumPy or jax.numpy, which have no named axes. "
             "Use meshlab's operation of that name, or pass `.array`."
         )

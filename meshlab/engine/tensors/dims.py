@@ -18,7 +18,7 @@ from ..errors import DimError, shown
 
 # `_` alone is how `ml.named` writes an axis without a name.
 _NAME = re.compile(r"(?!_\Z)[A-Za-z_][A-Za-z0-9_]*\Z")
-NAME_RULE = "a name is ASCII letters, digits and `_`, with no digit in front (and `_` alone names nothing)"
+NAME_RULE = "a name is ASCII letters, digits and `_`, with no digit in front (`_` alone is not a name)"
 
 
 # The largest number that XLA counts with.

@@ -22,7 +22,7 @@ from ..errors import DimError, MeshlabError, shown
 _SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u"}
 _INTEGER_OPERATIONS = ("invert", "and", "or")
 _BOOL = np.dtype(bool)
-_KEYS = "keys are not numbers: draw with each of them, under ml.vmap"
+_KEYS = "keys are not numbers: draw with each key, under ml.vmap"
 
 
 def short_name(dtype: Any) -> str:
@@ -86,8 +86,8 @@ def holding(what: str, name: str, value: Any, dtype: Any) -> None:
         fits = least <= value <= most and value == int(value)
     if not fits:
         raise DimError(
-            f"{what} was given the {name} {written(value)} for {short_name(dtype)}, which holds {holds}: give one that"
-            " it holds, or convert x first, x.astype(ml.f32), say."
+            f"{what} was given the {name} {written(value)} for {short_name(dtype)}, which holds {holds}: give a value"
+            " in that range, or convert x first, x.astype(ml.f32), say."
         )
 
 
@@ -145,7 +145,7 @@ def applied(what: str, function: Callable[..., Any], given: Sequence[Any], opera
     try:
         return function(*given, **keywords)
     except OverflowError as error:
-        fix = "an integer there is too large for its dtype: what has to be as large is a float, float(n)"
+        fix = "an integer is too large for its dtype: use a float, float(n)"
         raise DimError(f"{what} was given {' and '.join(map(written, operands))}; {fix}.") from error
     except (TypeError, ValueError) as error:
         fix = _fix(what, operands, error)

@@ -69,7 +69,7 @@ class NamedArray:
 
 def _refuse(*_operands: Any):
     """Refuses arithmetic."""
-    raise DimError("A named array is for ml.trace, and is not a number: compute with it inside of the traced function.")
+    raise DimError("A named array is for ml.trace, and is not a number: compute with it inside the traced function.")
 
 
 _PAIRED = "__add__ __sub__ __mul__ __truediv__ __floordiv__ __mod__ __pow__ __matmul__ __and__ __or__".split()
@@ -119,7 +119,7 @@ class Sizes:
         rest = total // math.prod(size or 1 for size in sizes)
         wrong = _wrong(sizes, total)
         if sizes.count(None) > 1 or wrong:
-            fix = wrong or "write what is not known with its size, (heads=8 head)"
+            fix = wrong or "write the unknown part with its size, (heads=8 head)"
             self.problems[str(merged), total] = _description(merged, sizes, total, where) + fix
             return []
         dims = [(part, size or rest) for (part, _), size in zip(merged.parts, sizes, strict=True)]
@@ -131,7 +131,7 @@ class Sizes:
         """Refuses a name of two sizes, and a merged axis that is not the product of its parts."""
         if self.problems:
             problems = "; ".join(self.problems.values())
-            raise DimError(f"A dim has one size in a program, but {problems}. Give what differs another name or size.")
+            raise DimError(f"A dim has one size in a program, but {problems}. Rename or resize one of them.")
 
 
 def named(tree: Any, names: Any) -> Any:
@@ -187,7 +187,7 @@ def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: l
         texts: list[Any] = [None] * len(leaves)
         for glob, text in names.items():
             if not isinstance(glob, str):
-                problems.append(f"{shown(glob)} is not a path; names are given by globs over paths, as texts")
+                problems.append(f"{shown(glob)} is not a path; give names by globs over paths, as texts")
                 continue
             matching = [i for i, place in enumerate(places) if matches(place, glob)]
             if not matching:
@@ -243,7 +243,7 @@ def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisNa
     shape = tuple(getattr(leaf, "shape", ()))
     if not isinstance(text, str | tuple):
         problems.append(
-            f"{where} is given {shown(text)} ({type(text).__name__}); names are a text with one for each axis, "
+            f"{where} is given {shown(text)} ({type(text).__name__}); names are a text with one name for each axis, "
             f'"{_example(leaf)}", say'
         )
         return (None,) * len(shape)
@@ -257,7 +257,9 @@ def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisNa
     axes = tuple(_axis(word, size, where, problems) for word, size in zip(words, shape, strict=True))
     flat = [n for name in axes if name for n in str(name).split("*")]
     twice = sorted({n for n in flat if flat.count(n) > 1})
-    problems += [f'{where} has the dim `{n}` twice: of a square weight one axis goes without, "{n} _"' for n in twice]
+    problems += [
+        f'{where} has the dim `{n}` twice: for a square weight, leave one axis unnamed: "{n} _"' for n in twice
+    ]
     return axes
 
 
@@ -274,11 +276,11 @@ def _misread(text: Any, words: Sequence[Any]) -> str:
     fixes = []
     if "," in text:
         apart = " ".join(text.replace(",", " ").split())
-        fixes.append(f'; names stand apart by spaces alone: "{apart}"')
+        fixes.append(f'; separate names with spaces only: "{apart}"')
     if any(word.count("(") != word.count(")") for word in words):
         fixes.append('; a bracket is open: one axis of two dims is "(heads head)"')
     if "..." in words[1:]:
-        fixes.append("; `...` stands in front alone")
+        fixes.append("; `...` may only come first")
     return "".join(fixes)
 
 
@@ -299,7 +301,7 @@ def _axis(word: Any, size: int, where: str, problems: list[str]) -> AxisName:
     sound = all(parts) and (len(parts) > 1 if merged else len(parts) == 1 and "=" not in word)
     if not sound or not all(map(is_name, names)):
         fix = f"; {NAME_RULE}" if sound and not set(word) & set("(),") else ""
-        fix = "; names stand apart by spaces alone" if "," in word else fix
+        fix = "; separate names with spaces only" if "," in word else fix
         problems.append(
             f'{where} is given {shown(word)}, which is neither a name, "_", "..." in front, nor "(heads head)"{fix}'
         )

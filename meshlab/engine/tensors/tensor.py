@@ -244,7 +244,7 @@ def tensor(array: Any, *dims: Dim | str) -> Any:
         raise DimError(f"tensor was given a tensor of {dim_lists.show(array.dims)}; use x.rename to change its names.")
     array = array if isinstance(array, jax.Array) else _on_host(array)
     if isinstance(array, jax.Array) and not isinstance(array, Tracer) and array.is_deleted():
-        raise DimError("tensor was given an array that is deleted: its memory was donated to an earlier call.")
+        raise DimError("tensor was given a deleted array: its memory was donated to an earlier call.")
     if len(dims) != array.ndim:
         given = ", ".join(map(str, dims)) or "no dims"
         raise DimError(f"tensor was given {given} for an array of shape {array.shape}; it takes one dim for each axis.")
@@ -260,7 +260,7 @@ _AS_FLOATS = "give floats, np.asarray(numbers, np.float32), say"
 def _on_host(given: Any) -> np.ndarray:
     """Returns numbers as a NumPy array; its 64-bit defaults become those of JAX."""
     if isinstance(given, jax.ShapeDtypeStruct):
-        raise DimError(f"tensor was given {given}, a shape without data; it is written ml.f32[Batch, Hidden].")
+        raise DimError(f"tensor was given {given}, a shape without data; write it as ml.f32[Batch, Hidden].")
     try:
         array = None if isinstance(given, Dim) else np.asarray(given)
     except (ValueError, TypeError):  # lists of several lengths
@@ -270,7 +270,7 @@ def _on_host(given: Any) -> np.ndarray:
         raise DimError(f"tensor was given {shown(given)}, with an integer that is too large; {_AS_FLOATS}.")
     if array is None or not any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.number, jnp.bool_)):
         raise DimError(
-            f"tensor was given {shown(given)}; its array must be numbers, or lists of numbers that are equally long:"
+            f"tensor was given {shown(given)}; its array must be numbers, or lists of numbers of equal length:"
             " ml.tensor([[1, 2], [3, 4]], Batch, Hidden)."
         )
     dtype = jax.dtypes.canonicalize_dtype(array.dtype)
@@ -310,7 +310,7 @@ def operand(what: str, x: Any, name: str = "") -> tuple[Any, Dims]:
         raise DimError(f"{_given(what, x, name)}; it takes tensors and numbers.{fix}")
     if np.shape(x):
         given = _given(what, x, name)
-        raise DimError(f"{given}. Name its axes: ml.tensor(array, Batch, Hidden). Only numbers go without.")
+        raise DimError(f"{given}. Name its axes: ml.tensor(array, Batch, Hidden). Only numbers need no names.")
     return x, ()
 
 

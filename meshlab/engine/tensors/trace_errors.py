@@ -1,7 +1,7 @@
 """Says why a function cannot be traced, with the user's own line and what to write instead.
 
     `step` could not be traced: TracerBoolConversionError: Attempted boolean conversion of traced array …
-    It was raised at train.py:12, `if loss > 0:`. What depends on data is chosen by jnp.where or jax.lax.cond.
+    It was raised at train.py:12, `if loss > 0:`. Use jnp.where or jax.lax.cond for choices that depend on data.
 
 What a function returns must be arrays alone, and what it computes with must be its own: a value that another trace left
 behind has no number here. What it was given it may not change: it gets a copy, so that the change would be lost.
@@ -28,19 +28,19 @@ from .trees import is_tensor, placed_leaves
 _SIZES = "The sizes of all arrays must be known before: give size=, or mask by jnp.where"
 # What to write instead, by JAX's own errors; a derived class stands before its base.
 _FIXES = (
-    (jax.errors.TracerBoolConversionError, "What depends on data is chosen by jnp.where or jax.lax.cond"),
+    (jax.errors.TracerBoolConversionError, "Use jnp.where or jax.lax.cond for choices that depend on data"),
     (jax.errors.NonConcreteBooleanIndexError, _SIZES),
     (jax.errors.TracerIntegerConversionError, _SIZES),
-    (jax.errors.TracerArrayConversionError, "Use jax.numpy where NumPy computes with what is traced"),
+    (jax.errors.TracerArrayConversionError, "Use jax.numpy instead of NumPy for traced values"),
     (jax.errors.ConcretizationTypeError, _SIZES),
 )
 # The same by what JAX says, where its error is one for several reasons.
 _FIXES_BY_TEXT = {
-    r"arose with the `(float|complex)` function|__format__|^int\(": "Values are not known while a function is traced:"
-    " return what is to be read, and read or print it around the step",
-    "unbound axis name": "Take the collective out: the plan puts collectives in, and the function says what is computed"
+    r"arose with the `(float|complex)` function|__format__|^int\(": "Values are unknown while a function is traced:"
+    " return them, and read or print them outside the step",
+    "unbound axis name": "Remove the collective: the plan inserts collectives, and the function computes"
     " on unsharded arrays",
-    "keyword argument|keyword-only": "Arguments to ml.trace are positional: bind others by functools.partial",
+    "keyword argument|keyword-only": "Arguments to ml.trace are positional: bind others with functools.partial",
 }
 
 
@@ -234,8 +234,8 @@ def refuse_lost(name: str, closed: Any, changes: Mapping[str, LeafChange]):
         lost += [] if survives else [place]
     if lost:
         raise TraceError(
-            f"`{name}` changes what it is given and does not return it, at {some(lost)}. meshlab traces pure"
-            " functions, of which such changes are lost: return what changed, or change a copy, dict(params) or"
+            f"`{name}` modifies its arguments and does not return them, at {some(lost)}. meshlab traces pure"
+            " functions, which lose such changes: return the changed values, or change a copy, dict(params) or"
             " list(params), say. Of a Flax NNX module it is the state: graph, state = nnx.split(model) before; inside,"
             " model = nnx.merge(graph, state) and, after the update, return nnx.state(model)."
         )
@@ -275,6 +275,6 @@ def refuse_leaks(name: str, closed: Any):
             reading = (e for e in jaxpr.equations if any(i is variable for i in e.invars))
             where = next((str(s) for e in reading if (s := source_of(e))), "an unknown line")
             raise TraceError(
-                f"`{name}` computes with {variable.aval} of another trace, at {where}: an earlier call left"
-                " it behind, or it belongs to the function around. Make it an argument."
+                f"`{name}` computes with {variable.aval} of another trace, at {where}: it is left from"
+                " an earlier call, or belongs to an enclosing function. Make it an argument."
             )

@@ -188,8 +188,8 @@ def _sized(what: str, dim: Dim | str, leaves: list[Any]) -> Dim:
     if isinstance(dim, Dim):
         alike.insert(0, dim)
     if not alike:
-        text = f"{what} was asked to go along `{name}`, and nothing that it was given has this dim."
-        fix = f' Without xs a dim with its size is given: ml.Dim("{name}", 12), say.' if not leaves else ""
+        text = f"{what} was asked to go along `{name}`, and no argument has this dim."
+        fix = f' Without xs, give a dim with its size: ml.Dim("{name}", 12), say.' if not leaves else ""
         raise DimError(text + (fix if what == "scan" else ""))
     dim_lists.agree(what, alike)
     return alike[0]
@@ -202,12 +202,12 @@ def _in_front(path: str, x: Any, dim: Dim) -> Any:
             return x
         raise DimError(
             f"scan goes along {dim}, and the first axis of xs{path}, an array of shape {np.shape(x)} without names, "
-            "is not that. Give it names, or let the function find it from outside."
+            "is not that. Give it names, or let the function close over it."
         )
     if not _has(x, dim):
         raise DimError(
             f"scan goes along {dim}, and xs{path} of {dim_lists.show(x.dims)} does not have this dim. "
-            "What is the same in every iteration is not part of xs: let the function find it from outside."
+            "If it is the same in every iteration, it is not part of xs: let the function close over it."
         )
     rest = dim_lists.without(x.dims, [dim_lists.find("scan", x.dims, dim)])
     return named.expand(named.array_of("scan", x), x.dims, (dim, *rest))
@@ -231,7 +231,7 @@ def _restored(what: str, tree: Any, dim: Dim) -> Any:
         if _has(x, dim):
             raise DimError(
                 f"{what} goes along `{dim.name}`, and the function returned {dim_lists.show(x.dims)}, which has it. "
-                "Each slice has lost this dim; rename the one that the function made."
+                "Each slice has lost this dim; rename the dim that the function made."
             )
         return named.result(x.array, (dim, *x.dims))
 
@@ -244,7 +244,8 @@ def _same_carry(before: Any, after: Any) -> Any:
     new, new_tree = jax.tree.flatten(after, is_leaf=is_tensor)
     if old_tree != new_tree:
         raise DimError(
-            f"The function of scan was given the carry {old_tree} and returned {new_tree}; it keeps its form."
+            f"The function of scan was given the carry {old_tree} and returned {new_tree}; the carry must keep its"
+            " tree."
         )
     return jax.tree.unflatten(
         old_tree, [_same_dims(_keystr(path), x, y) for (path, x), y in zip(old, new, strict=True)]
@@ -257,14 +258,14 @@ def _same_dims(path: str, before: Any, after: Any) -> Any:
     if set(getattr(after, "dims", ())) != set(getattr(before, "dims", ())):
         raise DimError(
             f"The function of scan was given a carry{path} of {wants} and returned {has}; "
-            "the dims of a carry stay the same. Start with all the dims, or sum the new ones away."
+            "the dims of a carry must stay the same. Start with all the dims, or sum the new ones away."
         )
     array = getattr(before, "array", before)
     old, new = getattr(array, "dtype", None), getattr(after, "dtype", None)
     if None not in (old, new) and old != new and not getattr(array, "weak_type", False):
         raise DimError(
-            f"The function of scan was given a carry{path} of {old} and returned {new}; the dtype of a carry stays the"
-            f" same. Start with {new}, or return it as it was: y.astype(jnp.{old})."
+            f"The function of scan was given a carry{path} of {old} and returned {new}; the dtype of a carry must stay"
+            f" the same. Start with {new}, or return it as it was: y.astype(jnp.{old})."
         )
     if not isinstance(after, Tensor):
         return after

@@ -59,8 +59,8 @@ def placed_leaves(name: str, tree: Any, is_leaf: Callable[[Any], bool] = is_tens
     """
     called = f"`{name}`" if name else "The tree"
     endless = (
-        f"{called} has no end: it holds itself, or trees in trees too deep to be walked. Give a tree without what leads"
-        " back to it, and stack what repeats."
+        f"{called} has no end: it contains itself, or is nested too deeply. Give a tree without cycles, and stack"
+        " repeated parts."
     )
     if _is_endless(tree):
         raise TraceError(endless)

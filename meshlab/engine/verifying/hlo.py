@@ -139,8 +139,8 @@ def _read(instruction: Instruction, visit: Visit, axes: Mapping[str, int]) -> li
     # In place, a permute lists its results and offsets among its operands.
     if kind not in KINDS or instruction.attribute("slice_sizes") is not None:
         raise RunError(
-            f"The compiled program moves data by `{instruction.opcode}` (`%{instruction.name}`), in a form that is not"
-            " read here. What is read: " + ", ".join(KINDS) + "."
+            f"The compiled program moves data by `{instruction.opcode}` (`%{instruction.name}`), in a form that"
+            " meshlab cannot read. It reads: " + ", ".join(KINDS) + "."
         )
     payload: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
     for printed in visit.computation.operand_types(instruction):

@@ -49,10 +49,10 @@ def read_groups(printed: str, devices: int) -> np.ndarray:
     except (ValueError, KeyError):  # sizes that do not fit each other
         groups = None
     if groups is None:
-        raise RunError(f"The replica groups `{printed}` of a collective are in a notation that is not known here.")
+        raise RunError(f"The replica groups `{printed}` of a collective are in an unknown notation.")
     if sorted(groups.flat) != list(range(devices)):
         raise RunError(
-            f"The replica groups `{printed}` of a collective do not hold each of the mesh's {devices} devices once."
+            f"The replica groups `{printed}` of a collective do not contain each of the mesh's {devices} devices once."
             " Was the program compiled for this mesh?"
         )
     return groups

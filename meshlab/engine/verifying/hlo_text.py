@@ -120,7 +120,7 @@ class Computation:
         missing = [name for name in instruction.operand_names if name not in self.instructions]
         if missing:
             raise RunError(
-                f"The compiled text uses `%{missing[0]}` in `%{instruction.name}`, but computation `%{self.name}` makes"
+                f"The compiled text uses `%{missing[0]}` in `%{instruction.name}`, but computation `%{self.name}` has"
                 " no such value: the text is incomplete. Pass all of compiled.as_text()."
             )
         return tuple(self.instructions[name].type for name in instruction.operand_names)
@@ -165,7 +165,7 @@ def dtype_name(printed: str) -> str:
 def _bits(printed: str) -> int:
     match = re.match(r"[fsu](\d+)", printed)
     if printed not in _BITS and match is None:
-        raise RunError(f"The compiled text has the element type `{printed}`, whose size is not known here.")
+        raise RunError(f"The compiled text has the element type `{printed}`, whose size is unknown.")
     return _BITS[printed] if printed in _BITS else int(match[1])  # pyright: ignore[reportOptionalSubscript]
 
 

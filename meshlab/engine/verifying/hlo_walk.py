@@ -73,8 +73,8 @@ def visits(module: Module, unknown_trips: int | None, wanted: Callable[[Instruct
                     waiting.append(Visit(module[called], times, branch))
     if unreached := sorted(moving - reached):
         raise RunError(
-            f"A collective stands in the computation `%{unreached[0]}`, to which no call leads that is understood here,"
-            " so that its executions cannot be counted."
+            f"A collective is in the computation `%{unreached[0]}`, which no known call reaches,"
+            " so its executions cannot be counted."
         )
 
 
@@ -108,7 +108,7 @@ def _executions(caller: Instruction, key: str, computation: Computation, module:
     trips = unknown if trips is None else trips
     if trips is None:
         raise RunError(
-            f"The trip count of the loop `%{caller.name}` is not in the compiled text, and a collective stands in it."
+            f"The trip count of the loop `%{caller.name}` is not in the compiled text, and it contains a collective."
             " Use a loop of fixed length (lax.scan), or pass its trip count as unknown_trips."
         )
     return trips + 1 if key == "condition" else trips

@@ -135,7 +135,7 @@ def _not_compared(places: Sequence[str], worst: Sequence[Compared], data: str) -
         yield (
             f"Not compared: {some([place for _, place in vague], 6)}. Rounding {data} moves"
             f" {'them' if len(vague) > 1 else 'it'} by up to {max(vague)[0]:.0%} of the root mean square: a wrong plan"
-            " could pass. Give plan.check arguments of the size that the function is for."
+            " could pass. Give plan.check arguments of typical magnitude."
         )
 
 

@@ -62,9 +62,9 @@ from .hlo import HloCollective, read_collectives, totals
 from .hlo_groups import read_groups
 from .hlo_text import parse_module
 
-CONSTRAINTS = {"all": "the spec of every value", "stored": "arguments, outputs and tags alone"}
+CONSTRAINTS = {"all": "the spec of every value", "stored": "arguments, outputs and tags only"}
 Values = dict[int, Any]
-_UNKNOWN_GROUPS = "over ?: between devices that are those of no set of mesh axes; XLA chose groups of its own."
+_UNKNOWN_GROUPS = "over ?: between devices that no set of mesh axes describes; XLA chose its own groups."
 
 
 def partition_specs(plan: Plan) -> tuple[Any, Any]:
@@ -189,10 +189,10 @@ def partitioned(
     if not isinstance(constraints, str) or constraints not in CONSTRAINTS:
         known = " and ".join(f'"{name}" ({what})' for name, what in CONSTRAINTS.items())
         near = closest(constraints, CONSTRAINTS)
-        raise MeshlabError(f"xla() was asked for the constraints {shown(constraints)}; there are {known}.{near}")
+        raise MeshlabError(f"xla() was given the constraints {shown(constraints)}; there are {known}.{near}")
     if plan.rules.in_time:
         raise LayoutError(
-            f"plan.xla() hands the layout to XLA's own partitioner, which knows no axis in time: this plan runs"
+            f"plan.xla() passes the layout to XLA's own partitioner, which has no serial axes: this plan runs"
             f" {listed(plan.rules.in_time)} one block after another. Plan without it, on ml.mesh({_sizes(plan)}), to"
             " see what XLA inserts."
         )
@@ -235,8 +235,8 @@ def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
         # What comes after an empty line are lines of our own code.
         answer = re.split(r"\n\s*\n", answer)[0]
         raise CompilerError(
-            f'plan.xla("{constraints}") hands the program to XLA\'s own partitioner, which fails on it: {answer}\n'
-            f"That is XLA's, and none of the plan's: plan.check() holds the plan against what XLA compiles without that"
+            f'plan.xla("{constraints}") passes the program to XLA\'s own partitioner, which fails: {answer}\n'
+            "The plan itself is fine: plan.check() compares it with what XLA compiles without that"
             f' partitioner. To see what the partitioner inserts try plan.xla("{other}"), or another layout.'
         )
     return answer[1]

@@ -136,7 +136,7 @@ class Called:
         if value in subject.handed_on:
             return self(subject.handed_on[value])
         if maker is None:
-            return "what a loop carries" if value in subject.carried else "a constant"
+            return "a carry of a loop" if value in subject.carried else "a constant"
         key = part(maker)
         where = (_code(key) if key is not None and not maker.blocks else None) or (maker.source and str(maker.source))
         of = "the backward pass of " if maker.backward and not maker.rematerialised else ""

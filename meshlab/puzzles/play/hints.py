@@ -94,7 +94,7 @@ def _change(setting: Setting, layout: Layout) -> str:
     lacks = [change for change in theirs if change not in mine]
     has = [change._replace(axes=None) for change in mine if change not in theirs]
     step = next((change for change in (*lacks, *has) if _is_legal(setting, changed(layout, [change]))), None)
-    return f"A first step of an answer: {step}." if step else f"An answer is {setting.answer}."
+    return f"A first step towards an answer: {step}." if step else f"An answer is {setting.answer}."
 
 
 def _is_legal(setting: Setting, layout: Layout) -> bool:

@@ -56,7 +56,7 @@ def prove(setting: Setting) -> Proof:
     layouts = layouts if not problems else []
     tried, passing = len(layouts), [str(layout) for layout in layouts if _passes(setting, layout)]
     if len(passing) > FEW:
-        problems.append(f"{len(passing)} layouts pass, more than {FEW}: the goal leaves too much open.")
+        problems.append(f"{len(passing)} layouts pass, more than {FEW}: the goal is too loose.")
     return Proof(setting.name, tuple(problems), tuple(passing), tried, time.perf_counter() - begun)
 
 
@@ -73,7 +73,7 @@ def _problems(setting: Setting) -> Iterator[str]:
     if number is not None and not abs(number) < float("inf"):
         yield f"The number that is asked for is {number}."
     if len(setting.wrong) < WRONG:
-        yield f"It has {len(setting.wrong)} wrong tries, and needs {WRONG}: what do people try that fails?"
+        yield f"It has {len(setting.wrong)} wrong tries, and needs {WRONG}: which wrong layouts would people try?"
     for layout in setting.wrong:
         yield from _wrong(setting, layout)
     for dim in setting.drawn:
@@ -92,7 +92,7 @@ def _wrong(setting: Setting, given: object) -> Iterator[str]:
     if verdict.met:
         yield f"The wrong try {given!r} passes."
     elif not any(each.because or each.value for each in verdict.each if not each.met):
-        yield f"Of the wrong try {given!r} no reason is known."
+        yield f"The wrong try {given!r} fails without a known reason."
 
 
 def _passes(setting: Setting, layout: Layout) -> bool:

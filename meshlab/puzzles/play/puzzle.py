@@ -49,7 +49,7 @@ class Puzzle(Setting):
             MeshlabError: it is no number, or no number is asked for.
         """
         if self.ask is None:
-            raise MeshlabError(f"{self.name} asks for no number: puzzle.check(layout) judges a layout.")
+            raise MeshlabError(f"{self.name} asks for no number: puzzle.check(layout) checks a layout.")
         if isinstance(number, EllipsisType):
             return self
         if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):

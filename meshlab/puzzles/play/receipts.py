@@ -115,7 +115,7 @@ def _read(line: str, find: Callable[[str], Setting]) -> Read:
     name, said = name.removeprefix(_FIRST), [part for part in rest if part.startswith("predicted ")]
     known = Read(line, name, reader)
     if mark(parts[:-1]) != parts[-1]:
-        return dataclasses.replace(known, because="a character of it was changed")
+        return dataclasses.replace(known, because="its text was changed")
     try:
         setting = find(name)
         setting = setting if reader == _NOBODY else dataclasses.replace(setting, reader=reader)
@@ -130,7 +130,7 @@ def _read(line: str, find: Callable[[str], Setting]) -> Read:
     if sent != f"{plan.wire_bytes:,.0f} B":
         problems.append(f"its layout sends {plan.wire_bytes:,.0f} B")
     if said and said[0].endswith("right") != bool(right):
-        problems.append("its prediction is not as it says")
+        problems.append("its prediction does not match")
     return dataclasses.replace(known, holds=not problems, because="; ".join(problems), right=right)
 
 

@@ -93,7 +93,9 @@ class Setting:
     def __post_init__(self):
         for text in (self.name, self.reader):
             if BETWEEN.strip() in text or text.strip() != text:
-                raise MeshlabError(f"A puzzle's name and its reader have no `|` and no spaces around: {shown(text)}.")
+                raise MeshlabError(
+                    f"A puzzle's name and its reader must not contain `|` or spaces around: {shown(text)}."
+                )
 
     @functools.cached_property
     def program(self) -> Program:

@@ -44,7 +44,7 @@ def read(address: str) -> tuple[str, dict[str, str], list[str]]:
     for pair in filter(None, rest.split("&")):
         key, equals, value = pair.partition("=")
         if not equals:
-            problems.append(f"{shown(pair)} says nothing: write KEY=VALUE.")
+            problems.append(f"{shown(pair)} is not KEY=VALUE.")
         elif key not in KEYS:
             problems.append(f"There is no `{key}` in an address.{closest(key, KEYS)} There are {listed(KEYS)}.")
         elif key in said:

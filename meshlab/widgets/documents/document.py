@@ -182,8 +182,8 @@ def fitted(document: Document, program: Any) -> Document:
     # Of a program that is resized the sizes of dims that follow others are known once it has been traced again.
     if there.keys() != dims.keys() or (not resized and there != dims) or not resized.keys() <= program.dims.keys():
         raise ExplorerError(
-            f"This document is of a program with the dims {dims}; the program that was given has"
-            f" {dict(program.dims)}. Open it with the program that it was written for, or take its layout over:"
+            f"This document is for a program with the dims {dims}; the given program has"
+            f" {dict(program.dims)}. Open it with its own program, or load only its layout:"
             " explorer.load(layout)."
         )
     return dataclasses.replace(document, dims=tuple(sorted(document.dims, key=lambda dim: [*there].index(dim[0]))))
@@ -209,8 +209,8 @@ def check_machines(machines: Any):
     wrong = [machine for machine in each if not isinstance(machine, Hardware)]
     if wrong or not isinstance(machines, list | tuple):
         raise ExplorerError(
-            f"The Explorer was given {shown((wrong or each)[0])} for a machine; it must be one that ml.Hardware.of(...)"
-            " made, and several must be a list."
+            f"The Explorer was given {shown((wrong or each)[0])} for a machine; it must be a machine from"
+            " ml.Hardware.of(...), or a list of them."
         )
 
 
@@ -294,7 +294,7 @@ _KEYS: Mapping[int, Mapping[str, tuple[Any, str, Callable[[Any], Any]]]] = {
         ),
         "search": (
             dict[Literal["memory", "seconds"], float | str | None],
-            'what ends a search: {"memory": 0.9, "seconds": null}',
+            'the limits of a search: {"memory": 0.9, "seconds": null}',
             lambda limits: read_limits("explorer.auto()", **{"memory": MEMORY, "seconds": None, **limits}),
         ),
         "silent": (list[str], 'mesh axes: ["model"]', lambda axes: tuple(sorted({*axes}))),
@@ -308,21 +308,23 @@ def read_document(text: str) -> Document:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:  # brackets in brackets end the reader's patience
         raise ExplorerError(
-            f"Invalid document of the Explorer: it is not JSON ({error}). Use what `explorer.to_json()` gave."
+            f"Invalid document of the Explorer: it is not JSON ({error}). Use the text from `explorer.to_json()`."
         ) from None
     if not isinstance(data, dict) or "schema" not in data:
-        raise ExplorerError("Invalid document of the Explorer: it has no `schema`. Use what `explorer.to_json()` gave.")
+        raise ExplorerError(
+            "Invalid document of the Explorer: it has no `schema`. Use the text from `explorer.to_json()`."
+        )
     if not is_whole(data["schema"]) or data["schema"] not in _KEYS:
         raise ExplorerError(
             f"This document has schema {shown(data['schema'])}; this version of meshlab reads schema 1 to {SCHEMA}. "
-            "Open it with the version that wrote it, or load its layout alone with `explorer.load(layout)`."
+            "Open it with the version that wrote it, or load only its layout with `explorer.load(layout)`."
         )
     keys = {name: key for schema, keys in _KEYS.items() if schema <= data["schema"] for name, key in keys.items()}
     missing = sorted(keys.keys() - data.keys())
     if missing:
         raise ExplorerError(
             f"Invalid document of the Explorer: it lacks {', '.join(missing)}; was it cut short?"
-            " Use what `explorer.to_json()` gave."
+            " Use the text from `explorer.to_json()`."
         )
     read, problems = {}, []
     for name, (kind, fits, make) in keys.items():

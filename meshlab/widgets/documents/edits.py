@@ -100,7 +100,7 @@ def merge_axes(documents: Documents, intent: MergeAxes) -> Document:
     document, axes = documents.present, intent.axes
     _check_axes(document.mesh, axes)
     if len(set(axes)) < 2 or len(set(axes)) < len(axes):
-        raise LayoutError(f"Two different mesh axes or more can be merged, not {listed(axes)}.")
+        raise LayoutError(f"Two or more different mesh axes can be merged, not {listed(axes)}.")
     _refuse_in_time(document.mesh, axes, "merged")
     merged, sizes = intent.name or axes[-1], Mesh(document.mesh).axes
     whole = math.prod(sizes[axis] for axis in axes)
@@ -331,9 +331,9 @@ def mesh_note(before: Document, after: Document, intent: Intent) -> str:
         return kept_note(before, after, intent)
     there, names = dict(after.machine.along), names_after(intent)
     dropped = [name for name, _ in before.machine.along if not there.keys() & names.get(name, (name,))]
-    notes = [f"The placement of {listed(dropped)} is derived anew."] if dropped else []
+    notes = [f"The placement of {listed(dropped)} is chosen again."] if dropped else []
     if before.machine.on != after.machine.on:
-        notes.append(f"The mesh is on `{after.machine.on}` now.")
+        notes.append(f"The mesh is now on `{after.machine.on}`.")
     return " ".join(filter(None, (*notes, kept_note(before, after, intent))))
 
 

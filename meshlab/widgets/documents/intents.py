@@ -373,7 +373,7 @@ def refused(error: LayoutError) -> Refused:
         return Refused(str(error))
     if isinstance(error.problems[0], str):  # of two layouts that cannot be combined
         conflicts = "; ".join(error.problems)
-        return Refused(f"The two layouts conflict: {conflicts}.", "Take one of them in place of the other.", "conflict")
+        return Refused(f"The two layouts conflict: {conflicts}.", "Use one of them instead of the other.", "conflict")
     reasons = " ".join(dict.fromkeys(problem.text for problem in error.problems))
     fixes = " ".join(dict.fromkeys(problem.fix for problem in error.problems if problem.fix))
     first, more = error.problems[0], len(dict.fromkeys(error.problems)) - 1

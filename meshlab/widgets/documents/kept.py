@@ -40,7 +40,7 @@ def unpin(documents: Documents, intent: Unpin) -> Document:
 def forbid(documents: Documents, intent: Forbid) -> Document:
     document, dim, axis = documents.present, intent.dim, intent.axis
     if dict(document.pins).get(dim) == axis:
-        raise LayoutError(f"`{dim}` is pinned to `{axis}`: unpin it to keep it off.")
+        raise LayoutError(f"`{dim}` is pinned to `{axis}`: unpin it to forbid it there.")
     read_constraints(documents.program, Mesh(document.mesh), None, {dim: axis})
     return dataclasses.replace(document, forbidden=tuple(sorted({*document.forbidden, (dim, axis)})))
 

@@ -53,7 +53,7 @@ def without(layout: Layout, program: Any, dim: str, at: str | None) -> Layout:
         there = f" There are {some(tuple(program.dims))}."
         raise LayoutError(f"There is no dim `{dim}`.{closest(dim, program.dims) or there}")
     if dim not in {name.removesuffix("?") for name in layout.rules}:
-        raise LayoutError(f"`{dim}` has no rule to remove: nothing shards it but rules at places.")
+        raise LayoutError(f"`{dim}` has no rule to remove: only rules at places shard it.")
     return layout.with_rule(dim, ())
 
 

@@ -21,7 +21,7 @@ from .document import Document, check_program, fitted, read_document
 from .intents import Accepted, Outcome, Refused
 
 TRACING, DONE, REFUSED, CANCELLED = "tracing", "done", "refused", "cancelled"
-_FIX = "Take sizes from the arguments in that line, `x.shape` or `x.dims`, or resize the other dim by itself first."
+_FIX = "Read sizes from the arguments in that line, with `x.shape` or `x.dims`, or resize the other dim first."
 
 
 class Programs:
@@ -153,7 +153,7 @@ class Tracer:
             Why it is refused; None where it has begun.
         """
         if self.active:
-            return Refused("Another program is being traced.", "Wait for that, or cancel it: Undo.", code="tracing")
+            return Refused("Another program is being traced.", "Wait, or cancel it with Undo.", code="tracing")
         tracing = Tracing(", ".join(f"{name}={size:,}" for name, size in document.resized) or "its first sizes")
         if document.model is not None and not self._programs.has(document.model):
             sizes = (f"{name}={size:,}" for name, size in (*document.model.sizes, *document.resized))

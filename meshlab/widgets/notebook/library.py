@@ -25,9 +25,7 @@ from .protocol import LibraryAnswerView, NackView
 # What a page asks here.
 QUESTIONS = ("bytes", "library")
 
-MISSING = (
-    "The charts are drawn by plotly.js, which comes with the package plotly: it is not installed where the kernel runs."
-)
+MISSING = "The charts need plotly.js, from the package plotly, which is not installed in the kernel's environment."
 FIX = "Run `pip install 'plotly>=6.1'` there, and show the Explorer again."
 
 

@@ -24,7 +24,7 @@ def put_into_next_cell(text: str) -> None:
         shell = get_ipython()
     if shell is None:
         raise ExplorerError(
-            "next_cell() puts code into the next cell of a Jupyter notebook, and none runs here;"
-            ' print(explorer.form("jit")) has the code.'
+            "next_cell() writes code into the next cell of a Jupyter notebook, and there is none here;"
+            ' use print(explorer.form("jit")).'
         )
     shell.set_next_input(text, replace=False)

@@ -55,7 +55,7 @@ class SavedPicture:
         explorer = self._explorer
         still = (
             f"A picture of revision {explorer.revision}; later changes may be missing. Run the cell again for the live"
-            " board: it opens with the last layout that this browser saw, or offers this one."
+            " board: it opens with the last layout in this browser, or offers this one."
         )
         return (
             f"<style>{NO_DEAD_WIDGET} {DARK_STYLE}</style>"

@@ -48,15 +48,15 @@ KINDS: dict[str, Kind] = {
     "fsdp": Kind(
         "batch",
         "data",
-        "Fully sharded data parallel: parameters, gradients and optimizer state are stored in shards, and parameters"
-        " gathered where they are needed.",
+        "Fully sharded data parallel: parameters, gradients and optimizer state are sharded, and parameters are"
+        " gathered where needed.",
         _SHARDED,
     ),
     "hsdp": Kind(
         "batch",
         "replica",
         "Hybrid sharded data parallel: FSDP within each group of devices, and copies of the shards across groups.",
-        "a mesh with two axes for the batch, one for the shards and one for the copies: split one in its head",
+        "a mesh with two axes for the batch, one for the shards and one for the copies: split an axis in its header",
     ),
     "zero1": Kind(
         "batch",

@@ -32,7 +32,7 @@ PRINTED = ("board", "devices", "layout", "numbers", "program", "timeline")
 _Drawer = Callable[[ExplorerState, dict], Any]
 _DRAWERS: dict[str, _Drawer] = {}
 # Its costs are not those that the figure waited for.
-_CHANGED = "The board has changed while the figure was drawn; ask for it again."
+_CHANGED = "The board changed during drawing; ask again."
 
 
 def _drawer(name: str) -> Callable[[_Drawer], _Drawer]:

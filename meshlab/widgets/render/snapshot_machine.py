@@ -25,7 +25,7 @@ def machine_html(view: dict) -> str:
 def _time(view: dict) -> str:
     time = view["time"]
     if time is None:  # a board that is not waited for is drawn before its costs are known
-        return heading("Predicted time of a step") + "<div>It was being worked out.</div>"
+        return heading("Predicted time of a step") + "<div>It was still being computed.</div>"
     if "missing" in time:
         return heading("Predicted time of a step") + f"<div>{prose(time['missing'])}</div>"
     texts, options = time["texts"], time["options"]
@@ -35,7 +35,7 @@ def _time(view: dict) -> str:
     notes = [(f"Exposed communication: {texts['exposed']}. " if sends else "") + f"Assumed: {assumed}."]
     notes += [time["use"]] if time["use"] else []
     notes += [time["substituted"]] if time["substituted"] else []
-    notes += [f"Rests on figures that are {RECALLED}: {'; '.join(time['recalled'])}."] if time["recalled"] else []
+    notes += [f"Depends on figures that are {RECALLED}: {'; '.join(time['recalled'])}."] if time["recalled"] else []
     notes.append(_error(time["accuracy"]))
     return (
         heading("Predicted time of a step")

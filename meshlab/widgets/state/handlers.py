@@ -208,9 +208,9 @@ def _of_text(state: ExplorerState, text: str) -> Document | Refused:
 
 def start_run(state: ExplorerState, intent: Start) -> Answer:
     if state.runs.training and state.document.resized:
-        return Refused("The data have the sizes that the program was traced with.", "Undo the resizing.")
+        return Refused("The data have the sizes of the original trace.", "Undo the resizing.")
     if state.runs.training and state.document.model != state.documents.programs.models.opened:
-        return Refused("The data are those of the program that the board was opened with.", "Undo to it.")
+        return Refused("The data belong to the program that the board was opened with.", "Undo to it.")
 
     def told() -> None:
         state.changes.tell("run")
@@ -242,7 +242,7 @@ def begin_curve(state: ExplorerState, intent: Sweep) -> Answer:
 
 
 def cancel_curve(state: ExplorerState, intent: CancelCurve) -> Answer:
-    return None if state.curves.cancel() else Refused("No curve is being worked out.", code="nothing")
+    return None if state.curves.cancel() else Refused("No curve is being computed.", code="nothing")
 
 
 def ask_xla(state: ExplorerState, intent: AskXla) -> Answer:

@@ -68,11 +68,11 @@ class RegretSearches:
     def start(self, choice: Choice | None) -> Refused | None:
         """Searches in the background; returns a refusal where there is no choice, or it is searched already."""
         if choice is None:
-            why = "There is no fastest layout for the board as it is, whose decisions could be searched for."
+            why = "There is no fastest layout for this board yet, so there are no decisions to search."
             return Refused(why, "Search for the fastest that fits first.", "nothing")
         with self._lock:
             if self._is_active():
-                return Refused("Each decision is being searched for already.", code="going_on")
+                return Refused("Each decision is already being searched.", code="going_on")
             search = self._begin(choice)
         threading.Thread(target=self._quietly, args=(search,), name="meshlab-regrets", daemon=True).start()
         return None

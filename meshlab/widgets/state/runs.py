@@ -88,8 +88,8 @@ class Run:
         """
         if self._result is None:
             raise ExplorerError(
-                f"Run {self.number} is kept without its arrays, since another run has started; keep what "
-                "explorer.run() returns, whose result stays."
+                f"Run {self.number} has lost its arrays, since another run has started; keep the return "
+                "value of explorer.run()."
             )
         return self._result
 
@@ -204,11 +204,13 @@ class Runs:
             fix = "Open it with ml.explore(program, mesh, run=ml.Training(start, batches))."
             return Refused("This Explorer has no data to train on.", fix, "no_training")
         if self._all and self._all[-1].active:
-            reason = f"Run {self._all[-1].number} is still going on; there is one run at a time."
+            reason = f"Run {self._all[-1].number} is still running; only one run at a time is possible."
             return Refused(reason, "Wait for it, or cancel it.", "running")
         if steps is not None and (not is_whole(steps) or steps < 1):
             return Refused(
-                f"A run of {shown(steps)} steps was asked for.", "Ask for an integer, at least 1.", "bad_steps"
+                f"A run of {shown(steps)} steps is invalid.",
+                "The number must be an integer of at least 1.",
+                "bad_steps",
             )
         run = Run(len(self._all) + 1, revision, document, steps or self.training.steps)
         self._all = (*self._all[:-1], *(last.record() for last in self._all[-1:]), run)

@@ -178,7 +178,7 @@ class Searches:
             if self.last is None or self.last.phase != SEARCHING:
                 return Refused("There is no search to stop.", code="nothing")
             if self.last.found is None or self.last.found.plan is None:
-                return Refused("The search has met no layout that fits yet.", "Cancel it, or wait.", "nothing")
+                return Refused("The search has found no layout that fits yet.", "Cancel it, or wait.", "nothing")
             self._take = take
             self.last.enough.set()
             return None
@@ -208,7 +208,7 @@ class Searches:
                 return
             program, mesh, *_ = self._present()
             if what := _other(search, program, mesh):
-                result = {"phase": CANCELLED, "error": f"The {what} was changed meanwhile: search again."}
+                result = {"phase": CANCELLED, "error": f"The {what} has changed since: search again."}
             self._show(dataclasses.replace(self.last, **result))
             take, self._take = self._take, None
             if take is not None and self.last.phase == FOUND:

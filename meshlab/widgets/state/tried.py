@@ -177,7 +177,7 @@ class Tried:
         of_name = self.by_name(titles)
         if isinstance(named, str) and named and ":" not in named and named not in of_name:
             raise ExplorerError(
-                f"No layout of the name {shown(named)} was tried.{closest(named, of_name)}"
+                f"No layout named {shown(named)} was tried.{closest(named, of_name)}"
                 f' There are {listed(titles.values())}; or write a layout: explorer.{method}("batch:data").'
             )
         if isinstance(named, str) and named in of_name:

@@ -120,7 +120,7 @@ def named(state: ExplorerState, name: str) -> TriedLayout | Refused:
     if name in known:
         return known[name]
     return Refused(
-        f"No layout of the name {shown(name)} was tried.{closest(name, known)} There are {listed(titles.values())}.",
+        f"No layout named {shown(name)} was tried.{closest(name, known)} There are {listed(titles.values())}.",
         code="unknown",
     )
 

@@ -28,11 +28,11 @@ REASONS: Mapping[str, tuple[tuple[Any, ...], ...]] = {
     "waterfall": ((WAY, way_begins),),
     "regrets": ((REGRETS,),),
 }
-NOT_FASTEST = 'Auto has not found the fastest layout for the board as it is; call explorer.auto("time").'
+NOT_FASTEST = 'Auto has not found the fastest layout for this board; call explorer.auto("time").'
 NO_RUN = "There is no run with a loss yet; call explorer.run() first."
 NOTHING_TRIED = "There is no layout to compare with yet; change this one, or call explorer.auto() first."
-NO_NUMBERS = "There are no numbers yet: they are those of a run; call explorer.run() first."
-NO_CURVE = "The program has one step alone, so there is no curve."
+NO_NUMBERS = "There are no numbers before a run; call explorer.run() first."
+NO_CURVE = "The program has only one step, so there is no curve."
 
 
 def timed(view: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def costs_of(explorer: ExplorerState) -> Costs:
     """Returns the costs of the layout on the board, which are known."""
     costs = explorer.costs.soon(explorer.document) if explorer.document.machine else None
     if costs is None:
-        raise ExplorerError("The board has changed while this was drawn; ask for it again.")
+        raise ExplorerError("The board changed during drawing; ask again.")
     return costs
 
 

@@ -46,7 +46,7 @@ def read(
     reads: Mapping[str, Read] = {**READS, **(more or {})}
     if what not in reads:
         return Refused(
-            f"There is nothing to read that is called `{what}`.{closest(what, reads)} There are {listed(reads)}.",
+            f"There is nothing to read named `{what}`.{closest(what, reads)} There are {listed(reads)}.",
             "Restart the kernel and show the Explorer again.",
         )
     try:

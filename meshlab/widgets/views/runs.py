@@ -95,12 +95,12 @@ def _note(reference: Run | None, explorer: ExplorerState) -> str:
     if reference is None:
         return ""
     if reference.document.layout.to_dict():
-        unsplit = "; run without a layout once, and all are compared with that: it is the function as it was written"
+        unsplit = "; run once without a layout to compare all runs with the original function"
     else:
-        unsplit = ", which shards nothing: it is the function as it was written"
+        unsplit = ", which shards nothing: the original function"
     return (
-        f"Compared with run {reference.number}{unsplit}. Devices add up in another order, which rounds otherwise:"
-        f" losses are the same within {tolerance_of(explorer.program):g} of their root mean square, as results are for"
+        f"Compared with run {reference.number}{unsplit}. Devices add in a different order, which rounds differently:"
+        f" losses agree within {tolerance_of(explorer.program):g} of their root mean square, as results are for"
         " plan.check()."
     )
 

@@ -27,7 +27,7 @@ from .prices import IntentView
 
 # Layouts that are as good are listed, so many at most.
 TIES = 8
-OTHER = {"run": "The assumptions about the run were changed since: search again."}
+OTHER = {"run": "The assumptions about the run have changed since: search again."}
 
 
 class TakenView(TypedDict):
@@ -176,7 +176,7 @@ def search_view(explorer: ExplorerState, search: Search) -> SearchView:
         "error": search.error,
         "kept": kept_text(search.kept),
         "changed": search.kept != explorer.document.kept,
-        "outdated": outdated and OTHER.get(outdated, f"The {outdated} was changed since: search again."),
+        "outdated": outdated and OTHER.get(outdated, f"The {outdated} has changed since: search again."),
         "reasons": explorer.searches.fastest is not None,
         "refining": regrets is not None and regrets.phase == SEARCHING,
         "told": explorer.reasons.told,

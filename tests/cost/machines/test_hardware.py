@@ -355,7 +355,7 @@ def test_behind_switches_neighbours_are_in_one_node():
             "h100",
             None,
             {"a": 8, "b": 3},
-            "`b` of 3 straddles a node boundary: of nodes of 8 the axes behind it leave 8 devices. Choose",
+            "`b` of 3 straddles a node boundary: the axes after it leave 8 of the 8 devices of a node. Choose",
         ),
     ],
 )

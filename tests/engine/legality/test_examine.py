@@ -50,7 +50,7 @@ def test_one_error_lists_all_problems_with_what_would_fit():
 def test_one_problem_is_one_problem():
     with pytest.raises(
         LayoutError,
-        match="has one problem:\n  1. `zebra` is not a dim of this program. Its dims are `ffn`, `out`, `embed`, `batch`",
+        match="has one problem:\n  1. `zebra` is not a dim of this program. Its dims are `ffn`, `out`, `embed`, ",
     ):
         PROGRAM.plan(MESH, "zebra:data")
     assert problems("ffn:zebra")["unknown_axis"].fix == "Its axes are `data`, `model`."

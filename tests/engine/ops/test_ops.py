@@ -203,7 +203,7 @@ def test_cross_entropy_neither_gathers_nor_reshapes_nor_differentiates_the_maxim
     [
         (LABELS.astype(jnp.float32), r"labels of f32\[a=2, b=3\]; they must be integers"),
         (ml.tensor([1, 2, 3, 4], C), r"labels of \[c=4\] for logits of \[a=2, b=3, k=5\].*so not \[c=4\]"),
-        (ml.one_hot(LABELS, K, ml.i32), r"labels have the dims of logits without `k`, so not \[k=5\]"),
+        (ml.one_hot(LABELS, K, ml.i32), r"labels must have the dims of logits without `k`, so not \[k=5\]"),
     ],
 )
 def test_cross_entropy_refuses_labels_that_do_not_fit(labels, message):

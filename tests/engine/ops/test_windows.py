@@ -22,7 +22,7 @@ def draw(*dims):
 @pytest.mark.parametrize(
     ("window", "summed", "message"),
     [
-        ({}, (), r"conv was given \{\} for its windows; say which dim of w slides along which of x"),
+        ({}, (), r"conv was given \{\} for its windows; say which dim of w slides along which dim of x"),
         ("height", (), "conv was given 'height' for its windows"),
         ({"hight": Tall}, (), r"conv was asked for the dim `hight` of \[.*Did you mean `height`\?"),
         ({Height: "tal"}, (), "conv was asked for the dim `tal` of .*Did you mean `tall`"),

@@ -359,7 +359,10 @@ def test_a_glob_of_every_scope_is_refused_with_what_to_write():
         assert 'Write {"batch": "data", "seq": None} for all of the program. Name one' in problem.fix
         assert "`@core`" in problem.fix
     scopeless = ml.trace(lambda x: x * 2, ml.f32[Batch])
-    assert "opens no scopes. Open one with jax.named_scope" in problems({"@*": {"batch": "data"}}, scopeless)["unknown_scope"].fix
+    assert (
+        "opens no scopes. Open one with jax.named_scope"
+        in problems({"@*": {"batch": "data"}}, scopeless)["unknown_scope"].fix
+    )
     (name,) = re.findall(r"Did you mean (.*)\?", problems({"@coer": {"batch": "data"}}, every)["unknown_scope"].fix)
     assert name.count("`@core`") == 1
 

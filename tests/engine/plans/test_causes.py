@@ -179,7 +179,7 @@ def test_a_sum_that_a_loop_carries_is_told_from_where_it_is_made():
     line = accumulate.__code__.co_firstlineno
     assert reasons[0][0] == (
         f"`batch` is summed in the backward pass inside the loop at test_causes.py:{line + 5} while split over `data`; "
-        "the sum is carried through the loop and added up once behind it."
+        "the sum is carried through the loop and added up once after it."
     )
     assert str(row.source) == f"test_causes.py:{line + 2}"
     assert row.value == "out/1"
@@ -193,7 +193,7 @@ def test_a_sum_that_a_loop_stacks_is_told_from_where_it_is_made():
     reasons, _ = causes(stack, [abstract("steps batch a", 3, 16, 4)], "batch:data")
     assert [because for because, _ in reasons] == [
         f"`batch` is summed inside the loop at test_causes.py:{stack.__code__.co_firstlineno + 1} while split over "
-        "`data`; the sums of all iterations are stacked and added up once behind it."
+        "`data`; the sums of all iterations are stacked and added up once after it."
     ]
 
 
@@ -253,7 +253,7 @@ def test_what_a_loop_steps_through_is_gathered_at_once_unless_it_is_stored_along
     (row,) = [row for row in plan.collectives if row.kind == "all-gather"]
     assert row.because == (
         "`w` is stored with `layers` split over `data`, but each device runs all iterations of the loop over `layers`: "
-        "what they read, 1,024 B, is gathered at once in front of it."
+        "what they read, 1,024 B, is gathered at once before it."
     )
     slices, whole = row.remedies
     assert slices.text == "store `w` with `embed` split over `data` instead of `layers`, to gather one slice at a time"

@@ -34,7 +34,7 @@ def test_a_rule_at_a_tag_that_nothing_reads_is_said_to_have_no_effect():
     plan = looked_up().plan(ml.mesh(tp=8), {"embed": "tp", "residual": {"seq": "tp", "embed": None}})
     (text,) = of_rules(plan)
     assert text.startswith("⚠ The rule at `residual` has no effect at `")
-    assert text.endswith(": nothing reads the value there as [·, tp, ·], so that it is not moved to be stored so.")
+    assert text.endswith(": nothing reads the value there as [·, tp, ·], so it is not resharded.")
     assert "test_unused_rules.py:18" in text
     assert text in str(plan.explain())
 

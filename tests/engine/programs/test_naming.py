@@ -79,14 +79,14 @@ def test_two_names_that_meet_are_told_with_both_lines():
 
     with pytest.raises(
         ml.TraceError,
-        match=r"test_naming.py:\d+.*Use one name for both; or tell them apart: in ml.named `_`.* x.rename\(old=\"",
+        match=r"test_naming.py:\d+.*Use one name for both; or .*: with ml.named, write `_`.* x.rename\(old=\"",
     ):
         ml.trace(marked, ml.f32[A])
 
 
 def test_one_name_with_two_sizes_is_told():
     with pytest.raises(
-        ml.DimError, match="`a` has size 4 at argument `x` and size 5 at argument `y`. Give what differs"
+        ml.DimError, match="`a` has size 4 at argument `x` and size 5 at argument `y`. Rename or resize"
     ):
         ml.trace(lambda x, y: (x, y), ml.f32[A], ml.f32[ml.Dim("a", 5)])
 

@@ -65,7 +65,9 @@ def test_several_are_resized_together():
 def test_dims_that_are_renamed_inside_follow():
     program = MODELS["llama"].trace()
     assert doubled(program, "seq")[1] == {"seq", "kv"}
-    with pytest.raises(ml.DimError, match=r"`kv` is a dim of no argument: its size follows `seq`, which is renamed at"):
+    with pytest.raises(
+        ml.DimError, match=r"`kv` is not a dim of an argument: its size follows `seq`, which is renamed at"
+    ):
         program.resize(kv=32)
 
 
@@ -132,7 +134,7 @@ def test_closed_over_dims_are_found_in_functions_that_are_called():
 
 
 def test_sizes_go_by_name():
-    with pytest.raises(ml.DimError, match=r"given {'rows': 8}; sizes go by name: program.resize\(batch=128\)"):
+    with pytest.raises(ml.DimError, match=r"given {'rows': 8}; give sizes by name: program.resize\(batch=128\)"):
         small.program().resize({"rows": 8})
 
 

@@ -75,9 +75,9 @@ def test_a_partitioner_that_ends_its_process_is_told(monkeypatch):
     with pytest.raises(CompilerError) as caught:
         plan.xla("all")
     assert re.fullmatch(
-        r"plan\.xla\(\"all\"\) hands the program to XLA's own partitioner, which fails on it: its process ended by"
-        r" signal 6 \(Aborted\); spmd_partitioner\.cc:\d+\] Check failed: .*\n.* plan\.check\(\) holds the plan"
-        r' against .* try plan\.xla\("stored"\), or another layout\.',
+        r"plan\.xla\(\"all\"\) passes the program to XLA's own partitioner, which fails: its process ended by"
+        r" signal 6 \(Aborted\); spmd_partitioner\.cc:\d+\] Check failed: .*\n.* plan\.check\(\) compares it"
+        r' with .* try plan\.xla\("stored"\), or another layout\.',
         str(caught.value),
     )
     assert plan.check().ok
@@ -87,7 +87,7 @@ def test_a_partitioner_that_ends_its_process_is_told(monkeypatch):
 
 def test_what_the_partitioner_refuses_is_told_in_its_words(monkeypatch):
     plan = handing_over(monkeypatch, lambda e, lies: (lies(e, False) * 2, lies(e[:1], False)))
-    with pytest.raises(CompilerError, match="fails on it: JaxRuntimeError: INTERNAL: .*shape equal to f32") as caught:
+    with pytest.raises(CompilerError, match="which fails: JaxRuntimeError: INTERNAL: .*shape equal to f32") as caught:
         plan.xla("stored")
     assert 'try plan.xla("all")' in str(caught.value)
     assert "partitioner.py" not in str(caught.value)

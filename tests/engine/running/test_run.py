@@ -128,7 +128,7 @@ def test_another_tree_is_told(args):
 def test_what_is_missing_and_too_much_is_named():
     with pytest.raises(RunError, match=r"The plan is missing `params/w` and does not know `params/v`\."):
         PLAN.run({"v": W}, V, 1)
-    with pytest.raises(RunError, match=r"has the right arrays, but in trees of other types"):
+    with pytest.raises(RunError, match=r"has the right arrays, but in trees of different types"):
         PLAN.run(collections.namedtuple("Params", "w")(W), V, 1)
 
 
@@ -172,7 +172,9 @@ def test_static_data_that_differ_are_told():
     plan = ml.trace(lambda layers: layers[0].w * 2.0, [Layer(jnp.ones(8), train=True)]).plan(X4)
     with pytest.raises(RunError, match=r"the right arrays, but the static data of a `Layer` differ .* model\.eval\(\)"):
         plan.run([Layer(jnp.ones(8), train=False)])
-    with pytest.raises(RunError, match=r"in trees of other types: `list` was traced, and `tuple` is given\. Give run"):
+    with pytest.raises(
+        RunError, match=r"in trees of different types: `list` was traced, but `tuple` was given\. Give run"
+    ):
         plan.run((Layer(jnp.ones(8), train=True),))
 
 

@@ -45,7 +45,7 @@ def test_all_invalid_rules_are_listed() -> None:
     with pytest.raises(LayoutError, match=r"(?s)Invalid axis rules:\n  1\. .*Write \[\(") as caught:
         axis_rules(["batch", ("embed", 3), ("mlp", ("x", "x")), (1, "x"), ("heads", ("x", ""))])
     texts = [
-        "rule 1 is 'batch': no pair of a logical name and mesh axes",
+        "rule 1 is 'batch': not a pair of a logical name and mesh axes",
         "rule 2 gives `embed` 3: no axis name, tuple of names or None",
         "rule 3 gives `mlp` ('x', 'x'): one axis twice",
         "rule 4 is (1, 'x'): no pair",
@@ -67,12 +67,14 @@ def test_all_that_they_cannot_say_is_listed() -> None:
     layout = Layout.of(
         {"batch": "data", "vocab": ("data", "model"), "ensemble?": "data", "params/*": {"embed": "data"}, "grads": {}}
     )
-    with pytest.raises(LayoutError, match=r"to_axis_rules\(\) writes logical axis rules, which cannot say") as caught:
+    with pytest.raises(
+        LayoutError, match=r"to_axis_rules\(\) writes logical axis rules, which cannot express"
+    ) as caught:
         layout.to_axis_rules()
     assert caught.value.problems == (
-        "`ensemble?` is optional: every rule is there, and none for itself",
-        "at `params/*` is stored embed:data: there are no rules for places there",
-        "at `grads` is stored nothing: there are no rules for places there",
+        "`ensemble?` is optional: the format has no optional rules",
+        "at `params/*` is stored embed:data: the format has no rules for places",
+        "at `grads` is stored nothing: the format has no rules for places",
     )
     pairs = [("batch", "data"), ("ensemble", "data"), ("vocab", ("data", "model"))]
     assert said(layout) == (pairs, caught.value.problems)
@@ -91,7 +93,9 @@ def test_axes_in_time_cannot_be_said_where_they_are_known() -> None:
     assert plan.layout == preset == Layout.of("batch:data+micro")
     for layout in (plan.layout, preset):
         for write in (layout.to_axis_rules, layout.to_string):
-            with pytest.raises(LayoutError, match="`batch` is on `micro`, an axis in time: there are axes of devices"):
+            with pytest.raises(
+                LayoutError, match="`batch` is on `micro`, an axis in time: the format has only axes of devices"
+            ):
                 write()
         assert said(layout)[0] == [("batch", "data")]
     assert said(program.plan(mesh, "batch:micro").layout)[0] == []

@@ -154,14 +154,14 @@ def _axes(layout):
         ("batch: data", "character 8: `data` is not a `dim:axis` pair; a rule has no space: `batch:data`"),
         (
             "a:x params/*:embed:data",
-            "behind the colon of a place stands a space: `params/*: embed:data`",
+            "put a space after the colon of a place: `params/*: embed:data`",
         ),
-        ("a:x params/*:data", "character 5: `params/*` is a place or a scope; its rules stand behind a colon"),
+        ("a:x params/*:data", "character 5: `params/*` is a place or a scope; write its rules after a colon"),
         ("w: a:x · w: b:x", "character 10: `w` appears twice"),
         ("w: a:x a:y", "character 8: at `w`, `a` appears twice"),
         ("w:", "character 1: `w:` is followed by no rule: write `w:data` for a dim, `w: {}` for a place"),
         ("@: a:x", "character 1: `@` names no scope"),
-        ('a:x "b', "character 5: the quotes that begin here have no end"),
+        ('a:x "b', "character 5: the quotes that begin here are not closed"),
         ("a:x+whole", "character 1: `a:x+whole`: `whole` means no axis, and must be alone"),
         ("a:x+", "character 1: `a:x+` is not a `dim:axis` pair: an axis is missing"),
         ("a:x b:y-z", "character 5: `b` is given "),
@@ -203,9 +203,7 @@ def test_what_is_no_layout_is_refused(given):
 
 
 def test_a_dim_that_stands_twice_is_refused():
-    with pytest.raises(
-        LayoutError, match=r"`batch` appears twice; write a dim on several axes as `batch:data\+model`"
-    ):
+    with pytest.raises(LayoutError, match=r"`batch` appears twice; write a dim on several axes as `batch:data\+model`"):
         Layout.of("batch:data batch:model")
     with pytest.raises(LayoutError, match=r"`batch\?` appears twice"):
         Layout.of("batch:data batch?:model")

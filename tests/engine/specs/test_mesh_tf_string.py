@@ -48,14 +48,14 @@ def test_all_that_it_cannot_say_is_listed() -> None:
             "grads/*": {},
         }
     )
-    with pytest.raises(LayoutError, match="which cannot say all of this layout:\n  1. ") as caught:
+    with pytest.raises(LayoutError, match="which cannot express all of this layout:\n  1. ") as caught:
         layout.to_string()
     lost = caught.value.problems
     for problem in (
         "`vocab` is on `data` and `model`: a dim has one mesh axis there",
-        "`embed.0` is on `model`: a name cannot have a character there that stands between rules",
-        "`ensemble?` is optional: every rule is there",
-        "at `params/*` is stored embed:data, ffn:whole: there are no rules for places there",
+        "`embed.0` is on `model`: a name cannot contain a character that separates rules",
+        "`ensemble?` is optional: the format has no optional rules",
+        "at `params/*` is stored embed:data, ffn:whole: the format has no rules for places",
         "at `grads/*` is stored nothing",
     ):
         assert any(problem in each for each in lost), problem

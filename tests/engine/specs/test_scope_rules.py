@@ -25,16 +25,16 @@ def test_layouts_are_read_written_and_combined_with_their_scopes():
         layout.to_string()
     with pytest.raises(LayoutError, match="`@core` is a scope, whose rules are a dict"):
         Layout.of({"@core": "model"})
-    with pytest.raises(LayoutError, match="`@` names no scope: write the name of one, `@core`"):
+    with pytest.raises(LayoutError, match="`@` names no scope: write a name, such as `@core`"):
         Layout.of({"@": {"batch": "data"}})
     for nested in ({"@core": {"@scores": {"heads": "model"}}}, {"@core": {"scores": {"heads": "model"}}}):
         with pytest.raises(LayoutError, match='a scope is a path in one text: "@core/scores"'):
             Layout.of(nested)
-    with pytest.raises(LayoutError, match=r'storage has no scope: write "params/\*" beside "@core", not in it\.'):
+    with pytest.raises(LayoutError, match=r'storage has no scope: write "params/\*" beside "@core", not inside it\.'):
         Layout.of({"@core": {"params/*": {"heads": "model"}}})
     with pytest.raises(LayoutError, match='write "out/0" beside .* or, if scopes are meant, "@core/out/0"'):
         Layout.of({"@core": {"out/0": {"heads": "model"}}})
-    with pytest.raises(LayoutError, match=r'storage has no scope: write "@core" beside "params/\*", not in it'):
+    with pytest.raises(LayoutError, match=r'storage has no scope: write "@core" beside "params/\*", not inside it'):
         Layout.of({"params/*": {"@core": {"heads": "model"}}})
     with pytest.raises(LayoutError, match="scope_rules=5"):
         Layout((), (), 5)  # pyright: ignore[reportArgumentType]

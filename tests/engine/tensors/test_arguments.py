@@ -39,7 +39,7 @@ def keeps(params, x):
 
 def test_what_changes_its_arguments_is_refused_with_their_places():
     message = refused(updates, {"w": X, "b": X}, X)
-    assert "`updates` changes what it is given and does not return it, at `params/w`. meshlab traces pure" in message
+    assert "`updates` modifies its arguments and does not return them, at `params/w`. meshlab traces pure" in message
     assert "return what changed" in message
     assert "at `params/b/c`. " in refused(adds, {"w": X}, X)
     assert "at `params/w`. " in refused(lambda params: params.update(w=1.0), {"w": X})
@@ -95,7 +95,7 @@ def test_a_tree_without_an_end_is_refused():
         deep = [deep]
     program = ml.trace(lambda x: x, X)
     for tree in (ring, deep):
-        assert "`x` has no end: it holds itself, or trees in trees" in refused(lambda x: x, tree)
+        assert "`x` has no end: it contains itself, or is nested" in refused(lambda x: x, tree)
         assert "`out` has no end" in refused(lambda x, tree=tree: tree, X)
         with pytest.raises(ml.TraceError, match="`x` has no end"):
             program.plan(ml.mesh(data=2)).run(tree)

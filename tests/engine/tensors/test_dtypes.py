@@ -55,8 +55,14 @@ def padded(x, value):
         (lambda: COMPLEX % 2, r"^remainder was given complex64\[q=2\] and 2; it takes no complex numbers"),
         (lambda: COMPLEX // 2, r"^floor_divide was given complex64\[q=2\] and 2; it takes no complex numbers"),
         (lambda: ml.arange(A, bool), "^arange was given the dtype bool, which does not count: .* give ml.i32"),
-        (lambda: ml.arange(LONG, ml.u8), "^arange was given long=300 and the dtype uint8, which counts to 255: give a"),
-        (lambda: ml.arange(LONG, ml.i8), "^arange was given long=300 and the dtype int8, which counts to 127: give a"),
+        (
+            lambda: ml.arange(LONG, ml.u8),
+            "^arange was given long=300 and the dtype uint8, which counts up to 255: give a",
+        ),
+        (
+            lambda: ml.arange(LONG, ml.i8),
+            "^arange was given long=300 and the dtype int8, which counts up to 127: give a",
+        ),
     ],
 )
 def test_dtypes_that_an_operation_does_not_take(call, message):
@@ -130,7 +136,7 @@ def test_ids_of_few_bits_count_along_a_long_dim():
             "^pad was given the value f32 for i32, which holds integ",
         ),
         (lambda: INTEGERS + 2**40, "^add was given the number 1099511627776 for i32, which holds integers from -2,14"),
-        (lambda: BOOLEANS + 2**40, r"^add was given bool\[q=2\] and 1099511627776; an integer there is too large"),
+        (lambda: BOOLEANS + 2**40, r"^add was given bool\[q=2\] and 1099511627776; an integer is too large"),
         (lambda: ml.maximum(BYTES, -1), "^maximum was given the number -1 for u8, which holds integers from 0 to 255:"),
         (lambda: ml.minimum(SMALL, 200), "^minimum was given the number 200 for i8, which holds integers from -128 to"),
         (lambda: BYTES > -1, "^greater was given the number -1 for u8"),
@@ -140,15 +146,15 @@ def test_ids_of_few_bits_count_along_a_long_dim():
         (lambda: ml.where(BOOLEANS, SMALL, 300), "^where was given the number 300 for i8"),
         (
             lambda: FLOATS + 2**80,
-            r"^add was given f32\[q=2\] and 1208925.*; .* has to be as large is a float, float\(n\)",
+            r"^add was given f32\[q=2\] and 1208925.*; .* use a float, float\(n\)",
         ),
         (lambda: ml.where(BOOLEANS, INTEGERS, 2**40), "^where was given the number 1099511627776 for i32, which hold"),
-        (lambda: ml.stack((2**40, 3), "z"), "^stack was given 1099511627776; an integer there is too large"),
-        (lambda: ml.dot(2**40, INTEGERS, "q"), "^dot was given 1099511627776; an integer there is too large"),
-        (lambda: ml.one_hot(2**40, A), "^one_hot was given 1099511627776; an integer there is too large"),
+        (lambda: ml.stack((2**40, 3), "z"), "^stack was given 1099511627776; an integer is too large"),
+        (lambda: ml.dot(2**40, INTEGERS, "q"), "^dot was given 1099511627776; an integer is too large"),
+        (lambda: ml.one_hot(2**40, A), "^one_hot was given 1099511627776; an integer is too large"),
         (
             lambda: ml.normalize(FLOATS, epsilon=2**80),
-            "^normalize was given f32 and 1208925.*; an integer there is too",
+            "^normalize was given f32 and 1208925.*; an integer is too",
         ),
         (
             lambda: ml.tensor([2**80], "a"),
@@ -168,14 +174,14 @@ def test_ids_of_few_bits_count_along_a_long_dim():
             "^uniform was given low=0.0 and high=.*; both must be fin",
         ),
         (lambda: ml.uniform(KEY, A, high=10**400), "^uniform was given low=0.0 and high=1000.*; both must be finite"),
-        (lambda: ml.uniform(KEY, A, low=-3e38, high=3e38), "no further apart than float32 holds: 3.4e[+]38"),
+        (lambda: ml.uniform(KEY, A, low=-3e38, high=3e38), "at most as far apart as float32 allows: 3.4e[+]38"),
         (
             lambda: ml.max_pool(IMAGE, {"h": 2}, padding=(3, 3), out={"h": "i"}),
-            "^max_pool .* would lie in the padding alo",
+            "^max_pool .* would contain only padding",
         ),
         (
             lambda: ml.mean_pool(IMAGE, {"h": 2}, padding=(0, 2), out={"h": "i"}),
-            "padded by .0, 2.: some windows would lie",
+            "padded by .0, 2.: some windows would contain",
         ),
     ],
 )
@@ -244,7 +250,7 @@ def test_keys_may_be_named_told_and_drawn_with():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: np.sum(FLOATS), r"tensor of \[q=2\] was passed to NumPy or jax.numpy, which know no names"),
+        (lambda: np.sum(FLOATS), r"tensor of \[q=2\] was passed to NumPy or jax.numpy, which have no named axes"),
         (lambda: np.max(FLOATS), "was passed to NumPy or jax.numpy"),
         (lambda: np.exp(FLOATS), "was passed to NumPy or jax.numpy"),
         (lambda: np.add(FLOATS, 1), "was passed to NumPy or jax.numpy"),

@@ -101,7 +101,7 @@ def test_names_that_are_no_text_are_told():
     ):
         ml.named(jnp.ones((4, 6)), {"batch": 0})
     with pytest.raises(
-        ml.DimError, match=r"`w` is given 0 \(int\); names are a text with one for each axis, \"batch\""
+        ml.DimError, match=r"`w` is given 0 \(int\); names are a text with one name for each axis, \"batch\""
     ):
         ml.named({"w": jnp.ones(4)}, {"w": 0})
     with pytest.raises(ml.DimError, match=r"shape \(4, 6\), for which 'a' has 1 name\."):

@@ -132,9 +132,9 @@ def test_checkpoint_takes_a_policy():
             X,
             None,
             "layers",
-            r"nothing that it .* Without xs a dim with its size is given: ml.Dim\(\"layers\", 12\)",
+            r"no argument has .* Without xs, give a dim with its size: ml.Dim\(\"layers\", 12\)",
         ),
-        (X, X, "layers", "scan was asked to go along `layers`, and nothing that it was given has this dim.$"),
+        (X, X, "layers", "scan was asked to go along `layers`, and no argument has this dim.$"),
         (X, draw(Layers), ml.Dim("layers", 4), "scan met two sizes of the dim `layers`: layers=4 and layers=3"),
     ],
 )
@@ -185,7 +185,7 @@ def test_vmap_gives_gradients_of_each_slice():
 def test_vmap_refuses_what_it_cannot_go_along():
     with pytest.raises(ml.DimError, match="vmap was asked to go along `layers`, and no argument has this dim"):
         ml.vmap(ml.exp, Layers)(X)
-    with pytest.raises(ml.DimError, match="vmap was asked to go along `layers`, and nothing that it was given has"):
+    with pytest.raises(ml.DimError, match="vmap was asked to go along `layers`, and no argument has"):
         ml.vmap(ml.exp, "layers")(X)
     with pytest.raises(
         ml.DimError, match=r"vmap goes along `batch`, and the function returned \[batch=2\], which has it"

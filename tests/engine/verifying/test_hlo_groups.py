@@ -49,7 +49,7 @@ def test_notations(printed, groups):
     ],
 )
 def test_unknown_notations(printed):
-    with pytest.raises(RunError, match="in a notation that is not known here"):
+    with pytest.raises(RunError, match="in an unknown notation"):
         read_groups(printed, 8)
 
 
@@ -57,7 +57,7 @@ def test_unknown_notations(printed):
     "printed", ["{{0,1}}", "[1,4]<=[4]", "{{0,1,2,3},{4,5,6,6}}", "mesh['x'=4] {'x'}", "mesh['x'=8] {'x':(3)2}"]
 )
 def test_groups_hold_each_device_once(printed):
-    with pytest.raises(RunError, match=r"do not hold each of the mesh's 8 devices once\. Was the program compiled"):
+    with pytest.raises(RunError, match=r"do not contain each of the mesh's 8 devices once\. Was the program compiled"):
         read_groups(printed, 8)
 
 

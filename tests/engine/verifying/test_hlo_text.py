@@ -212,12 +212,12 @@ def test_lines_that_may_be_collectives_are_not_passed_over():
 
 def test_collectives_that_nothing_calls_are_not_passed_over():
     lost = "%lost (p: f32[4]) -> f32[4] {\n  %p = f32[4]{0} parameter(0)\n  ROOT %r = f32[4]{0} all-reduce(%p)\n}\n"
-    with pytest.raises(RunError, match=r"stands in the computation `%lost`, to which no call leads"):
+    with pytest.raises(RunError, match=r"is in the computation `%lost`, which no known call reaches"):
         read_collectives(entry(X, before=lost), {"x": 2})
 
 
 def test_operands_must_be_in_the_text():
-    with pytest.raises(RunError, match=r"uses `%gone` in `%r`, but computation `%main` makes no such value"):
+    with pytest.raises(RunError, match=r"uses `%gone` in `%r`, but computation `%main` has no such value"):
         read_collectives(entry(X, "  %r = f32[4]{0} all-reduce(%gone), replica_groups={{0,1}}"), {"x": 2})
 
 

@@ -101,7 +101,7 @@ def test_what_rounding_moves_by_its_own_size_is_said_not_to_be_compared():
     (note,) = [n for n in report.notes if n.startswith("Not compared")]
     assert re.fullmatch(
         r"Not compared: `out/0`\. Rounding all data drawn moves it by up to \d+% of the root mean square: a wrong plan"
-        r" could pass\. Give plan\.check arguments of the size that the function is for\.",
+        r" could pass\. Give plan\.check arguments of typical magnitude\.",
         note,
     )
     assert note in str(report)

@@ -14,7 +14,7 @@ from meshlab.widgets.documents.document import ExplorerError
 
 def test_a_script_is_told_what_to_do(program: Any) -> None:
     explorer = explore(program, ml.mesh(data=2))
-    with pytest.raises(ExplorerError, match=r'none runs here; print\(explorer.form\("jit"\)\) has the code'):
+    with pytest.raises(ExplorerError, match=r'there is none here; use print\(explorer.form\("jit"\)\)'):
         explorer.next_cell("jit")
 
 

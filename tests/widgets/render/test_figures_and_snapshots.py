@@ -43,7 +43,7 @@ def test_a_snapshot_does_not_wait_for_costs(explorer: Explorer, monkeypatch: pyt
     explorer.load("hidden:model")
     drawn = Snapshot(board_view(explorer)).html
     gate.open.set()
-    assert "It was being worked out." in drawn
+    assert "It was still being computed." in drawn
     assert "On Google TPU v5e" in drawn
 
 

@@ -130,11 +130,11 @@ def test_a_curve_that_cannot_be_worked_out_says_so_each_time() -> None:
 
     explorer = explore(ml.trace(renaming, ml.f32[ml.dims(seq=8)]), ml.mesh(data=2), "seq:data")
     for _ in range(2):
-        with pytest.raises(ml.MeshlabError, match="`kv` is a dim of no argument"):
+        with pytest.raises(ml.MeshlabError, match="`kv` is not a dim of an argument"):
             explorer.curve("kv")
     shown = explorer.view()["curve"]
     assert (shown["phase"], shown["points"]) == ("done", [])
-    assert "`kv` is a dim of no argument" in shown["error"]
+    assert "`kv` is not a dim of an argument" in shown["error"]
 
 
 @pytest.mark.parametrize(("name", "reason"), [("bach", "no dim `bach`. Did you mean `batch`"), ("3", "no dim `3`")])

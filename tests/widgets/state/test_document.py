@@ -143,7 +143,7 @@ def test_json_of_another_program_is_refused(explorer: Explorer) -> None:
     text = document("hidden:model").to_json()
     with pytest.raises(
         ExplorerError,
-        match=r"of a program with the dims .*'hidden': 16.* the program that was given has"
-        r" .* Open it with the program that it was written for, or take its layout over: explorer.load\(layout\)",
+        match=r"of a program with the dims .*'hidden': 16.* the given program has"
+        r" .* Open it with its own program, or load only its layout: explorer.load\(layout\)",
     ):
         Explorer.from_json(text, explorer.program)

@@ -86,8 +86,8 @@ class TestMeshAxes:
             ("rename_axis", {"axis": "data", "name": "a b"}, "an axis was named 'a b'"),
             ("split_axis", {"axis": "model", "outer": 3, "name": "x"}, "`model` of 4 cannot be split into 3"),
             ("split_axis", {"axis": "model", "outer": 2, "name": "data"}, "axis `data` appears twice"),
-            ("merge_axes", {"axes": ["data"]}, "Two different mesh axes or more"),
-            ("merge_axes", {"axes": ["data", "data"]}, "Two different mesh axes or more"),
+            ("merge_axes", {"axes": ["data"]}, "Two or more different mesh axes"),
+            ("merge_axes", {"axes": ["data", "data"]}, "Two or more different mesh axes"),
             ("merge_axes", {"axes": ["data", "modell"]}, "no axis `modell`"),
             ("resize_axis", {"axis": "data", "size": 0}, "it must be an integer of at least 1"),
             ("resize_axis", {"axis": "data", "size": 2**31}, "more than 2,147,483,647 devices"),
@@ -125,7 +125,7 @@ class TestMachine:
         assert dict(machine.along) == {"replica": 0, "model": 1}
         answer = explorer.split_axis("replica", 2, "pod")
         assert isinstance(answer, Accepted)
-        assert answer.note == "The placement of `replica` is derived anew."
+        assert answer.note == "The placement of `replica` is chosen again."
         machine = explorer.document.machine
         assert machine
         assert (machine.on, dict(machine.along)) == ("v5e:4x4", {"model": 1})
@@ -265,7 +265,7 @@ class TestSizes:
         line = 'hidden = ml.relu(ml.dot(images, params["w1"], Rows, Cols))'
         number = inspect.getsource(small).splitlines().index(f"    {line}") + 1
         assert f"small.py:{number}, `{line}`" in text
-        assert "Take sizes from the arguments in that line" in text
+        assert "Read sizes from the arguments in that line" in text
         assert unchanged(explorer, before, 0)
         assert explorer.view()["tracing"]["phase"] == "refused"
 
@@ -282,7 +282,7 @@ class TestSizes:
         answer = explorer.resize_dim("seq", 16)
         assert isinstance(answer, Accepted)
         assert answer.note == "Resized: `seq=16`, `kv=16`."
-        assert "`kv` is a dim of no argument" in refused(explorer.resize_dim("kv", 8))
+        assert "`kv` is not a dim of an argument" in refused(explorer.resize_dim("kv", 8))
         assert str(explorer.layout) == "kv:data"
 
     def test_training_data_keep_their_sizes(self, explorer: Explorer) -> None:

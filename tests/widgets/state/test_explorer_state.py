@@ -216,8 +216,8 @@ def test_a_preset_that_conflicts_with_the_layout_is_refused(explorer: Explorer) 
     explorer.load("hidden:data")
     answer = explorer.preset("tensor_parallel", combine=True)
     assert repr(answer) == (
-        "Refused: The two layouts conflict: `hidden` is on `data` in one and on `model` in the other. Fix: Take one of"
-        " them in place of the other."
+        "Refused: The two layouts conflict: `hidden` is on `data` in one and on `model` in the other. Fix: Use one of"
+        " them instead of the other."
     )
 
 

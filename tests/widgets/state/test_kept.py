@@ -137,7 +137,7 @@ def test_it_follows_the_mesh_and_the_names_of_dims(explorer: Explorer) -> None:
 @pytest.mark.parametrize(
     ("ask", "reason"),
     [
-        (lambda e: e.forbid("batch", "data"), "`batch` is pinned to `data`: unpin it to keep it off."),
+        (lambda e: e.forbid("batch", "data"), "`batch` is pinned to `data`: unpin it to forbid it there."),
         (lambda e: e.pin("hidden", "model"), "`hidden` is never on `model` in searches: allow it there to pin it."),
         (lambda e: e.allow("rows", "data"), "`rows` may be on `data` in searches: nothing forbids it."),
         (lambda e: e.silence("modle"), "has no axis of devices `modle`. Did you mean `model`?"),

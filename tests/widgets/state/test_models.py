@@ -216,7 +216,7 @@ def test_opening_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_data_of_a_training_are_those_of_the_program() -> None:
     explorer = explore(small.program(), small.mesh(), run=small.training())
     opened(explorer, "gpt2_adamw")
-    with pytest.raises(ExplorerError, match="The data are those of the program that the board was opened with"):
+    with pytest.raises(ExplorerError, match="The data belong to the program that the board was opened with"):
         explorer.run()
 
 
@@ -238,5 +238,5 @@ def test_the_list_has_every_model_with_its_parameters() -> None:
         "sizes": {"batch": 8, "seq": 8192},
     }
     assert by_name["resnet50"]["group"] == "Vision, at published sizes"
-    assert by_name["mlp"]["group"] == "Small, to try things on"
+    assert by_name["mlp"]["group"] == "Small, for trying out"
     assert by_name["mlp"]["parameters"] == models["mlp"].parameters

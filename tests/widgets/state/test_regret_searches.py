@@ -80,7 +80,7 @@ def test_it_is_told_of_the_fastest_layout_alone(searched: Explorer) -> None:
     with pytest.raises(ExplorerError, match=r'told of the fastest layout; call explorer.auto\("time"\) first'):
         searched.exact_regrets()
     assert searched.apply(SearchRegrets()) == Refused(
-        "There is no fastest layout for the board as it is, whose decisions could be searched for.",
+        "There is no fastest layout for this board yet, so there are no decisions to search.",
         "Search for the fastest that fits first.",
         "nothing",
     )
@@ -109,7 +109,7 @@ def test_it_is_cancelled_and_what_was_found_stays(searches: RegretSearches) -> N
     assert searches.start(choice) is None
     assert choice.begun.wait(60)
     again = searches.start(choice)
-    assert again == Refused("Each decision is being searched for already.", code="going_on")
+    assert again == Refused("Each decision is already being searched.", code="going_on")
     assert searches.cancel() is None
     assert last(searches).phase == "cancelled"
     choice.open.set()

@@ -72,8 +72,8 @@ def test_a_run_does_not_wait_and_there_is_one_at_a_time(program, mesh) -> None:
     assert run.active
     answer = explorer.apply(Start())
     assert isinstance(answer, Refused)
-    assert answer.reason == "Run 1 is still going on; there is one run at a time."
-    with pytest.raises(ExplorerError, match="Run 1 is still going on"):
+    assert answer.reason == "Run 1 is still running; only one run at a time is possible."
+    with pytest.raises(ExplorerError, match="Run 1 is still running"):
         explorer.run()
     assert explorer.place("hidden", "model"), "the layout may change meanwhile"
     gate.set()
@@ -131,7 +131,7 @@ def test_only_the_last_run_keeps_its_arrays(explorer: Explorer) -> None:
     assert (repr(first), first.losses) == (repr(run), run.losses)
     assert [len(run.losses) for run in (first, second, third)] == [2, 2, 1]
     for record in (first, second):
-        with pytest.raises(ExplorerError, match=r"Run . is kept without its arrays, .* keep what explorer.run\(\)"):
+        with pytest.raises(ExplorerError, match=r"Run . has lost its arrays, .* keep the return value of explorer.run\(\)"):
             _ = record.result
     assert run.result.keys() == third.result.keys() == {"params"}
     assert [row["number"] for row in job_view(explorer)["runs"]] == [3, 2, 1]
@@ -159,7 +159,7 @@ def test_an_error_names_the_line_that_raised(program, mesh) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"labels": None}, "A batch came without `labels`; each gives what `start` does not."),
+        ({"labels": None}, "A batch came without `labels`; each batch gives the arguments that `start` does not."),
         ({"image": 0}, "A batch came with `image`, which is not an argument of this program .* Did you mean `images`"),
         ({"image": 0, 3: 0}, "A batch came with `image`, `3`, which are not arguments of this program"),
         ({"params": 0}, "A batch came with `params`: `params` is carried, .*; leave it out of the batches."),
@@ -203,7 +203,9 @@ def test_nothing_to_train_on(program, mesh) -> None:
 
 
 def test_bad_steps(explorer: Explorer) -> None:
-    with pytest.raises(ExplorerError, match="A run of -1 steps was asked for. Ask for an integer, at least 1"):
+    with pytest.raises(
+        ExplorerError, match="A run of -1 steps is invalid. The number must be an integer of at least 1"
+    ):
         explorer.run(-1)
 
 

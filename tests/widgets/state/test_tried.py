@@ -100,7 +100,7 @@ def test_a_baseline_that_is_none_is_refused(explorer: Explorer) -> None:
     answer = explorer.baseline("batch:data rows:data")
     assert isinstance(answer, Refused)
     assert "cannot both be on `data`" in answer.reason
-    with pytest.raises(ExplorerError, match=r"No layout of the name 'strat' was tried. Did you mean `start`"):
+    with pytest.raises(ExplorerError, match=r"No layout named 'strat' was tried. Did you mean `start`"):
         explorer.baseline("strat")
     assert names(explorer) == ["start"]
 

@@ -105,7 +105,7 @@ def test_labels_and_notes_that_cannot_be(explorer: Explorer, label: str, note: s
 def test_what_is_no_layout_or_no_text_is_refused(explorer: Explorer) -> None:
     unknown = explorer.label("#9", "wide")
     assert isinstance(unknown, Refused)
-    assert unknown.reason == "No layout of the name '#9' was tried. There are `start`, `DP`, `TP`, `#3`."
+    assert unknown.reason == "No layout named '#9' was tried. There are `start`, `DP`, `TP`, `#3`."
     assert not explorer.forget("DP", "#9")
     assert len(explorer.tried) == 4  # all of them or none
     with pytest.raises(ExplorerError, match=r"label\(\) was given 7 for the note; it must be a text"):

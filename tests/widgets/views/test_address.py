@@ -111,7 +111,7 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_changes(explorer: Explore
         "There is no view 'trafic'. Did you mean `traffic`? There are `devices`, `program`, `traffic`",
         "There is no `foo` in an address. There are `layout`, `baseline`, `tensor`, `dim`, `device`, `collective`.",
         "`layout` appears twice.",
-        "'y' says nothing: write KEY=VALUE.",
+        "'y' is not KEY=VALUE.",
         "`layout`: `batch:dat`: the mesh has no axis `dat`.",
         "`layout`: `hiddn` is not a dim of this program.",
         "`baseline`: character 1: `x` is not a `dim:axis` pair",

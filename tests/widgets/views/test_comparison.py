@@ -207,7 +207,7 @@ def test_a_search_for_a_mesh_that_lies_elsewhere_now_is_not_shown(explorer: Expl
     explorer.on("v5e")
     gates.end("traffic")
     assert shown(explorer)["phase"] == "cancelled"
-    assert shown(explorer)["error"] == "The machine was changed meanwhile: search again."
+    assert shown(explorer)["error"] == "The machine has changed since: search again."
     gates.ask(explorer, "memory")
     explorer.on("v5p")
     explorer.undo()

@@ -150,7 +150,7 @@ def test_what_the_board_no_longer_has_is_missed_with_the_reason() -> None:
     assert states(explorer) == ["missed"] * 6
     assert explorer.goal is not None
     reasons = [each.because for each in explorer.goal.each]
-    assert reasons[0] == "The mesh is on no machine, whose memory it could fit."
+    assert reasons[0] == "The mesh is on no machine, so there is no memory limit."
     assert reasons[1] == "The board is on no machine: choose one."
     assert "no axis of devices `model`" in reasons[3]
     assert reasons[4] == "The program has no dim `hidden`."

@@ -144,14 +144,14 @@ def test_values_of_one_place_that_are_stored_otherwise_are_listed() -> None:
         return x + 1, y + 1
 
     form = explore(ml.trace(step, ml.f32[a,], ml.f32[b, a]), ml.mesh(data=2), {"both": {"a": "data"}}).form("jit")
-    assert form.lost[0] == 'at `both` several values are stored, each otherwise: P("data"), P(None, "data")'
+    assert form.lost[0] == 'at `both` several values are stored, each differently: P("data"), P(None, "data")'
     assert "inside" not in form
 
 
 def test_what_jit_has_not_is_listed() -> None:
     explorer = explore(small.program(), ml.mesh(data=2, micro=ml.serial(2)), "batch:data+micro")
     form = explorer.form("jit")
-    assert form.lost[0] == "`micro` is in time: the function has to go through its blocks itself"
+    assert form.lost[0] == "`micro` is a serial axis: the function must loop over its blocks itself"
     assert '("data",)' in form
     assert form.cell.splitlines()[0] == f"# jit cannot say: {form.lost[0]}"
     assert form.lost[-1].startswith("the shardings of intermediate values: XLA")

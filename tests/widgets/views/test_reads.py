@@ -26,7 +26,7 @@ def test_an_answer_has_the_data_of_the_present_revision(explorer: Explorer) -> N
 @pytest.mark.parametrize(
     ("what", "args", "reason"),
     [
-        ("form", {}, "There is nothing to read that is called `form`. Did you mean `forms`?"),
+        ("form", {}, "There is nothing to read named `form`. Did you mean `forms`?"),
         ("forms", {"scope": 1}, "`forms` was asked for with {'scope': 1}: got an unexpected keyword argument 'scope'."),
     ],
 )

@@ -74,14 +74,14 @@ def test_it_is_the_unsplit_run_that_all_are_compared_with(explorer: Explorer) ->
     explorer.load("batch:data")
     explorer.run(2).wait(60)
     view = job_view(explorer)
-    assert view["note"].startswith("Compared with run 1; run without a layout once, and all are compared with that")
+    assert view["note"].startswith("Compared with run 1; run once without a layout to compare all runs with")
     explorer.load(None)
     explorer.run(2).wait(60)
     view = job_view(explorer)
     assert [row["reference"] for row in view["runs"]] == [True, False]
     assert "run 2" in view["runs"][1]["sameness"]
     assert view["note"].startswith("Compared with run 2, which shards nothing")
-    assert "losses are the same within 0.0002 of their root mean square" in view["note"]
+    assert "losses agree within 0.0002 of their root mean square" in view["note"]
 
 
 def test_the_reference_stays_in_sight_however_many_runs_there_are(explorer: Explorer) -> None:

@@ -83,11 +83,11 @@ def test_what_is_pinned_is_kept_and_said() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda explorer: explorer.on("v5e:2x4"), "The machine was changed since: search again."),
-        (lambda explorer: explorer.rename_axis("a", "c"), "The mesh was changed since: search again."),
+        (lambda explorer: explorer.on("v5e:2x4"), "The machine has changed since: search again."),
+        (lambda explorer: explorer.rename_axis("a", "c"), "The mesh has changed since: search again."),
         (
             lambda explorer: explorer.assume(prefetch=True),
-            "The assumptions about the run were changed since: search again.",
+            "The assumptions about the run have changed since: search again.",
         ),
     ],
 )

@@ -112,7 +112,7 @@ def draw_time(page: Page, explorer: ExplorerState, view: dict[str, Any]) -> None
     )
     page.note(time["use"])
     page.note(time["substituted"])
-    page.note(f"Rests on figures that are {RECALLED}: {'; '.join(time['recalled'])}." if time["recalled"] else "")
+    page.note(f"Depends on figures that are {RECALLED}: {'; '.join(time['recalled'])}." if time["recalled"] else "")
 
 
 def _part(view: dict[str, Any], part: dict[str, Any]) -> Fill:

@@ -112,7 +112,7 @@ def heat_view(explorer: ExplorerState, place: str, run: int, beside: bool = Fals
         "as_planned": read.as_planned,
         "differences": [(each.device, each.other, _finite(each.most)) for each in read.differences],
         "read": read_text(read, tolerance_of(plan.program), sampled),
-        "sampled": f"Of so many numbers one in {math.prod(strides):,} is read, evenly along each axis." * sampled,
+        "sampled": f"One number in {math.prod(strides):,} is read, evenly along each axis." * sampled,
         "unframed": "" if _held_alike(shown, plan, place) else _unframed(ran.number, plan, place),
     }
 
@@ -126,7 +126,7 @@ def _held_alike(shown: Any, ran: Any, place: str) -> bool:
 def _unframed(number: int, ran: Any, place: str) -> str:
     dims = [name or "1" for name in ran.program.place(place).dims]
     how = cut_text(dims, ran.device_spec(place))
-    return f"In run {number} it {how}: other slices than these, which do not frame its numbers."
+    return f"In run {number} it {how}: its slices differ from these, so they do not frame its numbers."
 
 
 def _found(explorer: ExplorerState, place: str, number: int) -> tuple[Run | None, Numbers | None, NumbersView]:
@@ -138,7 +138,7 @@ def _found(explorer: ExplorerState, place: str, number: int) -> tuple[Run | None
         return None, None, _view(number)
     numbers = values.at(place)
     if numbers is None:
-        return None, None, _view(number, why=f"No numbers: `{place}` is made inside the step, and not kept.")
+        return None, None, _view(number, why=f"No numbers: `{place}` is computed inside the step, and not stored.")
     if isinstance(numbers.array, jax.Array) and numbers.array.is_deleted():
         why = f"No numbers: a later call took the memory of `{place}` (donate=True). Run again to see them."
         return None, None, _view(number, why=why)
@@ -186,11 +186,11 @@ def read_text(read: Read, tolerance: float, sampled: bool) -> str:
         sampled: whether some numbers were not read, of which nothing is known then.
     """
     devices = f"{read.devices:,} device{'s' * (read.devices != 1)}"
-    again = "Put on the devices again as the step had it, and read" if read.put_again else "Read"
+    again = "Put on the devices again in the step's sharding, and read" if read.put_again else "Read"
     text = f"{again} from {devices}, each its own shard:"
     if not read.as_planned:
-        return f"✕ {text} some hold other index ranges than the plan says."
-    text = f"{text} the index ranges are those of the plan"
+        return f"✕ {text} some hold index ranges that differ from the plan."
+    text = f"{text} the index ranges match the plan"
     if not read.replicas or read.put_again:
         return f"✓ {text}."
     if not read.differences:

@@ -251,8 +251,8 @@ def _note(found: Collective, course: Course | None, size: int) -> str:
     count = math.prod(found.shape)
     if course.cut > 1 and count % course.cut:
         if count == 1:
-            return f"It is one number, which nobody can cut: the plan counts 1/{course.cut} of it a hop."
+            return f"It is one number, which cannot be cut: the plan counts 1/{course.cut} of it a hop."
         return f"{course.cut} does not divide its {count:,} numbers: the plan counts {count / course.cut:.3g} a hop."
     if any(each.target in (NOBODY, each.source) for hop in course.hops for each in hop.transfers):
-        return "The plan counts as much for those that send nothing: a step waits for those that do."
+        return "The plan counts the same for devices that send nothing: the step waits for the others."
     return ""

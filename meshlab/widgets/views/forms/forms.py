@@ -115,13 +115,13 @@ FORMS: Mapping[str, Form] = {
     "dict": Form("for program.plan(mesh, …); the mesh is in Python's form", _of_layout(literal)),
     "JSON": Form("for json.loads, and then program.plan(mesh, …)", _of_layout(json.dumps)),
     "jit": Form("mesh and shardings for jax.jit; runs in a fresh kernel, without meshlab", _jit),
-    "PartitionSpecs": Form("of arguments and outputs, for jax.jit; none of what is in between", _of_plan(specs_text)),
+    "PartitionSpecs": Form("of arguments and outputs, for jax.jit; not of intermediate values", _of_plan(specs_text)),
     "axis rules": Form(
         "for flax.linen.logical_axis_rules, T5X and MaxText; ml.layouts.from_axis_rules reads them",
         _of_plan(_axis_rules),
     ),
     "MaxText": Form(
-        "a line of its YAML: the axis rules, with its own names of dims in place of yours", _of_plan(_maxtext)
+        "a line of its YAML: the axis rules, with its own names of dims instead of yours", _of_plan(_maxtext)
     ),
     "Mesh TensorFlow": Form(
         "for mtf.convert_to_layout_rules; ml.Layout.of reads it too",

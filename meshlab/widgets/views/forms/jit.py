@@ -74,7 +74,7 @@ def _inside(plan: Any) -> tuple[Inside, list[str]]:
         if len(specs) == 1:
             found[place] = next(iter(specs)), [line for line in lines if line != "None"]
         elif specs:
-            mixed.append(f"at `{place}` several values are stored, each otherwise: {', '.join(map(literal, specs))}")
+            mixed.append(f"at `{place}` several values are stored, each differently: {', '.join(map(literal, specs))}")
     return found, mixed
 
 
@@ -93,7 +93,7 @@ def _inside_lines(inside: Inside) -> Iterator[str]:
 
 
 def _in_time(plan: Any) -> list[str]:
-    return [f"`{axis}` is in time: the function has to go through its blocks itself" for axis in plan.rules.in_time]
+    return [f"`{axis}` is a serial axis: the function must loop over its blocks itself" for axis in plan.rules.in_time]
 
 
 def _scopes(layout: Any) -> list[str]:

@@ -56,7 +56,7 @@ def _entries(value: Any) -> tuple[str, list[str], str]:
     if isinstance(value, tuple) and names is not None and imported_from(type(value)):
         fields = [f"{name}={literal(getattr(value, name), 8)}" for name in names]
         return f"{type(value).__qualname__}(", fields, ")"
-    raise TypeError(f"{type(value).__qualname__} is not written as Python here")
+    raise TypeError(f"{type(value).__qualname__} cannot be written as Python here")
 
 
 def is_spec(tree: Any) -> bool:

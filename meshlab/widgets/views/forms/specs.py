@@ -55,7 +55,7 @@ def written_specs(plan: Any) -> Written:
         except TypeError as error:
             leaves = dict(zip(places[name], jax.tree.leaves(tree, is_leaf=is_spec), strict=True))
             texts.append(f"{name} = {literal(leaves, len(name) + 3)}")
-            lost.append(f"the tree of the {name}: {error}; it is given by place, and plan.partition_specs has the tree")
+            lost.append(f"the tree of the {name}: {error}; it is listed by place; plan.partition_specs has the tree")
     return Written(frozenset(imports), tuple(texts), tuple(lost))
 
 

@@ -226,7 +226,7 @@ def test_values_along_a_roofline_are_written_alike() -> None:
 
 def test_the_figures_of_recalled_figures_say_so() -> None:
     explorer = of_digits()
-    assert "Rests on figures that are recalled, not verified: " in explorer.figure("time", width_mm=85).caption
+    assert "Depends on figures that are recalled, not verified: " in explorer.figure("time", width_mm=85).caption
 
 
 def test_marks_differ_by_pattern_as_well_as_by_colour() -> None:

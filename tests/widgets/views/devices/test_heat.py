@@ -109,7 +109,7 @@ def test_a_run_under_another_layout_has_the_same_numbers_and_says_so(explorer: E
     assert view["when"] == "after step 5 of run 1, under batch:data hidden:model"
     # Its devices held other slices than those on the board (B28).
     assert view["unframed"] == (
-        "In run 1 it has `hidden` split over `model`: other slices than these, which do not frame its numbers."
+        "In run 1 it has `hidden` split over `model`: its slices differ from these, so they do not frame its numbers."
     )
     # Beside it the first layout again, in its own slices.
     explorer.beside("batch:data hidden:model")
@@ -222,7 +222,7 @@ def test_devices_that_hold_other_ranges_than_planned_are_found(explorer: Explore
     monkeypatch.setattr(device_shards, "stored", lambda plan, place, array: stored_by(other, place, array))
     view = read(explorer, "params/w1")
     assert view["as_planned"] is False
-    assert view["read"].endswith("some hold other index ranges than the plan says.")
+    assert view["read"].endswith("some hold index ranges that differ from the plan.")
     assert view["read"].startswith("✕ ")
 
 
@@ -334,7 +334,7 @@ def test_what_is_padding_is_in_no_cell() -> None:
         assert_cells(explorer, place, array, view)
         assert view["as_planned"]
         assert [len(block["values"]) for block in view["cells"]["blocks"]] == [9, 9, 9, 3]
-    assert read(explorer, "x")["read"].startswith("✓ Put on the devices again as the step had it, and read from 8")
+    assert read(explorer, "x")["read"].startswith("✓ Put on the devices again in the step's sharding, and read from 8")
 
 
 def test_random_keys_and_empty_arrays_have_no_numbers() -> None:
@@ -349,7 +349,7 @@ def test_what_is_made_inside_the_step_has_no_numbers() -> None:
     explorer = ran({"x": np.ones((8, 4), np.float32)}, lambda x: ml.tag(x * 2, "twice").sum(), "rows cols")
     view = read(explorer, "twice")
     assert (view["there"], view["cells"]) == (False, None)
-    assert view["why"] == "No numbers: `twice` is made inside the step, and not kept."
+    assert view["why"] == "No numbers: `twice` is computed inside the step, and not stored."
 
 
 def test_a_run_at_other_sizes_has_no_numbers(explorer: Explorer) -> None:
@@ -367,7 +367,7 @@ def test_of_very_many_numbers_some_are_read(monkeypatch: pytest.MonkeyPatch) -> 
     shards = tensor_view(explorer.plan, "x")
     strides = strides_of(grid_of(shards, shards["blocks"]), x.size)
     assert math.prod(strides) > 1
-    assert view["sampled"] == f"Of so many numbers one in {math.prod(strides):,} is read, evenly along each axis."
+    assert view["sampled"] == f"One number in {math.prod(strides):,} is read, evenly along each axis."
     assert view["as_planned"]
     sample = np.abs(x[tuple(slice(None, None, stride) for stride in strides)])
     assert sample.size <= 2 * 5_000  # strides are whole numbers

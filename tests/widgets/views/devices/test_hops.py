@@ -164,7 +164,7 @@ def test_each_hop_is_said_with_its_bytes() -> None:
 
 def test_what_is_not_as_it_is_drawn_is_said() -> None:
     notes = {found.value: view["note"] for found, view in views(small.on_v5e())}
-    assert notes["out/0"] == "It is one number, which nobody can cut: the plan counts 1/2 of it a hop."
+    assert notes["out/0"] == "It is one number, which cannot be cut: the plan counts 1/2 of it a hop."
     assert notes["logits"] == ""
     rows, cols = ml.dims(rows=8, cols=10)
     program = ml.trace(lambda x: x.sum(rows), ml.f32[rows, cols])
@@ -173,7 +173,7 @@ def test_what_is_not_as_it_is_drawn_is_said() -> None:
     assert_bytes(found, view)
     program = ml.trace(lambda x: ml.shift(x, "rows", 1), ml.f32[rows, cols])
     _, view = of_kind(explore(program, ml.mesh(x=4), "rows:x"), "collective-permute")
-    assert view["note"] == "The plan counts as much for those that send nothing: a step waits for those that do."
+    assert view["note"] == "The plan counts the same for devices that send nothing: the step waits for the others."
 
 
 @pytest.mark.parametrize(("size", "drawn"), [(16, 16), (32, FIRST), (256, FIRST), (512, 0)])
