@@ -131,7 +131,7 @@ def test_only_the_last_run_keeps_its_arrays(explorer: Explorer) -> None:
     assert (repr(first), first.losses) == (repr(run), run.losses)
     assert [len(run.losses) for run in (first, second, third)] == [2, 2, 1]
     for record in (first, second):
-        with pytest.raises(ExplorerError, match=r"Run . has lost its arrays, .* keep the return value of explorer.run\(\)"):
+        with pytest.raises(ExplorerError, match=r"Run . has lost its arrays, .* value of explorer.run\(\)"):
             _ = record.result
     assert run.result.keys() == third.result.keys() == {"params"}
     assert [row["number"] for row in job_view(explorer)["runs"]] == [3, 2, 1]
