@@ -87,7 +87,7 @@ class Program(programs.Program, Generic[Result]):
             keywords: nothing: names are given in a dict.
 
         Raises:
-            DimError: there is no such name; or several are to be one that differ in size, or stand in one value.
+            DimError: there is no such name; or names that become one differ in size, or are in one value.
         """
         return renamed(self, names, keywords)
 
@@ -143,7 +143,7 @@ class Plan(priced.Plan, Generic[Result]):
 
         Args:
             *args: as for the function: tensors, NumPy or JAX arrays.
-            donate: whether the arguments that the next call gets anew may be overwritten.
+            donate: whether arguments that the next call passes again may be overwritten.
 
         Returns:
             The function's own output tree.
@@ -182,7 +182,7 @@ class Plan(priced.Plan, Generic[Result]):
 
         Two trees: of the tuple of arguments, and of the outputs. In the place of each tensor or array stands one
         sharding, as JAX wants it: `jax.jit(fn, in_shardings=inputs, out_shardings=outputs)` for the function that was
-        traced, `jax.device_put(args, inputs)`. To walk the trees beside those of the data, take each tensor for a leaf
+        traced, `jax.device_put(args, inputs)`. To walk these trees together with the data's, treat each tensor as a leaf
         (`is_leaf=lambda leaf: isinstance(leaf, ml.Tensor)`).
 
         Raises:

@@ -61,14 +61,14 @@ def trace(
         *args: for each parameter of `fn` a tree of tensors, abstract (`ml.f32[Batch, Hidden]`) or concrete.
         carry: which output is the next call's argument: `{"params": 1}` says that output 1 is the next `params`. Such
             outputs are stored as that argument is. By default an argument is carried where exactly one output has its
-            tree, shapes, dtypes and dims, or all of these but for axes that one of the two leaves without a name.
+            tree, shapes, dtypes and dims, or all of these except axes that one of the two leaves unnamed.
         **keywords: nothing: arguments are positional.
 
     Returns:
         The `Program`.
 
     Raises:
-        TraceError: the function cannot be traced, or changes its arguments; a leaf is no array, names meet, or `carry`
+        TraceError: the function cannot be traced, or changes its arguments; a leaf is not an array, names meet, or `carry`
             names what is not there.
         DimError: a dim has two sizes.
     """

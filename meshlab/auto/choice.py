@@ -94,7 +94,7 @@ class Choice:
 
         Raises:
             Cancelled: the search's `cancel` was set.
-            MeshlabError: `points` is no integer of at least 1.
+            MeshlabError: `points` is not an integer of at least 1.
         """
         most = whole_number("exact_pareto()", "number of points", points, least=1)
         return searched_front(self._search("exact_pareto"), self.asked.limits, _LESS, most)
@@ -108,7 +108,7 @@ class Choice:
     def exact_regrets(
         self, *, progress: Callable[[tuple[Regret, ...]], Any] | None = None, cancel: Cancel | None = None
     ) -> tuple[Regret, ...]:
-        """Searches for what each decision otherwise costs, all else chosen anew, to the search's tolerance.
+        """Searches for the cost of reversing each decision, with all others chosen again, to the search's tolerance.
 
         Args:
             progress: called with all regrets as they are known so far, after each that was searched for (`exact`).
@@ -116,7 +116,7 @@ class Choice:
 
         Raises:
             Cancelled: `cancel` was set.
-            MeshlabError: `progress` is no function, or `cancel` no event.
+            MeshlabError: `progress` is not a function, or `cancel` not an event.
         """
         search = self._search("exact_regrets")
         if progress is not None and not callable(progress):
@@ -162,7 +162,7 @@ class Choice:
         return crossovers(self._search("crossovers"), self.asked, varied)
 
     def exact_crossovers(self, **varied: Iterable[float]) -> Crossovers:
-        """Searches at each value for where another layout gets the fastest; the arguments are those of `crossovers`.
+        """Searches at each value for where another layout becomes the fastest; takes the arguments of `crossovers`.
 
         Raises:
             MeshlabError: the arguments are invalid, or the program cannot be traced at a size.

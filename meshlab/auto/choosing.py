@@ -138,7 +138,7 @@ def _searched(goal: Objective, asks: Mapping[str, Asked], started: float) -> Cho
 def _solved(goal: Objective, asks: Mapping[str, Asked], started: float) -> Choice:
     """The choice of a solver, of one program."""
     (asked,) = asks.values()
-    assert goal.answer is not None, "what is not searched for is solved"
+    assert goal.answer is not None, "an objective is searched for or solved"
     return chosen(goal, asked, goal.answer(asked), started)
 
 

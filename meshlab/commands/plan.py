@@ -22,8 +22,8 @@ from .saved import check_destination, record, save
 from .searching import searched
 
 _STATUS = (
-    "The exit status is 0 where the plan fits (or no machine is named), 1 where it does not, no layout was found that"
-    " does, or something is sent over an axis that is to be silent, 2 where an argument is invalid, 70 where meshlab"
+    "The exit status is 0 if the plan fits (or no machine is named), 1 if it does not fit, no layout was found that"
+    " does, or something is sent over a --silent axis, 2 if an argument is invalid, 70 if meshlab"
     " itself has failed, and 130 after Ctrl-C."
 )
 
@@ -79,7 +79,7 @@ def _form(options: argparse.Namespace, asked: Planned) -> str:
 
     written = opened(options, asked).form(options.form)
     for lost in written.lost:
-        print(f"{written.form} cannot say: {lost}")
+        print(f"{written.form} cannot express: {lost}")
     return written
 
 

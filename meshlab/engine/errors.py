@@ -64,7 +64,7 @@ class LayoutError(MeshlabError):
 
     @property
     def in_one_line(self) -> str:
-        """The problems alone, to stand in the line of another message."""
+        """The problems alone, for a line of another message."""
         return "; ".join(map(str, self.problems)) or str(self)
 
 

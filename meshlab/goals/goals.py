@@ -170,16 +170,16 @@ def goal(
         peak: the most bytes at the peak, with carried arguments donated; of a mesh on no machine as on a CPU.
         stores: the most bytes of arguments, which are exact.
         step: the most seconds that a step is estimated to take, on the mesh's machine.
-        busy: whether devices must divide all work, but for 1% of it (`plan.work`); a number is how many times its even
+        busy: whether devices must divide all work, except 1% of it (`plan.work`); a number is how many times its even
             share a device may do, and False leaves it open.
         silent: the mesh axes over which nothing may be sent.
-        keeps: by dim the mesh axes that it must lie on, major first, `"data"` or `("data", "model")`, or None where it
+        keeps: by dim the mesh axes that it must be on, major first, `"data"` or `("data", "model")`, or None where it
             must stay whole: in whatever an operation reads or makes, the update of parameters included.
         collectives: by kind how often they may run in a step: 2 is exactly 2, then (0, 2), "≤ 2", "at least 1".
             `"*"` is any kind, `"all-reduce over model"` those over one mesh axis; kinds that are not named are free.
         stored: by place, or glob of places, the most bytes that they take, all together; or the dims that are stored
             split: `"embed:data"`, `{"embed": "data", "heads": None}`.
-        quiet: whether neither values nor reasons are said before the goal is met, and the board gives no advice.
+        quiet: whether values and reasons are hidden until the goal is met, and the board gives no advice.
 
     Raises:
         MeshlabError: a bound, kind or machine is invalid, or there is no condition; all problems are listed.

@@ -51,8 +51,8 @@ def context_parallel(
         kind: "gather" or "ulysses".
         context: the mesh axis; by default the only one, or the one called `context`, `cp`, `sp` or `seq`, else as of
             `tensor_parallel`.
-        seq: the dims of the sequence; by default those of `seq`, `source`, `length`, `blocks` and `rows` that fit.
-        heads: of "ulysses", the dims that are split in its stead; by default `heads`, `num_heads` or `q_heads`.
+        seq: the dims of the sequence; by default whichever of `seq`, `source`, `length`, `blocks` and `rows` fit.
+        heads: of "ulysses", the dims to split instead; by default `heads`, `num_heads` or `q_heads`.
         core: of "ulysses", the scope around what relates positions: `with jax.named_scope("core"):` around scores,
             softmax and their product with the values, and around whatever renames the keys' sequence; not around
             projections. Of "gather" it is where the keys' positions, if they have a name of their own, stay whole.

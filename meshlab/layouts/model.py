@@ -40,7 +40,7 @@ def tensor_parallel(
 ) -> Layout:
     """Puts heads, feed-forward and vocabulary dims on the model axis: Megatron's tensor parallelism.
 
-    Each device has a part of every such weight, and what is summed over it is all-reduced: twice a layer in the forward
+    Each device has a part of every such weight, and sums over it are all-reduced: twice a layer in the forward
     and twice in the backward pass. Source: https://arxiv.org/abs/1909.08053.
 
     Args:
@@ -48,7 +48,7 @@ def tensor_parallel(
         mesh: made by `ml.mesh`.
         model: the mesh axis; by default the only one, or the one called `model`, `tp`, `tensor` or `mp`. Several are
             "pod+model", major first.
-        dims: the dims, "heads ffn" or a tuple; by default those of `heads`, `ffn`, `d_ff`, `vocab`, `group`, `hidden`
+        dims: the dims, "heads ffn" or a tuple; by default whichever of `heads`, `ffn`, `d_ff`, `vocab`, `group`, `hidden`
             (`hidden1`, `hidden_1`, …), `filters1` (…), `inner` and `mixing` that the program has and that fit together,
             the earlier first.
 
@@ -83,7 +83,7 @@ def sequence_parallel(
         mesh: made by `ml.mesh`.
         model: the mesh axis, as of `tensor_parallel`.
         dims: the dims of tensor parallelism, as of `tensor_parallel`.
-        seq: the dims of the sequence; by default those of `seq`, `source`, `length`, `blocks` and `rows` that what is
+        seq: the dims of the sequence; by default whichever of `seq`, `source`, `length`, `blocks` and `rows` that what is
             tagged has, and that fit.
 
     Returns:

@@ -50,7 +50,7 @@ class NamedPart:
         preset: its name in `ml.layouts`, or its kind.
         over: the mesh axes that it is over.
         given: its arguments.
-        note: what is otherwise than the preset would have it; "" where nothing is.
+        note: how it differs from the preset; "" where it does not.
         batch: the mesh axes of devices that the batch is on, where it is a kind of data parallelism.
         stored: rules at places that were written by hand in the stead of the preset's.
     """

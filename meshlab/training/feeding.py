@@ -22,14 +22,14 @@ from ..engine.running.run import misfits
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """A training: start values and batches, which each run uses anew.
+    """A training: start values and batches, which each run uses afresh.
 
     Args:
         start: values of the program's arguments at the first step, by argument name; those that the program carries
             are replaced by its own outputs afterwards.
         batches: makes a fresh iterable of the arguments that change with each step, by argument name: all that `start`
             does not give, and none that the program carries. It is called again whenever it is used up.
-        steps: how many steps a run takes, unless it is told otherwise.
+        steps: how many steps a run takes, by default.
 
     Raises:
         RunError: `steps` is below 1, or `batches` is not callable without arguments.

@@ -119,11 +119,11 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
     Args:
         plan: the plan; mesh axes that are varied have more than one device in it.
         on: a machine, or several: names as in `ml.mesh`, or `Hardware`. None: that of the plan's mesh, with as many
-            slices and the same requested placements; a slice's shape is derived anew where mesh axes vary.
+            slices and the same requested placements; a slice's shape is chosen again where mesh axes vary.
         varied: sizes of dims and mesh axes by name, one or several each; options as in `Time.given`.
 
     Raises:
-        HardwareError: `plan` is no plan; there is no such machine, dim, mesh axis or option; sizes are not positive
+        HardwareError: `plan` is not a plan; there is no such machine, dim, mesh axis or option; sizes are not positive
             integers; there are more than ten million points; or the plan is impossible at all of them.
     """
     check_plan(plan, "ml.sweep")

@@ -134,7 +134,7 @@ class Explorer(TriedGestures):
             goal: the goal, from `ml.goal`.
 
         Raises:
-            MeshlabError: it is no goal, or asks for dims, places, axes or a machine that the board has not got; all are
+            MeshlabError: it is not a goal, or asks for dims, places, axes or a machine that the board lacks; all are
                 listed.
         """
         check_goal(goal)
@@ -233,7 +233,7 @@ class Explorer(TriedGestures):
             path: the file, which is replaced whole.
 
         Raises:
-            ExplorerError: the path is no path, or cannot be written.
+            ExplorerError: the path is not a path, or cannot be written.
         """
         with self.lock:
             text = board_text(self.document, self.tried)
@@ -274,7 +274,7 @@ class Explorer(TriedGestures):
                 "MaxText" or "Mesh TensorFlow".
 
         Returns:
-            A text, whose `lost` lists what the form cannot say.
+            A text, whose `lost` lists what the form cannot express.
 
         Raises:
             ExplorerError: there is no such form, or it can say nothing of this layout.
@@ -286,7 +286,7 @@ class Explorer(TriedGestures):
         """Puts the layout into the next cell of the notebook, in one of the forms of `form`.
 
         Args:
-            form: the form. What it cannot say stands above it, as comments.
+            form: the form. Comments above it list what it cannot express.
 
         Raises:
             ExplorerError: there is no such form, it can say nothing of this layout, or no notebook's cell runs.

@@ -183,5 +183,5 @@ def test_parameters_that_are_keywords_alone_are_told(fn, message):
 def test_a_line_that_cannot_be_read_is_left_out():
     lines = {}
     exec(compile("def f(a):\n    return a if a else -a", "<text>", "exec"), lines)
-    with pytest.raises(ml.TraceError, match=r"It was raised at <text>:2\. What depends on data"):
+    with pytest.raises(ml.TraceError, match=r"It was raised at <text>:2\. Use jnp.where"):
         ml.trace(lines["f"], ml.f32[()])

@@ -295,7 +295,7 @@ def shape_of(x):
         (lambda: ml.tag(X, "out/0"), ml.DimError, "tag was given the name 'out/0'; `out/` is for outputs"),
         (lambda: ml.normalize(X, epsilon=-1), ml.DimError, "normalize was given the epsilon -1; it must be 0 or more"),
         (lambda: ml.mesh(data=10**30), ml.MeshError, "it would have more than 2,147,483,647 devices"),
-        (lambda: ml.f32(Batch), ml.DimError, r"dims stand in brackets: ml.f32\[Batch\]"),
+        (lambda: ml.f32(Batch), ml.DimError, r"write dims in brackets: ml.f32\[Batch\]"),
         (lambda: ml.dropout(X, jax.random.key(0), 0.1), ml.DimError, "for a key; the first argument is a key"),
         (lambda: ml.categorical(X, jax.random.key(0), Embed), ml.DimError, "for a key; the first argument is a key"),
         (

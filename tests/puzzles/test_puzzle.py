@@ -138,7 +138,7 @@ def test_a_reader_has_sizes_of_their_own():
         ({"wrong": ("batch:x",)}, "It has 1 wrong tries, and needs 2"),
         ({"wrong": ("batch:x", "wide:x")}, "The wrong try 'wide:x' passes."),
         ({"wrong": ("batch:x", "wide:x feat:x")}, "The wrong try 'wide:x feat:x' is not legal"),
-        ({"drawn": ("batch", "deep")}, "`deep` is to be drawn, and is not a dim of the program."),
+        ({"drawn": ("batch", "deep")}, "`deep` is in `drawn`, but is not a dim of the program."),
         ({"goal": ml.goal(keeps={"deep": None})}, "the program has no dim `deep`"),
         ({"ask": Ask("?", lambda plan: plan.wire_bytes, "wide:x batch:x")}, "cannot both be on `x`"),
     ],

@@ -94,7 +94,7 @@ def _as_trusted(search: Search) -> str:
     """How bounds were taken where some did not hold, in words."""
     if not search.broken:
         return ""
-    looser = f"were taken {1 - search.trust:.1%} lower" if search.trust else "counted no more but for the surest"
+    looser = f"were taken {1 - search.trust:.1%} lower" if search.trust else "no longer counted, except the safest"
     return f" (some bounds did not hold, and {looser})"
 
 
@@ -112,7 +112,7 @@ def _not_searched(space: SearchSpace, polished: Polished) -> str:
     late = [f"up to {len(polished.left):,} single changes ({first_of(places, _NAMED)})"] if places else []
     scopes = "other scopes" if space.extras.scopes else "rules in scopes"
     several = [scopes, "two or more arrays each stored in its own way"] if space.parameters else [scopes]
-    ends = ["outputs stored otherwise than the arguments that they become"] if handed_on(space.program) else []
+    ends = ["outputs stored differently from the arguments that they become"] if handed_on(space.program) else []
     whole: dict[str, list[str]] = {}
     for dim, reason in space.left_out.items():
         whole.setdefault(reason, []).append(dim)

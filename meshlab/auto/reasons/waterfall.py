@@ -59,7 +59,7 @@ class Waterfall:
 
     Attributes:
         steps: the layouts on the way, the first one first.
-        order: what is to be said of their order: why a step is slower than both ends; "" where none is.
+        order: a note on their order: why a step is slower than both ends; "" where none is.
     """
 
     steps: tuple[Fall, ...]

@@ -71,7 +71,7 @@ def compile_for(
         The compiled program beside the prediction.
 
     Raises:
-        HardwareError: `plan` is no plan, there is no such machine or slice, or the mesh has another number of devices.
+        HardwareError: `plan` is not a plan, there is no such machine or slice, or the mesh has a different size.
         CompilerError: the compiler is not installed, refuses the program (too large for the device, say), takes too
             long, or was cancelled.
         RunError: the compiled program holds a collective that cannot be read.

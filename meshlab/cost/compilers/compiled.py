@@ -57,12 +57,12 @@ class Compiled:
         target: the machine and slice.
         donated: whether carried arguments may be overwritten.
         collectives: of the compiled program, read from its text.
-        comparison: of the collectives with those of the plan.
+        comparison: of its collectives with the plan's.
         memory: of one device.
         cycles: the compiler's estimate for all operations of one run on one device, times the trip counts of loops,
             without communication. None where the compiler gives none (GPUs).
         device_kind: the compiler's name of the device.
-        standing: the coordinates of each device of the mesh on a TPU's slice, row-major: those of its chip, and its
+        standing: the coordinates of each device of the mesh on a TPU's slice, row-major: of its chip, and its
             number within the chip; None for GPUs, which are numbered in order.
         compile_seconds: the seconds of the compilation.
         versions: of the compiler and of JAX, by package.
@@ -96,7 +96,7 @@ class Compiled:
 
     @property
     def ok(self) -> bool:
-        """Whether they are, but for explained differences."""
+        """Whether all is as predicted, except for explained differences."""
         return self.comparison.ok
 
     @property

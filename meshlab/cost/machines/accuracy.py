@@ -65,7 +65,7 @@ def accuracy(what: str, machine: Hardware) -> dict:
 
 
 def _others(section: Mapping[str, Any], machine: str) -> str:
-    return f"Not measured for {machine} yet, but for {listed(section['texts'])}."
+    return f"Not measured for {machine} yet, only for {listed(section['texts'])}."
 
 
 @dataclasses.dataclass(frozen=True)

@@ -132,7 +132,7 @@ def _most(given: Any, units: Mapping[str, float], write: str, text: Callable[[fl
         raise MeshlabError(f"{shown(given)} is not a bound: write {write}")
     sign, unit = (match["sign"] or "").strip(), match["unit"]
     if sign and sign not in _MOST:
-        raise MeshlabError(f"{shown(given)} is not an upper bound: write {write}; {listed(_MOST)} may stand in front")
+        raise MeshlabError(f"{shown(given)} is not an upper bound: write {write}; {listed(_MOST)} may come first")
     if unit is None:
         raise MeshlabError(f"{shown(given)} has no unit: write {write}")
     unit = _ALSO.get(unit, unit)

@@ -168,7 +168,7 @@ class Hardware:
         network: Torus | Switch,
         **more: Any,
     ) -> Hardware:
-        """Makes a machine of one's own from plain numbers.
+        """Makes your own machine from plain numbers.
 
         Args:
             name: its name.
@@ -202,7 +202,7 @@ class Hardware:
     def rate(self, dtype: Any) -> Figure:
         """Returns the FLOP/s of one chip for dense matmuls in a dtype.
 
-        TPUs compute matmuls of 32-bit floats in one pass of 16 bits, JAX's default precision; CPUs compute those of 16
+        TPUs compute matmuls of 32-bit floats in one pass of 16 bits, JAX's default precision; CPUs compute matmuls of 16
         bits in 32.
 
         Raises:
@@ -321,7 +321,7 @@ def read(path: pathlib.Path) -> Hardware:
     except KeyError as error:
         raise HardwareError(
             f"The machine in {path} lacks {error}. Compare it with a file that `meshlab calibrate` writes, or with"
-            " those of meshlab/cost/machines/data."
+            " the files in meshlab/cost/machines/data."
         ) from None
 
 

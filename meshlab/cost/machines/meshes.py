@@ -140,7 +140,7 @@ def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: AxisPlacement)
             are derived.
 
     Raises:
-        HardwareError: `mesh` is no mesh or is on no machine, there is no such machine or slice, or the placement is
+        HardwareError: `mesh` is not a mesh or is on no machine, there is no such machine or slice, or the placement is
             invalid.
 
     Example:
@@ -277,7 +277,7 @@ def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[s
 
     Raises:
         HardwareError: the mesh is on no machine, there is no such kind or axis, an axis is in time or is named twice,
-            `nbytes` is no number of bytes, or the machine has no figure for a network that is crossed.
+            `nbytes` is not a number of bytes, or the machine has no figure for a network that is crossed.
 
     Example:
         >>> round(collective_time("all-gather", 2 * 4096 * 8192, mesh("v5p:4x4x4", data=16, model=4), "model") * 1e6, 1)

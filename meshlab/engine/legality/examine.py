@@ -248,7 +248,7 @@ def _conflict(a: str, b: str, axis: str, first: Operation | str) -> Refusal:
         source, scope = first.source, first.scope
         where = f"`{first.name}`" + (f" at {source}" if source else "") + (f" in `@{path(scope)}`" if scope else "")
     text = f"`{a}` and `{b}` cannot both be on `{axis}`: both are dims of {where}."
-    there = f', there alone by {{"@{scope[-1]}": {{"{b}": None}}}}' if scope else ""
+    there = f', only there with {{"@{scope[-1]}": {{"{b}": None}}}}' if scope else ""
     return Refusal("conflict", text, f"Put one of them on another axis, or leave it replicated{there}.", source)
 
 

@@ -83,7 +83,7 @@ def conv(
         out: what a dim becomes whose size changes, `{Height: "height_2"}`; a name alone takes the size that results.
 
     Returns:
-        The dims of `x` without those summed, then those of `w` that `x` lacks.
+        The dims of `x` without the summed ones, then the dims of `w` that `x` lacks.
 
     Raises:
         DimError: a dim slides along itself, or its new size has no name.
@@ -124,7 +124,7 @@ def conv_transpose(
             times the stride (`"SAME"`), or all that the copies cover.
 
     Returns:
-        The dims of `x` without those summed, then those of `w` that `x` lacks.
+        The dims of `x` without the summed ones, then the dims of `w` that `x` lacks.
 
     Raises:
         DimError: a dim slides along itself, its new size has no name, or `conv` would not make its size of `out`.

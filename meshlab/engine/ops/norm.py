@@ -57,7 +57,7 @@ def normalize(x: Tensor, *dims: Dim | str, moments: Moments | None = None, epsil
     Args:
         x: [..., dims].
         dims: what to normalise over.
-        moments: mean and variance to use instead of those of `x`.
+        moments: mean and variance to use instead of the moments of `x`.
         epsilon: what is added to the variance.
 
     Returns:

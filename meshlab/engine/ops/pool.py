@@ -97,7 +97,7 @@ def upsample(x: Tensor, sizes: Mapping[Any, Dim]) -> Tensor:
         sizes: what each dim becomes, `{Height2: Height}`; its size is a multiple of what it was.
 
     Returns:
-        The dims of `x`, with those of `sizes` for those that change.
+        The dims of `x`, with the dims of `sizes` in place of the ones that change.
     """
     array = named.array_of("upsample", x)
     if not isinstance(sizes, Mapping) or not sizes:

@@ -76,7 +76,7 @@ def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
 
     Args:
         logits: [..., classes].
-        labels: [...], integers below the size of `classes`; its dims are among those of `logits`.
+        labels: [...], integers below the size of `classes`; its dims are among the dims of `logits`.
         classes: what to sum over.
 
     Returns:

@@ -157,7 +157,7 @@ class Step:
 
     def renumbered(self, repetition: Repetition) -> Self:
         """Returns it in the numbers of a repetition, from those of the representative."""
-        raise AssertionError(f"no {type(self).__name__} stands in a repetition")
+        raise AssertionError(f"no {type(self).__name__} is in a repetition")
 
     def written(self) -> tuple[Step, ...]:
         """Returns it with all repetitions inside written out."""

@@ -81,7 +81,7 @@ class Mesh:
 
     @functools.cached_property
     def axes(self) -> Mapping[str, int]:
-        """Sizes by axis name, major first; those of axes in time as well."""
+        """Sizes by axis name, major first; axes in time included."""
         return MappingProxyType({name: axis.size for name, axis in self.kinds.items()})
 
     @functools.cached_property

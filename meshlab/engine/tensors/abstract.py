@@ -35,7 +35,7 @@ class AbstractDtype:
     def __call__(self, *dims: Any) -> Any:
         """Refuses dims in parentheses."""
         written = ", ".join(dim.name.capitalize() if isinstance(dim, Dim) else shown(dim) for dim in dims)
-        raise DimError(f"{self}(...) was called; dims stand in brackets: ml.{self}[{written or 'Batch, Hidden'}].")
+        raise DimError(f"{self}(...) was called; write dims in brackets: ml.{self}[{written or 'Batch, Hidden'}].")
 
     def __getitem__(self, dims: Dim | tuple[Dim, ...]) -> Any:
         wanted = dims if isinstance(dims, tuple) else (dims,)

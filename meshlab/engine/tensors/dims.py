@@ -41,7 +41,7 @@ class Dim:
     """A named dimension.
 
     Args:
-        name: ASCII letters, digits and underscores, so that it can stand in a layout string.
+        name: ASCII letters, digits and underscores, so that a layout string can contain it.
         size: at least 1, and of 64 bits.
     """
 

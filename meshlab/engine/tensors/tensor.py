@@ -103,7 +103,7 @@ class Tensor(Positional):
         """Returns the same tensor with other names, `x.rename(seq="kv")`: the place where data may move.
 
         Args:
-            unnamed: nothing: a name that stands alone is refused.
+            unnamed: nothing: a single name is refused.
             names: old=new; several at once are one reshard, so `x.rename(a="b", b="a")` swaps two names.
 
         Raises:

@@ -128,7 +128,7 @@ def against(plan: Plan, text: str | None, analysis: Any, platform: str) -> Repor
     together = () if predicted == read_totals else merged(plan.collectives, read, axes, executed(platform))
     memory = stored_bytes(plan, text or "", analysis, platform)
     if platform == "tpu":
-        notes = (*notes, "A TPU stores arrays in tiles: bytes of arguments and outputs are those of whole tiles.")
+        notes = (*notes, "A TPU stores arrays in tiles: bytes of arguments and outputs count whole tiles.")
     return Report(predicted, read_totals, (), memory, notes, together or ())
 
 

@@ -33,7 +33,7 @@ C01 = CodePuzzle(
     (
         "ml.dot(q, k, …) lists the dims that are summed: which do queries and keys share, and the weights lack?",
         "ml.softmax(scores, dim) divides along one dim: that of the keys.",
-        "weights = ml.softmax(ml.dot(q, k, 'head'), 'kv'); what is left is one more ml.dot, summed over 'kv'.",
+        "weights = ml.softmax(ml.dot(q, k, 'head'), 'kv'); then one more ml.dot, summed over 'kv'.",
     ),
 )
 

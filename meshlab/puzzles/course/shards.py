@@ -69,7 +69,7 @@ P03 = Puzzle(
     "hidden:x+y",
     ("batch:x hidden:y", "embed:x hidden:y", "hidden:x", None),
     "Two dims of one array cannot share a mesh axis. Use all four devices, leave the batch whole, and sum once.",
-    Ask("Each dim lies on `x`, on `y`, or on neither: how many of the 27 layouts are legal", legal),
+    Ask("Each dim is on `x`, on `y`, or on neither: how many of the 27 layouts are legal", legal),
     drawn=("batch", "embed", "hidden"),
 )
 

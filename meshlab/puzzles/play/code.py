@@ -50,7 +50,7 @@ class Written:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class CodePuzzle:
-    """A function that is to be written.
+    """A function for the reader to write.
 
     Attributes:
         name: such as "C01".

@@ -78,7 +78,7 @@ def _problems(setting: Setting) -> Iterator[str]:
         yield from _wrong(setting, layout)
     for dim in setting.drawn:
         if dim not in setting.program.dims:
-            yield f"`{dim}` is to be drawn, and is not a dim of the program."
+            yield f"`{dim}` is in `drawn`, but is not a dim of the program."
 
 
 def _wrong(setting: Setting, given: object) -> Iterator[str]:

@@ -39,14 +39,14 @@ class Puzzle(Setting):
     attempts: Attempts = dataclasses.field(default_factory=Attempts)
 
     def of(self, reader: str) -> Puzzle:
-        """Returns the puzzle of one reader: sizes are drawn from the name, which stands in the receipt."""
+        """Returns the puzzle of one reader: sizes are drawn from the name, which is in the receipt."""
         return dataclasses.replace(self, reader=reader, attempts=Attempts())
 
     def predict(self, number: float | EllipsisType) -> Said | Puzzle:
         """Locks a prediction: the first one counts. `...` predicts nothing yet: the puzzle asks again.
 
         Raises:
-            MeshlabError: it is no number, or no number is asked for.
+            MeshlabError: it is not a number, or no number is asked for.
         """
         if self.ask is None:
             raise MeshlabError(f"{self.name} asks for no number: puzzle.check(layout) checks a layout.")
@@ -58,7 +58,7 @@ class Puzzle(Setting):
         return self.attempts.lock(float(number))
 
     def show(self) -> Any:
-        """Returns the board, for the end of a cell; the puzzle itself while a prediction is to be made."""
+        """Returns the board, for the end of a cell; the puzzle itself until a prediction is made."""
         if self.ask is not None and self.attempts.predicted is None:
             return self
         goal = dataclasses.replace(self.goal_of(self.program), quiet=True)
@@ -69,7 +69,7 @@ class Puzzle(Setting):
         """Judges a layout: is it legal, does it meet the goal, does it compile to the same numbers at drawn sizes.
 
         Args:
-            layout: the try; without one, what stands on the board that `show` returned.
+            layout: the try; without one, the layout on the board that `show` returned.
             strict: whether a try that fails raises, as graders want it.
 
         Raises:

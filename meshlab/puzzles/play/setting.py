@@ -43,7 +43,7 @@ def number_text(number: float | None) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Ask:
-    """A number that is to be predicted before a layout is tried.
+    """A number to predict before a layout is tried.
 
     Attributes:
         text: the question.

@@ -76,7 +76,7 @@ def test_where_a_bound_does_not_hold_all_are_taken_lower_or_for_nothing() -> Non
     assert "some bounds did not hold, and were taken " in lower.proof.method
     assert 0.5 < lower.answer.search.trust < 1
     surest = ml.auto.layout(program, mesh, exact=True)
-    assert "counted no more but for the surest" in surest.proof.method
+    assert "no longer counted, except the safest" in surest.proof.method
     assert surest.answer.search.trust == 0
     assert lower.proof.value <= surest.proof.value * 1.01
     assert optima.of_space(surest) == min(price.seconds for price in priced_layouts(program, mesh))

@@ -146,7 +146,7 @@ def test_outputs_are_stored_as_the_arguments_that_they_become() -> None:
     assert len(handed_on(program)) == 4
     assert otherwise(program, saving.rules)
     assert not otherwise(program, choice.plan.rules)
-    assert "outputs stored otherwise than the arguments that they become" in choice.proof.not_searched
+    assert "outputs stored differently from the arguments that they become" in choice.proof.not_searched
     explorer = ExplorerState(program, mesh, {"batch": "data", "out/1/*": {"embed": None}})
     hints = surveyed(explorer)
     assert hints

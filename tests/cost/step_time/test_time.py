@@ -330,7 +330,7 @@ def test_every_collective_of_a_plan_is_priced_as_it_is_alone(name):
     ("machine", "message"),
     [
         ("v6e", "v6e: published steps took "),
-        ("l4", "Not measured for l4 yet, but for "),
+        ("l4", "Not measured for l4 yet, only for "),
         ("cpu", "Not measured for cpu"),
     ],
 )

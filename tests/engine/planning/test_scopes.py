@@ -309,7 +309,7 @@ def test_a_refusal_names_the_scope_and_what_is_legal_there():
     found = problems({"seq": "model", "heads": "model"})["conflict"]
     assert "both are dims of `dot_general` at test_scopes.py" in found.text
     assert "in `@layer_0/attention" in found.text
-    assert 'there alone by {"@' in found.fix
+    assert 'only there with {"@' in found.fix
     # What conflicts in one scope is legal where that scope has other rules.
     assert resolve(UNROLLED, MESH, ULYSSES).scopes
     inside = problems(ULYSSES | {"@core": {"heads": "model"}})["conflict"]

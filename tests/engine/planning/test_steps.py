@@ -103,5 +103,5 @@ def test_of_one_kind_are_counted_what_repetitions_share_too() -> None:
 
 
 def test_a_step_that_cannot_stand_in_a_repetition_says_so(plan: ml.Plan) -> None:
-    with pytest.raises(AssertionError, match="no Ticks stands in a repetition"):
+    with pytest.raises(AssertionError, match="no Ticks is in a repetition"):
         Ticks(plan.steps, made_last(plan)).renumbered(None)  # type: ignore[arg-type]

@@ -310,7 +310,7 @@ def test_errors_are_those_that_were_measured(
     measured = {"measured": True, "where": "docs/accuracy.md#memory", "text": "Within 5%."}
     assert view["peak_memory"]["accuracy"] == measured
     error = view["time"]["accuracy"]
-    assert (error["measured"], error["text"]) == (False, "Not measured for v5e yet, but for `v4`.")
+    assert (error["measured"], error["text"]) == (False, "Not measured for v5e yet, only for `v4`.")
 
 
 def test_the_packed_errors_are_those_of_the_page() -> None:

@@ -120,9 +120,7 @@ FORMS: Mapping[str, Form] = {
         "for flax.linen.logical_axis_rules, T5X and MaxText; ml.layouts.from_axis_rules reads them",
         _of_plan(_axis_rules),
     ),
-    "MaxText": Form(
-        "a line of its YAML: the axis rules, with its own names of dims instead of yours", _of_plan(_maxtext)
-    ),
+    "MaxText": Form("a line of its YAML: the axis rules, with its own names of dims", _of_plan(_maxtext)),
     "Mesh TensorFlow": Form(
         "for mtf.convert_to_layout_rules; ml.Layout.of reads it too",
         _of_plan(lambda plan: mesh_tf_string.said(plan.layout)),
@@ -154,8 +152,8 @@ class Written(str):
 
     @property
     def cell(self) -> str:
-        """The text with what it cannot say above it, as comments."""
-        return "\n".join([*(f"# {self.form} cannot say: {each}" for each in self.lost), self])
+        """The text, with comments above it on what it cannot express."""
+        return "\n".join([*(f"# {self.form} cannot express: {each}" for each in self.lost), self])
 
 
 def written(explorer: ExplorerState, name: Any) -> Written:
