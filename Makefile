@@ -24,7 +24,7 @@ COMPILE  := { $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true; }
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test nightly check lint format types js unit notebooks browser pictures bench busy compilers presets techniques serial own newest oldest sweep docs constraints clean system
+.PHONY: help lab test nightly check lint prose format types js unit notebooks browser pictures bench busy compilers presets techniques serial own newest oldest sweep docs constraints clean system
 
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -81,11 +81,14 @@ nightly: ## Everything: all cases of all tests, both ends of the versions, and m
 	    "$(BIN)/python -m meshlab.verify --serial --each 4 --seed $$((day + 1)) --journal serial.jsonl" \
 	    $(BIN)/python -m meshlab.verify --each 12 --seed $$day --journal sweep.jsonl
 
-check: lint types js ## Everything that runs no code: lint, format, types, TypeScript
+check: lint prose types js ## Everything that runs no code: lint, format, prose, types, TypeScript
 
 lint: $(VENV)/.dev ## Lint, and whether the code is formatted
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
+
+prose: $(VENV)/.dev ## Plain English, by our own rules: pages, notebooks, messages, public docstrings
+	@$(BIN)/python scripts/prose.py
 
 format: $(VENV)/.dev ## Format, and repair what lint can repair
 	@$(BIN)/ruff format

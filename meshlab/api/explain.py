@@ -182,7 +182,7 @@ def _not_reached(plan: Plan) -> Iterator[str]:
         yield (
             f"⚠ The axis `{axis}` of `{place}` is not sharded over all of"
             f" {' and '.join(f'`{a}`' for a in compute[major])}: the devices do not divide `{major}` of"
-            f" {plan.program.dims[major]:,}, and what is merged is not padded. Give each of its dims an axis, and merge"
+            f" {plan.program.dims[major]:,}, and merged axes are not padded. Give each of its dims an axis, and merge"
             " them in the function."
         )
 

@@ -182,8 +182,8 @@ class Plan(priced.Plan, Generic[Result]):
 
         Two trees: of the tuple of arguments, and of the outputs. In the place of each tensor or array stands one
         sharding, as JAX wants it: `jax.jit(fn, in_shardings=inputs, out_shardings=outputs)` for the function that was
-        traced, `jax.device_put(args, inputs)`. To walk these trees together with the data's, treat each tensor as a leaf
-        (`is_leaf=lambda leaf: isinstance(leaf, ml.Tensor)`).
+        traced, `jax.device_put(args, inputs)`. To walk these trees together with the data's, treat each tensor as a
+        leaf (`is_leaf=lambda leaf: isinstance(leaf, ml.Tensor)`).
 
         Raises:
             LayoutError: an argument or output is padded: JAX takes no shards of different sizes.

@@ -68,8 +68,8 @@ def trace(
         The `Program`.
 
     Raises:
-        TraceError: the function cannot be traced, or changes its arguments; a leaf is not an array, names meet, or `carry`
-            names what is not there.
+        TraceError: the function cannot be traced, or changes its arguments; a leaf is not an array, names meet, or
+            `carry` names what is not there.
         DimError: a dim has two sizes.
     """
     function("ml.trace", fn, "ml.trace(step, params, x)", TraceError)

@@ -32,8 +32,8 @@ def accumulate(
 ) -> Layout:
     """Splits the batch into micro-batches, which each device runs one after the other.
 
-    Only one micro-batch's activations are in memory; gradients are accumulated in 32 bits or wider, and reduced among devices
-    once, after the loop, or in each iteration where they are stored sharded (`ml.serial(reduce=…)`).
+    Only one micro-batch's activations are in memory; gradients are accumulated in 32 bits or wider, and reduced among
+    devices once, after the loop, or in each iteration where they are stored sharded (`ml.serial(reduce=…)`).
 
     Args:
         program: made by `ml.trace`.

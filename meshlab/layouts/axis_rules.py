@@ -50,10 +50,10 @@ def from_axis_rules(rules: Any, program: Program, mesh: Mesh, *, names: Names | 
         rules: (logical name, mesh axis | tuple of axes | None) pairs; the first that matches and is free counts.
         program: the program.
         mesh: its mesh; axes of the rules that it does not have count as axes of size 1.
-        names: what the rules call the program's dims, where that is something else, in the form of a layout:
-            `{"batch": "activation_batch", "embed": "activation_embed"}` for what is computed and for data, and by
-            place, `{"params/*": {"heads": "q_heads"}}`. None means no name. Parameters and optimizer state go by the dims'
-            own names, except for the latter. Where the program takes no gradient, an argument is data if its first dim has
+        names: what the rules call the program's dims, where that is something else, in the form of a layout: `{"batch":
+            "activation_batch", "embed": "activation_embed"}` for what is computed and for data, and by place,
+            `{"params/*": {"heads": "q_heads"}}`. None means no name. Parameters and optimizer state go by the dims' own
+            names, except for the latter. Where the program takes no gradient, an argument is data if its first dim has
             a rule by the name given here, and none by its own.
 
     Raises:

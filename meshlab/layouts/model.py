@@ -48,9 +48,9 @@ def tensor_parallel(
         mesh: made by `ml.mesh`.
         model: the mesh axis; by default the only one, or the one called `model`, `tp`, `tensor` or `mp`. Several are
             "pod+model", major first.
-        dims: the dims, "heads ffn" or a tuple; by default whichever of `heads`, `ffn`, `d_ff`, `vocab`, `group`, `hidden`
-            (`hidden1`, `hidden_1`, …), `filters1` (…), `inner` and `mixing` that the program has and that fit together,
-            the earlier first.
+        dims: the dims, "heads ffn" or a tuple; by default whichever of `heads`, `ffn`, `d_ff`, `vocab`, `group`,
+            `hidden` (`hidden1`, `hidden_1`, …), `filters1` (…), `inner` and `mixing` that the program has and that fit
+            together, the earlier first.
 
     Returns:
         `{"heads": "model", "ffn": "model", "vocab": "model"}`, say.
@@ -83,8 +83,8 @@ def sequence_parallel(
         mesh: made by `ml.mesh`.
         model: the mesh axis, as of `tensor_parallel`.
         dims: the dims of tensor parallelism, as of `tensor_parallel`.
-        seq: the dims of the sequence; by default whichever of `seq`, `source`, `length`, `blocks` and `rows` that what is
-            tagged has, and that fit.
+        seq: the dims of the sequence; by default whichever of `seq`, `source`, `length`, `blocks` and `rows` that what
+            is tagged has, and that fit.
 
     Returns:
         `{"heads": "model", "ffn": "model", "residual*": {"seq": "model"}}`, say.

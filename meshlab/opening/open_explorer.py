@@ -57,11 +57,12 @@ def explore(  # noqa: PLR0917  in the order that is promised
         The Explorer; at the end of a cell it shows itself.
 
     Raises:
-        MeshlabError: no model has that name; or the goal is none, or asks for what the program or the mesh does not have.
+        MeshlabError: no model has that name; or the goal is none, or asks for what the program or the mesh does not
+            have.
         DimError: there is no dim of that name, or it cannot have that size.
         LayoutError: the layout does not fit.
-        ExplorerError: `run` does not fit the program, `height` is too small, or `document` is not a document of a program
-            with these dims; or `address` cannot be opened: everything that is wrong is listed.
+        ExplorerError: `run` does not fit the program, `height` is too small, or `document` is not a document of a
+            program with these dims; or `address` cannot be opened: everything that is wrong is listed.
 
     Example:
         >>> ml.explore(program, ml.mesh(data=2, model=2), "batch:data")

@@ -58,8 +58,8 @@ def crossover(
         samples, which are a thousandth of the range apart on a logarithmic scale, are not found.
 
     Raises:
-        HardwareError: an argument is not a plan; there is no such dim, figure or option; no steps are published of which
-            an expected time follows; or `low` is not below `high`.
+        HardwareError: an argument is not a plan; there is no such dim, figure or option; no steps are published of
+            which an expected time follows; or `low` is not below `high`.
     """
     check_plan(one, "ml.crossover")
     check_plan(other, "ml.crossover")

@@ -46,8 +46,8 @@ RULES = {
     SUMMED_WHOLE: "a reduce-scatter is an all-reduce, of which each device keeps its part: the parts would not be"
     " whole tiles of the array in the memory of a TPU, or the devices are all of a slice that is as long along one"
     " axis as along another",
-    GATHERED_BY_ADDING: "an all-gather is an all-reduce, in which devices sum their parts among zeros: the parts are not"
-    " whole tiles, or the devices are all of a slice of 64 or more along three axes of a torus",
+    GATHERED_BY_ADDING: "an all-gather is an all-reduce, in which devices sum their parts among zeros: the parts are"
+    " not whole tiles, or the devices are all of a slice of 64 or more along three axes of a torus",
     PADDED: "the parts of a reduce-scatter are padded, so that each is sent in equal pieces, and permutes bring the"
     " excess on a neighbour to its own device",
     AGAIN: "it is sent once more, so that its result is not stored in the meantime: the program would not fit a device"

@@ -202,8 +202,8 @@ class Hardware:
     def rate(self, dtype: Any) -> Figure:
         """Returns the FLOP/s of one chip for dense matmuls in a dtype.
 
-        TPUs compute matmuls of 32-bit floats in one pass of 16 bits, JAX's default precision; CPUs compute matmuls of 16
-        bits in 32.
+        TPUs compute matmuls of 32-bit floats in one pass of 16 bits, JAX's default precision; CPUs compute matmuls of
+        16 bits in 32.
 
         Raises:
             HardwareError: there is no figure for the dtype.
