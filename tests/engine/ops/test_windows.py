@@ -71,7 +71,7 @@ def test_convolutions_refuse_arrays_and_two_sizes_of_a_name():
         ),
         (
             {"padding": "REFLECT"},
-            'conv was given the padding \'REFLECT\' along height=8; it must be "SAME", "VALID", or how',
+            'conv was given the padding \'REFLECT\' along height=8; it must be "SAME", "VALID", or the number',
         ),
         ({"padding": (1, -1)}, r"conv was given the padding \(1, -1\) along height=8"),
         ({"out": {"batch": "b"}}, r"out of conv was asked for the dim `batch` of \[height=8\]"),

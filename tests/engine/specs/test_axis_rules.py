@@ -48,7 +48,7 @@ def test_all_invalid_rules_are_listed() -> None:
         "rule 1 is 'batch': not a pair of a logical name and mesh axes",
         "rule 2 gives `embed` 3: no axis name, tuple of names or None",
         "rule 3 gives `mlp` ('x', 'x'): one axis twice",
-        "rule 4 is (1, 'x'): no pair",
+        "rule 4 is (1, 'x'): not a pair",
         "rule 5 gives `heads` ('x', ''): no axis name",
     ]
     assert len(caught.value.problems) == len(texts)
