@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "meshlab"
-WRITTEN = {"presets.md", "serial.md", "techniques.md"}  # by commands
 MOST_WORDS = 45
 
 
@@ -179,7 +178,7 @@ def problems(text: str, page: bool = True) -> list[tuple[int, str]]:
 
 def checked(paths: list[Path]) -> list[Path]:
     """Returns the files to read: all of them, where none are given."""
-    pages = [page for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")) if page.name not in WRITTEN]
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     package = [path for path in PACKAGE.glob("**/*.py") if "node_modules" not in path.parts]
     return sorted(path.resolve() for path in paths) or sorted([*pages, *ROOT.glob("notebooks/*.py"), *package])
 

@@ -146,8 +146,8 @@ def named(tree: Any, names: Any) -> Any:
         The tree, its named leaves wrapped. A leaf that nothing names stays as it is.
 
     Raises:
-        DimError: a glob matches nothing, a text does not fit its array, a name appears twice, or what is named is no
-            array or has names already; all are listed.
+        DimError: a glob matches nothing, a text does not fit its array, a name appears twice, or a named leaf is not an
+            array or already has names; all are listed.
 
     Example:
         ml.trace(step, ml.named(params, {"*/kernel": "embed ffn"}), ml.named(images, "... channel"))
