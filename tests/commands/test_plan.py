@@ -253,7 +253,7 @@ WRONG = {
     "no objective": (("gpt2", "--auto", "tim"), "has `time`, `memory`, `traffic`, `live`. Did you mean `time`?"),
     "no time": (
         ("gpt2", "--mesh", "data=2", "--auto", "time"),
-        'asked for the objective "time", and its mesh is on no',
+        'was given the objective "time", which needs a mesh on a machine',
     ),
     "no share": (("gpt2", *ON, "--auto", "time", "--memory", "2"), "memory=2.0 is not a share of a device's memory"),
     "no search": (

@@ -283,7 +283,7 @@ def shape_of(x):
         (
             lambda: ml.trace(lambda x: x, X, k=3),
             ml.TraceError,
-            "was given k=3; its arguments are positional: functools",
+            "was given k=3; its arguments are positional: bind others",
         ),
         (lambda: ml.trace(lambda x: x, X, cary={}), ml.TraceError, "Did you mean `carry`?"),
         (lambda: ml.trace(lambda x: float(x.sum()), X), ml.TraceError, "Values are unknown while .*: return them"),
@@ -319,7 +319,7 @@ def shape_of(x):
         (
             lambda: PROGRAM.plan(MESH, "batch:data?"),
             ml.LayoutError,
-            "the `[?]` stands behind the dim that may be missing",
+            "put the `[?]` after the optional dim",
         ),
         (lambda: PROGRAM.plan(MESH, "batch\uff1adata"), ml.LayoutError, "write an ASCII `:`"),
         (lambda: PROGRAM.plan(MESH, "batch:data", pad=None), ml.MeshlabError, "pad=None; it must be True or False"),

@@ -311,7 +311,7 @@ def test_a_crossover_is_looked_for_up_to_any_number(high):
         ),
         (lambda: ml.sweep(PLAN.program, batch=8), r"ml.sweep was given Program.*, and needs a plan"),  # type: ignore[arg-type]
         (lambda: ml.sweep(RENAMED, seq=64, kv=128), r"`kv` is as long as `seq`, which is renamed to it or from it"),
-        (lambda: ml.sweep(NOTHING, nothing=8), r"`nothing` has size 0 in this program, so that no other size"),
+        (lambda: ml.sweep(NOTHING, nothing=8), r"`nothing` has size 0 in this program, so no other size"),
         (lambda: ml.sweep(PLAN, prefetch="yes"), r"`prefetch` must be True or False, not 'yes'"),
         (lambda: ml.sweep(PLAN, batch=[[8, 16]]), r"Invalid variation: `batch` was given \[\[8, 16\]\]"),
         (lambda: ml.sweep(PLAN, batch=8.5), r"Invalid variation: `batch` was given 8.5"),

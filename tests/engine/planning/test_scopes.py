@@ -300,7 +300,7 @@ def test_one_error_lists_all_problems_of_scopes():
     assert "Its scopes are `@layer_0`, `@attention`, `@core`" in far.fix
     resolve(UNROLLED, MESH, {"@zebra?": {"heads": "model"}})
     plain = ml.trace(lambda x: x * 2, ml.f32[Batch])
-    assert "The function opens none" in problems({"@core": {"batch": "data"}}, plain)["unknown_scope"].fix
+    assert "The function opens no scopes" in problems({"@core": {"batch": "data"}}, plain)["unknown_scope"].fix
     uneven = problems({"@core": {"heads": "data+model"}}, mesh=ml.mesh(data=3, model=4))["not_divisible"]
     assert uneven.text.startswith("In `@core`: `heads` has size 8, which 12")
 

@@ -21,7 +21,7 @@ def test_layouts_are_read_written_and_combined_with_their_scopes():
         _ = layout & {"@core": {"heads": "data"}}
     with pytest.raises(LayoutError, match=r"`@core` and `@co\*` may match one scope"):
         _ = layout & {"@co*": {"heads": "data"}}
-    with pytest.raises(LayoutError, match="in `@core` is computed heads:model, seq:whole: there are no rules"):
+    with pytest.raises(LayoutError, match="in `@core` is computed heads:model, seq:whole: the format has no rules"):
         layout.to_string()
     with pytest.raises(LayoutError, match="`@core` is a scope, whose rules are a dict"):
         Layout.of({"@core": "model"})

@@ -40,7 +40,7 @@ def keeps(params, x):
 def test_what_changes_its_arguments_is_refused_with_their_places():
     message = refused(updates, {"w": X, "b": X}, X)
     assert "`updates` modifies its arguments and does not return them, at `params/w`. meshlab traces pure" in message
-    assert "return what changed" in message
+    assert "return the changed values" in message
     assert "at `params/b/c`. " in refused(adds, {"w": X}, X)
     assert "at `params/w`. " in refused(lambda params: params.update(w=1.0), {"w": X})
     tensors = {"w": ml.f32[ml.Dim("a", 4)]}
@@ -168,7 +168,9 @@ def sized(x, count):
 
 def test_a_flag_is_told_to_be_closed_over():
     bound = "If `train` is a flag or a size, close over it: functools.partial(flagged, train=True), say."
-    assert "jnp.where or jax.lax.cond. Every argument is traced as data. " + bound in refused(flagged, X, True)
+    assert "jax.lax.cond for choices that depend on data. Every argument is traced as data. " + bound in refused(
+        flagged, X, True
+    )
     assert bound in refused(jax.jit(flagged, static_argnums=1), X, True)
     assert bound in refused(jax.jit(flagged, static_argnames="train"), X, True)
     assert "functools.partial(sized, count=4), say" in refused(sized, X, 4)

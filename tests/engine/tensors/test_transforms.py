@@ -151,7 +151,7 @@ def test_scan_refuses_xs_without_the_dim(carry, xs, dim, message):
             r"carry\['x'\] of \[batch=2, embed=4\] and returned \[embed=4\]",
         ),
         (lambda c, x: ({"x": c["x"].sum()}, None), r"carry\['x'\] of \[batch=2, embed=4\] and returned no dims"),
-        (lambda c, x: (c["x"], None), "The function of scan was given the carry .* it keeps its form"),
+        (lambda c, x: (c["x"], None), "The function of scan was given the carry .* the carry must keep its tree"),
         (
             lambda c, x: (c, draw(Layers)),
             r"scan goes along `layers`, and the function returned \[layers=3\], which has it",

@@ -196,7 +196,7 @@ def test_irregular_permutes_have_no_axes():
     ],
 )
 def test_what_is_not_read_is_refused(line):
-    with pytest.raises(RunError, match=r"moves data by `[\w-]+` \(`%y`\), in a form that is not read here"):
+    with pytest.raises(RunError, match=r"moves data by `[\w-]+` \(`%y`\), in a form that meshlab cannot read"):
         read_collectives(entry(X, f"  %y = f32[4,4]{{1,0}} {line}"), {"x": 2})
 
 
@@ -242,5 +242,5 @@ def test_types_are_taken_apart():
     assert arrays("s4[3]{0:E(4)}") == (("int4", 2),)
     assert arrays("f8e4m3fn[<=8]{0}") == (("float8_e4m3fn", 8),)
     assert arrays("c64[2]") == (("complex64", 16),)
-    with pytest.raises(RunError, match="element type `zz9`, whose size is not known"):
+    with pytest.raises(RunError, match="element type `zz9`, whose size is unknown"):
         arrays("zz9[2]")

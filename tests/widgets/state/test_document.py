@@ -45,12 +45,12 @@ def test_unknown_schema_is_refused() -> None:
         ("batch:data", "Invalid document of the Explorer: it is not JSON"),
         ("[1]", "it has no `schema`"),
         ('{"layout": {}}', "it has no `schema`"),
-        ('{"schema": 1, "layout": {}}', "lacks dims, mesh; was it cut short.* Use what `explorer.to_json"),
+        ('{"schema": 1, "layout": {}}', "lacks dims, mesh; was it cut short.* Use the text from `explorer.to_json"),
         (
             '{"schema": 1, "dims": {"a": 3.0}, "mesh": [], "layout": {}}',
             r"1. `dims` is {'a': 3.0}; it must be sizes by name: .* \(Expected `int`, got `float`\)",
         ),
-        ('{"dims": {}', r"it is not JSON \(.*\). Use what `explorer.to_json\(\)` gave"),
+        ('{"dims": {}', r"it is not JSON \(.*\). Use the text from `explorer.to_json\(\)` gave"),
         ("[" * 100_000, r"it is not JSON \(.*\). Use what"),
         ("1" * 5_000, r"it is not JSON \(.*\). Use what"),
         (
@@ -143,7 +143,7 @@ def test_json_of_another_program_is_refused(explorer: Explorer) -> None:
     text = document("hidden:model").to_json()
     with pytest.raises(
         ExplorerError,
-        match=r"of a program with the dims .*'hidden': 16.* the given program has"
+        match=r"for a program with the dims .*'hidden': 16.* the given program has"
         r" .* Open it with its own program, or load only its layout: explorer.load\(layout\)",
     ):
         Explorer.from_json(text, explorer.program)

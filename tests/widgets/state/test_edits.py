@@ -287,7 +287,7 @@ class TestSizes:
 
     def test_training_data_keep_their_sizes(self, explorer: Explorer) -> None:
         explorer.resize_dim("batch", 16)
-        with pytest.raises(ExplorerError, match="The data have the sizes that the program was traced with"):
+        with pytest.raises(ExplorerError, match="The data have the sizes of the original trace"):
             explorer.run()
 
 

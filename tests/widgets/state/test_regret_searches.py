@@ -77,7 +77,7 @@ def test_a_script_finds_them_and_the_board_shows_them(searched: Explorer) -> Non
 def test_it_is_told_of_the_fastest_layout_alone(searched: Explorer) -> None:
     searched.on(None)
     assert searched.searches.fastest is None
-    with pytest.raises(ExplorerError, match=r'told of the fastest layout; call explorer.auto\("time"\) first'):
+    with pytest.raises(ExplorerError, match=r'needs the fastest layout; call explorer.auto\("time"\) first'):
         searched.exact_regrets()
     assert searched.apply(SearchRegrets()) == Refused(
         "There is no fastest layout for this board yet, so there are no decisions to search.",

@@ -224,7 +224,7 @@ def test_a_board_of_another_program_is_refused(explorer: Explorer) -> None:
     answer = other.apply(OpenSaved(board_text(explorer.document, explorer.tried)))
     assert isinstance(answer, Refused)
     # That is all: its layouts are not wrong for being on other axes than there are here.
-    assert answer.reason.startswith("This document is of a program with the dims")
+    assert answer.reason.startswith("This document is for a program with the dims")
 
 
 def test_a_board_of_another_model_is_opened_once_it_is_traced() -> None:

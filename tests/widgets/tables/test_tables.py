@@ -202,7 +202,7 @@ def test_what_latex_and_markdown_read_as_their_own_is_escaped() -> None:
         ("regrets", "Auto has not found the fastest layout"),
         ("loss", "There is no run with a loss yet"),
         ("runs", "There is no run with a loss yet"),
-        ("numbers", "There are no numbers yet"),
+        ("numbers", "There are no numbers before a run"),
     ],
 )
 def test_a_table_that_has_no_rows_yet_says_why(explorer: Explorer, name: str, reason: str) -> None:

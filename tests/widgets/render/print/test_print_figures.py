@@ -348,7 +348,7 @@ def test_numbers_have_the_colours_of_the_board() -> None:
         ("comparison", 85, "There is no layout to compare with yet"),
         ("waterfall", 85, "Auto has not found the fastest layout"),
         ("loss", 85, "There is no run with a loss yet"),
-        ("numbers", 85, "There are no numbers yet"),
+        ("numbers", 85, "There are no numbers before a run"),
     ],
 )
 def test_what_cannot_be_drawn_says_why(explorer: Explorer, name: str, width: Any, reason: str) -> None:
