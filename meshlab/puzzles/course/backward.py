@@ -29,7 +29,7 @@ P06 = Puzzle(
     lambda program: ml.goal(sends=2 * (3 / 4) * 4 * program.dims["batch"] * program.dims["classes"]),
     "hidden:x",
     ("batch:x", "rows:x", "cols:x", None),
-    "The gradients of the network for digits. Use all four devices, and send no more than summing the logits takes.",
+    "The gradients of the network for digits. Use all four devices, and send no more than a sum of the logits.",
     Ask("How many bytes does a device put into the all-reduces of both gradients under `batch:x`", payload, "batch:x"),
     drawn=("batch", "rows", "cols", "hidden"),
 )
@@ -43,7 +43,7 @@ P19 = Puzzle(
     "batch:data+micro",
     ("batch:data", "batch:micro", "batch:micro hidden:data"),
     "A step with four micro-batches, whose gradients are summed once. Send no more than data parallelism, in 600 kB.",
-    Ask("By what factor is more sent if each micro-batch sums its gradients", in_each, "batch:data+micro"),
+    Ask("By what factor does the traffic grow if each micro-batch sums its gradients", in_each, "batch:data+micro"),
 )
 
 

@@ -42,7 +42,7 @@ P05 = Puzzle(
     _most_sent(),
     "hidden:x+y",
     ("batch:x hidden:y", "rows:x hidden:y", "hidden:y"),
-    "The network for digits, forward. Leave the batch whole, use all four devices, and send as little as that allows.",
+    "The network for digits, forward. Leave the batch whole, use all four devices, and send as little as possible.",
     Ask(
         "How many bytes does a device put into the all-reduce of `batch:x hidden:y`",
         lambda plan: plan.collectives[0].payload_bytes,
@@ -59,7 +59,7 @@ P07 = Puzzle(
     ml.goal(stored={"out": "hidden:x"}, keeps={"batch": None}, collectives={"reduce-scatter": 1, "*": 1}),
     {"embed": "x", "out": {"hidden": "x"}},
     ("embed:x", "hidden:x", "batch:x"),
-    "A product whose result is stored split along `hidden`. Sum it with a reduce-scatter, and with nothing else.",
+    "A matmul whose result is stored sharded along `hidden`. Sum it with one reduce-scatter, and no other collective.",
     Ask(
         "By what factor does the all-reduce of `embed:x` send more than that reduce-scatter",
         lambda plan: plan.wire_bytes / plan.program.plan(plan.mesh, P07.answer).wire_bytes,
@@ -76,10 +76,10 @@ P09 = Puzzle(
     ml.goal(keeps={"hidden": None}, stores="40 MB", step="120 us"),
     "embed:X batch:Y+Z",
     ("embed:Z batch:X+Y", "batch:X+Y+Z", "embed:X batch:Z"),
-    "A product of 4,096³ on 16 chips, with `hidden` whole and at most 40 MB of arguments on a chip."
+    "A matmul of 4,096³ on 16 chips, with `hidden` whole and at most 40 MB of arguments on a chip."
     " It may take 0.12 ms: over which mesh axis is it summed?",
     Ask(
-        "How many microseconds, within 10%, does the product take under `embed:Z batch:X+Y`",
+        "How many microseconds, within 10%, does the matmul take under `embed:Z batch:X+Y`",
         lambda plan: plan.time.estimate * 1e6,
         "embed:Z batch:X+Y",
         near=0.1,
@@ -88,7 +88,7 @@ P09 = Puzzle(
 
 P13 = Puzzle(
     "P13",
-    "Turn an array",
+    "Reshard an array",
     programs.turned,
     ml.mesh(y=4),
     lambda program: ml.goal(
@@ -98,9 +98,9 @@ P13 = Puzzle(
     ),
     {"a": {"i": "y"}, "out": {"j": "y"}},
     ("i:y", "j:y", {"a": {"i": "y"}, "middle": {"i": None}, "out": {"j": "y"}}),
-    "The argument is stored split along `i`, the result along `j`. Send no more than an all-to-all does.",
+    "The argument is stored sharded along `i`, the result along `j`. Send no more than an all-to-all.",
     Ask(
-        "By what factor does it send more to gather the array first",
+        "By what factor does gathering the array first send more",
         lambda plan: plan.wire_bytes / plan.program.plan(plan.mesh, P13.answer).wire_bytes,
         {"a": {"i": "y"}, "middle": {"i": None}, "out": {"j": "y"}},
     ),

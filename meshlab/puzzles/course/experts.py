@@ -20,7 +20,8 @@ P16 = Puzzle(
     ml.goal(collectives={"all-to-all": 2, "*": 2}),
     "groups:y experts:y",
     ("experts:y", "groups:y", "groups:y ffn:y", "routes:y experts:y", "groups:y senders:y"),
-    "Tokens come in groups, and each expert works for all groups. Repeat no work, and send by two all-to-alls.",
+    "Tokens come in groups, and each expert works for all groups. Repeat no work, and send everything with two"
+    " all-to-alls.",
     Ask(
         "By what factor does `experts:y` send more than the two all-to-alls",
         lambda plan: plan.wire_bytes / plan.program.plan(plan.mesh, P16.answer).wire_bytes,

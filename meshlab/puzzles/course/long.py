@@ -21,7 +21,7 @@ P14 = Puzzle(
     ("seq:y", _GATHERED, "kv:y", "head:y"),
     "The core of attention. Each device stores a quarter of all three arrays. Send nothing.",
     Ask(
-        "How many bytes does a device send if queries, keys and values are all stored split along the sequence",
+        "How many bytes does a device send if queries, keys and values are all stored sharded along the sequence",
         lambda plan: plan.wire_bytes,
         _GATHERED,
     ),

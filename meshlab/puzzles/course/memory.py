@@ -34,10 +34,10 @@ P10 = Puzzle(
     ml.goal(keeps={"batch": "data"}, stores="14 GB", sends="24.6 GB"),
     {"batch": "data", "params": {"ffn": "data"}, "state/*": {"ffn": "data"}},
     ("batch:data", "embed:data", _OPTIMIZER),
-    "7 billion parameters in bfloat16 and 12 bytes of optimizer for each, on 8 devices. Keep the batch split, store at"
-    " most 14 GB, and send no more than data parallelism does.",
+    "7 billion parameters in bfloat16, with 12 bytes of optimizer state each, on 8 devices. Keep the batch sharded,"
+    " store at most 14 GB, and send no more than data parallelism does.",
     Ask(
-        "How many GB does a device store if only the optimizer's state is split",
+        "How many GB does a device store if only the optimizer state is sharded",
         lambda plan: plan.stored.argument_bytes / 1e9,
         _OPTIMIZER,
         near=0.02,
@@ -46,13 +46,14 @@ P10 = Puzzle(
 
 P11 = Puzzle(
     "P11",
-    "FSDP, said in rules",
+    "FSDP, written as rules",
     programs.perceptron_step,
     ml.mesh(x=4),
     lambda program: ml.goal(keeps={"batch": "x"}, stored={"params/*": "embed:x"}, sends=_fsdp_sends(program)),
     _FSDP,
     ("batch:x", "embed:x", {"params/*": {"embed": "x"}}),
-    "The loss and gradients of two layers. Compute with the batch split, and store the weights split along `embed`.",
+    "The loss and gradients of two layers. Compute with the batch sharded, and store the weights sharded along"
+    " `embed`.",
     Ask(
         "How many collectives does FSDP run for two weights, besides the sum of the loss",
         lambda plan: sum(bool(c.shape) for c in plan.collectives),
@@ -69,7 +70,8 @@ P12 = Puzzle(
     ml.goal(stores="17 kB", sends="13 kB"),
     "hidden:x",
     (_FSDP, "batch:x", "embed:x"),
-    "The same step; its batch is small beside the weights. Store at most 17 kB, and send a quarter of FSDP's bytes.",
+    "The same step; its batch is small compared with the weights. Store at most 17 kB, and send a quarter of FSDP's"
+    " bytes.",
     Ask("By what factor does XLA's partitioner send more than the plan of FSDP", of_xla, _FSDP, near=0.02),
 )
 
@@ -98,7 +100,7 @@ QUESTIONS = (
     ),
     Question(
         "6b",
-        "How many GB of arguments does a device store less under ZeRO-2 than under ZeRO-1",
+        "By how many GB do a device's stored arguments shrink from ZeRO-1 to ZeRO-2",
         lambda: _stored(_OPTIMIZER) - _stored({**_OPTIMIZER, "grads/*": {"ffn": "data"}}),
         because="Gradients are made and used up within a step: they count at its peak, and are not stored from one step"
         " to the next.",
@@ -108,7 +110,7 @@ QUESTIONS = (
         "How many GB of arguments does a device store under ZeRO-3",
         lambda: _stored(P10.answer),
         near=0.02,
-        because="All 14 bytes a parameter are split: 98 / 8.",
+        because="All 14 bytes a parameter are sharded: 98 / 8.",
     ),
     Question(
         "6d",

@@ -42,7 +42,7 @@ P01 = Puzzle(
     ),
     "i:X+Y k:Z",
     ("i:X", "i:X k:Z", "i:Y k:Z", "j:Y i:X k:Z"),
-    "64 devices hold one array of floats. Store it once in all, with `k` on `Z` and `j` whole.",
+    "64 devices hold one array of floats. Store one copy in total, with `k` on `Z` and `j` whole.",
     Ask("How many copies of the array do all devices hold together under `i:X`", copies, "i:X"),
     drawn=("i",),
 )
@@ -55,7 +55,7 @@ P02 = Puzzle(
     ml.goal(busy=False, stored={"a": 16_384}, keeps={"i": "Y"}),
     "i:Y j:X",
     ("i:Y", "i:X+Y"),
-    "A table of 128 × 2,048 bytes. Keep the rows on `Y` alone, and let a device hold at most 16,384 bytes.",
+    "A table of 128 × 2,048 bytes. Keep the rows on `Y` alone, and store at most 16,384 bytes on a device.",
     Ask("How many bytes does a device hold under `i:X+Z`", lambda plan: plan.stored.argument_bytes, "i:X+Z"),
     drawn=(),
 )

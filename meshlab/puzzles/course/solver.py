@@ -55,7 +55,8 @@ PUZZLES = (P20,)
 QUESTIONS = (
     Question(
         "10a",
-        "Two layers of 4,096 × 16,384, a training step: at which batch do `batch:x` and `ffn:x` send equally much",
+        "Two layers of 4,096 × 16,384, a training step: at which batch size do `batch:x` and `ffn:x` send the same"
+        " bytes",
         _equal_batch,
         near=0.01,
         because="Two gradients of embed × ffn are as large as one sum of batch × embed where the batch is 2 × 16,384.",
