@@ -95,7 +95,7 @@ def test_until_it_is_there_the_place_of_a_chart_says_so(open_board) -> None:
     board.blank.view.evaluate(HOLD)
     board.show("memory")
     word = board.root.locator(".mlb-plot-word")
-    expect(word).to_have_text("The chart is on its way: plotly.js is being fetched from Python …")
+    expect(word).to_have_text("The chart is loading: plotly.js is being fetched from Python …")
     expect(board.root.locator(".mlb-alive-sum")).to_be_visible()
     board.blank.view.evaluate("() => window.release()")
     chart_of(board)
@@ -119,7 +119,7 @@ def test_without_python_a_chart_says_so_and_comes_when_it_answers(open_board) ->
     board.show("memory")
     word = board.root.locator(".mlb-plot-word")
     expect(word).to_have_text(
-        "✕ plotly.js could not be fetched: Python does not answer. The numbers beside it need none."
+        "✕ plotly.js could not be fetched: Python does not answer. The numbers do not need it."
     )
     board.blank.view.evaluate("() => window.release()")
     board.root.get_by_role("button", name="Try again").click()

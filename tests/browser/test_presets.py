@@ -47,7 +47,7 @@ def named(board: BlankBoard, name: str) -> None:
 def test_a_preset_says_that_it_comes_to_what_is_there(open_board, explorer: Explorer) -> None:
     """ZeRO-1 and ZeRO-2 had the same numbers, and nobody said why."""
     board = open_board()
-    same = "Here it stores and sends the same as ZeRO-1 over data: each device keeps its part alone"
+    same = "Here it stores and sends the same as ZeRO-1 over data: each device keeps only its part"
     assert same not in (preset(board, "zero2").get_attribute("data-hint") or "")
     press(board, "zero1")
     expect(preset(board, "zero2")).to_have_attribute("data-hint", re.compile(same))
@@ -120,7 +120,7 @@ def test_what_cannot_be_is_told_behind_a_button(open_board) -> None:
     expect(more).to_have_text("2 more")
     more.focus()
     board.keyboard.press("Enter")
-    told = board.root.get_by_role("dialog", name="Presets that cannot be here")
+    told = board.root.get_by_role("dialog", name="Presets that do not fit here")
     expect(told.get_by_role("term")).to_have_text(["EP", "micro-batches"])
     experts = told.get_by_role("definition").first
     expect(experts).to_contain_text("Expert parallel: each device has a part of the experts")

@@ -25,7 +25,7 @@ function awaitedText(board: Board): string {
   if (!board.can("advise") || view.goal?.quiet) return "";
   if (view.looking)
     return `Looking for a change that helps: ${exact(view.looking.done)} of ${exact(view.looking.of)} …`;
-  return view.slow ? "Advice is off for a program this large: it takes long. " : "Looking for a change …";
+  return view.slow ? "Advice is off for a program this large: it takes too long. " : "Looking for a change …";
 }
 
 /** Asks for advice all the same, where the board does not by itself. */

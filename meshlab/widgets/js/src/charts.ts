@@ -12,7 +12,7 @@ import type { Chart } from "./types.ts";
 
 /** What stands in the place of a chart where plotly.js is no part of what is shown. */
 export function drawNoChart(name: string): HTMLElement {
-  const why = "is a chart of plotly.js, whose 1.5 MB this file leaves out: it is drawn in a live notebook.";
+  const why = "is a chart of plotly.js, whose 1.5 MB this file leaves out; a live notebook draws it.";
   return h("p", { class: "mlb-none" }, `${name} ${why}`);
 }
 
@@ -32,8 +32,8 @@ type Shown = {
 
 const CONFIG = { displayModeBar: false, scrollZoom: false, doubleClick: false, showTips: false, responsive: false };
 const VARIABLE = /^var\((--[\w-]+)\)$/;
-const FETCHING = "The chart is on its way: plotly.js is being fetched from Python …";
-const SILENT = "plotly.js could not be fetched: Python does not answer. The numbers beside it need none.";
+const FETCHING = "The chart is loading: plotly.js is being fetched from Python …";
+const SILENT = "plotly.js could not be fetched: Python does not answer. The numbers do not need it.";
 // Milliseconds after which a page that is never idle fetches it all the same.
 const LATEST = 8000;
 // Frames for which a chart waits for what its panel has asked for.

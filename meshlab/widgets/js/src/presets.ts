@@ -34,14 +34,14 @@ export function drawPresets(board: Board): HTMLElement {
 
 /** Why a preset gives the numbers that are on the board already. */
 export const sameText = (there: string): string =>
-  `Here it stores and sends the same as ${there}: each device keeps its part alone of a gradient's sum anyway, as its optimizer state needs no more.`;
+  `Here it stores and sends the same as ${there}: each device keeps only its part of a gradient's sum anyway, because its optimizer state needs no more.`;
 
 /** @param same why it comes to the same as what is there */
 function drawToggle(board: Board, preset: Preset, here: PresetHere | undefined, same: string): HTMLElement {
   const { name, label, about, choices } = preset;
   const asks = !here && choices.length > 1;
   const where = here?.note ? "On the board in part" : "On the board";
-  const then = here ? `${where}: ${here.text}. Press to take it away.` : asks ? "Asks for its mesh axis." : same;
+  const then = here ? `${where}: ${here.text}. Press to remove it.` : asks ? "It asks for a mesh axis." : same;
   const press = ({ currentTarget }: { currentTarget: HTMLElement }) => {
     if (asks) askAxis(board, preset, currentTarget);
     else board.send("toggle", !here && choices.length ? { name, over: choices[0] } : { name });
@@ -95,11 +95,11 @@ function drawImpossible(board: Board): HTMLElement | null {
       ),
     ]);
     const list = h("dl", { class: "mlb-impossible", tabindex: "0" }, said.flat());
-    board.popover.open(currentTarget, "Presets that cannot be here", [list]);
+    board.popover.open(currentTarget, "Presets that do not fit here", [list]);
     list.focus();
   };
   const names = impossible.map(({ label }) => label).join(", ");
-  const hint = `${names}: what they are, and why they cannot be here.`;
+  const hint = `${names}: what they are, and why they do not fit here.`;
   const look = { class: "mlb-button mlb-preset mlb-more-presets", "aria-haspopup": "dialog", "data-hint": hint };
   return h("button", { type: "button", ...look, onclick: open }, `${impossible.length} more`);
 }

@@ -24,7 +24,7 @@ const NO_DEVICE = { coordinates: {}, groups: [], ranges: [] };
 const NOT_HERE: Refused = {
   code: UNRECORDED,
   text: "Not recorded in this file.",
-  fix: "A live notebook shows it: the code for that stands above the board.",
+  fix: "A live notebook shows it: the code for that is above the board.",
   columns: [],
 };
 

@@ -28,15 +28,15 @@ export function drawScopes(board: Board): HTMLElement | null {
   const add = ({ currentTarget: { value } }: { currentTarget: HTMLSelectElement }) => {
     board.opened.add(`scope:${value}`);
     board.draw(["board"]);
-    board.say(`${value} has a column: rules there say how what is in that scope is computed.`);
+    board.say(`${value} has a column: its rules say how operations in that scope are computed.`);
   };
   return h(
     "select",
     {
       class: "mlb-scopes",
       onchange: add,
-      "aria-label": "add a column: how what is in a scope is computed",
-      title: "Add a column for a scope (jax.named_scope): how what is in it is computed",
+      "aria-label": "add a column: rules for a scope",
+      title: "Add a column for a scope (jax.named_scope): rules for its operations",
     },
     h("option", { value: "" }, "+ scope"),
     choices,

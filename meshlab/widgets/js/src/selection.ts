@@ -148,7 +148,7 @@ export function deviceText(view: View, selection: Selection): string {
 }
 
 function rangeText(dim: string, [start, stop]: number[]): string {
-  return stop > start ? `${dim} ${start} to ${stop - 1}` : `nothing but padding of ${dim}`;
+  return stop > start ? `${dim} ${start} to ${stop - 1}` : `only padding of ${dim}`;
 }
 
 function others(group: Selection["groups"][number], device: number | null): string {

@@ -59,7 +59,7 @@ export function markSlices(root: Element, place: Element | null) {
 }
 
 export function indices([start, stop]: [number, number]): string {
-  if (stop <= start) return "nothing but padding";
+  if (stop <= start) return "only padding";
   return stop - start === 1 ? exact(start) : `${exact(start)}${DASH}${exact(stop - 1)}`;
 }
 
