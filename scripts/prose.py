@@ -138,7 +138,7 @@ def exported(listing: Path) -> dict[Path, set[str]]:
     for node in ast.parse(listing.read_text()).body:
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
             module = listing.parent / f"{node.module.replace('.', '/')}.py"
-            names.setdefault(module, set()).update(alias.name for alias in node.names)
+            names[module] = names.get(module, set()) | {alias.name for alias in node.names}
     return names
 
 
@@ -186,13 +186,14 @@ def checked(paths: list[Path]) -> list[Path]:
 def main(arguments: list[str]) -> int:
     lists = (PACKAGE / "__init__.pyi", *(PACKAGE / name / "__init__.py" for name in ("auto", "layouts", "puzzles")))
     public = {module: names for listing in lists for module, names in exported(listing).items()}
-    count = 0
-    for path in checked([Path(name) for name in arguments]):
-        for line, text in read(path, public):
-            for before, problem in problems(text, page=path.suffix == ".md" or path.parent.name == "notebooks"):
-                count += 1
-                print(f"{os.path.relpath(path)}:{line + before}: {problem}")
-    return 1 if count else 0
+    found = [
+        f"{os.path.relpath(path)}:{line + before}: {problem}"
+        for path in checked([Path(name) for name in arguments])
+        for line, text in read(path, public)
+        for before, problem in problems(text, page=path.suffix == ".md" or path.parent.name == "notebooks")
+    ]
+    print(*found, sep="\n", end="\n" * bool(found))
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
