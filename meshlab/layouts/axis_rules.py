@@ -144,7 +144,7 @@ def _refuse_misspelt(request: Request, table: AxisRules, called: _Names):
     known = {axis for _, axes in table for axis in axes}
     idle = [axis for axis, size in sizes.items() if size > 1 and axis not in known]
     for axis in (axis for axis in sorted(known) if axis in request.mesh.in_time):
-        request.refuse("unknown_axis", f"The rules name `{axis}`, which is in time.", WITHOUT_TIME)
+        request.refuse("unknown_axis", f"The rules name `{axis}`, which is a serial axis.", WITHOUT_TIME)
     for axis in sorted(known - set(sizes)):
         if near := closest(axis, idle).strip():
             request.refuse("unknown_axis", f"The rules name `{axis}`, which is not an axis of the mesh.", near)

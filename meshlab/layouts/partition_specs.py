@@ -219,7 +219,7 @@ def _axes(request: Request, where: str, entry: Any) -> Axes:
         )
         return ()
     for axis in (axis for axis in axes if axis in request.mesh.in_time):
-        text = f"{where}`{axis}` is in time: nothing is stored split over it."
+        text = f"{where}`{axis}` is a serial axis: nothing is stored sharded over it."
         request.refuse("unknown_axis", text, WITHOUT_TIME)
     for axis in (axis for axis in axes if axis not in sizes):
         near = closest(axis, sizes).strip() or f"Its axes are {listed(sizes)}."

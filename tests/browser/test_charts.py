@@ -118,9 +118,7 @@ def test_without_python_a_chart_says_so_and_comes_when_it_answers(open_board) ->
     board.blank.view.evaluate(CUT_OFF)
     board.show("memory")
     word = board.root.locator(".mlb-plot-word")
-    expect(word).to_have_text(
-        "✕ plotly.js could not be fetched: Python does not answer. The numbers do not need it."
-    )
+    expect(word).to_have_text("✕ plotly.js could not be fetched: Python does not answer. The numbers do not need it.")
     board.blank.view.evaluate("() => window.release()")
     board.root.get_by_role("button", name="Try again").click()
     chart_of(board)

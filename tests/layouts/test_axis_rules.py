@@ -197,7 +197,7 @@ def test_misspelt_axes_are_refused_where_they_leave_one_without_a_rule() -> None
 def test_an_axis_in_time_is_no_axis_of_rules() -> None:
     mesh = ml.mesh(data=2, model=2, micro=ml.serial(2))
     (problem,) = refused(
-        r"The rules name `micro`, which is in time", [("batch", ("data", "micro")), ("out", "model")], mesh
+        r"The rules name `micro`, which is a serial axis", [("batch", ("data", "micro")), ("out", "model")], mesh
     )
     assert problem.fix == "Leave it out, and combine the result with ml.layouts.accumulate(program, mesh)."
     assert str(read([("batch", "data"), ("out", "model")], program(), mesh)) == "batch:data out:model"

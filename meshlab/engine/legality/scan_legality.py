@@ -83,7 +83,7 @@ def _in_time(program: Program, mesh: Mesh, rules: AxesByDim, scans: Scans, dim: 
     layout = " ".join(f"{each}:{'+'.join(on)}" for each, on in sorted(proposed.items()))
     return (
         f"The scan runs {count:,} micro-batches, which `{maker.name if maker else 'reshape'}`{where} makes of `{dim}`."
-        f' Trace the step without this loop, and put them in time: program.plan(ml.mesh({sizes}), "{layout}").'
+        f' Trace the step without this loop, and use a serial axis: program.plan(ml.mesh({sizes}), "{layout}").'
     )
 
 

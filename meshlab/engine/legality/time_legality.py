@@ -61,13 +61,13 @@ def whole_problems(
 def _more_than_one(mesh: Mesh, used: set[str]) -> Iterator[Refusal]:
     if len(used) > 1:
         names = [axis for axis in mesh.in_time if axis in used]
-        text = f"The layout uses {len(names)} axes in time, {listed(names)}; there may be one."
+        text = f"The layout uses {len(names)} serial axes, {listed(names)}; at most one is possible."
         first, *others = [axis for axis in mesh.in_time if axis in used]
         size = mesh.axes[first]
         for other in others:
             size *= mesh.axes[other]
         one = mesh.in_time[first].resized(size).source
-        yield Refusal("in_time", text, f"Put all dims that run in time on one: {first}={one}, say.")
+        yield Refusal("in_time", text, f"Put all serial dims on one axis: {first}={one}, say.")
 
 
 def _not_last(mesh: Mesh, rules: Iterable[tuple[str, Axes]]) -> Iterator[Refusal]:
@@ -87,7 +87,7 @@ def _stored_in_time(mesh: Mesh, stored: Mapping[str, AxesByDim]) -> Iterator[Ref
             there = [axis for axis in axes if axis in mesh.in_time]
             if there and (dim, axes) not in seen:
                 seen.add((dim, axes))
-                text = f"At `{place}`: `{dim}` cannot be stored split over `{there[0]}`: its blocks are in time."
+                text = f"At `{place}`: `{dim}` cannot be stored split over `{there[0]}`: its blocks run one after the other."
                 rest = "+".join(f"`{axis}`" for axis in minus(axes, tuple(there)))
                 fix = f"Store it with `{dim}` on {rest}." if rest else f"Leave `{dim}` out of the rules of `{place}`."
                 yield Refusal("in_time", text, fix)

@@ -50,7 +50,7 @@ def not_said(layout: Rules) -> list[str]:
     lost = [f"`{dim}` is optional: the format has no optional rules" for dim in optional]
     for dim, axes in layout.dim_rules:
         if in_time := [axis for axis in axes if axis in layout.in_time]:
-            lost.append(f"`{dim}` is on {listed(in_time)}, an axis in time: the format has only axes of devices")
+            lost.append(f"`{dim}` is on {listed(in_time)}, a serial axis: the format has only axes of devices")
     for glob, rules in layout.place_rules:
         lost.append(f"at `{glob}` is stored {rules_in(rules)}: the format has no rules for places")
     for glob, rules in layout.scope_rules:

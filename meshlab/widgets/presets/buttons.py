@@ -61,13 +61,13 @@ KINDS: dict[str, Kind] = {
     "zero1": Kind(
         "batch",
         "data",
-        "ZeRO-1: data parallel with the optimizer's state in shards.",
+        "ZeRO-1: data parallel with the optimizer state sharded.",
         "a training step that carries its optimizer's state",
     ),
     "zero2": Kind(
         "batch",
         "data",
-        "ZeRO-2: data parallel with the optimizer's state and the gradients in shards.",
+        "ZeRO-2: data parallel with the optimizer state and the gradients sharded.",
         "a whole training step, whose gradients are taken in it",
     ),
     "tensor_parallel": Kind(
@@ -105,7 +105,7 @@ KINDS: dict[str, Kind] = {
         "time",
         "micro",
         "Gradient accumulation: the batch in micro-batches, one after the other on each device.",
-        "a mesh axis in time: `ml.mesh(data=4, micro=ml.serial(8))`",
+        "a serial mesh axis: `ml.mesh(data=4, micro=ml.serial(8))`",
     ),
 }
 

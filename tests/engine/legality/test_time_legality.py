@@ -30,7 +30,7 @@ def test_all_problems_are_one_error():
     texts = [str(problem) for problem in problems]
     for wanted in (
         "size 30, which 8 .* does not divide. Sizes that fit: 24 or 32",
-        r"2 axes in time, `micro`, `more`; there may be one. Put all .* on one: micro=ml.serial\(8\)",
+        r"2 serial axes, `micro`, `more`; at most one is possible. Put all .* on one axis: micro=ml.serial\(8\)",
         r"`batch:micro\+data` has a serial axis in front.* Write `batch:data\+micro`",
         "At `w`: `rows` cannot be stored split over `micro`.* Leave `rows` out",
         "`top_k` at .* needs all of `batch` at once",

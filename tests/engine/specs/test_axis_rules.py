@@ -86,7 +86,7 @@ def test_axes_in_time_cannot_be_said_where_they_are_known() -> None:
     program = ml.trace(lambda w, x: ml.dot(x, w, "embed").sum(), ml.f32[embed,], ml.f32[batch, embed])
     mesh = ml.mesh(data=2, micro=ml.serial(2))
     plan = program.plan(mesh, "batch:data+micro")
-    with pytest.raises(LayoutError, match="The rules name `micro`, which is in time"):
+    with pytest.raises(LayoutError, match="The rules name `micro`, which is a serial axis"):
         ml.layouts.from_axis_rules([("batch", ("data", "micro"))], program, mesh)
     rules = ml.layouts.from_axis_rules([("batch", "data")], program, mesh)
     preset = rules & ml.layouts.accumulate(program, mesh, params="w")
@@ -94,7 +94,7 @@ def test_axes_in_time_cannot_be_said_where_they_are_known() -> None:
     for layout in (plan.layout, preset):
         for write in (layout.to_axis_rules, layout.to_string):
             with pytest.raises(
-                LayoutError, match="`batch` is on `micro`, an axis in time: the format has only axes of devices"
+                LayoutError, match="`batch` is on `micro`, a serial axis: the format has only axes of devices"
             ):
                 write()
         assert said(layout)[0] == [("batch", "data")]
