@@ -87,7 +87,7 @@ def _stored_in_time(mesh: Mesh, stored: Mapping[str, AxesByDim]) -> Iterator[Ref
             there = [axis for axis in axes if axis in mesh.in_time]
             if there and (dim, axes) not in seen:
                 seen.add((dim, axes))
-                text = f"At `{place}`: `{dim}` cannot be stored split over `{there[0]}`: its blocks run one after the other."
+                text = f"At `{place}`: `{dim}` cannot be stored over `{there[0]}`: its blocks run one after the other."
                 rest = "+".join(f"`{axis}`" for axis in minus(axes, tuple(there)))
                 fix = f"Store it with `{dim}` on {rest}." if rest else f"Leave `{dim}` out of the rules of `{place}`."
                 yield Refusal("in_time", text, fix)
