@@ -32,7 +32,7 @@ def test_all_problems_are_one_error():
         "size 30, which 8 .* does not divide. Sizes that fit: 24 or 32",
         r"2 serial axes, `micro`, `more`; at most one is possible. Put all .* on one axis: micro=ml.serial\(8\)",
         r"`batch:micro\+data` has a serial axis in front.* Write `batch:data\+micro`",
-        "At `w`: `rows` cannot be stored split over `micro`.* Leave `rows` out",
+        "At `w`: `rows` cannot be stored over `micro`.* Leave `rows` out",
         "`top_k` at .* needs all of `batch` at once",
         "`reduce_max` at .* needs all of `batch` at once",
         "`sort` at .* needs all of `batch` at once",
