@@ -2,7 +2,10 @@
 
 Where nothing else is done keys and values are gathered in front of attention (`kind="gather"`, as Llama 3 was trained:
 https://arxiv.org/abs/2407.21783, 3.3.2). With a scope around what relates positions the heads are split there and the
-sequence is whole, by all-to-alls on both sides (`kind="ulysses"`: DeepSpeed, https://arxiv.org/abs/2309.14509).
+sequence is whole, by all-to-alls on both sides (`kind="ulysses"`: DeepSpeed, https://arxiv.org/abs/2309.14509). Where
+attention is one operation, `ml.attention`, keys and values may stay in parts and go around a ring of devices
+(`kind="ring"`: https://arxiv.org/abs/2310.01889), over one axis beside heads over another (`kind="usp"`:
+https://arxiv.org/abs/2405.07719).
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Any
 
 from ..engine.code.operations import walk
 from ..engine.errors import LayoutError, closest, listed, shown
+from ..engine.programs.axis_conflicts import exchangeable_dims
 from ..engine.programs.program import Program
 from ..engine.programs.trained import trained
 from ..engine.specs.layout import Layout
@@ -21,7 +25,7 @@ from .keys import with_keys
 from .model import SEQUENCE, Dims, dims_named, fitting
 from .request import Request
 
-KINDS = ("gather", "ulysses")
+KINDS = ("gather", "ulysses", "ring", "usp")
 HEADS = ("heads", "num_heads", "q_heads")
 
 
@@ -43,18 +47,21 @@ def context_parallel(
     Of a program in plain JAX or Flax rename the keys' positions first, `program.rename({"~seq": "kv"})`: no layout can
     say how a made-up name is split, and gradients of keys and values would be all-reduced, or gathered besides. For
     `kv` there are then rules outside of the core, or where there is none in the scopes of the keys' projections.
-    Sources: https://arxiv.org/abs/2407.21783, https://arxiv.org/abs/2309.14509.
+    "ring": of programs with `ml.attention`: keys and values go around the devices of the axis, forward and backward.
+    "usp": the same over the first of two axes, and heads in the core over the second.
+    Sources: https://arxiv.org/abs/2407.21783, https://arxiv.org/abs/2309.14509, https://arxiv.org/abs/2310.01889,
+    https://arxiv.org/abs/2405.07719.
 
     Args:
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`.
-        kind: "gather" or "ulysses".
+        kind: "gather", "ulysses", "ring" or "usp".
         context: the mesh axis; by default the only one, or the one called `context`, `cp`, `sp` or `seq`, else as of
             `tensor_parallel`.
         seq: the dims of the sequence; by default whichever of `seq`, `source`, `length`, `blocks` and `rows` fit.
-        heads: of "ulysses", the dims to split instead; by default `heads`, `num_heads` or `q_heads`.
-        core: of "ulysses", the scope around what relates positions: `with jax.named_scope("core"):` around scores,
-            softmax and their product with the values, and around whatever renames the keys' sequence; not around
+        heads: of "ulysses" and "usp", the dims to split instead; by default `heads`, `num_heads` or `q_heads`.
+        core: of "ulysses" and "usp", the scope around what relates positions: `with jax.named_scope("core"):` around
+            scores, softmax and their product with the values, and around whatever renames the keys' sequence; not around
             projections. Of "gather" it is where the keys' positions, if they have a name of their own, stay whole.
 
     Returns:
@@ -65,6 +72,11 @@ def context_parallel(
         raise LayoutError(f"context_parallel() was given kind={shown(kind)}; it knows {listed(KINDS)}.{near}")
     request = Request("context_parallel", program, mesh)
     axes = request.axes("context", context, "context")
+    if kind == "usp":
+        return _usp(request, axes, seq, heads, core)
+    if kind == "ring":
+        around = _around(request, seq)
+        return request.layout({} if request.problems else dict.fromkeys(around, axes))
     inside: dict[str, Any] = {}
     if kind == "ulysses" and axes and is_scope(request, core):
         inside = _heads(request, axes, heads, core)
@@ -101,6 +113,32 @@ def _over(request: Request, axes: tuple[str, ...], inside: Mapping[str, Any], se
     text = f"No dim called {listed(SEQUENCE)} fits `{'+'.join(axes)}`.{reasons}"
     request.refuse("unknown_dim", text, 'Name another, as in seq="tokens".')
     return request.layout({}, request.candidates(program.dims, axes))
+
+
+def _around(request: Request, seq: Dims | None) -> tuple[str, ...]:
+    """Returns the dims of a sequence and those of the keys that go around a ring; notes a problem where none do."""
+    pairs = exchangeable_dims(request.program)
+    names = request.names("seq", seq) if seq is not None else tuple(dims_named(request.program.dims, SEQUENCE))
+    keys = tuple(key for query, key in pairs if query in names)
+    if not pairs:
+        text = "Keys go around a ring where attention is one operation, and this program has none."
+        request.refuse("unknown_dim", text, "Write it as ml.attention(q, k, v, query, key), or take another kind.")
+    elif not keys and not request.problems:
+        text = f"No queries of ml.attention have a dim called {listed(names or SEQUENCE)}."
+        request.refuse("unknown_dim", text, f'Name another, as in seq="{pairs[0][0]}".')
+    return tuple(dict.fromkeys((*names, *keys)))
+
+
+def _usp(request: Request, axes: tuple[str, ...], seq: Dims | None, heads: Dims | None, core: str) -> Layout:
+    """The layout with positions on two axes, and in the core on the first alone, beside heads on the second."""
+    around = _around(request, seq)
+    if len(axes) != 2:
+        text = f"It takes two mesh axes, one for the ring and one for heads, and was given {listed(axes)}."
+        request.refuse("unknown_axis", text, 'Name both, as in context=("ring", "heads").')
+    inside = _heads(request, axes[1:], heads, core) if axes and is_scope(request, core) else {}
+    if request.problems:
+        return request.layout({})
+    return request.layout(dict.fromkeys(around, axes) | {core: {**dict.fromkeys(around, axes[:1]), **inside}})
 
 
 def _contracted(program: Program, dim: str) -> str:

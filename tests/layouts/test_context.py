@@ -55,7 +55,7 @@ def test_what_a_program_has_not_got_is_said(program):
         with pytest.raises(ml.LayoutError, match=match):
             ml.layouts.context_parallel(program, MESH, **options)
 
-    refused("kind='ulyses'; it knows `gather`, `ulysses`. Did you mean `ulysses`?", kind="ulyses")
+    refused("kind='ulyses'; it knows `gather`, `ulysses`, `ring`, `usp`. Did you mean `ulysses`?", kind="ulyses")
     refused(r"No operation is in a scope `@cor`; .* `@core`.*named_scope", kind="ulysses", core="@cor")
     refused("'hades' is not a dim of this program. Did you mean `heads`", kind="ulysses", heads="hades")
     refused("No dim in `@lookup` is called `heads`", kind="ulysses", core="@lookup")
@@ -197,3 +197,51 @@ def test_hybrid_sharding_gathers_and_scatters_within_a_group(program):
         ml.layouts.hsdp(program, mesh, replica="data")
     with pytest.raises(ml.LayoutError, match="None of its other axes is called `replica`, `replicas`, `pod`"):
         ml.layouts.hsdp(program, ml.mesh(data=2, model=4))
+
+
+def attending(heads=True):
+    Batch, Seq, Heads, Depth = ml.dims(batch=2, seq=32, heads=4, depth=8)
+
+    def step(q, k, v):
+        def loss(q, k, v):
+            with jax.named_scope("core"):
+                out = ml.attention(q, k.rename(seq="kv"), v.rename(seq="kv"), "seq", "kv", causal=True)
+            return (out**2).sum()
+
+        return jax.value_and_grad(loss, argnums=(0, 1, 2))(q, k, v)
+
+    dims = (Batch, Seq, *((Heads,) if heads else ()), Depth)
+    return ml.trace(step, ml.f32[dims], ml.f32[dims], ml.f32[dims])
+
+
+def test_a_ring_has_queries_and_keys_on_its_axis():
+    program = attending()
+    layout = ml.layouts.context_parallel(program, MESH, kind="ring")
+    assert layout.to_dict() == {"seq": "context", "kv": "context"}
+    plan = program.plan(MESH, layout)
+    assert counted(plan)["collective-permute", "context"] == 6 * 4 - 4
+    assert plan.check().ok
+
+
+def test_usp_has_a_ring_over_one_axis_and_heads_over_another():
+    program, mesh = attending(), ml.mesh(ring=4, ulysses=2)
+    layout = ml.layouts.context_parallel(program, mesh, kind="usp", context=("ring", "ulysses"))
+    both, core = ["ring", "ulysses"], {"seq": "ring", "kv": "ring", "heads": "ulysses"}
+    assert layout.to_dict() == {"seq": both, "kv": both, "@core": core}
+    counts = counted(program.plan(mesh, layout))
+    assert counts["all-to-all", "ulysses"] == 8
+    assert counts["collective-permute", "ring"] == 20
+
+
+def test_what_a_ring_needs_is_said(program):
+    def refused(match, program, mesh=MESH, **options):
+        with pytest.raises(ml.LayoutError, match=match):
+            ml.layouts.context_parallel(program, mesh, **options)
+
+    refused(
+        r"where attention is one operation, and this program has none.*ml\.attention\(q, k, v", program, kind="ring"
+    )
+    refused(r"No queries of ml\.attention .*seq=\"seq\"", attending(), kind="ring", seq="depth")
+    refused("It takes two mesh axes", attending(), kind="usp", context="context")
+    both = ml.mesh(ring=4, ulysses=2)
+    refused(r"No dim in `@core` is called", attending(heads=False), both, kind="usp", context=("ring", "ulysses"))

@@ -93,6 +93,19 @@ def _conflicts(program: Program, apart: bool) -> dict[Scope, Conflicts]:
 
 
 @analysis
+def exchangeable_dims(program: Program) -> tuple[tuple[str, str], ...]:
+    """Returns the pairs of dims that one mesh axis may split both in an operation: queries and keys of attention."""
+    pairs: dict[tuple[str, str], None] = {}
+    for operation in program.signatures:
+        for pair in program.factors[operation].exchangeable:
+            dims = dict(program.factor_dims[operation])
+            query, key = (dims.get(factor) for factor in sorted(pair))
+            if query and key:
+                pairs[query, key] = None
+    return (*pairs,)
+
+
+@analysis
 def conflicting_dims(program: Program) -> dict[str, frozenset[str]]:
     """Finds for each dim the dims that can share no mesh axis with it."""
     beside: dict[str, set[str]] = {dim: set() for dim in program.dims}
