@@ -61,8 +61,8 @@ def context_parallel(
         seq: the dims of the sequence; by default whichever of `seq`, `source`, `length`, `blocks` and `rows` fit.
         heads: of "ulysses" and "usp", the dims to split instead; by default `heads`, `num_heads` or `q_heads`.
         core: of "ulysses" and "usp", the scope around what relates positions: `with jax.named_scope("core"):` around
-            scores, softmax and their product with the values, and around whatever renames the keys' sequence; not around
-            projections. Of "gather" it is where the keys' positions, if they have a name of their own, stay whole.
+            scores, softmax and their product with the values, and around whatever renames the keys' sequence; not
+            around projections. Of "gather" it is where the keys' positions, if they have their own name, stay whole.
 
     Returns:
         `{"seq": "context"}`, or `{"seq": "context", "@core": {"seq": None, "heads": "context"}}`, say.

@@ -136,17 +136,18 @@ class _Ring:
 
     def go(self, arrays: Sequence[Any], carry: Carry, goes: Sequence[bool], visited: Callable[..., Carry]) -> Carry:
         """Visits the keys of each device in turn; what of the carry goes round moves with them."""
-        carry = visited(arrays, self.firsts(), carry)
         if not self.axes:
-            return carry
+            return visited(arrays, self.firsts(), carry)
 
         def turn(now: tuple[Any, ...], number: Any) -> tuple[Any, None]:
             arrays, carry = now
-            arrays, carry = self.turned(arrays, self.round), tuple(self.turned(carry, goes))
-            return (arrays, visited(arrays, self.firsts(number), carry)), None
+            # The next keys are on their way while these are visited.
+            after = self.turned(arrays, self.round)
+            carry = visited(arrays, self.firsts(number), carry)
+            return (after, tuple(self.turned(carry, goes))), None
 
-        (_, carry), _ = lax.scan(turn, (list(arrays), carry), jnp.arange(1, self.parts))
-        return carry
+        (arrays, carry), _ = lax.scan(turn, (list(arrays), carry), jnp.arange(self.parts - 1))
+        return visited(arrays, self.firsts(self.parts - 1), carry)
 
 
 @per_shard("attention", summary=_SUMMARY)

@@ -201,6 +201,34 @@ def test_usp_is_a_scope():
     assert plan.check().ok
 
 
+@pytest.mark.parametrize("n", [2, 4])
+def test_layers_of_a_model_that_are_computed_again(n):
+    """8n - 6 permutes a layer: the backward pass goes around twice; beside data, FSDP and tensor parallelism."""
+    Embed, Layers = ml.Dim("embed", 16), ml.Dim("layers", 3)
+
+    def layer(x, w):
+        q, k, v = (ml.dot(x, w[name], Embed) for name in "qkv")
+        out = attend(q, k, v, causal=True)
+        return x + ml.dot(out, w["out"], Heads, Depth)
+
+    def loss(params, x):
+        again = ml.checkpoint(layer)
+        x, _ = ml.scan(lambda x, w: (again(x, w), None), x, params, Layers)
+        return (x**2).mean()
+
+    def train(params, x):
+        value, grads = jax.value_and_grad(loss)(params, x)
+        return value, jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+    into, out = ml.f32[Layers, Embed, Heads, Depth], ml.f32[Layers, Heads, Depth, Embed]
+    program = ml.trace(train, {"q": into, "k": into, "v": into, "out": out}, ml.f32[Batch, Seq, Embed])
+    mesh = ml.mesh(data=2, cp=n) if n == 4 else ml.mesh(data=2, cp=n, tp=2)
+    layout = {"batch": "data", "seq": "cp", "kv": "cp", "params/*": {"embed": "data"}}
+    plan = program.plan(mesh, layout if n == 4 else layout | {"heads": "tp"})
+    assert counted(plan)["collective-permute", ("cp",)] == Layers.size * (8 * n - 6)
+    assert plan.check().ok
+
+
 def test_what_it_holds_falls_with_the_ring():
     q, k, v = (ml.f32[tuple(d if d != Seq else ml.Dim("seq", 4096) for d in dims)] for dims in (Q, K, K))
     program = ml.trace(lambda q, k, v: attend(q, k, v, causal=True), q, k, v)
