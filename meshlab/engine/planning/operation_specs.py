@@ -72,8 +72,9 @@ def specs_of_operation(
     def after(axes: tuple[int, ...]) -> Axes:
         """The mesh axes over which a result is partial: it adds up what it has not got."""
         over = partial.union(*(splits.get(f, ()) for f in factors.summed if f not in axes))
-        met = {a for f in axes if factors.exchanged(f) is not None for a in splits.get(f, ())}
-        return tuple(sorted(over - met))
+        if factors.exchangeable:
+            over -= {a for f in axes if factors.exchanged(f) is not None for a in splits.get(f, ())}
+        return tuple(sorted(over))
 
     sums = next(map(after, factors.results), ())
 
