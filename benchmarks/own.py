@@ -1,11 +1,12 @@
 """`make own`: how much of other people's compiled programs `ml.explain` explains, into docs/own-jit.md (resumable).
 
-    python -m benchmarks.own docs/own-jit.md
+    python -m benchmarks.own docs/own-jit.md            or so many programs of those that are left: docs/own-jit.md 4
 
 Each model of the zoo under five patterns of shardings of arguments and results, as `jax.jit` takes them, is explained,
 and held against the plain jit. Causes are tried by taking away what is named: of one collective drawn of each program
 the mesh axes are taken from the arguments and results that started it, until none is named, or the collective is gone.
-Where the plan of these shardings sends as much at a line as XLA's program, both say why: they should say the same.
+Where the plan of these shardings sends as much at a line as XLA's program, both say why: they should say the same; and
+where it does so at all lines, the kernels of both should take as long on a machine.
 What is known of a program is kept in benchmarks/results/own.jsonl.
 """
 
@@ -20,7 +21,7 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -32,14 +33,17 @@ from meshlab.engine.devices import compiler_options
 from meshlab.engine.verifying.hlo import read_collectives, totals
 from meshlab.models.zoo import Model, models
 from meshlab.own.alike import alike
+from meshlab.own.beside import Beside
 from meshlab.own.explained import Explained
 from meshlab.own.report import Report
 
 SECTION = Section("own")
 JOURNAL = pathlib.Path("benchmarks/results/own.jsonl")
-MESH = ml.mesh(data=2, model=4)
+MESH = ml.mesh("h100:1x8", data=2, model=4)
 # How often what started a collective is looked for again, once what was named is taken away.
 ROUNDS = 4
+# Up to this part seconds are the same.
+_NEAR = 0.02
 _PLACE = re.compile(r"`([^`]+)` (?:came in|is asked to come out) as")
 
 
@@ -92,10 +96,12 @@ class Row:
         started: how many have what started them.
         tried: how many were tried by taking away, and how many of these were gone then.
         gone: see there.
-        both: how many XLA's program has at lines where the plan sends as much.
-        same_cause: how many of these are there for the cause that the plan says.
         compiling: seconds of the plain jit, traced, lowered and compiled.
         explaining: seconds of `ml.explain`.
+        both: how many XLA's program has at lines where the plan sends as much.
+        same_cause: how many of these are there for the cause that the plan says.
+        priced: whether the kernels of XLA's program have a price; None where nobody asked.
+        kernels: their seconds by those of the plan's kernels, where both send the same; None elsewhere.
     """
 
     model: str
@@ -108,10 +114,12 @@ class Row:
     started: int
     tried: int
     gone: int
-    both: int
-    same_cause: int
     compiling: float
     explaining: float
+    both: int = 0
+    same_cause: int = 0
+    priced: bool | None = None
+    kernels: float | None = None
 
 
 def row(model: Model, pattern: str) -> Row | None:
@@ -146,11 +154,21 @@ def row(model: Model, pattern: str) -> Row | None:
         sum(bool(c.started_by) for c in report.collectives),
         tried is not None,
         bool(tried),
-        both.of,
-        both.same,
         between - begun,
         ended - between,
+        both.of,
+        both.same,
+        own.beside.inserted_step is not None,
+        _kernels(own.beside),
     )
+
+
+def _kernels(beside: Beside) -> float | None:
+    """The kernels of XLA's program by the plan's, where both send the same."""
+    mine, xla = beside.planned_step, beside.inserted_step
+    if mine is None or xla is None or not all(row.is_equal for row in beside.rows):
+        return None
+    return xla.compute / mine.compute
 
 
 def _taken_away(model: Model, inputs: Any, outputs: Any, report: Report) -> bool | None:
@@ -201,53 +219,95 @@ def _left(sharding: NamedSharding, axes: set[str]) -> NamedSharding:
     return NamedSharding(sharding.mesh, PartitionSpec(*spec))
 
 
-def rows() -> Iterator[Row]:
-    """Yields a row for each model and pattern; reads those that the journal has."""
-    JOURNAL.parent.mkdir(exist_ok=True)
+def known() -> dict[tuple[str, str], dict[str, Any]]:
+    """Returns what the journal has of each model and pattern, the latest of each."""
     lines = JOURNAL.read_text().splitlines() if JOURNAL.exists() else []
-    known: dict[tuple[str, str], dict[str, Any]] = {(r["model"], r["pattern"]): r for r in map(json.loads, lines)}
-    for model in models():
-        for pattern in PATTERNS:
-            found: dict[str, Any] = known.get((model.name, pattern)) or {}
-            if not found or ("same" in found and "both" not in found):
-                made = row(model, pattern)
-                found = dataclasses.asdict(made) if made else {"model": model.name, "pattern": pattern}
-                with JOURNAL.open("a") as journal:
-                    journal.write(json.dumps(found) + "\n")
-                print(found, file=sys.stderr, flush=True)
-            if "same" in found:
-                yield Row(**found)
+    return {(found["model"], found["pattern"]): found for found in map(json.loads, lines)}
 
 
-def table(found: list[Row]) -> str:
-    """Returns the table of the page: a row for each pattern, and one for all."""
-    heads = ("shardings", "programs", "as the plain jit", "collectives", "explained", "of the bytes", "started", "gone")
-    heads += ("same cause as the plan",)
-    lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
+def waiting() -> list[tuple[Model, str]]:
+    """Returns the models and patterns that the journal has not; then those of which it lacks a part."""
+    have, every = known(), [(model, pattern) for model in models() for pattern in PATTERNS]
+    missing = [(model, pattern) for model, pattern in every if (model.name, pattern) not in have]
+    partly = (have.get((model.name, pattern), {}) for model, pattern in every)
+    lacking = [each for each, found in zip(every, partly, strict=True) if "same" in found and "priced" not in found]
+    return [*missing, *lacking]
+
+
+def add(model: Model, pattern: str) -> None:
+    """Adds what comes of a model under a pattern to the journal."""
+    made = row(model, pattern)
+    found = dataclasses.asdict(made) if made else {"model": model.name, "pattern": pattern}
+    JOURNAL.parent.mkdir(exist_ok=True)
+    with JOURNAL.open("a") as journal:
+        journal.write(json.dumps(found) + "\n")
+    print(found, file=sys.stderr, flush=True)
+
+
+def table(found: list[Row], of: int) -> str:
+    """Returns the table of the page, a row for each pattern and one for all, and what it is of.
+
+    Args:
+        found: the rows.
+        of: how many models there are.
+    """
+    lines = [f"| {' | '.join(('shardings', *COLUMNS))} |", "|" + " --- |" * (1 + len(COLUMNS))]
     for pattern in (*PATTERNS, "all"):
         mine = [each for each in found if pattern in (each.pattern, "all")]
-        count, sent, tried = (sum(each) for each in zip(*((r.collectives, r.sent, r.tried) for r in mine), strict=True))
-        cells = (
-            pattern,
-            f"{len(mine)}",
-            f"{sum(each.same for each in mine)}",
-            f"{count:,}",
-            _share(sum(each.explained for each in mine), count),
-            _share(sum(each.sent_explained for each in mine), sent),
-            _share(sum(each.started for each in mine), count),
-            f"{sum(each.gone for each in mine)} of {tried}",
-            f"{sum(each.same_cause for each in mine)} of {sum(each.both for each in mine)}",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(f"| {' | '.join((pattern, *(cell(mine) for cell in COLUMNS.values())))} |")
     longer = statistics.median(each.explaining - each.compiling for each in found)
-    last = f"`ml.explain` takes {longer:.1f} s longer than the plain compilation (median): a process starts."
-    return "\n".join([*lines, "", last])
+    count = len({each.model for each in found})
+    notes = [
+        f"{count} of {of} models.",
+        f"`ml.explain` takes {longer:.1f} s longer than the plain compilation (median): a process starts.",
+    ]
+    if ratios := [each.kernels for each in found if each.kernels is not None]:
+        near = sum(abs(ratio - 1) <= _NEAR for ratio in ratios)
+        notes.append(
+            f"In {len(ratios)} programs the plan and XLA's program send the same at every line. The kernels of both"
+            f" take as long in {near} of them (within {_NEAR:.0%}); XLA's take {min(ratios):.2f} to {max(ratios):.2f}"
+            " times as long as the plan's."
+        )
+    return "\n".join([*lines, "", *notes])
 
 
 def _share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f}%" if whole else "–"
 
 
+def _of(part: float, whole: float) -> str:
+    return f"{part:.0f} of {whole:.0f}"
+
+
+# What the table has of some programs, by its head.
+COLUMNS: dict[str, Callable[[list[Row]], str]] = {
+    "programs": lambda mine: f"{len(mine)}",
+    "as the plain jit": lambda mine: f"{sum(each.same for each in mine)}",
+    "collectives": lambda mine: f"{sum(each.collectives for each in mine):,}",
+    "explained": lambda mine: _share(sum(e.explained for e in mine), sum(e.collectives for e in mine)),
+    "of the bytes": lambda mine: _share(sum(e.sent_explained for e in mine), sum(e.sent for e in mine)),
+    "started": lambda mine: _share(sum(e.started for e in mine), sum(e.collectives for e in mine)),
+    "gone": lambda mine: _of(sum(e.gone for e in mine), sum(e.tried for e in mine)),
+    "same cause as the plan": lambda mine: _of(sum(e.same_cause for e in mine), sum(e.both for e in mine)),
+    "priced": lambda mine: _of(sum(bool(e.priced) for e in mine), sum(e.priced is not None for e in mine)),
+}
+
+
+def main(page: pathlib.Path, most: int | None = None) -> None:
+    """Works out what the journal lacks, or so many programs of it, one after another; writes the page after each."""
+    publish(page)
+    for model, pattern in waiting()[:most]:
+        add(model, pattern)
+        publish(page)
+
+
+def publish(page: pathlib.Path) -> None:
+    """Writes what the journal has into the page."""
+    found = [Row(**each) for each in known().values() if "same" in each]
+    if found:
+        SECTION.write(page, table(found, len(list(models()))))
+
+
 if __name__ == "__main__":
     ml.simulate(8)
-    SECTION.write(pathlib.Path(sys.argv[1]), table(list(rows())))
+    main(pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:]))

@@ -25,7 +25,7 @@ from ..api.stages import Plan
 from ..cost.machines.units import seconds_text
 from ..engine.code.operations import walk
 from ..engine.collectives.kinds import REDUCE_SCATTER
-from ..engine.errors import listed
+from ..engine.errors import MeshlabError, listed
 from ..engine.jax_programs import constrained, number_of
 from ..engine.plans.collectives import Collective
 from ..engine.running.lower import partition_spec
@@ -36,7 +36,16 @@ from ..engine.verifying.check import executed
 from .explained import Explained
 from .naming.errors import OwnError
 from .prices import on_machine
+from .step import Step
+from .step import of_plan as step_of_plan
 from .subject import Subject
+
+# What is said of one run of both on a machine.
+_FIGURES = {
+    "compute": "kernels",
+    "lower": "step, if everything overlaps",
+    "upper": "step, if nothing overlaps",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,10 +83,14 @@ class Beside:
     Attributes:
         rows: by line, kind and mesh axes; lines that differ most first.
         notes: remarks on the comparison.
+        planned_step: what one run of the plan takes on the machine; None without one.
+        inserted_step: the same of XLA's program; None where its kernels have no price.
     """
 
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    planned_step: Step | None = None
+    inserted_step: Step | None = None
 
     @property
     def planned(self) -> float:
@@ -100,8 +113,19 @@ class Beside:
         total: list[Any] = ["sent per device", round(self.planned), round(self.inserted)]
         if priced:
             total += [_took(row.planned_seconds for row in self.rows), _took(row.inserted_seconds for row in self.rows)]
+        rows += [total, *self._steps()]
         head = "XLA's program beside the plan (bytes that one device sends)"
-        return "\n".join([head, *comparison(heads, [*rows, total]), *note_lines(self.notes)])
+        return "\n".join([head, *comparison(heads, rows), *note_lines(self.notes)])
+
+    def _steps(self) -> list[list[Any]]:
+        """What both take on the machine, figure by figure."""
+        both = self.planned_step, self.inserted_step
+        if both[0] is None:
+            return []
+        return [
+            [name, "", "", *(seconds_text(getattr(s, key)) if s else "?" for s in both)]
+            for key, name in _FIGURES.items()
+        ]
 
     __repr__ = __str__
 
@@ -117,13 +141,14 @@ def _took(seconds: Iterable[float | None]) -> str:
     return seconds_text(total) if total else ""
 
 
-def beside(plan: Plan, collectives: Sequence[Explained], on: Mesh | None) -> Beside:
+def beside(plan: Plan, collectives: Sequence[Explained], on: Mesh | None, step: Callable[[], Step]) -> Beside:
     """Compares a plan with XLA's program for its shardings.
 
     Args:
         plan: the plan.
         collectives: those of XLA's program.
         on: the mesh on a machine, which prices both.
+        step: predicts there what one run of XLA's program takes.
     """
     price, known = (on_machine(on) if on is not None else None), executed("cpu")
     order = list(plan.mesh.axes)
@@ -142,7 +167,18 @@ def beside(plan: Plan, collectives: Sequence[Explained], on: Mesh | None) -> Bes
         apart[row.source] = max(apart[row.source], abs(row.planned - row.inserted))
     # What a line sends stands together: where the plan gathers XLA may sum.
     rows.sort(key=lambda row: (-apart[row.source], row.source, row.is_equal, -row.planned, -row.inserted))
-    return Beside(tuple(rows), tuple(_notes(plan)))
+    if on is None:
+        return Beside(tuple(rows), tuple(_notes(plan)))
+    took, why = _priced(step)
+    return Beside(tuple(rows), (*_notes(plan), *why), step_of_plan(plan), took)
+
+
+def _priced(step: Callable[[], Step]) -> tuple[Step | None, tuple[str, ...]]:
+    """What XLA's program takes; or why that is not known."""
+    try:
+        return step(), ()
+    except MeshlabError as error:
+        return None, (str(error),)
 
 
 def key_of(planned: Collective, order: Sequence[str]) -> tuple[str, str, Axes]:

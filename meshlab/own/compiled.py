@@ -86,8 +86,13 @@ def _specs(shardings: Sequence[NamedSharding | None]) -> list[list[Any] | None]:
     return [None if each is None else list(each.spec) for each in shardings]
 
 
-def compiled(jitted: Jitted, watch: Watch) -> Compiled:
+def compiled(jitted: Jitted, watch: Watch, *, is_explained: bool = True) -> Compiled:
     """Compiles a program for simulated CPU devices.
+
+    Args:
+        jitted: the program, its equations numbered.
+        watch: the clock.
+        is_explained: whether what the partitioner was given is kept too, and who started each split.
 
     Raises:
         OwnError: XLA refuses the program, or its process ended.
@@ -113,7 +118,7 @@ def compiled(jitted: Jitted, watch: Watch) -> Compiled:
                 f"`{jitted.name}` calls back into Python (jax.debug.print, jax.pure_callback), and is compiled in a"
                 f" process of its own, where that is not: leave it out. ({error})"
             ) from error
-        answer = process.answer(program, request, watch)
+        answer = process.answer(program, request | {"is_explained": is_explained}, watch)
         if isinstance(answer, str):
             raise OwnError(f"XLA does not compile `{jitted.name}` for {watch.target}: {answer}")
         recorded = process.text("records.json")

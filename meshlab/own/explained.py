@@ -163,7 +163,7 @@ def _explained(
         sentence(subject, cause, collective.kind, axes),
         started_by,
         cause.name,
-        _phase(cause.operation) if cause.operation else None,
+        phase_of(cause.operation) if cause.operation else None,
     )
 
 
@@ -176,7 +176,8 @@ def _sent(subject: Subject, cause: Cause) -> str:
     return subject.called(values[0]) if values else "?"
 
 
-def _phase(operation: Operation) -> str | None:
+def phase_of(operation: Operation) -> str | None:
+    """Returns which pass an operation is of, where that is not the forward pass."""
     if operation.rematerialised:
         return "recomputed under jax.checkpoint"
     return "backward pass" if operation.backward else None

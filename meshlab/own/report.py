@@ -32,6 +32,7 @@ from .lines import Cost, Lines, found, with_lines
 from .naming.errors import OwnError
 from .prices import on_machine
 from .started import Starts
+from .step import Step, of_xla
 from .subject import Asked, Subject, of_spec, subject_of
 
 # So many of what started a collective are printed.
@@ -48,7 +49,7 @@ class Report:
         collectives: those of the compiled program, largest first.
         subject: the program.
         shardings: how its values are split, as XLA decided; None for one that is split by no whole mesh axes.
-        memory: bytes on one device, as XLA for CPUs lays the program out.
+        made: what XLA made of it.
         on: the mesh on a machine, where one was given.
         plan: whose shardings these are, where a plan was explained.
     """
@@ -58,9 +59,14 @@ class Report:
     collectives: tuple[Explained, ...]
     subject: Subject
     shardings: Mapping[int, Splits | None]
-    memory: Memory
+    made: Compiled
     on: OurMesh | None = None
     plan: Plan | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """Bytes on one device, as XLA for CPUs lays the program out."""
+        return self.made.memory
 
     @property
     def wire_bytes(self) -> float:
@@ -76,6 +82,18 @@ class Report:
         return _seconds(self.collectives) if self.on is not None else None
 
     @functools.cached_property
+    def step(self) -> Step:
+        """What one run takes on the machine: its kernels, on the shards that XLA has decided, and its collectives.
+
+        Raises:
+            MeshlabError: no machine was given; or the program says by hand what devices do, is split unevenly, or runs
+                otherwise than its shardings say.
+        """
+        if self.on is None:
+            raise OwnError('report.step needs a machine: ml.explain(…, mesh=ml.mesh("h100:1x8", data=8)).')
+        return of_xla(self.subject.jitted, self.made, self.collectives, self.on)
+
+    @functools.cached_property
     def beside(self) -> Beside:
         """The plan beside XLA's program: what each sends at each line, and what it costs on the machine.
 
@@ -84,7 +102,7 @@ class Report:
         """
         if self.plan is None:
             raise OwnError("report.beside compares XLA's program with a plan: ml.explain(plan) explains one.")
-        return beside(self.plan, self.collectives, self.on)
+        return beside(self.plan, self.collectives, self.on, lambda: self.step)
 
     @functools.cached_property
     def lines(self) -> Lines:
@@ -105,8 +123,8 @@ class Report:
         watch = _watch(self.subject.jitted, "report.find_lines", timeout, progress, cancel)
 
         def cost(jitted: Jitted) -> Cost:
-            made = compiled(jitted, watch)
-            rows = _every(self.subject, {}, dataclasses.replace(made, records=None), self.on)
+            made = compiled(jitted, watch, is_explained=False)
+            rows = _every(self.subject, {}, made, self.on)
             sent = sum(c.wire_bytes * c.times for c in rows)
             return Cost(sent, made.memory.total, _seconds(rows) if self.on is not None else None)
 
@@ -134,12 +152,13 @@ class Report:
         return run
 
     def to_json(self) -> str:
-        """Returns the report as JSON: each collective's fields, its line as text; and `lines` where they were found."""
+        """Returns the report as JSON: each collective, its line as text; `lines` and `step` where they are known."""
         rows = [{**dataclasses.asdict(c), "source": str(c.source) if c.source else None} for c in self.collectives]
         facts = {"function": self.name, "mesh": dict(self.axes), "memory": self.memory._asdict(), "collectives": rows}
         lines = {"lines": [line.to_dict() for line in self.lines.lines]} if "lines" in vars(self) else {}
         compared = {"beside": self.beside.to_dict()} if self.plan is not None else {}
-        return json.dumps(facts | lines | compared)
+        step = {"step": dataclasses.asdict(self.step)} if "step" in vars(self) else {}
+        return json.dumps(facts | lines | step | compared)
 
     def __str__(self):
         mesh = " ".join(f"{name}={size}" for name, size in self.axes.items())
@@ -229,7 +248,7 @@ def explain(
     shardings = decided(subject.code, subject.makers, made.before, jitted.axes) if made.before else {}
     every = _every(subject, shardings, made, on)
     largest = sorted(every, key=lambda c: -c.wire_bytes * c.times)
-    return Report(jitted.name, jitted.axes, tuple(largest), subject, shardings, made.memory, on, plan)
+    return Report(jitted.name, jitted.axes, tuple(largest), subject, shardings, made, on, plan)
 
 
 def _every(

@@ -35,16 +35,13 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
     write(folder / "stage", "compiling")
     # Nothing is dumped of what is cached.
     jax.config.update("jax_enable_compilation_cache", False)
-    options = request["options"] | {
-        "xla_dump_to": str(folder / "dump"),
-        "xla_dump_hlo_pass_re": "spmd-partitioning",
-        "xla_dump_hlo_as_text": True,
-    }
-    compiled = lowered.compile(compiler_options=options)
+    dump, is_explained = folder / "dump", request["is_explained"]
+    dumped = {"xla_dump_to": str(dump), "xla_dump_hlo_pass_re": "spmd-partitioning", "xla_dump_hlo_as_text": True}
+    compiled = lowered.compile(compiler_options=request["options"] | (dumped if is_explained else {}))
     write(folder / "program.hlo", compiled.as_text())
-    for text in sorted((folder / "dump").glob("*before_spmd-partitioning*.txt"))[:1]:
+    for text in sorted(dump.glob("*before_spmd-partitioning*.txt"))[:1]:
         text.replace(folder / "before.hlo")
-    if records := recorded(lowered):
+    if is_explained and (records := recorded(lowered)):
         write(folder / "records.json", json.dumps(records.to_dict()))
     sizes = compiled.memory_analysis()
     return {

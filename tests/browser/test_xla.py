@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 import meshlab as ml
-from meshlab.cost.machines.units import bytes_text
+from meshlab.cost.machines.units import bytes_text, seconds_text
 from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, violations
@@ -37,13 +37,15 @@ def test_line_by_line(open_board, explorer: Explorer, theme: str) -> None:
     expect(table).to_be_visible()
     table.scroll_into_view_if_needed()
     rows = table.locator("tbody tr")
-    expect(rows).to_have_count(len(beside.rows) + 1)
+    expect(rows).to_have_count(len(beside.rows) + 2)
     assert {row.is_equal for row in beside.rows} == {True, False}
     for row, known in zip(rows.all(), beside.rows, strict=False):
         expect(row).to_have_attribute("data-same", str(known.is_equal).lower())
         expect(row).to_contain_text(known.source)
         expect(row.locator(".mlb-number").last).to_have_attribute("title", f"{round(known.inserted):,} bytes")
-    expect(rows.last).to_contain_text(bytes_text(beside.inserted))
+    expect(table.locator("[data-total]")).to_contain_text(bytes_text(beside.inserted))
+    assert beside.inserted_step is not None
+    expect(rows.last).to_contain_text(f"to {seconds_text(beside.inserted_step.upper)}")
     board.blank.shot(f"xla-{theme}", full=True)
     if AXE.exists():
         board.blank.view.add_script_tag(path=str(AXE))
@@ -76,3 +78,38 @@ def test_cancel(open_board, explorer: Explorer) -> None:
     panel.locator('[data-op="cancel_xla"]').click()
     expect(panel.locator('[data-op="xla"]')).to_be_visible()
     expect(panel.locator(".mlb-xla")).to_have_count(0)
+
+
+def test_the_program(open_board, explorer: Explorer) -> None:
+    """Program shows XLA's instead of the plan's: what it sends stands under its lines, with the reason."""
+    explorer.load({"batch": "data", "hidden": "model", "params/*": {"rows": "data"}})
+    board = open_board()
+    panel = board.show("program")
+    plan = panel.locator(".mlb-row-collective")
+    expect(plan).to_have_count(len(explorer.plan.collectives))
+    switch = panel.get_by_role("combobox", name="whose program")
+    switch.select_option("XLA's program")
+    panel.locator('[data-op="xla"]').click()
+    expect(panel.get_by_role("progressbar", name="compiling")).to_be_visible()
+    report = explorer.xla()
+    board.blank.poll()
+    rows = panel.locator(".mlb-row-collective")
+    expect(rows).to_have_count(len(report.collectives))
+    for c in report.collectives:
+        expect(rows.filter(has_text=c.because.replace("`", "")).first).to_contain_text(c.kind)
+    rows.first.click()
+    detail = panel.locator(".mlb-program-detail")
+    expect(detail).to_contain_text("payload")
+    expect(detail).to_contain_text("Started by")
+    board.blank.shot("xla-program", full=True)
+    if AXE.exists():
+        board.blank.view.add_script_tag(path=str(AXE))
+        assert violations(board.blank.view) == []
+    switch.select_option("the plan")
+    expect(plan).to_have_count(len(explorer.plan.collectives))
+    # Of another layout nothing was compiled.
+    switch.select_option("XLA's program")
+    assert explorer.remove("batch")
+    board.blank.poll()
+    expect(panel.locator('[data-op="xla"]')).to_be_visible()
+    expect(rows).to_have_count(0)

@@ -268,3 +268,25 @@ def test_what_is_differentiated_twice_has_no_name():
         return jax.grad(lambda p: sum(g.sum() for g in jax.tree.leaves(grads(mlp)(p, x))))(params)
 
     assert not said(twice, PARAMS[mlp], X)[1]
+
+
+def beside(see, params, x):
+    """One part is differentiated once, another twice."""
+    first = jnp.tanh(x @ params["a"])
+    first = see("first", first)
+    slope = jax.grad(lambda x: jnp.sin(x @ params["b"]).sum())(x)
+    slope = see("slope", slope)
+    return (first @ params["c"]).sum() + (slope**2).sum()
+
+
+def test_what_is_differentiated_once_has_a_name_beside_it():
+    true, (subject, names) = truth(beside, PARAMS[squares], X), said(grads(beside), PARAMS[squares], X)
+    assert {"the gradient of `params/a`", "the gradient of `params/c`", "the gradient of `first`"} <= set(
+        names.values()
+    )
+    assert not any("params/b" in text for text in names.values())
+    known = values(subject, (PARAMS[squares], X))
+    for value, text in names.items():
+        name = text.partition("gradient of ")[2]
+        if value in known and name in true and text.startswith("the gradient"):
+            assert any(alike(known[value], gradient) for gradient in true[name]), text

@@ -6,7 +6,8 @@
 Differentiation keeps with each operation of the backward pass the part of the line that was differentiated. So what
 enters the operations of a part there is the gradient of what the part makes; what leaves them, of what the part reads.
 Of several values with the same dims that one is meant whose partners are read: the gradient of `w` in `x @ w` is made
-of `x`. Where that tells nothing, nothing is said; nor of programs that differentiate twice.
+of `x`. Where that tells nothing, nothing is said; nor of parts that are differentiated twice, whose gradients are of
+two kinds.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Gradients:
         self._reads, self._results = Counter[str](), dict[Part, dict[int, str]]()
         operations = list(walk(code.block))
         self.made_by = {value: operation for operation in operations for value in operation.outputs}
-        self.is_first_order = not any(is_differentiated_twice(operation.equation) for operation in operations)
+        self.twice = {operation for operation in operations if is_differentiated_twice(operation.equation)}
+        self.parts_twice = set(filter(None, map(part, self.twice)))
         self.parts: dict[Part, list[Operation]] = {}
         self.before: dict[int, list[Input]] = {}  # for what comes into a block what it comes from
         self.behind: dict[int, list[int]] = {}  # for what a block returns what that is outside, or in the next turn
@@ -103,8 +105,8 @@ class Gradients:
         return self._results[key]
 
     def _of(self, value: int) -> Gradient | None:
-        made = self._made_of(value) if self.is_first_order else []
-        if not made:
+        made = self._made_of(value)
+        if not made or any(self.made_by[one] in self.twice for one in made):
             return None
         left = {self._left(one) for one in made}
         found = left.pop() if len(left) == 1 else None
@@ -156,7 +158,7 @@ class Gradients:
     def _entered(self, value: int, made: Iterable[int]) -> str | None:
         """What the part makes that a gradient enters: all its results of this shape have one name."""
         for read, reader in self._read(value):
-            key = part(reader)
+            key = self._once(reader)
             if reader.name == _SUM or key is None or any(self._is_inside(self.made_by[one], key) for one in made):
                 continue
             shape = self.code.shapes[read]
@@ -172,7 +174,7 @@ class Gradients:
         with these dims.
         """
         maker = self.made_by[value]
-        key = part(maker)
+        key = self._once(maker)
         if key is None or not self._leaves(value, key):
             return None
         pairs = [
@@ -250,6 +252,11 @@ class Gradients:
                     waiting += reader.outputs
                 elif not _is_forward(reader) and not reader.blocks:
                     yield each, reader
+
+    def _once(self, operation: Operation) -> Part | None:
+        """The part of an operation, unless that is differentiated twice."""
+        key = part(operation)
+        return None if key in self.parts_twice else key
 
     def _is_form(self, operation: Operation) -> bool:
         if operation.name not in _FORMS or len(operation.reads) != 1 or len(operation.outputs) != 1:

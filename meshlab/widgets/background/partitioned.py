@@ -120,6 +120,7 @@ class Partitioned:
         try:
             if not compiling.stop.is_set():
                 report = explain(plan, progress=further, cancel=compiling.stop)
+                _ = report.beside  # here, and not under the lock
                 self._show(compiling, phase=DONE, report=report)
         except Exception as error:  # shown in Traffic
             self._show(compiling, phase=DONE, error=str(error))

@@ -81,6 +81,7 @@ LEFT_OUT = {
     "link": "the page says it itself",
     "moments": "a chart of plotly.js alone",
     "zoomed": "a part of a large mesh: there are as many as clicks",
+    "inserted": "XLA compiles nothing for a file",
     "heat": "numbers of a run",
     "numbers": "numbers of a run",
     "step": "every slice of a step: longer than all else of a layout; the lanes that came with it are drawn instead",

@@ -21,6 +21,7 @@ from .devices.hops import hops_view
 from .devices.matrix import matrix_view
 from .devices.sends import sends_view
 from .peak_memory import alive_view, moments_view
+from .program.inserted import inserted_view
 from .program.steps import program_view
 from .reasons import met_view, regrets_view, way_view
 from .remedies import remedies_view
@@ -52,7 +53,7 @@ PANELS: Mapping[str, Panel] = {
         ("board", "picture", "devices", "selection", "beside", "job"),
         {"zoomed": zoomed_view, "sends": sends_view, "numbers": numbers_view, "heat": heat_view},
     ),
-    "program": Panel("Program", ("board",), {"program": program_view}),
+    "program": Panel("Program", ("board", "xla"), {"program": program_view, "inserted": inserted_view}),
     "traffic": Panel(
         "Traffic", ("board", "beside", "xla"), {"matrix": matrix_view, "remedies": remedies_view, "hops": hops_view}
     ),

@@ -22,7 +22,7 @@ export const PANELS: Panel[] = [
   {
     name: "program",
     title: "Program",
-    reads: ["board", "program"],
+    reads: ["board", "xla", "program", "inserted"],
     ...program,
   },
   {

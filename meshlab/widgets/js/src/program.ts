@@ -1,6 +1,6 @@
 /**
- * The program: the steps of the plan as a tree (`program_tree.ts`), of which only the rows in sight are in the page. The
- * tree has the keyboard focus, and says which row is active; a search and a filter stand above it, and all of the active
+ * The program: the steps of the plan as a tree (`program_tree.ts`), of which only the rows in sight are in the page; or
+ * XLA's program for the same shardings. The tree has the keyboard focus, and says which row is active; a search and a filter stand above it, and all of the active
  * row below. What is selected in another view is opened and brought into sight.
  */
 
@@ -8,12 +8,13 @@ import type { Board } from "./board.ts";
 import { h, redraw } from "./dom.ts";
 import { exact, plural } from "./format.ts";
 import { nextNumber } from "./numbers.ts";
-import { FILTERS, makeFrame } from "./program_frame.ts";
+import { FILTERS, makeFrame, type Whose } from "./program_frame.ts";
 import { drawDetails, drawRow, heightOf } from "./program_rows.ts";
 import { type Filter, firstBeyond, nextHit, Tree } from "./program_tree.ts";
 import { choose } from "./selection.ts";
 import type { Drawing } from "./stage.ts";
 import { explained } from "./terms.ts";
+import { drawUncompiled, isCompiled } from "./xla.ts";
 
 // Rows beyond the edges that are drawn as well, and the height of a tree that was not yet laid out, in pixels.
 const MARGIN = 120;
@@ -27,7 +28,7 @@ function programOf(board: Board): Program {
   return program;
 }
 
-export function drawProgram(board: Board): HTMLElement[] {
+export function drawProgram(board: Board): (HTMLElement | null)[] {
   return programOf(board).draw();
 }
 
@@ -41,8 +42,8 @@ export function markProgram(board: Board) {
  * @returns null for all of them
  */
 export function keptNodes(board: Board): number[] | null {
-  const { kept } = programOf(board);
-  return kept && [...kept.keys()].filter((i) => kept[i]);
+  const { kept, whose } = programOf(board);
+  return whose === "program" && kept ? [...kept.keys()].filter((i) => kept[i]) : null;
 }
 
 export class Program {
@@ -54,6 +55,7 @@ export class Program {
   open: Uint8Array = new Uint8Array(0);
   kept: Uint8Array | null = null;
   filter: Filter = "all";
+  whose: Whose = "program";
   rows: number[] = [];
   /** Where each row ends, in pixels. */
   ends = new Float64Array(0);
@@ -76,16 +78,25 @@ export class Program {
     new ResizeObserver(() => this.paint()).observe(this.frame.list);
   }
 
-  draw(): HTMLElement[] {
-    const { data, error, fresh } = this.board.reads.of("program");
-    if (error) return [h("p", { class: "mlb-error" }, error)];
+  draw(): (HTMLElement | null)[] {
+    const { tools, whose } = this.frame;
+    whose.hidden = this.board.readOnly || !this.board.can("xla");
+    if (this.whose === "inserted" && !isCompiled(this.board)) return [tools, ...drawUncompiled(this.board)];
+    const { data, error, fresh } = this.board.reads.of(this.whose);
+    if (error) return [tools, h("p", { class: "mlb-error" }, error)];
     if (!data) return [h("p", { class: "mlb-none mlb-reading", role: "status" }, "Reading the steps of the plan…")];
     this.busy = true;
     if (this.tree?.data !== data) this.take(new Tree(data));
     this.busy = false;
     this.paint();
     this.frame.list.setAttribute("data-fresh", String(fresh));
-    return [this.frame.tools, this.frame.list, this.frame.detail];
+    return [tools, this.frame.list, this.frame.detail];
+  }
+
+  /** Shows the plan, or XLA's program. */
+  show(whose: Whose) {
+    this.whose = whose;
+    this.board.stage.answered(whose);
   }
 
   /** Shows another tree: what was opened by hand stays open where there is the same. */
@@ -153,7 +164,7 @@ export class Program {
 
   none(): string {
     if (!this.rows.length)
-      return this.filter === "all" ? "The plan has no steps." : `There are no ${FILTERS[this.filter]}.`;
+      return this.filter === "all" ? "There are no steps." : `There are no ${FILTERS[this.filter]}.`;
     return "Click a row: all of it is said here. Arrow keys open and close.";
   }
 
@@ -251,7 +262,7 @@ export class Program {
   press(index: number | undefined) {
     if (index === undefined) return;
     const row = this.frame.space.querySelector(`[data-row="${index}"]`);
-    if (row && this.tree?.node(index).collective) choose(this.board, row);
+    if (row && this.tree?.node(index).collective?.id) choose(this.board, row);
     else this.fold(index, !this.open[index]);
   }
 

@@ -3,6 +3,10 @@ import { h } from "./dom.ts";
 import type { Program } from "./program.ts";
 import type { Filter } from "./program_tree.ts";
 
+/** Whose program is shown, by what Python calls its tree. */
+export type Whose = "program" | "inserted";
+const PROGRAMS: Record<Whose, string> = { program: "the plan", inserted: "XLA's program" };
+
 export const FILTERS: Record<Filter, string> = { all: "all steps", collectives: "collectives", matmuls: "matmuls" };
 
 /** Makes the elements, which stay. */
@@ -36,8 +40,17 @@ export function makeFrame(program: Program) {
     },
     Object.entries(FILTERS).map(([value, text]) => h("option", { value }, text)),
   );
+  const whose = h(
+    "select",
+    {
+      class: "mlb-select",
+      "aria-label": "whose program",
+      onchange: ({ currentTarget: { value } }) => program.show(value as Whose),
+    },
+    Object.entries(PROGRAMS).map(([value, text]) => h("option", { value }, text)),
+  );
   const turns = [turn(-1, "↑", "previous hit"), turn(1, "↓", "next hit")];
-  const tools = h("div", { lasting: true, class: "mlb-program-tools" }, input, found, turns, picker);
+  const tools = h("div", { lasting: true, class: "mlb-program-tools" }, input, found, turns, picker, whose);
   const space = h("div", { class: "mlb-program-space", role: "presentation" });
   const list = h(
     "div",
@@ -60,5 +73,5 @@ export function makeFrame(program: Program) {
     "aria-label": "the active step",
     tabindex: "0",
   });
-  return { input, found, picker, tools, space, list, detail };
+  return { input, found, picker, whose, tools, space, list, detail };
 }

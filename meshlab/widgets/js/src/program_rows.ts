@@ -125,7 +125,8 @@ export function drawRow(board: Board, tree: Tree, row: Row): HTMLElement {
   const { collective, kind } = node;
   const folds = tree.folds(row.index);
   const { selection, view } = board;
-  const chosen = collective !== null && collective.id === selection.collective;
+  const id = collective?.id || null; // XLA's are none that can be selected
+  const chosen = id !== null && id === selection.collective;
   const height = heightOf(node);
   return h(
     "div",
@@ -140,8 +141,8 @@ export function drawRow(board: Board, tree: Tree, row: Row): HTMLElement {
       "aria-setsize": row.of,
       "aria-expanded": folds ? String(row.open) : null,
       "aria-current": chosen ? "true" : null,
-      "aria-selected": collective ? String(chosen) : null,
-      "data-collective": collective?.id,
+      "aria-selected": id ? String(chosen) : null,
+      "data-collective": id,
       "data-related": collective !== null && concerns(collective, selection.dim),
       "data-active": row.active,
       "data-hit": row.hit,

@@ -13,11 +13,12 @@ type Any = Read<any>;
 
 // The parts of the view that say of which plans answers are; of another layout beside, and when its costs come, one alone.
 const PLANNED = ["board", "costs", "beside"];
-// Those of what a search has found.
+// Those of what a search has found, and XLA has compiled.
 const FOUND = {
   met: ["search"],
   regrets: ["search"],
   way: ["search", "board"],
+  inserted: ["xla", "board"],
 } as Record<string, string[]>;
 // So many answers are remembered.
 const KEPT = 24;
@@ -99,5 +100,5 @@ export class Reads {
   }
 }
 
-/** @returns of what its answers are: a search's own, or "" for those of plans */
+/** @returns of what its answers are: its own, or "" for those of plans */
 const kindOf = (what: string): string => (what in FOUND ? what : "");

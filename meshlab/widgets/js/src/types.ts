@@ -102,7 +102,7 @@ export type XlaRow = {
   because: string[];
 };
 
-/** How far it is; then the rows, how many more there are, both totals, and remarks. */
+/** How far it is; then the rows, how many more there are, both totals, both steps on a machine, and remarks. */
 export type Xla = {
   phase: string;
   stage: string;
@@ -112,6 +112,8 @@ export type Xla = {
   left_out: number;
   planned: number;
   inserted: number;
+  planned_step: string;
+  inserted_step: string;
   notes: string[];
 };
 
@@ -1646,6 +1648,7 @@ export type ReadData = {
   numbers: Numbers;
   heat: Heat | NoHeat;
   program: ProgramData;
+  inserted: ProgramData;
   matrix: Matrix;
   remedies: Remedies;
   hops: Hops | NoHops;

@@ -14,13 +14,20 @@ export function drawXla(board: Board): (Node | null)[] {
   return [h("h4", {}, "beside XLA's partitioner"), spot("xla", () => drawBeside(board))];
 }
 
-function drawBeside(board: Board): (HTMLElement | null)[] {
+/** What stands in the place of XLA's program until it is compiled. */
+export function drawUncompiled(board: Board): (HTMLElement | null)[] {
   const { xla } = board.view;
   if (xla?.phase === "working") return [drawWork(board, xla)];
-  if (!xla?.rows.length) {
-    const found = xla?.phase === "done" && !xla.error ? "Neither sends anything." : "";
-    return [h("p", { class: "mlb-none" }, found || ABOUT), xla?.error ? refused(xla.error) : null, ask(board, xla)];
-  }
+  return [h("p", { class: "mlb-none" }, ABOUT), xla?.error ? refused(xla.error) : null, ask(board)];
+}
+
+/** Whether XLA's program is there. */
+export const isCompiled = ({ view: { xla } }: Board): boolean => xla?.phase === "done" && !xla.error;
+
+function drawBeside(board: Board): (HTMLElement | null)[] {
+  const { xla } = board.view;
+  if (!xla || !isCompiled(board)) return drawUncompiled(board);
+  if (!xla.rows.length) return [h("p", { class: "mlb-none" }, "Neither sends anything.")];
   return [drawTable(board.view, xla), ...xla.notes.map((note) => h("p", { class: "mlb-foot" }, note))];
 }
 
@@ -28,8 +35,7 @@ function refused(error: string): HTMLElement {
   return h("p", { class: "mlb-error", role: "alert" }, "✕ ", prose(error));
 }
 
-function ask(board: Board, xla: Xla | null): HTMLElement | null {
-  if (xla?.phase === "done" && !xla.error) return null;
+function ask(board: Board): HTMLElement {
   const onclick = () => board.send("xla");
   return h("button", { type: "button", class: "mlb-button", "data-op": "xla", onclick }, "Compile with XLA");
 }
@@ -45,7 +51,8 @@ function drawWork(board: Board, { stage, seconds }: Xla): HTMLElement {
   );
 }
 
-function drawTable(view: View, { rows, left_out: left, planned, inserted }: Xla): HTMLElement {
+function drawTable(view: View, xla: Xla): HTMLElement {
+  const { rows, left_out: left, planned, inserted } = xla;
   const heads = ["kind and line", "over", "plan sends", "XLA sends"].map((text, i) =>
     h("th", { scope: "col", class: i > 1 ? "mlb-number" : "" }, text),
   );
@@ -65,8 +72,16 @@ function drawTable(view: View, { rows, left_out: left, planned, inserted }: Xla)
       {},
       rows.map((row) => drawRow(view, row)),
       total,
+      drawSteps(xla),
     ),
   );
+}
+
+/** What one run of both takes on the machine, from all that overlaps to nothing. */
+function drawSteps({ planned_step: planned, inserted_step: inserted }: Xla): HTMLElement | null {
+  if (!planned) return null;
+  const cells = [planned, inserted || "no price"].map((text) => h("td", { class: "mlb-number" }, text));
+  return h("tr", { "data-steps": true }, h("th", { scope: "row", colspan: 2 }, "a step takes"), cells);
 }
 
 function drawRow(view: View, { source, kind, key, planned, inserted, same, because }: XlaRow): HTMLElement {

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from ....cost.machines.units import bytes_text
 from ...state.explorer_state import ExplorerState
-from ...views.program.nodes import ProgramDataView
-from ...views.program.steps import COLLECTIVE, LINE, LOOP, PHASE, SLICE, STEP, steps_view
+from ...views.program.nodes import COLLECTIVE, LINE, LOOP, PHASE, SLICE, STEP, ProgramDataView
+from ...views.program.steps import steps_view
 from ..palette import INK, SOFT
 from .costs import marked, spaced
 from .letters import LINE as LEAD

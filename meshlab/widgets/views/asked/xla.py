@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from ....cost.machines.units import seconds_text
 from ....own.beside import Row
 from ....own.report import Report
+from ....own.step import Step
 from ...state.explorer_state import ExplorerState
 
 # Of more rows those that differ most are shown.
@@ -25,7 +27,7 @@ class XlaRowView(TypedDict):
 
 
 class XlaView(TypedDict):
-    """How far it is; then the rows, how many more there are, both totals, and remarks."""
+    """How far it is; then the rows, how many more there are, both totals, both steps on a machine, and remarks."""
 
     phase: str
     stage: str
@@ -35,6 +37,8 @@ class XlaView(TypedDict):
     left_out: int
     planned: int
     inserted: int
+    planned_step: str
+    inserted_step: str
     notes: list[str]
 
 
@@ -59,9 +63,15 @@ def xla_part(explorer: ExplorerState) -> XlaPartView:
             "left_out": len(every[_MOST:]),
             "planned": round(beside.planned) if beside is not None else 0,
             "inserted": round(beside.inserted) if beside is not None else 0,
+            "planned_step": _took(beside.planned_step) if beside is not None else "",
+            "inserted_step": _took(beside.inserted_step) if beside is not None else "",
             "notes": list(beside.notes) if beside is not None else [],
         }
     }
+
+
+def _took(step: Step | None) -> str:
+    return f"{seconds_text(step.lower)} to {seconds_text(step.upper)}" if step is not None else ""
 
 
 def _row(row: Row, report: Report) -> XlaRowView:

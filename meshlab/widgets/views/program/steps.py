@@ -24,12 +24,24 @@ from ....engine.planning.step import Step, only
 from ....engine.planning.steps import Compute, Iterated, Materialise, Move, Nested, Repeated
 from ....engine.specs.spec import Spec, local_shape
 from ...state.selection import identities
-from .nodes import ProgramDataView, Row, SentView, ValueTypeView, nodes_view
+from .nodes import (
+    ALIKE,
+    BLOCK,
+    FUNCTION,
+    LINE,
+    LOOP,
+    PHASE,
+    SCOPE,
+    SLICE,
+    STEP,
+    Memo,
+    Nodes,
+    ProgramDataView,
+    SentView,
+    named_together,
+    phases_of,
+)
 
-PHASE, SCOPE, FUNCTION, LOOP, BLOCK, ALIKE, LINE, STEP, COLLECTIVE, SLICE = range(10)
-KINDS = ("phase", "scope", "function", "loop", "block", "alike", "line", "step", "collective", "slice")
-# So many operations of a line are named beside it.
-_MOST_NAMES = 4
 _BLOCKS = {"while": ("each iteration", "each test")}
 
 Line = tuple[str, int]
@@ -51,91 +63,24 @@ def steps_view(plan: Any) -> ProgramDataView:
     return _Tree(plan).view()
 
 
-def phases_of(steps: Sequence[Step]) -> list[str]:
-    """Names the phase of each of a block's steps: nothing where the block has no backward pass of its own."""
-    backward = [i for i, step in enumerate(steps) if step.backward]
-    if not backward or any(step.in_time for step in steps):
-        return [""] * len(steps)
-    first, last = backward[0], backward[-1]
-    return ["forward" if i < first else "backward" if i <= last else "update" for i in range(len(steps))]
-
-
-class _Table(dict[Any, int]):
-    """Numbers what is put into it, in order."""
-
-    def __missing__(self, key: Any) -> int:
-        self[key] = len(self)
-        return self[key]
-
-
-class _Memo(dict[Any, Any]):
-    """Remembers what a function returned: most of a program's thousands of steps ask for the same."""
-
-    def __init__(self, function: Callable[[Any], Any]):
-        super().__init__()
-        self.function = function
-
-    def __missing__(self, key: Any) -> Any:
-        self[key] = found = self.function(key)
-        return found
-
-
-class _Tree:
+class _Tree(Nodes):
     """Lays the steps of one plan out as nodes, in the order in which `each_once` goes through them."""
 
     def __init__(self, plan: Any):
+        super().__init__()
         self.plan, self.program = plan, plan.program
-        self.strings, self.types = _Table({"": 0}), _Table()
         code, named = self.program.code, self.program.names
         # What is alike of values, and what a device has of it under a spec.
-        self.alike = _Memo(lambda value: (code.shapes[value], named[value], code.dtypes[value]))
-        self.known = _Memo(self.new_type)
-        self.place = _Memo(self.new_place)
-        self.code, self.text = _Memo(_code), _Memo(_text)
+        self.alike = Memo(lambda value: (code.shapes[value], named[value], code.dtypes[value]))
+        self.known = Memo(self.new_type)
+        self.place = Memo(self.new_place)
+        self.code, self.text = Memo(_code), Memo(_text)
         self.names = identities(plan)
-        self.collectives: list[SentView] = []
         self.sent = iter(plan.collectives_by_step)
-        self.rows: list[Row] = []
 
     def view(self) -> ProgramDataView:
         _Block(self, -1, phased=False).lay(self.plan.planned.steps)
-        strings = self.strings  # types put more into it
-        types: list[ValueTypeView] = [
-            (
-                strings[str(dtype)],
-                [(strings[d], size, local, strings[axes]) for d, size, local, axes in dims],
-                strings[partial],
-            )
-            for dtype, dims, partial in self.types
-        ]
-        return {
-            "kinds": list(KINDS),
-            "strings": list(strings),
-            "types": types,
-            "collectives": self.collectives,
-            "nodes": nodes_view(self.rows),
-        }
-
-    def add(
-        self,
-        parent: int,
-        kind: int,
-        label: str = "",
-        *,
-        name: str = "",
-        source: str = "",
-        value: str = "",
-        uses: str = "",
-        makes: int = -1,
-        reads: Sequence[int] = (),
-        collective: int = -1,
-        times: int = 1,
-    ) -> int:
-        """Adds a node behind all others, and returns its number."""
-        text = self.strings
-        told = text[label], text[name], text[source], text[value], text[uses]
-        self.rows.append(Row(parent, kind, *told, makes, list(reads), collective, times))
-        return len(self.rows) - 1
+        return self.data()
 
     def type_of(self, value: int, spec: Spec) -> int:
         """Returns the position of a value's type, as it is on one device."""
@@ -198,23 +143,20 @@ class _Tree:
         return place or target or ""
 
     def collective(self, parent: int, row: Any, **facts: Any) -> int:
-        position = len(self.collectives)
-        self.collectives.append(
-            {
-                "id": self.names[position],
-                "kind": row.kind,
-                "key": "+".join(row.axes),
-                "payload": int(row.payload_bytes),
-                "wire": float(row.wire_bytes),
-                "times": int(row.times),
-                "value": row.value,
-                "dims": list(row.dims),
-                "source": self.text[row.source],
-                "code": self.code[row.source],
-                "because": row.because,
-            }
-        )
-        return self.add(parent, COLLECTIVE, collective=position, **facts)
+        sent: SentView = {
+            "id": self.names[len(self.collectives)],
+            "kind": row.kind,
+            "key": "+".join(row.axes),
+            "payload": int(row.payload_bytes),
+            "wire": float(row.wire_bytes),
+            "times": int(row.times),
+            "value": row.value,
+            "dims": list(row.dims),
+            "source": self.text[row.source],
+            "code": self.code[row.source],
+            "because": row.because,
+        }
+        return self.send(parent, sent, **facts)
 
 
 class _Block:
@@ -235,7 +177,8 @@ class _Block:
 
     def lay(self, steps: Iterable[Step]):
         steps = tuple(steps)
-        phases = [""] * len(steps) if self.phased else phases_of(steps)
+        alike = self.phased or any(step.in_time for step in steps)
+        phases = [""] * len(steps) if alike else phases_of([step.backward for step in steps])
         self.alike = Counter(id(step.steps) for step in only(Repeated, steps))
         top, phase = self.parent, ""
         for step, now in zip(steps, phases, strict=True):
@@ -340,10 +283,8 @@ class _Block:
         computed = [step for step, _ in gathered if step.runs]
         if len(gathered) > 1 and computed and gathered[0][1] is not None:
             source, last = gathered[0][1], computed[-1]
-            names = list(dict.fromkeys(step.title for step in computed))
-            more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
             facts = self.tree.made(last)
-            facts["name"] = ", ".join(names[:_MOST_NAMES] + more)
+            facts["name"] = named_together(step.title for step in computed)
             end = gathered[-1][0]
             if end.named is not None:
                 facts["makes"] = self.tree.type_of(end.named, end.made()[1][0])
