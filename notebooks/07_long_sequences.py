@@ -3,7 +3,7 @@
 #
 # Lesson 6 sharded the arrays that stay in memory between steps. It left the activations alone, and they grow with the
 # length of a sequence. You can shard a batch until each device has one sequence; then you must shard the *sequence*.
-# This lesson does so in three ways, and says when each is right.
+# This lesson does so in four ways, and says when each is right.
 
 # %%
 import jax
@@ -148,6 +148,39 @@ for name, plan in {"gathered": gathered, "ulysses": ulysses}.items():
 print(ulysses.check())
 
 # %% [markdown]
+# ## The ring: attention as one operation
+#
+# The error above came from the scores: one array with both dims. A fused kernel never makes this array, and
+# `ml.attention` is the same as one operation. It goes through the keys block by block. Then both dims may be on one
+# axis: each device keeps its queries, and the keys go around.
+
+
+# %%
+def fused(w, x):
+    q, k, v = (ml.dot(x, w[name], Embed) for name in "qkv")
+    mixed = ml.attention(q, k.rename(seq="kv"), v.rename(seq="kv"), Seq, "kv")
+    return ml.dot(mixed, w["o"], Heads, Head)
+
+
+one = ml.trace(fused, weights, ml.f32[Batch, Seq, Embed])
+ring = one.plan(eight, "seq:y kv:y")
+
+# %% [markdown]
+# **Predict.** On eight devices, how many times does each device pass its keys on to the next?
+
+# %%
+puzzles.Q["7d"].predict(...)
+
+# %%
+for c in ring.collectives:
+    print(f"{c.times} times {c.kind}: {c.payload_bytes:,} bytes each")
+
+print(f"gathered: {one.plan(eight, 'seq:y').wire_bytes:,.0f} bytes, ring: {ring.wire_bytes:,.0f} bytes")
+
+# %% [markdown]
+# The bytes are the same as with gathered keys. But a device never holds all keys, only its own and those on their
+# way. That counts when a sequence is so long that its keys do not fit.
+#
 # ## One sequence of 131,072 tokens
 #
 # Back to Llama, with a single sequence on all eight devices. `ml.layouts` writes both layouts.
@@ -204,7 +237,7 @@ puzzles.P18.hint()
 # ## What you know now
 #
 # - Activations grow with the length: in proportion to it, with a fused kernel. Time grows faster.
-# - Queries and keys are two dims: shard one, or neither.
+# - Queries and keys are two dims: shard one, or neither. As one operation, attention takes both: the ring.
 # - Gathering keys is simple. Ulysses trades the sequence for heads in the core, and sends 2/n of that on n devices.
 # - With a causal mask, the blocks of a sequence have uneven work.
 # - With fewer heads than devices, the length of the cache is another dim to shard.

@@ -265,13 +265,17 @@ def long_sequences(done):
     assert "The layout 'seq:y · @core: heads:y'" in text
     assert done.value("gathered.wire_bytes / ulysses.wire_bytes") == done.value('puzzles.Q["7c"].value') == 4
     assert "✓ checked against the compiled program and the unsharded function" in text
+    assert done.value("ring.wire_bytes == one.plan(eight, 'seq:y').wire_bytes == gathered.wire_bytes")
+    kinds = "{c.kind for c in ring.collectives}, {c.times for c in ring.collectives}"
+    assert done.value(f"[sorted(each) for each in ({kinds})]") == [["collective-permute"], [7]]
+    assert done.value("ring.memory.peak_bytes < one.plan(eight, 'seq:y').memory.peak_bytes")
     assert done.value("all(plan.memory.donated.fits for plan in ways.values())")
     slow, even = done.value("[[p.time.estimate, p.time.given(balanced=True).estimate] for p in ways.values()]")
     assert slow[0] > 1.5 * even[0]
     assert slow[1] == pytest.approx(even[1], rel=0.05)
     assert even[0] == pytest.approx(even[1], rel=0.01)
     assert "`heads` has size 8, which 16 (`a`) does not divide" in text
-    answers(done, "7a", "7b", "7c")
+    answers(done, "7a", "7b", "7c", "7d")
     solves(done, "P14", "P18")
 
 

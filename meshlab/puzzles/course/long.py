@@ -47,6 +47,12 @@ def _of_gathering() -> float:
     return program.plan(mesh, "seq:y").wire_bytes / ulysses.wire_bytes
 
 
+def _turns() -> int:
+    """How many times each of 8 devices passes keys on in a ring."""
+    plan = programs.attention(fused=True).plan(ml.mesh(y=8), "seq:y kv:y")
+    return next(collective.times for collective in plan.collectives)
+
+
 PUZZLES = (P14,)
 QUESTIONS = (
     Question(
@@ -70,5 +76,11 @@ QUESTIONS = (
         _of_gathering,
         because="Of n devices each gathers (n − 1)/n of two whole arrays, or sends (n − 1)/n of its n-th part of four:"
         " the factor is n/2.",
+    ),
+    Question(
+        "7d",
+        "In a ring of 8 devices, how many times does each device pass keys on to the next",
+        _turns,
+        because="Its own keys are there from the start; the keys of the seven other devices come by, one after another.",
     ),
 )

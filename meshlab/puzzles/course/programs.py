@@ -122,15 +122,18 @@ def core() -> Any:
     return ml.trace(attend, ml.f32[Batch, Seq, Heads, Head], keys, keys)
 
 
-def attention() -> Any:
-    """A layer of attention, whose core is a scope."""
+def attention(*, fused: bool = False) -> Any:
+    """A layer of attention, whose core is a scope: three operations, or one."""
     Batch, Seq, Embed, Heads, Head = ml.dims(batch=2, seq=64, embed=128, heads=8, head=16)
 
     def layer(w, x):
         q, k, v = (ml.dot(x, w[name], "embed") for name in "qkv")
         with jax.named_scope("core"):
             k, v = k.rename(seq="kv"), v.rename(seq="kv")
-            mixed = ml.dot(ml.softmax(ml.dot(q, k, "head"), "kv"), v, "kv")
+            if fused:
+                mixed = ml.attention(q, k, v, "seq", "kv")
+            else:
+                mixed = ml.dot(ml.softmax(ml.dot(q, k, "head"), "kv"), v, "kv")
         return ml.dot(mixed, w["o"], "heads", "head")
 
     w = {name: ml.f32[Embed, Heads, Head] for name in "qkv"} | {"o": ml.f32[Heads, Head, Embed]}
