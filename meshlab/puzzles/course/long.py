@@ -81,6 +81,6 @@ QUESTIONS = (
         "7d",
         "In a ring of 8 devices, how many times does each device pass keys on to the next",
         _turns,
-        because="Its own keys are there from the start; the keys of the seven other devices come by, one after another.",
+        because="Its own keys are there from the start; the keys of the seven others come by, one after another.",
     ),
 )
