@@ -25,9 +25,9 @@ PRESETS = (*DATA, "tensor_parallel", "sequence_parallel", "expert_parallel", "co
 # What an error says is missing, in a word.
 MISSING = {
     "and no optimizer state": "state",
-    "It takes no gradient": "gradients",
+    "It computes no gradient": "gradients",
     "No value is tagged `residual`": "`residual`",
-    "`residual` has no dim": "sequence",
+    "tagged `residual` have no dim": "sequence",
     "No dim is called `experts`": "experts",
     "No dim called `seq`": "sequence",
     "No operation is in a scope `@core`": "`@core`",
@@ -83,7 +83,7 @@ def tells(program: ml.Program) -> bool:
     try:
         ml.layouts.data_parallel(program, MESH)
     except ml.LayoutError as error:
-        return "parameters are not known" not in str(error)
+        return "parameters are unknown" not in str(error)
     return True
 
 
