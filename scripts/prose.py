@@ -128,7 +128,7 @@ def documented(tree: ast.Module, names: set[str]) -> Iterator[tuple[int, str]]:
     """Yields the docstrings of the named classes and functions of a module, and of their public methods."""
     tops = (top for top in tree.body if getattr(top, "name", None) in names)
     for node in (node for top in tops for node in ast.walk(top)):
-        if not getattr(node, "name", "_").startswith("_") and (found := _docstring(node)):
+        if not (getattr(node, "name", None) or "_").startswith("_") and (found := _docstring(node)):
             yield found.lineno, str(found.value)
 
 

@@ -57,6 +57,21 @@ def test_what_is_no_number_is_no_prediction(number):
     assert puzzle.attempts.predicted is None
 
 
+class Anything(float):
+    """A number that is near any other."""
+
+    def __sub__(self, other: object) -> float:
+        return 0.0
+
+    __rsub__ = __sub__
+
+
+def test_a_prediction_is_the_number_that_it_says():
+    puzzle = mine()
+    puzzle.predict(Anything(3000))
+    assert "predicted 3,000, wrong" in puzzle.check("wide:x").receipt
+
+
 def test_an_ellipsis_is_no_prediction():
     puzzle = mine()
     assert puzzle.predict(...) is puzzle
@@ -193,9 +208,39 @@ def test_nothing_is_padded():
     assert "does not divide" in str(puzzle.check("wide:x"))
 
 
-def test_a_puzzle_and_its_reader_have_no_bar_in_their_names():
-    with pytest.raises(ml.MeshlabError, match="must not contain `|`"):
-        mine().of("ada | tries 1")
+@pytest.mark.parametrize("reader", ["ada | tries 1", "ada\nbea", " ada"])
+def test_a_puzzle_and_its_reader_have_names_of_one_word_or_more(reader):
+    with pytest.raises(ml.MeshlabError, match="are one line each, without `|`"):
+        mine().of(reader)
+
+
+@pytest.mark.parametrize(
+    ("easier", "layout"),
+    [
+        ({"goal": ml.goal(busy=False, sends="1 GB")}, None),
+        ({"mesh": ml.mesh(x=1)}, None),
+        ({"mesh": ml.mesh(x=4, y=2), "goal": ml.goal(busy=False, keeps={"batch": None})}, "wide:x+y"),
+        ({"build": lambda: two_layers().resize(batch=8), "drawn": ()}, "wide:x"),
+        ({"ask": None}, "wide:x"),
+    ],
+)
+def test_an_easier_copy_makes_no_receipt_of_the_puzzle(easier, layout):
+    copy = mine(**easier)
+    if copy.ask is not None:
+        copy.predict(3072)
+    receipt = copy.check(layout).receipt
+    assert receipt.startswith("meshlab T1 | nobody | ")
+    assert not puzzles.verify(receipt, mine()).hold
+
+
+def test_what_cannot_be_closed_is_named_on_the_page():
+    """Whoever has the product has its answers and numbers; docs/puzzles.md says so."""
+    puzzle = mine()
+    assert puzzle.number is not None
+    puzzle.predict(puzzle.number)
+    answer = puzzle.check(puzzle.answer)
+    assert answer
+    assert "right | tries 1 | hints 0" in answer.receipt
 
 
 # Receipts
@@ -228,6 +273,9 @@ def test_a_receipt_is_worked_out_again():
         ("wide:x", "batch:x", "its layout does not meet the goal; its layout sends 0 B"),
         ("3,072 B", "3 B", "its layout sends 3,072 B"),
         ("predicted 3,072, right", "predicted 1, right", "its prediction does not match"),
+        ("predicted 3,072, right | ", "", "it has no prediction"),
+        ("predicted 3,072, right", "predicted e, right", "it has no prediction"),
+        ("predicted 3,072, right", "predicted inf, right", "its prediction does not match"),
         ("wide:x", "wide:x feat:x", "has one problem"),
     ],
 )

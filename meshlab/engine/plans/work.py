@@ -148,7 +148,7 @@ def _total(program: Program) -> float:
 @analysis
 def measured(program: Program) -> dict[Operation, int]:
     """Returns the contractions or, where there are none, all operations, with how often they run."""
-    every = dict(_operations(program.code.block, 1))
+    every = dict(how_often(program.code.block))
     return {op: times for op, times in every.items() if multiplies(op)} or every
 
 
@@ -165,14 +165,14 @@ def by_contractions(program: Program) -> tuple[str, ...]:
     return tuple(sorted(program.dims, key=lambda dim: -counts[dim]))
 
 
-def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:
+def how_often(block: Block, times: int = 1) -> Iterator[tuple[Operation, int]]:
     """Yields every operation without blocks, with how often it runs."""
     for operation in block.operations:
         if not operation.blocks:
             yield operation, times
         for inside in operation.blocks:
             more = (trip_count(operation) or 1) if operation.name in LOOPS else 1
-            yield from _operations(inside, times * more)
+            yield from how_often(inside, times * more)
 
 
 def multiplies(operation: Operation) -> Multiplies | None:

@@ -4,7 +4,7 @@
     puzzles.C01.check(attend)       the same dims, the same numbers at sizes that are drawn, and no more work
 
 Whole arrays are compared, at sizes that nobody knows beforehand, so that a constant, zeros, or a part that is right do
-not pass; nor does a sum of products written out, which makes far larger arrays than `ml.dot`.
+not pass; nor does a sum of products written out, in one array or in a loop, which makes far more numbers than `ml.dot`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from ...api.stages import Program
 from ...api.trace import trace
 from ...cost.machines.meshes import mesh
 from ...engine.code.operations import walk
-from ...engine.errors import MeshlabError
+from ...engine.plans.turns import of_unknown_length
+from ...engine.plans.work import how_often, line_of
 from ...engine.programs.random_arguments import drawn_arguments
+from ...engine.rules import TRAITS
 from .judging import Answer
 from .setting import Said
 
@@ -30,7 +32,13 @@ from .setting import Said
 _WORK, _ELEMENTS = 1.01, 2.0
 # At how many sizes functions are compared, and how far they may differ: sums may be added in another order.
 _TIMES, _NEAR = 2, 1e-4
+# How large a dim is drawn, as powers of two, and how large all together.
+_LEAST, _MOST, _TOGETHER = 1.0, 6.0, 2**18
+# What a function may raise where a program is not right; whatever else is raised is a fault of its own.
+_WRONG = (TypeError, ValueError)
 _ALONE = mesh(alone=1)
+# Of sizes and numbers that are drawn: seeded by the system, so that they cannot be worked out.
+_CHANCE = np.random.default_rng()
 
 
 @dataclasses.dataclass
@@ -102,17 +110,32 @@ class CodePuzzle:
         """Yields what is asked of a function, and what is wrong with it."""
         try:
             mine = trace(function, *self.arguments())
-        except (MeshlabError, TypeError, ValueError) as error:
+        except _WRONG as error:
             yield "can be traced", str(error)
+            return
+        except SystemExit:
+            yield "can be traced", "it ends Python"
             return
         yield "can be traced", ""
         theirs = trace(self.reference, *self.arguments())
         yield "returns what is asked for", _shapes(mine, theirs)
-        for turn in range(_TIMES):
-            draw = np.random.default_rng([self.written.tries, turn])
-            sizes = {dim: int(draw.integers(2, 10)) for dim in self.drawn}
-            yield f"is right at {', '.join(f'{d}={n}' for d, n in sizes.items())}", _differs(mine, theirs, sizes, turn)
-        yield "does no more work", _more(mine, theirs)
+        pairs = [(mine, theirs)]
+        for _ in range(_TIMES):
+            sizes, seed = self._sizes(), int(_CHANCE.integers(2**31))
+            try:
+                pairs.append((mine.resize(**sizes), theirs.resize(**sizes)))
+                problem = _differs(*pairs[-1], seed)
+            except _WRONG as error:
+                problem = str(error)
+            yield f"is right at {', '.join(f'{d}={n}' for d, n in sizes.items())}", problem
+        yield "does no more work", next(filter(None, (_more(*pair) for pair in pairs)), "")
+
+    def _sizes(self) -> dict[str, int]:
+        """Returns sizes that nobody knows beforehand: as often small as large, and not all of them large."""
+        while True:
+            sizes = {dim: round(2 ** _CHANCE.uniform(_LEAST, _MOST)) for dim in self.drawn}
+            if math.prod(sizes.values()) <= _TOGETHER:
+                return sizes
 
     def __repr__(self):
         arguments = trace(self.reference, *self.arguments())
@@ -120,9 +143,8 @@ class CodePuzzle:
         return f"{self.name}. {self.title}\n{self.task}\nArguments: {', '.join(given)}. puzzles.{self.name}.check(…)"
 
 
-def _results(program: Program, sizes: dict[str, int] | None = None, seed: int = 0) -> Any:
-    at = program.resize(**sizes) if sizes else program
-    return at.plan(_ALONE).run(*drawn_arguments(at, seed))
+def _results(program: Program, seed: int = 0) -> Any:
+    return program.plan(_ALONE).run(*drawn_arguments(program, seed))
 
 
 def _shapes(mine: Program, theirs: Program) -> str:
@@ -139,21 +161,23 @@ def _named(result: Any) -> str:
     return repr(result).partition("(")[0]
 
 
-def _differs(mine: Program, theirs: Program, sizes: dict[str, int], seed: int) -> str:
-    try:
-        one, other = _results(mine, sizes, seed), _results(theirs, sizes, seed)
-    except MeshlabError as error:
-        return str(error)
+def _differs(mine: Program, theirs: Program, seed: int) -> str:
+    one, other = _results(mine, seed), _results(theirs, seed)
     for mine_, theirs_ in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         expected = np.asarray(theirs_)
-        off = np.abs(np.asarray(mine_) - expected) > _NEAR * max(float(np.abs(expected).max()), 1e-6)
-        if off.any():
-            return f"{int(off.sum()):,} of {off.size:,} numbers differ"
+        # What is no number is near nothing.
+        near = np.abs(np.asarray(mine_) - expected) <= _NEAR * max(float(np.abs(expected).max()), 1e-6)
+        if not near.all():
+            return f"{int((~near).sum()):,} of {near.size:,} numbers differ"
     return ""
 
 
 def _more(mine: Program, theirs: Program) -> str:
     """Says of how much more work than the reference's a function's is: multiply-adds, or elements that are made."""
+    if loops := of_unknown_length(mine):
+        return f"how often its loop at {line_of(loops[0])} runs is known only when it runs"
+    if unknown := [one for one in walk(mine.code.block) if one.name not in TRAITS and not one.blocks]:
+        return f"nobody counts what is done at {line_of(unknown[0])}"
     one, other = (program.plan(_ALONE).work for program in (mine, theirs))
     if one.unit == other.unit and one.amount > _WORK * other.amount:
         return f"{one.amount / other.amount:.2f} times as many {one.unit}"
@@ -162,4 +186,7 @@ def _more(mine: Program, theirs: Program) -> str:
 
 
 def _elements(program: Program) -> int:
-    return sum(math.prod(program.code.shapes[v]) for one in walk(program.code.block) for v in one.outputs)
+    """How many elements a function is given and makes: where it makes few, a copy of its arguments is no matter."""
+    shapes = program.code.shapes
+    made = sum(times * math.prod(shapes[v]) for one, times in how_often(program.code.block) for v in one.outputs)
+    return made + sum(math.prod(shapes[argument.value]) for argument in program.arguments)

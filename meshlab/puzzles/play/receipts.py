@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 from ...api.stages import Plan
@@ -19,7 +18,7 @@ from ...engine.tables import html_rows, text_rows
 from .attempts import Attempts
 from .setting import BETWEEN, Setting, number_text
 
-_FIRST = "meshlab "
+_FIRST, _GUESS = "meshlab ", "predicted "
 _NOBODY = "nobody"
 
 
@@ -39,7 +38,7 @@ def receipt(setting: Setting, plan: Plan, predicted: float | None, tries: int, h
 
 def _predicted(setting: Setting, predicted: float | None) -> list[str]:
     right = setting.is_right(predicted)
-    return [] if right is None else [f"predicted {number_text(predicted)}, {'right' if right else 'wrong'}"]
+    return [] if right is None else [f"{_GUESS}{number_text(predicted)}, {'right' if right else 'wrong'}"]
 
 
 def mark(parts: Iterable[str]) -> str:
@@ -112,7 +111,7 @@ def _read(line: str, find: Callable[[str], Setting]) -> Read:
     if not line.startswith(_FIRST) or len(parts) < len(("name", "reader", "layout", "bytes", "tries", "hints", "mark")):
         return Read(line, because="this is not a receipt")
     name, reader, layout, sent, *rest = parts
-    name, said = name.removeprefix(_FIRST), [part for part in rest if part.startswith("predicted ")]
+    name, said = name.removeprefix(_FIRST), next((part for part in rest if part.startswith(_GUESS)), "")
     known = Read(line, name, reader)
     if mark(parts[:-1]) != parts[-1]:
         return dataclasses.replace(known, because="its text was changed")
@@ -122,16 +121,25 @@ def _read(line: str, find: Callable[[str], Setting]) -> Read:
         plan = setting.plan("" if layout == "nothing split" else layout)
     except MeshlabError as error:
         return dataclasses.replace(known, because=str(error).splitlines()[0])
-    predicted = re.match(r"predicted (-?[\d.,e+inf]+), ", said[0]) if said else None
-    right = setting.is_right(float(predicted[1].replace(",", ""))) if predicted else None
+    right = setting.is_right(_number(said))
     problems = []
     if not setting.goal_of(setting.program).judge(plan).met:
         problems.append("its layout does not meet the goal")
     if sent != f"{plan.wire_bytes:,.0f} B":
         problems.append(f"its layout sends {plan.wire_bytes:,.0f} B")
-    if said and said[0].endswith("right") != bool(right):
+    if setting.ask is not None and right is None:
+        problems.append("it has no prediction")
+    elif said.endswith("right") != bool(right):
         problems.append("its prediction does not match")
     return dataclasses.replace(known, holds=not problems, because="; ".join(problems), right=right)
+
+
+def _number(said: str) -> float | None:
+    """The number in "predicted 3,072, right"; None where there is none."""
+    try:
+        return float(said.removeprefix(_GUESS).rpartition(", ")[0].replace(",", ""))
+    except ValueError:
+        return None
 
 
 def report(rows: Iterable[tuple[Setting, Attempts]]) -> str:

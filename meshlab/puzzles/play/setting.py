@@ -92,9 +92,10 @@ class Setting:
 
     def __post_init__(self):
         for text in (self.name, self.reader):
-            if BETWEEN.strip() in text or text.strip() != text:
+            if BETWEEN.strip() in text or text.strip() != text or len(text.splitlines()) > 1:
                 raise MeshlabError(
-                    f"A puzzle's name and its reader must not contain `|` or spaces around: {shown(text)}."
+                    "A puzzle's name and its reader are one line each, without `|` and without spaces around:"
+                    f" {shown(text)}."
                 )
 
     @functools.cached_property

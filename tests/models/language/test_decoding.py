@@ -1,5 +1,7 @@
 """Decoding with a cache says what the whole model says, and the cache is carried."""
 
+import pathlib
+
 import jax
 import numpy as np
 import pytest
@@ -82,3 +84,23 @@ def test_layouts_decode_it(config, layout):
 def test_the_largest_cache_has_a_shape():
     cache = jax.eval_shape(lambda: decoding.empty(llama.Config.llama3_405b(batch=64), 131_072))
     assert sum(leaf.size for leaf in jax.tree.leaves(cache)) == 2 * 126 * 64 * 131_072 * 8 * 128
+
+
+TENSOR = "heads:a ffn:a+b vocab:a+b"
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        f"{TENSOR} group:b",
+        "heads:a ffn:a vocab:a batch:b",
+        f"{TENSOR} kv:b",
+        f"{TENSOR} group:b · cache/*: kv:b · @core: kv:b group:whole",
+        f"{TENSOR} head:b",
+    ],
+)
+def test_layouts_of_the_case_study_compile_as_planned(layout):
+    """At sizes that run; docs/cases/decoding.md has what they hold and send at those of a 70B model."""
+    assert traced(ONE).plan(ml.mesh(a=4, b=2), layout).check().ok
+    page = (pathlib.Path(__file__).parents[3] / "docs" / "cases" / "decoding.md").read_text(encoding="utf-8")
+    assert layout.replace(TENSOR, "{tensor}") in page
