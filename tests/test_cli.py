@@ -178,4 +178,4 @@ def test_a_fault_of_its_own_is_no_verdict_of_a_plan(monkeypatch, capsys):
     assert cli.main(["lab"]) == 70
     said = capsys.readouterr().err
     assert "IndexError: of the engine" in said
-    assert "meshlab itself has failed" in said
+    assert "This is a bug in meshlab." in said
