@@ -326,8 +326,8 @@ def shape_of(x):
         (lambda: PLAN.run(REAL, ARRAY.astype(np.int32)), ml.RunError, "`x` has dtype int32, where float32 was traced"),
         (lambda: float(X), ml.DimError, "is not a single number. Sum its dims away"),
         (lambda: len(X), ml.DimError, "has no length; ask a dim for its size: Batch.size"),
-        (lambda: X.reshape(3), ml.DimError, "no positions: `.reshape` is written ml.merge"),
-        (lambda: X.T, AttributeError, "no positions: `.T` is not needed"),
+        (lambda: X.reshape(3), ml.DimError, "not positions: `.reshape` is written ml.merge"),
+        (lambda: X.T, AttributeError, "not positions: `.T` is not needed"),
         (
             lambda: X.nothing,
             AttributeError,

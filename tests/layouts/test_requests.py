@@ -176,7 +176,7 @@ def test_a_batch_that_the_axis_does_not_divide_is_refused_with_what_would_fit(pr
 
 def test_parameters_that_nothing_tells_are_named():
     traced = ml.trace(lambda weights, x: loss(weights["w"], x), {"w": WEIGHT}, X)
-    match = r'not known.*params="weights/\*"; its arguments are `weights/\*`, `x`\.'
+    match = r'unknown.*params="weights/\*"; its arguments are `weights/\*`, `x`\.'
     with pytest.raises(ml.LayoutError, match=match):
         layouts.fsdp(traced, X4)
     assert layouts.fsdp(traced, X4, params="weights/*") == ml.Layout.of({"batch": "x", "weights/*": {"width": "x"}})

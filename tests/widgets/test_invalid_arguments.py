@@ -97,7 +97,7 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
         (lambda: ml.Explorer.from_json(PROGRAM, "{}"), r"was given '\{\}' for its program; .* The text comes first"),
         (
             lambda: ml.Explorer.from_json(None, PROGRAM),
-            r"Invalid document of the Explorer: it is not JSON \(.*\). Use what `explorer.to_json\(\)` gave",
+            r"Invalid document of the Explorer: it is not JSON \(.*\). Use the text from `explorer.to_json\(\)`",
         ),
         (lambda: ml.explore(PROGRAM, MESH).plan_at(3), r"plan_at\(\) was given 3; it must be a document: explorer.doc"),
         (lambda: ON_TPU.memory.at(3), r"plan.memory.at\(\) must be given a scenario, not 3; .* is ml.sweep\(plan"),
@@ -265,5 +265,5 @@ def test_ones_own_machine_has_not_the_error_of_another_of_its_name():
 
 def test_attention_that_is_not_there_is_said():
     rows = dict(ON_TPU.time.given(attention="flash").rows())
-    assert rows["attention"] == "none in this program: `flash` changes nothing"
+    assert rows["attention"] == "none in this program: `flash` has no effect"
     assert "attention" not in dict(ON_TPU.time.rows())

@@ -112,7 +112,7 @@ def test_names_may_be_left_out_of_a_tuple():
         (lambda: X.astype(ml.f32[Batch]), r"^a tensor of \[batch=8\] is not a dtype"),
         (lambda: X.astype(ARRAY), r"^an array of shape \(8, 16\) and dtype float32 is not a dtype"),
         (lambda: ml.dot(X, X, [Batch]), r"^dot was given \[Dim.*\], a list; .* one by one: ml.dot\(x, w, Batch\)"),
-        (lambda: ml.dot([X, X], Batch), r"^dot was given \[a tensor of .*\], a list; .* are given one by"),
+        (lambda: ml.dot([X, X], Batch), r"^dot was given \[a tensor of .*\], a list; give tensors and dims one by"),
         (lambda: X.sum("batch,embed"), "Dims are given one by one: 'batch', 'embed'"),
         (
             lambda: ml.cross_entropy(X, [1] * 8, Embed),

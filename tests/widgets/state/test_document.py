@@ -51,8 +51,8 @@ def test_unknown_schema_is_refused() -> None:
             r"1. `dims` is {'a': 3.0}; it must be sizes by name: .* \(Expected `int`, got `float`\)",
         ),
         ('{"dims": {}', r"it is not JSON \(.*\). Use the text from `explorer.to_json\(\)` gave"),
-        ("[" * 100_000, r"it is not JSON \(.*\). Use what"),
-        ("1" * 5_000, r"it is not JSON \(.*\). Use what"),
+        ("[" * 100_000, r"it is not JSON \(.*\). Use the text"),
+        ("1" * 5_000, r"it is not JSON \(.*\). Use the text"),
         (
             '{"schema": 1, "dims": 3, "mesh": 4, "layout": {}}',
             r"1. `dims` is 3; it must be .*\n  2. `mesh` is 4; it must",
