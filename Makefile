@@ -24,7 +24,7 @@ COMPILE  := { $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true; }
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test nightly check lint prose format types js unit notebooks browser pictures bench busy compilers presets techniques serial own newest oldest sweep docs constraints clean system
+.PHONY: help lab test nightly check lint prose format types js unit notebooks browser pictures bench busy compilers presets techniques serial gallery own newest oldest sweep docs constraints clean system
 
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -122,6 +122,9 @@ serial: $(VENV)/.dev ## What micro-batches do to each model, into docs/serial.md
 
 presets: $(VENV)/.dev ## What the presets of ml.layouts make of each model, into docs/presets.md
 	@$(BIN)/python -m benchmarks.presets docs/presets.md
+
+gallery: $(VENV)/.dev ## The models that have names under their published layouts, into docs/gallery.md
+	@$(BIN)/python -m benchmarks.gallery docs/gallery.md
 
 own: $(VENV)/.dev ## How much of compiled programs ml.explain explains, into docs/own-jit.md (resumable, half an hour)
 	@$(BIN)/python -m benchmarks.own docs/own-jit.md

@@ -16,8 +16,6 @@ from meshlab.engine.collectives.kinds import KINDS
 PAGE = pathlib.Path(__file__).parents[2] / "meshlab" / "widgets" / "js" / "src" / "terms.ts"
 TABLE = re.compile(r"TERMS: Record<string, string> = \{(.*?)\n\};", re.DOTALL)
 ENTRY = re.compile(r'^  (?:"([^"]+)"|(\w+)):\s+"((?:[^"\\]|\\.)*)",$', re.MULTILINE)
-# As people write them; the page's keys are in small letters.
-WRITTEN = {"fsdp": "FSDP", "zero": "ZeRO", "pareto": "Pareto front"}
 
 
 def terms() -> dict[str, str]:
@@ -25,7 +23,7 @@ def terms() -> dict[str, str]:
     table = TABLE.search(PAGE.read_text(encoding="utf-8"))
     if table is None:
         raise LookupError(f"{PAGE} has no table of terms: `TERMS: Record<string, string> = {{…}};`.")
-    page = {WRITTEN.get(quoted or bare, quoted or bare): said for quoted, bare, said in ENTRY.findall(table[1])}
+    page = {quoted or bare: said for quoted, bare, said in ENTRY.findall(table[1])}
     if len(page) != table[1].count('",'):
         raise LookupError(f'{PAGE} has entries that are not read as `term: "A sentence.",`.')
     known = page | {kind.name: kind.meaning for kind in KINDS.values()}

@@ -233,6 +233,7 @@ def to_json(plan: Plan) -> str:
     """
     with_remedies = advised(plan.collectives)
     predicted: dict[str, Any] = {"peak_bytes": plan.memory.peak_bytes, "parts": dict(plan.memory.parts)}
+    predicted["peak_because"] = plan.memory.because
     if plan.mesh.on is not None:
         predicted |= {"limit_bytes": plan.memory.limit_bytes, "fits": plan.memory.fits}
         try:

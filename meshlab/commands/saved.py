@@ -117,7 +117,7 @@ def record(name: str, plan: Plan, proof: Proof | None = None) -> dict[str, Any]:
         proof: of its layout, where that was searched for.
     """
     donated, order = plan.memory.donated, list(plan.mesh.axes)
-    peak: dict[str, Any] = {"peak_bytes": donated.peak_bytes, "parts": dict(donated.parts)}
+    peak: dict[str, Any] = {"peak_bytes": donated.peak_bytes, "parts": dict(donated.parts), "because": donated.because}
     if plan.mesh.on is not None:
         peak |= {"limit_bytes": donated.limit_bytes, "fits": donated.fits}
     in_order = sorted(plan.collectives, key=lambda c: [order.index(axis) for axis in c.axes])

@@ -19,7 +19,7 @@ from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.library import QUESTIONS, library_answers
 from meshlab.widgets.notebook.protocol import answer, shared_state
 from tests.browser.board import Board
-from tests.browser.page import ARTIFACTS, DEADLINE, PICTURES
+from tests.browser.page import ARTIFACTS, DEADLINE, PICTURES, TOURED
 
 MODEL = """
 const traits = INITIAL, listeners = {};
@@ -74,6 +74,7 @@ class BlankPage:
         panel: the panel that stands there by itself; the whole board where it is empty.
         idle: whether the page ever has nothing else to do, so that it fetches ahead what it may need.
         stored: whether the page has a storage, in which it remembers; it is at an address then.
+        first: whether it has not shown the tour yet, where it has a storage.
         carries: what the notebook does with bytes: "all" of them arrive, a "stripped" message arrives without, or it
             is "lost" with them.
     """
@@ -91,6 +92,7 @@ class BlankPage:
         panel: str = "",
         idle: bool = False,
         stored: bool = False,
+        first: bool = False,
         carries: str = "all",
     ):
         self.explorer = explorer
@@ -108,16 +110,18 @@ class BlankPage:
         ground = "#fff" if theme == "light" else "#111"
         head = '<!doctype html><html lang="en"><title>Board</title>'
         body = f'{head}<body style="margin:8px;background:{ground}"></body></html>'
+        if not first:
+            context.add_init_script(TOURED)
         if stored:
             self.view.route(ADDRESS, lambda route: route.fulfill(body=body, content_type="text/html"))
             self.view.goto(ADDRESS)
         self.view.set_content(body)
-        self.view.add_style_tag(content=_bundle("session.css"))
+        self.view.add_style_tag(content=bundle("session.css"))
         if not idle:
             self.view.evaluate("() => { window.requestIdleCallback = () => 0; }")
         state = shared_state(explorer) | {"notice": {}, "panel": panel}
         self.view.add_script_tag(content=MODEL.replace("INITIAL", json.dumps(state)))
-        self.view.evaluate(RENDER, [_bundle("session.js"), boards])
+        self.view.evaluate(RENDER, [bundle("session.js"), boards])
 
     def _to_python(self, content: dict | None) -> dict | list[dict]:
         if self.silent:
@@ -170,5 +174,6 @@ class BlankBoard(Board):
         self.blank = blank
 
 
-def _bundle(name: str) -> str:
+def bundle(name: str) -> str:
+    """Returns a file of the page's code."""
     return (Path(session_module.STATIC) / name).read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ from nbconvert import HTMLExporter
 from playwright.sync_api import Browser, Page, expect
 
 from meshlab import workbooks
-from tests.browser.page import DEADLINE, NotebookPage, new_context
+from tests.browser.page import DEADLINE, TOURED, NotebookPage, new_context
 from tests.browser.server import ROOT, Server, wait_until
 
 MAKE = """
@@ -121,6 +121,7 @@ class Marimo:
             viewport={"width": 1360, "height": 1700}, color_scheme="dark", reduced_motion="reduce"
         )
         context.set_default_timeout(DEADLINE)
+        context.add_init_script(TOURED)
         self._logged: list[str] = []
         self.view: Page = context.new_page()
         self.view.on("pageerror", lambda error: self._logged.append(str(error)))

@@ -62,6 +62,9 @@ SHUT_DOWN = f"() => {{ {PANEL}.sessionContext.shutdown(); }}"
 
 GONE = f"() => !{PANEL}.sessionContext.session?.kernel"
 
+# A browser that has shown the tour, which would lie on a board that is tested.
+TOURED = "try { localStorage.setItem('meshlab:tour', 'seen'); } catch {}"
+
 # Chromium and JupyterLab say these of themselves, with or without meshlab.
 HARMLESS = (re.compile(r"^Failed to load resource.*favicon"), re.compile(r"^Refused to get unsafe header"))
 
@@ -81,6 +84,7 @@ def new_context(browser: Browser) -> BrowserContext:
         viewport={"width": 1360, "height": 1700}, reduced_motion="reduce", locale="en-GB", timezone_id="UTC"
     )
     context.set_default_timeout(DEADLINE)
+    context.add_init_script(TOURED)
     return context
 
 

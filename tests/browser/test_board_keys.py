@@ -128,7 +128,7 @@ def reached_by_tab(board: BlankBoard, stops: int) -> set[str]:
 def test_everything_is_reached_by_tab(board: BlankBoard) -> None:
     board.button("reset").focus()
     reached = reached_by_tab(board, 32)
-    assert {"export", "more", "batch in data", "hidden in ", "devices", "tensor"} <= reached
+    assert {"export", "more", "help", "batch in data", "hidden in ", "devices", "tensor"} <= reached
 
 
 def test_arrows_turn_the_tabs(board: BlankBoard) -> None:

@@ -106,7 +106,7 @@ def test_keys_open_the_size_of_a_dim_that_is_held_and_are_listed(open_board) -> 
     board.keyboard.press("F2")
     expect(board.root.get_by_role("dialog", name="Dim batch")).to_be_visible()
     board.keyboard.press("Escape")
-    board.root.get_by_role("button", name="More", exact=True).click()
+    board.root.get_by_role("button", name="Help", exact=True).click()
     keys = board.root.locator(".mlb-keys")
     expect(keys).to_be_visible()
     expect(keys).to_contain_text("size and name of a dim")

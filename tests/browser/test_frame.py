@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 import meshlab as ml
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
-from tests.browser.blank import RENDER, BlankBoard, _bundle
+from tests.browser.blank import RENDER, BlankBoard, bundle
 from tests.browser.board import TRAY
 from tests.browser.boxes import CUTS, OVERLAPS, SIZES
 from tests.browser.test_board import AXE, TABS, violations
@@ -81,11 +81,11 @@ def test_the_divider_is_moved_by_mouse_and_keyboard_and_remembered(open_board, e
     board.mouse.move(main["x"] + 0.7 * main["width"], box["y"] + 80)
     assert board.root.evaluate(SHARE) == 45
     # Another board of this reader opens so.
-    board.blank.view.evaluate(RENDER, [_bundle("session.js"), 1])
+    board.blank.view.evaluate(RENDER, [bundle("session.js"), 1])
     assert BlankBoard(board.blank, 1).root.evaluate(SHARE) == 45
     divider.dblclick()
     expect(divider).to_have_attribute("aria-valuenow", "57")
-    board.blank.view.evaluate(RENDER, [_bundle("session.js"), 1])
+    board.blank.view.evaluate(RENDER, [bundle("session.js"), 1])
     assert BlankBoard(board.blank, 2).root.evaluate(SHARE) == 57
 
 
@@ -132,7 +132,7 @@ def test_type_has_three_sizes_and_larger_ones_for_a_presenter(open_board, explor
     expect(board.total("expected")).to_be_hidden()
     board.blank.shot("presenter")
     # It is remembered, and ended by its switch.
-    board.blank.view.evaluate(RENDER, [_bundle("session.js"), 1])
+    board.blank.view.evaluate(RENDER, [bundle("session.js"), 1])
     second = BlankBoard(board.blank, 1)
     expect(second.root).to_have_attribute("data-presenter", "")
     second.root.get_by_role("button", name="More", exact=True).click()

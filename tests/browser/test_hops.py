@@ -117,7 +117,7 @@ def test_a_collective_says_that_it_can_be_stepped_through(open_board, explorer: 
     board.root.locator(".mlb-step-time").get_by_role("button", name="Step through").click()
     expect(panel).to_be_visible()
     expect(steps).to_be_focused()
-    board.root.locator('[data-op="more"]').click()
+    board.root.locator('[data-op="help"]').click()
     expect(board.root.locator(".mlb-keys dt")).to_contain_text(["H; then ← →, Space"])
     board.blank.shot("keys")
 

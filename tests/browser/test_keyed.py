@@ -205,7 +205,7 @@ def test_what_lasts_is_not_taken_away_nor_looked_into(page: Page) -> None:
 
 def test_no_listener_is_put_on_what_is_drawn_again() -> None:
     """`h` alone knows which listener is the latest; what is made once may have listeners of its own."""
-    made_once = "address below board copy link hint keyboard pointer popover reconcile room stage theme training"
+    made_once = "address below board copy link hint keyboard pointer popover reconcile room stage theme tour training"
     once = {*made_once.split(), "step_frame", "step_keys", "step_mouse"}
     found = {each.stem for each in SOURCES.glob("*.ts") if ".addEventListener(" in each.read_text(encoding="utf-8")}
     assert found <= once

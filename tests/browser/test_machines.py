@@ -42,6 +42,7 @@ def test_a_machine_is_chosen_and_its_time_is_shown(open_board, explorer: Explore
     expect(time).to_contain_text(estimate)
     expect(board.total("step").locator(".mlb-total-value")).to_have_text(estimate)
     expect(time.locator("[data-limit]")).to_have_text(explorer.view()["time"]["limit"]["text"])
+    expect(time.locator(".mlb-because")).to_have_text(explorer.plan.time.because.replace("`", ""))
     use = explorer.view()["time"]["use"]
     assert "Expected: " in use
     expect(time.locator("[data-note='use']")).to_have_text(use)

@@ -14,7 +14,7 @@ import meshlab as ml
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from tests.browser.board import Board
-from tests.browser.page import DEADLINE
+from tests.browser.page import DEADLINE, TOURED
 from tests.browser.test_accessible import AXE, UNNAMED, violations
 from tests.widgets.frozen.test_walk import readme
 
@@ -27,6 +27,7 @@ class SharedPage:
             viewport={"width": 1272, "height": 820}, color_scheme=theme, reduced_motion="reduce", offline=True
         )
         context.set_default_timeout(DEADLINE)
+        context.add_init_script(TOURED)
         self.errors: list[str] = []
         self.view: Page = context.new_page()
         self.view.on("pageerror", lambda error: self.errors.append(str(error)))

@@ -81,7 +81,9 @@ def test_json_is_all_of_stdout_and_what_is_saved(file, tmp_path, capsys):
     plan = planned(file, ml.mesh("v5e:2x2", data=2, model=2), LAYOUT)
     assert data == json.loads(json.dumps(record("step.py:program", plan)))
     assert data["plan"]["time"]["estimate"] == plan.time.estimate
+    assert data["plan"]["time"]["because"] == plan.time.because
     assert data["donated"]["peak_bytes"] == plan.memory.donated.peak_bytes
+    assert data["donated"]["because"] == plan.memory.donated.because
     assert sum(data["wire_bytes_by_axes"].values()) == plan.wire_bytes
     assert data["program"]["dims"] == dict(plan.program.dims)
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json"] == ["a.json"]

@@ -258,6 +258,8 @@ class Time:
             "ceilings": dict(self.ceilings),
             "communication": dict(self.communication),
             "limited_by": self.limited_by,
+            "because": self.because,
+            "pieces": [dataclasses.asdict(piece) for piece in self.pieces],
             "substituted": dict(self.substituted),
             "recalled": list(self.recalled),
         }

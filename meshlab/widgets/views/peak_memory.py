@@ -3,8 +3,8 @@
     peak_memory_view(plan, memory, 80e9)    {"bytes": 70e9, "limit": 16e9, "fits": False, "text": "Does not fit: …", …}
 
 The peak is the donated one everywhere on the board: training runs so, and Auto, its front and the commands count so.
-Beside the verdict it has the bytes at the peak by role, and the largest values then. What only the Memory panel shows
-it asks for itself (`views/reads.py`):
+Beside the verdict it has the cause of the peak, the bytes at it by role, and the largest values then. What only the
+Memory panel shows it asks for itself (`views/reads.py`):
 
     moments_view(explorer)                  the memory over all steps, as a chart
     alive_view(explorer, step=12)           what is in memory at any of these steps: the list adds up to the bytes there
@@ -55,6 +55,7 @@ class PeakMemoryView(TypedDict):
     fits: bool
     note: str
     text: str
+    because: str
     parts: list[RoleBytesView]
     alive: list[AliveView]
     left_out: int
@@ -108,6 +109,7 @@ def peak_memory_view(plan: Any, memory: Memory, undonated_bytes: int) -> PeakMem
         "fits": memory.fits,
         "note": " ".join(filter(None, (_NO_SCORES * (memory.attention != STORED), memory.other_compiler))),
         "text": verdict(peak, undonated_bytes, limit, str(machine)),
+        "because": memory.because,
         "parts": [{"name": role, "bytes": int(size)} for role, size in memory.parts.items()],
         "alive": [_alive(each) for each in alive[:MOST_ALIVE]],
         "left_out": max(0, len(alive) - MOST_ALIVE),

@@ -4,7 +4,7 @@
 
 Kernels of one operation on one source line are one dot. Operations are those of matmuls, so a kernel without any has
 none: it has no place in the chart, which says how long such kernels take. Groups beyond `MOST_DOTS` are one number. The
-seconds of all add up to `plan.time.compute`.
+seconds of all add up to `plan.time.compute`. What takes most of the step is found by the same groups, and said here.
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ MOST_DOTS = 60
 
 
 class RooflineView(TypedDict):
-    """The kernels of a step in seconds, FLOP/s and bytes per second; `left_out` groups have no dot."""
+    """The kernels of a step in seconds, FLOP/s and bytes per second; `left_out` groups have no dot.
 
+    Of kernels and collectives `because` says which takes most of the step, and why.
+    """
+
+    because: str
     dots: list[DotView]
     chart: ChartView | None
     left_out: int
@@ -67,6 +71,7 @@ def roofline_of(time: Time) -> RooflineView:
     left = sum(dot["seconds"] for dot in rest)
     undrawn = left + sum(dot["seconds"] for dot in dots if chart is None or dot["intensity"] is None)
     return {
+        "because": time.because,
         "dots": dots,
         "chart": chart,
         "left_out": len(rest),

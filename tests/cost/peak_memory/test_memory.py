@@ -171,6 +171,7 @@ def test_memory_is_held_against_what_a_device_of_the_machine_holds():
     assert verdict in repr(plan.memory)
     assert verdict in repr(plan)
     assert json.loads(plan.to_json())["fits"] is False
+    assert json.loads(plan.to_json())["peak_because"] == plan.memory.because
     # On no machine nothing is known of it, and nothing said.
     plain = program.plan(ml.mesh(x=4), "many:x")
     assert "fit" not in repr(plain.memory)

@@ -292,7 +292,12 @@ def test_it_is_told_in_words_with_what_was_recalled():
     assert why == plan.time.because
     assert str(plan).count("Google TPU v5e, 2x2") == 1
     assert "<td style='text-align:left'>Google TPU v5e, 2x2</td>" in plan.time._repr_html_()
-    assert json.loads(plan.to_json())["time"]["estimate"] == plan.time.estimate
+    written = json.loads(plan.to_json())["time"]
+    assert written["estimate"] == plan.time.estimate
+    assert written["because"] == plan.time.because
+    assert [(piece["name"], piece["because"]) for piece in written["pieces"]] == [
+        (piece.name, piece.because) for piece in plan.time.pieces
+    ]
     assert "time" not in json.loads(NET.plan(ml.mesh(model=4), "ffn:model").to_json())
     assert "machine" in text
     assert "Google TPU v5e, 2x2" in text

@@ -24,6 +24,7 @@ def test_the_view_shows_the_memory_of_the_plan(explorer: Explorer) -> None:
     explorer.on("v5e")
     peak, memory = explorer.view()["peak_memory"], explorer.plan.memory.donated
     assert (peak["bytes"], peak["undonated"]) == (memory.peak_bytes, explorer.plan.memory.peak_bytes)
+    assert peak["because"] == memory.because
     assert {part["name"]: part["bytes"] for part in peak["parts"]} == memory.parts
     assert sum(part["bytes"] for part in peak["parts"]) == peak["bytes"]
     assert [each["name"] for each in peak["alive"]] == [alive.name for alive in memory.at_peak]

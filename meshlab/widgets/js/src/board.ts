@@ -40,6 +40,7 @@ import { drawDetail } from "./step_words.ts";
 import { explained } from "./terms.ts";
 import { StepTimeline } from "./timeline.ts";
 import { drawTotals } from "./totals.ts";
+import { Tour } from "./tour.ts";
 import { foldTray } from "./tray.ts";
 import { PARTS, type Selection, type View } from "./types.ts";
 import { drawLayoutLine, drawZones, paintZones } from "./zones.ts";
@@ -82,6 +83,7 @@ export class Board {
   showPicture: ReturnType<typeof hidePicture>;
   popover: Popover;
   hint: Hint;
+  tour: Tour;
   drag: PointerDrag;
   dirty = new Set<string>();
   together: Shown | null = null;
@@ -119,6 +121,7 @@ export class Board {
     root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
     this.popover = new Popover(this);
     this.hint = new Hint(root);
+    this.tour = new Tour(this);
     this.drag = new PointerDrag(this);
     this.unlisten = listenToKeys(this);
     this.panels.help.append(keysText(this));
@@ -137,6 +140,7 @@ export class Board {
     this.showJob();
     this.say(this.can("resize_dim") ? HOW + SIZES : HOW);
     restore(this);
+    if (!parts) this.tour.offer();
   }
 
   close() {
@@ -146,6 +150,7 @@ export class Board {
     this.remedies.close();
     this.prices.stop();
     this.showPicture();
+    this.tour.close();
     this.charts.close();
     this.channel.close();
     this.unlisten();

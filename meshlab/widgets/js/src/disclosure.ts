@@ -2,6 +2,7 @@
 
 import type { Board } from "./board.ts";
 import { type Child, h, prose } from "./dom.ts";
+import { pageLink } from "./pages.ts";
 import type { Accuracy } from "./types.ts";
 
 /** Details by a name: what is unfolded of a layout is unfolded of the one that stands beside it. */
@@ -27,7 +28,6 @@ export function disclosure(board: Board, key: string, summary: string, children:
 /** The error of a figure, where it was measured. */
 export function drawAccuracy(board: Board, key: string, accuracy: Accuracy): HTMLElement {
   const summary = accuracy.measured ? "How far off is this?" : "How far off is this? Not measured yet";
-  const where = ["More on a page of the project: ", h("code", {}, accuracy.where)];
-  const text = h("p", {}, prose(`${accuracy.text} `), where);
+  const text = h("p", {}, prose(`${accuracy.text} `), "More on a page of the project: ", pageLink(accuracy.where));
   return disclosure(board, `accuracy:${key}`, summary, [text]);
 }

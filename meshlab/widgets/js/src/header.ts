@@ -1,10 +1,11 @@
-/** The first line of the workbench: the model, the mesh, the machine; undo, redo, Reset, Export, and what is seldom asked for. */
+/** The first line of the workbench: the model, the mesh, the machine; undo, redo, Reset, Export, what is seldom asked for, and help. */
 
 import type { Board } from "./board.ts";
 import { h } from "./dom.ts";
 import { openAxis } from "./edit.ts";
 import { drawExport } from "./export.ts";
 import { exact } from "./format.ts";
+import { drawHelp } from "./help.ts";
 import { drawPicker } from "./machine.ts";
 import { swatch } from "./marks.ts";
 import { drawTitle } from "./models.ts";
@@ -23,6 +24,7 @@ export function drawHeader(board: Board): HTMLElement[] {
       drawStep(board, "reset", "Reset", "Reset: back to the layout that the Explorer was opened with", false),
       drawExport(board),
       drawMore(board),
+      drawHelp(board),
     ),
   ];
 }

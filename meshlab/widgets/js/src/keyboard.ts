@@ -1,9 +1,10 @@
 /**
  * The whole board by keyboard. Space or Enter picks a chip up, arrows go through the zones that take it, Space or Enter
- * drops, Escape lets go, A adds the axis to those that the dim has; Delete takes a dim off its axis, F2 opens what can be changed of it, P pins it, N keeps it off its axis in searches, and S a mesh axis silent; Ctrl+Z and
- * Ctrl+Shift+Z undo and redo. Without a chip in hand, arrows go from chip to chip; Enter selects a device or a
- * collective, and H steps through one. Escape gives the layout its room again, cancels a search, or else releases what is selected. Shift+P is the
- * presenter's larger type.
+ * drops, Escape lets go, A adds the axis to those that the dim has; Delete takes a dim off its axis, F2 opens what can be
+ * changed of it, P pins it, N keeps it off its axis in searches, and S a mesh axis silent; Ctrl+Z and Ctrl+Shift+Z undo and
+ * redo. Without a chip in hand, arrows go from chip to chip; Enter selects a device or a collective, and H steps through
+ * one. Escape ends the tour, gives the layout its room again, cancels a search, or else releases what is selected. Shift+P
+ * is the presenter's larger type.
  *
  * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell". Notebook 7 takes keys before
  * the board hears of them, but for elements with `SUPPRESS`. Saving is the notebook's.
@@ -48,6 +49,7 @@ function handled(board: Board, event: KeyboardEvent, command: boolean): boolean 
   if (target.closest("input, select, textarea, .mlb-popover")) return false;
   if (command) return history(board, event);
   if (event.key === "Escape" && board.hint.hide()) return true;
+  if (board.tour.heard(event, target)) return true;
   if (event.key === "Escape" && board.hand) {
     putBack(board);
     return true;

@@ -1,5 +1,5 @@
 /**
- * The keys of the board: as a table behind "⋯" of the header, for those who look for them, and as the help that screen
+ * The keys of the board: as a table behind "?" of the header, for those who look for them, and as the help that screen
  * readers have of a chip.
  */
 import type { Board } from "./board.ts";

@@ -25,6 +25,7 @@ export function drawMemory(board: Board): (HTMLElement | null)[] {
     return [pending ? h("p", { class: "mlb-none" }, "The peak is being worked out …") : drawUnknown(board), ...stored];
   return [
     drawVerdict(board.view, peak),
+    peak.because ? h("p", { class: "mlb-because" }, prose(peak.because)) : null,
     drawParts(peak, scaleOf(board.view, peak)),
     peak.note ? h("p", { class: "mlb-foot" }, prose(peak.note)) : null,
     spot("moments", () => [board.can("library") ? drawMoments(board, peak) : drawNoChart("The memory over the step")]),

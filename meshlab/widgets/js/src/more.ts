@@ -1,8 +1,7 @@
-/** What is seldom asked for, behind one button of the header: switches of the program and of this page, and the keys. */
+/** What is seldom asked for, behind one button of the header: switches of the program and of this page. */
 
 import type { Board } from "./board.ts";
 import { h } from "./dom.ts";
-import { drawKeys } from "./keys.ts";
 
 export function drawMore(board: Board): HTMLElement {
   return h(
@@ -13,13 +12,9 @@ export function drawMore(board: Board): HTMLElement {
       "data-op": "more",
       "aria-haspopup": "dialog",
       "aria-label": "More",
-      title: "More: padding, presenter, keys",
+      title: "More: padding, presenter",
       onclick: ({ currentTarget }) =>
-        board.popover.open(currentTarget, "More", [
-          board.can("pad") ? drawPad(board) : null,
-          drawPresenter(board),
-          drawKeys(board),
-        ]),
+        board.popover.open(currentTarget, "More", [board.can("pad") ? drawPad(board) : null, drawPresenter(board)]),
     },
     "⋯",
   );

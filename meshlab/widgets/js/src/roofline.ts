@@ -6,7 +6,7 @@
 import type { Board } from "./board.ts";
 import { drawNoChart } from "./charts.ts";
 import { disclosure } from "./disclosure.ts";
-import { h } from "./dom.ts";
+import { h, prose } from "./dom.ts";
 import { exact, flops, seconds, threeDigits } from "./format.ts";
 import { predicted } from "./model.ts";
 import { spot } from "./spots.ts";
@@ -22,6 +22,14 @@ function titleOf({ name, dims, source, count, seconds: time, intensity, rate, bo
 export function drawRoofline(board: Board): (Node | null | false)[] {
   const { time } = board.view;
   return predicted(time) === null ? [] : [spot("roofline", () => drawGroups(board))];
+}
+
+/** What takes most of the step, and why: found by the same groups. */
+export function drawBecause(board: Board): HTMLElement {
+  return spot("roofline", () => {
+    const { data, fresh } = board.reads.of("roofline");
+    return data?.dots ? [h("p", { "data-fresh": String(fresh) }, prose(data.because))] : [];
+  });
 }
 
 function drawGroups(board: Board): (Node | null | false)[] {

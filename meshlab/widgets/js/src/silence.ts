@@ -69,7 +69,7 @@ function sendAgain(board: Board) {
 /** While Python is silent, what would ask it for something does not react; what only shows something does. */
 export function freeze({ root, readOnly }: Board) {
   const asking =
-    ":is(button, select, input):not([role=tab], .mlb-segment, .mlb-term, .mlb-badge, .mlb-banner *, .mlb-program-tools *, .mlb-hop-controls *, .mlb-plot-tools *)";
+    ":is(button, select, input):not([role=tab], .mlb-segment, .mlb-term, .mlb-badge, .mlb-banner *, .mlb-tour *, .mlb-program-tools *, .mlb-hop-controls *, .mlb-plot-tools *)";
   for (const control of root.querySelectorAll(asking)) control.toggleAttribute("inert", readOnly);
 }
 

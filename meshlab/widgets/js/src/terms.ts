@@ -15,26 +15,41 @@ export const TERMS: Record<string, string> = {
   partial: "Each device has a partial sum; the value is their total, which a collective still has to reduce.",
   payload: "The bytes of a collective's operand on one device.",
   "wire bytes": "What one device sends for a collective, as rings send it: for an all-reduce almost twice the payload.",
+  dim: "A dimension of the program's tensors, by its name; a layout shards it wherever it occurs.",
+  "mesh axis":
+    "One of the directions of a mesh, by its name: what is sharded over it has a slice for each device along it.",
+  activation: "A value of the forward pass that is kept for the backward pass.",
   temporaries: "Values that live within a step: activations, gradients, what a kernel needs for itself.",
   carried: "Passed from one iteration of a loop, or from one step, to the next: parameters and optimizer state.",
   donate: "A step's results reuse the memory of its arguments, so a device does not hold both.",
   gap: "How far the best layout found may be from the optimum.",
-  pareto: "For a layout on the front, no other layout is both faster and smaller.",
+  "Pareto front": "For a layout on the front, no other layout is both faster and smaller.",
   pinned: "A dim that searches keep on its mesh axis, or unsharded.",
   regret: "By how much the step gets longer if one decision is changed and all others are optimised again.",
-  fsdp: "Fully sharded data parallel: parameters, gradients and optimizer state are sharded, and gathered where needed.",
-  zero: "Data parallel that shards the optimizer's state (ZeRO-1), gradients as well (2), and parameters as well (3).",
+  FSDP: "Fully sharded data parallel: parameters, gradients and optimizer state are sharded, and gathered where needed.",
+  ZeRO: "Data parallel that shards the optimizer's state (ZeRO-1), gradients as well (2), and parameters as well (3).",
   "compute-bound": "Limited by how fast the matrix units multiply.",
   "memory-bound": "Limited by how fast a device reads and writes its own memory.",
   "communication-bound": "Limited by what is sent between devices.",
+  "launch-bound": "Limited by how fast a device can start kernels.",
+  "arithmetic intensity": "The FLOPs of a kernel for each byte of memory that it reads or writes, in FLOP/B.",
+  ridge: "The arithmetic intensity at which memory and the matrix units limit a kernel alike.",
+  roofline:
+    "The most FLOP/s that a kernel can reach, by its arithmetic intensity: first memory is the limit, then the matrix units.",
+  MFU: "Model FLOPs utilisation: the model's FLOPs in a second, as a share of the devices' peak; recomputation does not count.",
+  HFU: "Hardware FLOPs utilisation: as MFU, but recomputation counts.",
+  "micro-batch": "A part of the batch, one of several that a device runs one after the other.",
 };
 
 // How a term is written, where that is not its name with an s or without.
 const SPELT = {
   "peak memory": "peak(?: memory)?",
-  zero: "zero-[123]",
-  pareto: "pareto(?: front)?",
+  ZeRO: "zero-[123]",
+  "Pareto front": "pareto(?: front)?",
   donate: "donate[ds]?",
+  "mesh axis": "mesh ax[ei]s",
+  "arithmetic intensity": "arithmetic intensity|FLOP/B",
+  "micro-batch": "micro-batch(?:es)?",
 } as Record<string, string>;
 /** How a term is written, as a pattern. */
 type Written = { term: string; text: string };

@@ -9,7 +9,7 @@ import { badge } from "./hint.ts";
 import { choice, mark, noMachine, sourceOf } from "./machine.ts";
 import { axisLabel, markClass } from "./marks.ts";
 import { isPending } from "./model.ts";
-import { drawRoofline } from "./roofline.ts";
+import { drawBecause, drawRoofline } from "./roofline.ts";
 import type { Drawing } from "./stage.ts";
 import type { Time, TimePart, View } from "./types.ts";
 
@@ -29,6 +29,7 @@ export function drawTime(board: Board): (Node | null | false)[] {
       drawEstimated(board, time),
       ` between ${texts.lower}, if all communication that can overlap does, and ${texts.upper}, if none does`,
     ),
+    board.view.beside ? null : h("div", { class: "mlb-because" }, drawBecause(board)),
     drawInterval(board.view, time),
     h("p", { class: "mlb-limit", "data-limit": limit.by }, prose(limit.text)),
     time.use ? h("p", { class: "mlb-hidden", "data-note": "use" }, time.use) : null,

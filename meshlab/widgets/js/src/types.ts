@@ -808,6 +808,7 @@ export type PeakMemory = {
   fits: boolean;
   note: string;
   text: string;
+  because: string;
   parts: RoleBytes[];
   alive: Alive[];
   left_out: number;
@@ -1157,6 +1158,7 @@ export type Remedies = {
 
 /** The kernels of a step in seconds, FLOP/s and bytes per second; `left_out` groups have no dot. */
 export type Roofline = {
+  because: string;
   dots: Dot[];
   chart: Chart | null;
   left_out: number;
