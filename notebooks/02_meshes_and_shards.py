@@ -104,7 +104,8 @@ for layout in ("", "batch:data", "batch:data hidden:model"):
     print(f"{layout or 'nothing split':24} {plan.stored.argument_bytes:7,} bytes of arguments on a device")
 
 # %% [markdown]
-# **Puzzle P01.** A larger mesh: 4 × 8 × 2 devices, and an array of 64 × 8 × 8 floats. First predict.
+# **Puzzle P01.** A larger mesh: 4 × 8 × 2 devices, and an array of 64 × 8 × 8 floats. First predict, here or on the
+# board below: it asks as well, and shows no numbers before.
 
 # %%
 puzzles.P01.predict(...)

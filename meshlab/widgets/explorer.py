@@ -27,18 +27,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..cost.machines.hardware import Hardware
 from ..engine.argument_checks import flag
+from ..engine.errors import shown
 from ..engine.tensors.dims import Dim
 from ..goals.goals import Goal, Verdict, check_goal
 from ..training.feeding import Training
 from .background.models import NO_MODELS, Models
 from .documents.document import ExplorerError, check_machines, write
-from .documents.intents import Outcome
+from .documents.intents import Outcome, Predict
 from .documents.machines import machine_on, mesh_on
 from .documents.retraced import document_of
 from .render.plotly_charts import figure
 from .render.print.figures import PAGE, print_figure
 from .render.snapshot import Snapshot
 from .state.saved_boards import board_text, read_board
+from .state.task import Task, is_number
 from .state.tried_gestures import TriedGestures
 from .tables.needed import REASONS
 from .tables.table import Table
@@ -145,6 +147,29 @@ class Explorer(TriedGestures):
             self.peaks.forget()
             self.changes.tell("goal")
 
+    def set_task(self, task: Task | None) -> None:
+        """Puts a task above the board; if it asks for a number, the reader predicts it before any figure is shown.
+
+        Args:
+            task: the task, as puzzles have one; None takes it away.
+        """
+        with self.lock:
+            self.task = task
+            if task is not None:
+                task.prediction.follow(lambda: self.changes.tell("task"))
+            self.changes.tell("task")
+
+    def predict(self, number: float) -> Outcome:
+        """Predicts the number that the board asks for; the first prediction counts, wherever it was made.
+
+        Returns:
+            `Accepted`; `explorer.task.right` says then whether it was right. Or `Refused`: nothing is asked for, or a
+            prediction was made before.
+        """
+        if not is_number(number):
+            raise ExplorerError(f"predict() was given {shown(number)}; it must be a number, without its unit.")
+        return self.apply(Predict(float(number)))
+
     def figure(
         self, name: str = "communication", width_mm: float | None = None, caption: bool = True, height_mm: float = PAGE
     ) -> Any:
@@ -198,6 +223,8 @@ class Explorer(TriedGestures):
         return Snapshot(self.view())
 
     def __repr__(self) -> str:
+        if self.task is not None and self.task.locked:
+            return f"Explorer(layout={str(self.layout)!r}, revision={self.revision}, asks first: {self.task.question}?)"
         sent = round(self.plan.wire_bytes)
         return f"Explorer(layout={str(self.layout)!r}, revision={self.revision}, wire bytes={sent:,})"
 

@@ -66,8 +66,7 @@ def open_models(board: BlankBoard, explorer: Explorer) -> Locator:
 
 def open_size(board: BlankBoard, explorer: Explorer, name: str, opener: Locator, key: str = "Enter") -> Curve:
     curve = explorer.curve(name)
-    opener.focus()
-    board.keyboard.press(key)
+    opener.press(key)
     expect(slider(board)).to_be_visible()
     expect(slider(board)).to_have_attribute("aria-valuemax", str(len(curve.sizes) - 1))
     return curve

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from meshlab.puzzles.play import hints
 from meshlab.puzzles.play.attempts import Attempts
 from meshlab.puzzles.play.puzzle import Puzzle
 
+LESSONS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.py"))
 # One compiles XLA's program, one traces a model of 70 billion parameters.
 SLOW = ("P12", "P20")
 EACH = [pytest.param(name, marks=[pytest.mark.nightly] if name in SLOW else []) for name in puzzles.COURSE]
@@ -48,6 +51,18 @@ def test_wrong_tries_fail_with_three_hints_and_the_answer_passes(name):
     assert answer.passed, answer
     assert answer.prediction.endswith(", right.")
     assert puzzles.verify(answer.receipt).hold
+
+
+# Whose board is shown in a lesson, and so on the site.
+SHOWN = re.findall(r"^puzzles\.(\w+)\.show\(\)$", "\n".join(map(Path.read_text, LESSONS)), re.MULTILINE)
+
+
+@pytest.mark.share(8)
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_file_of_each_that_is_shown_is_small(name, tmp_path):
+    most = {"P09": 205_000}.get(name, 200_000)  # on a machine, with times and lanes
+    assert len(SHOWN) >= 12
+    assert fresh(name).share(tmp_path / "board.html", limit=100).bytes <= most
 
 
 @pytest.mark.share(5)

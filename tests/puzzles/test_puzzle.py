@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from meshlab import puzzles
 from meshlab.puzzles import Ask, Puzzle, Unsolved
 from meshlab.puzzles.play.attempts import Attempts
 from meshlab.puzzles.play.receipts import mark
+from meshlab.widgets.notebook.protocol import answer, shared_state
+from tests.widgets.frozen.test_share import table
 
 
 def two_layers() -> Any:
@@ -25,12 +28,15 @@ def one_sum(program: Any) -> Any:
     return ml.goal(keeps={"batch": None}, sends=1.5 * 4 * program.dims["batch"] * program.dims["feat"])
 
 
+ASKED = Ask("How many bytes does a device send under `wide:x`", lambda plan: plan.wire_bytes, "wide:x")
+
+
 def mine(**changed: Any) -> Puzzle:
     given: dict[str, Any] = {
         "build": two_layers,
         "mesh": ml.mesh(x=4),
         "task": "All four devices, batch whole, one all-reduce.",
-        "ask": Ask("How many bytes does a device send under `wide:x`", lambda plan: plan.wire_bytes, "wide:x"),
+        "ask": ASKED,
         "drawn": ("batch", "feat", "wide"),
         "wrong": ("batch:x", None),
         "answer": "wide:x",
@@ -41,8 +47,8 @@ def mine(**changed: Any) -> Puzzle:
 
 def test_the_first_prediction_counts():
     puzzle = mine()
-    assert puzzle.predict(3000) == "Locked: 3,000."
-    assert puzzle.predict(3072) == "The first prediction counts: 3,000."
+    assert puzzle.predict(3000) == "Locked: 3,000. ✗ It is 3,072."
+    assert puzzle.predict(3072) == "The first prediction counts: 3,000. ✗ It is 3,072."
     assert puzzle.check("wide:x").prediction == (
         "How many bytes does a device send under `wide:x`? 3,072; you predicted 3,000."
     )
@@ -72,6 +78,12 @@ def test_a_prediction_is_the_number_that_it_says():
     assert "predicted 3,000, wrong" in puzzle.check("wide:x").receipt
 
 
+def test_a_right_prediction_is_said_to_be_right_and_one_that_is_near_says_the_number():
+    assert mine().predict(3072) == "Locked: 3,072. ✓ Right."
+    near = dataclasses.replace(ASKED, near=0.1)
+    assert mine(ask=near).predict(3000) == "Locked: 3,000. ✓ Right: it is 3,072."
+
+
 def test_an_ellipsis_is_no_prediction():
     puzzle = mine()
     assert puzzle.predict(...) is puzzle
@@ -85,16 +97,86 @@ def test_a_puzzle_without_a_question_asks_for_none():
     assert puzzle.check("wide:x")
 
 
-def test_the_board_comes_after_the_prediction_and_is_what_is_checked():
+def test_the_board_asks_first_and_is_what_is_checked():
     puzzle = mine()
-    assert puzzle.show() is puzzle
-    puzzle.predict(3072)
     board = puzzle.show()
     assert board.goal is not None
     assert board.goal.goal.quiet
-    assert not puzzle.check()
+    asked = board.view()["task"]
+    assert (asked["heading"], asked["question"], asked["locked"]) == ("T1. One sum", ASKED.text, True)
+    assert asked["number"] is asked["right"] is None
     board.place("wide", "x")
+    assert "First predict" in str(puzzle.check())
+    puzzle.predict(3072)
     assert puzzle.check()
+
+
+def test_a_prediction_in_python_opens_every_board_and_one_on_a_board_is_pythons():
+    puzzle = mine()
+    boards, told = (puzzle.show(), puzzle.show()), list[str]()
+    for board in boards:
+        board.subscribe(told.append)
+    assert boards[0].predict(2048)
+    assert told == ["task", "task"]
+    for board in boards:
+        task = board.view()["task"]
+        assert (task["locked"], task["predicted"], task["number"], task["right"]) == (False, 2048, 3072, False)
+    assert puzzle.attempts.predicted == 2048
+    assert puzzle.predict(3072) == "The first prediction counts: 2,048. ✗ It is 3,072."
+    assert not puzzle.show().predict(3072)
+    assert puzzle.show().view()["task"]["predicted"] == 2048
+
+
+def test_a_locked_board_shows_no_figure_in_text_and_picture():
+    puzzle = mine(start="wide:x")
+    board = puzzle.show()
+    assert "3,072" not in repr(board)
+    assert "3.07 kB" not in board.snapshot().html
+    assert "How many bytes does a device send under" in board.snapshot().html
+    puzzle.predict(3072)
+    assert "3,072" in repr(board)
+    assert "3.07 kB" in board.snapshot().html
+    assert "✓ 3,072; predicted: 3,072" in board.snapshot().html
+
+
+def test_a_board_without_a_question_takes_no_prediction():
+    board = mine(ask=None).show()
+    assert (board.view()["task"]["locked"], board.view()["task"]["question"]) == (False, "")
+    assert repr(board.predict(1)) == "Refused: The board asks for no number."
+    with pytest.raises(ml.MeshlabError, match="must be a number"):
+        board.predict("many")  # type: ignore[arg-type]
+
+
+def test_a_page_predicts_once():
+    puzzle = mine()
+    board = puzzle.show()
+    message = {"v": 2, "kind": "intent", "id": "1", "op": "predict", "args": {"number": 3072}}
+    replies: list[Any] = [answer(board, message), answer(board, message)]
+    assert [reply["kind"] for reply in replies] == ["ack", "nack"]
+    assert replies[1]["reason"] == "The first prediction counts."
+    assert shared_state(board, "task")["task"]["task"]["right"]
+    assert puzzle.attempts.predicted == 3072
+
+
+def test_a_file_asks_anew_and_one_that_no_drop_solves_is_refused(tmp_path: Path):
+    puzzle = mine()
+    puzzle.predict(3072)
+    shared = puzzle.share(tmp_path / "t1.html")
+    assert shared.bytes == shared.path.stat().st_size <= 200_000
+    assert "<h1>T1. One sum</h1>" in shared.path.read_text()
+    assert '"locked":true' in "".join(table(shared.path.read_text()))
+    with pytest.raises(ml.MeshlabError, match="T1 cannot be solved in a file: .* its answer is 'wide:x'"):
+        puzzle.share(tmp_path / "batch.html", dims=["batch"])
+    assert [path.name for path in tmp_path.iterdir()] == ["t1.html"]
+
+
+def test_the_columns_of_an_answer_are_recorded(tmp_path: Path):
+    """Where the board has none of them, nothing is written."""
+    shared = puzzles.P11.share(tmp_path / "p11.html")
+    assert "params/*" in shared.said
+    assert shared.bytes <= 200_000
+    with pytest.raises(ml.MeshlabError, match="P07 cannot be solved in a file"):
+        puzzles.P07.share(tmp_path / "p07.html")
 
 
 def test_hints_begin_again_with_another_layout_and_are_counted():
@@ -203,8 +285,7 @@ def test_other_axes_and_dims_are_refused(layout):
 
 
 def test_nothing_is_padded():
-    puzzle = mine(build=lambda: two_layers().resize(wide=66), drawn=())
-    puzzle.predict(1)
+    puzzle = mine(build=lambda: two_layers().resize(wide=66), drawn=(), ask=None)
     assert "does not divide" in str(puzzle.check("wide:x"))
 
 

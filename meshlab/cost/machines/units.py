@@ -4,6 +4,7 @@
     seconds_text(0.00342)           3.42 ms
     scaled_text(8.1e11, "B/s")      810 GB/s
     share_text(0.125)               12.5%
+    number_text(3072.0)             3,072
 
 Exact counts are written out where they are compared (`1,628,116 B`). Halves are rounded up, as JavaScript does: a test
 holds both against one table, `js/test/numbers.json`.
@@ -18,6 +19,8 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 # The least value that three digits round to 1000 of its unit.
 _NEXT = 999.5
+# From here on a number has six digits before its point.
+_WHOLE = 1e6
 _THREE = decimal.Context(prec=3, rounding=decimal.ROUND_HALF_UP)
 
 
@@ -27,6 +30,13 @@ def bytes_text(count: float) -> str:
     digits = 0 if unit == 0 or value >= 99.95 else 1 if value >= 9.995 else 2
     rounded = decimal.Decimal(value).quantize(decimal.Decimal(1).scaleb(-digits), decimal.ROUND_HALF_UP)
     return f"{_sign(count)}{rounded:,f} {_BYTES[unit]}"
+
+
+def number_text(number: float | None) -> str:
+    """Returns a number without a unit: whole ones in full, others to six digits; "" where there is none."""
+    if number is None:
+        return ""
+    return f"{number:,.0f}" if number == round(number) or abs(number) >= _WHOLE else f"{number:,.6g}"
 
 
 def seconds_text(seconds: float) -> str:

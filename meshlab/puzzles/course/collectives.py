@@ -84,6 +84,7 @@ P09 = Puzzle(
         "embed:Z batch:X+Y",
         near=0.1,
     ),
+    chips=("batch", "embed"),
 )
 
 P13 = Puzzle(

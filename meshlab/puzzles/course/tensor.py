@@ -29,6 +29,7 @@ P08 = Puzzle(
     "A layer of a transformer, forward. Use all eight devices, repeat no work, and sum exactly twice, over `y`.",
     Ask("How many all-reduces does `heads:y` run", lambda plan: len(plan.collectives), "heads:y"),
     drawn=("batch", "seq", "heads", "ffn"),
+    chips=("batch", "seq", "heads", "ffn"),
 )
 
 PUZZLES = (P08,)

@@ -6,7 +6,7 @@ import dataclasses
 
 from ...engine.specs.layout import Layout
 from ...widgets.explorer import Explorer
-from .setting import Said, number_text
+from ...widgets.state.task import Prediction
 
 
 @dataclasses.dataclass
@@ -14,7 +14,7 @@ class Attempts:
     """What one reader has done; it changes.
 
     Attributes:
-        predicted: the first prediction; None before.
+        prediction: of the number that is asked for; the board has the same, so that either may be told it.
         tries: how many layouts were judged.
         hints: how many hints were given.
         last: the layout that was tried last.
@@ -23,7 +23,7 @@ class Attempts:
         receipt: of the first layout that passed.
     """
 
-    predicted: float | None = None
+    prediction: Prediction = dataclasses.field(default_factory=Prediction)
     tries: int = 0
     hints: int = 0
     last: Layout | None = None
@@ -31,12 +31,10 @@ class Attempts:
     explorer: Explorer | None = None
     receipt: str = ""
 
-    def lock(self, number: float) -> Said:
-        """Locks a prediction, and says which one counts."""
-        if self.predicted is not None:
-            return Said(f"The first prediction counts: {number_text(self.predicted)}.")
-        self.predicted = number
-        return Said(f"Locked: {number_text(number)}.")
+    @property
+    def predicted(self) -> float | None:
+        """The first prediction; None before."""
+        return self.prediction.value
 
     def tried(self, layout: Layout):
         """Counts a try; hints begin again with another layout."""

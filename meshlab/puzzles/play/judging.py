@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Self
 
+from ...cost.machines.units import number_text
 from ...engine.errors import LayoutError
 from ...engine.specs.layout import Layout
 from ...engine.tables import html_rows
 from .attempts import Attempts
 from .receipts import receipt
-from .setting import Setting, number_text
+from .setting import Setting
 
 
 class Unsolved(AssertionError):

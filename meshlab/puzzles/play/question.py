@@ -11,8 +11,9 @@ import functools
 from collections.abc import Callable
 from types import EllipsisType
 
+from ...cost.machines.units import number_text
 from ...engine.errors import MeshlabError, shown
-from .setting import number_text
+from ...widgets.state.task import is_near
 
 # A number, or names in no order: "batch hidden".
 Value = float | str
@@ -93,7 +94,7 @@ class Question:
     def _is_right(self, predicted: Value) -> bool:
         if isinstance(self.value, str) or isinstance(predicted, str):
             return sorted(str(predicted).split()) == sorted(str(self.value).split())
-        return abs(predicted - self.value) <= max(self.near, 1e-9) * abs(self.value)
+        return is_near(predicted, self.value, self.near)
 
     def __repr__(self):
         asked = f"{self.name}. {self.text}?"

@@ -13,10 +13,11 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 
 from ...api.stages import Plan
+from ...cost.machines.units import number_text
 from ...engine.errors import MeshlabError
 from ...engine.tables import html_rows, text_rows
 from .attempts import Attempts
-from .setting import BETWEEN, Setting, number_text
+from .setting import BETWEEN, Setting
 
 _FIRST, _GUESS = "meshlab ", "predicted "
 _NOBODY = "nobody"

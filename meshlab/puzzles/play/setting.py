@@ -18,6 +18,7 @@ from ...engine.errors import MeshlabError, shown
 from ...engine.specs.layout import LayoutLike
 from ...engine.specs.mesh import Mesh
 from ...goals.goals import Goal, Verdict
+from ...widgets.state.task import is_near
 
 # The most times that the devices of a mesh go into a size that is drawn.
 _MOST = 6
@@ -32,13 +33,6 @@ class Said(str):
 
     __slots__ = ()
     __repr__ = str.__str__
-
-
-def number_text(number: float | None) -> str:
-    """Writes a number that is asked for: whole ones in full, others to six digits."""
-    if number is None:
-        return ""
-    return f"{number:,.0f}" if number == round(number) else f"{number:,.6g}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +68,7 @@ class Setting:
         ask: the number that is predicted first.
         start: the layout that the board begins with.
         drawn: the dims whose sizes a check draws anew.
+        chips: the dims that are dragged where the board is shared as a file; () for all.
         reader: whose puzzle it is: sizes are drawn from the name.
     """
 
@@ -88,6 +83,7 @@ class Setting:
     ask: Ask | None = None
     start: LayoutLike = None
     drawn: tuple[str, ...] = ()
+    chips: tuple[str, ...] = ()
     reader: str = ""
 
     def __post_init__(self):
@@ -140,4 +136,4 @@ class Setting:
         """Whether a prediction is right; None where there is none, or none is asked for."""
         if self.ask is None or predicted is None or self.number is None:
             return None
-        return abs(predicted - self.number) <= max(self.ask.near, 1e-9) * abs(self.number)
+        return is_near(predicted, self.number, self.ask.near)

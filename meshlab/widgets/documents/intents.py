@@ -301,6 +301,12 @@ class SearchRegrets(Intent, frozen=True):
     """Search what each decision of Auto's fastest layout costs otherwise."""
 
 
+class Predict(Intent, frozen=True):
+    """Predict the number that the board asks for; the first prediction counts."""
+
+    number: float
+
+
 class Start(Intent, frozen=True):
     """Train under the present layout."""
 

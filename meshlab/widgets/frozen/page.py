@@ -97,8 +97,10 @@ def page(explorer: Any, table: Sequence[str], said: str) -> str:
         table: what was recorded, a value a line.
         said: which layouts these are, in words.
     """
+    task = explorer.task
+    title = f"{explorer.source.name}: {explorer.mesh}" if task is None else task.heading
     return HTML.format(
-        title=html.escape(f"{explorer.source.name}: {explorer.mesh}"),
+        title=html.escape(title),
         version=__version__,
         said=html.escape(said),
         code=html.escape(live_code(explorer)),
@@ -112,7 +114,9 @@ def page(explorer: Any, table: Sequence[str], said: str) -> str:
 
 def live_code(explorer: Any) -> str:
     """Returns the Python that opens the board in a notebook; what no text can bring along it names."""
-    document, source = explorer.document, explorer.source
+    document, source, task = explorer.document, explorer.source, explorer.task
+    if task is not None and task.code:
+        return task.code
     own = document.machine is not None and slice_of(document.machine.on)[0] in explorer.documents.machines
     lines = mesh_and_layout(document, own)
     if own:

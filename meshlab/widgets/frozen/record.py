@@ -21,6 +21,7 @@ from ..state.handlers import message_of, read_intent
 from ..state.prices import other_columns
 from ..state.selection import identities, place_moved, places_of
 from ..views.address import tab_part
+from ..views.asked.task import task_part
 from ..views.board import PARTS
 from ..views.comparison import marks_view
 from ..views.devices.holdings import tensor_view
@@ -35,7 +36,7 @@ from .twin import Twin
 from .walk import drops
 
 # Parts that depend on how the board came to its layout: the page makes them of what is recorded.
-REPLAYED = ("devices", "selection", "beside", "history", "tab", "session")
+REPLAYED = ("devices", "selection", "beside", "history", "task", "tab", "session")
 # Gestures of which the page knows where they lead.
 _LAYOUTS = ("place", "remove", "load", "reset", "preset", "toggle", "remedy")
 GESTURES = (*_LAYOUTS, "undo", "redo", "baseline", "beside", "select")
@@ -164,17 +165,26 @@ class Recorder:
 
 def _always(twin: Twin) -> dict[str, Any]:
     """Describes what is the same whatever the layout."""
-    mesh = twin.mesh
+    mesh, task = twin.mesh, twin.task
     few = mesh.size <= MOST_DEVICES
+    asked = {"number": task.number, "near": task.near} if task and task.locked else None
     return {
         "devices": mesh.size if few else 0,
         "coordinates": [dict(mesh.coordinates(device)) for device in range(mesh.size)] if few else [],
         "labels": {preset.name: preset.label for preset in twin.documents.presets},
         "plan": [*get_type_hints(PlanView)],
         "prediction": [*get_type_hints(PredictionView)],
-        "can": [*GESTURES, *RECORDED, "link"],
+        "asked": asked,
+        "can": [*GESTURES, *(["predict"] if asked else []), *RECORDED, "link"],
         "views": [tab for tab in TABS if tab != RUN],
-        "traits": {"height": twin.height, "notice": {}, "panel": "", "saved": "", "tab": tab_part(twin)},
+        "traits": {
+            "height": twin.height,
+            "notice": {},
+            "panel": "",
+            "saved": "",
+            "tab": tab_part(twin),
+            "task": task_part(twin),
+        },
     }
 
 

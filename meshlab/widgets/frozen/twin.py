@@ -38,7 +38,8 @@ class Twin(ExplorerState):
         program = documents.programs.traced(explorer.document)
         super().__init__(program, explorer.mesh, explorer.document, models=models)
         self.documents.slow = False  # nobody waits here
-        self.height, self.source, self.wanted = explorer.height, explorer.source, explorer.wanted
+        self.height, self.source = explorer.height, explorer.source
+        self.wanted, self.task = explorer.wanted, explorer.task
         if explorer.searches.last is not None and explorer.searches.last.phase == FOUND:
             self.searches, self.regrets, self.reasons = explorer.searches, explorer.regrets, explorer.reasons
 

@@ -64,7 +64,7 @@ class SavedPicture:
         )
 
     def _follow(self, what: str) -> None:
-        if what in ("document", "tensor", "costs", "comparison", "goal", "offer"):
+        if what in ("document", "tensor", "costs", "comparison", "goal", "task", "offer"):
             self._background.follow(self, self._renew)
 
     def _renew(self) -> None:

@@ -12,8 +12,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
+from collections.abc import Iterator
 
-from ...cost.machines.units import bytes_text, share_text
+from ...cost.machines.units import bytes_text, number_text, share_text
 from ...engine.tables import prose
 from .html import bars, escaped, heading
 from .palette import mark
@@ -43,9 +44,7 @@ class Snapshot:
     def html(self) -> str:
         """The snapshot as a piece of HTML."""
         view = self.view
-        sent = (_communication(view), _collectives(view))
-        parts = (_head(view), _goal(view), _zones(view), machine_html(view), devices_html(view), *sent, _memory(view))
-        body = "".join(parts).replace("<code>", _CODE)
+        body = "".join(_parts(view)).replace("<code>", _CODE)
         look = f"color:{INK};background:{GROUND};border:1px solid {EDGE};border-radius:10px"
         style = f"font:14px/1.45 system-ui,sans-serif;{look};padding:14px 16px;max-width:960px;text-align:left"
         return f'<div {SNAPSHOT} style="{style}">{body}</div>'
@@ -60,6 +59,31 @@ class Snapshot:
 
     def __str__(self) -> str:
         return self.html
+
+
+def _parts(view: dict) -> Iterator[str]:
+    """Yields what is drawn; while a number is to be predicted, no figure."""
+    task = view["task"]
+    if task is not None:
+        yield _task(task)
+    if task is not None and task["locked"]:
+        yield _zones(view)
+        return
+    sent = (_communication(view), _collectives(view))
+    yield from (_head(view), _goal(view), _zones(view), machine_html(view), devices_html(view), *sent, _memory(view))
+
+
+def _task(task: dict) -> str:
+    """What is to be done, and the number that is asked for, with the prediction once there is one."""
+    given = f'<div style="color:{SOFT}">{prose(task["given"])}</div>' if task["locked"] and task["given"] else ""
+    question = ""
+    if task["question"]:
+        found, guess = number_text(task["number"]), number_text(task["predicted"])
+        mark_of = {True: "✓ ", False: "✗ ", None: ""}[task["right"]]
+        said = "Predict first." if task["locked"] else f"{mark_of}{found}; predicted: {guess}"
+        question = f"<div>{prose(task['question'])}? <b>{said}</b></div>"
+    head = f'<div style="font-weight:600;font-size:17px">{prose(task["heading"])}</div>'
+    return f"{head}<div>{prose(task['text'])}</div>{given}{question}"
 
 
 def _head(view: dict) -> str:

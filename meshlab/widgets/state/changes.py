@@ -24,6 +24,7 @@ Word = Literal[
     "costs",
     "totals",
     "goal",
+    "task",
     "tracing",
     "models",
     "curve",

@@ -48,6 +48,7 @@ from .runs import Runs
 from .saved_boards import Offer
 from .searches import FOUND, SEARCHING, Searches
 from .selection import Selection, places_of
+from .task import Task
 from .totals import KnownTotals
 from .tried import Tried, TriedLayout, titles_of
 
@@ -62,6 +63,7 @@ class ExplorerState:
         costs: predicted costs of documents on their machines.
         totals: of the layouts that were tried.
         wanted: the goal: what the layout has to meet; None for nothing.
+        task: what is to be done, and a number that is predicted before any is shown; None for none.
         peaks: predicted for the machine that the goal names, where the board's is of another platform.
         tried: the layouts that were tried, and the baseline among them.
         offer: the board that was saved with the cell before it ran again, until the board is changed.
@@ -104,6 +106,7 @@ class ExplorerState:
         )
         self.totals = KnownTotals(documents.plan_at, self.costs, background, lambda: changes.tell("totals"))
         self.wanted: Goal | None = None
+        self.task: Task | None = None
         self.peaks = Costing(
             documents.plan_at,
             self._peak_wanted,

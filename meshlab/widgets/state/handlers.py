@@ -38,6 +38,7 @@ from ..documents.intents import (
     Open,
     OpenSaved,
     Outcome,
+    Predict,
     Refused,
     Restore,
     SearchRegrets,
@@ -206,6 +207,14 @@ def _of_text(state: ExplorerState, text: str) -> Document | Refused:
     return document if refusal is None else refusal
 
 
+def predict(state: ExplorerState, intent: Predict) -> Answer:
+    """Predicts the number that the task asks for; who waits for it is told, this board among them."""
+    if state.task is None or not state.task.question:
+        return Refused("The board asks for no number.", code="nothing")
+    counts = state.task.prediction.make(intent.number)
+    return None if counts else Refused("The first prediction counts.", code="nothing")
+
+
 def start_run(state: ExplorerState, intent: Start) -> Answer:
     if state.runs.training and state.document.resized:
         return Refused("The data have the sizes of the original trace.", "Undo the resizing.")
@@ -275,6 +284,7 @@ HANDLERS: Mapping[type[Intent], Handler] = {
     Label: Handler("label", label),
     Forget: Handler("forget", forget),
     Beside: Handler("beside", show_beside),
+    Predict: Handler("predict", predict),
     Start: Handler("run", start_run),
     Cancel: Handler("cancel", lambda state, _: state.runs.cancel()),
     Auto: Handler("auto", lambda state, intent: state.searches.start(intent.objective)),

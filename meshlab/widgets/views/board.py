@@ -22,6 +22,7 @@ from .address import tab_part
 from .advice import advice_part
 from .asked.curve import curve_part
 from .asked.models import models_part
+from .asked.task import task_part
 from .asked.xla import xla_part
 from .beside import OtherDevicesView, beside_part, devices_beside
 from .columns import ColumnView, columns_view
@@ -294,6 +295,7 @@ PARTS: Mapping[str, Part] = {
     "beside": Part(beside_part, ("document", "beside", "comparison", "costs", "name")),
     "comparison": Part(comparison_part, ("document", "comparison", "costs", "totals", "name")),
     "goal": Part(goal_part, ("document", "costs", "goal")),
+    "task": Part(task_part, ("document", "task")),
     "search": Part(search_part, ("document", "comparison", "search")),
     "job": Part(job_view, ("run",), drawn=False),
     "terms": Part(terms_part, (), drawn=False),

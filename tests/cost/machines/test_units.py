@@ -6,11 +6,11 @@ import pathlib
 import pytest
 
 import meshlab
-from meshlab.cost.machines.units import bytes_text, count_text, scaled_text, seconds_text, share_text
+from meshlab.cost.machines.units import bytes_text, count_text, number_text, scaled_text, seconds_text, share_text
 
 TABLE = pathlib.Path(meshlab.__file__).parent / "widgets" / "js" / "test" / "numbers.json"
 NUMBERS = json.loads(TABLE.read_text(encoding="utf-8"))
-WRITERS = {"bytes": bytes_text, "seconds": seconds_text, "percent": share_text}
+WRITERS = {"bytes": bytes_text, "seconds": seconds_text, "percent": share_text, "number": number_text}
 
 
 @pytest.mark.parametrize(

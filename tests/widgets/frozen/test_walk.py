@@ -11,8 +11,10 @@ import jax
 import pytest
 
 import meshlab as ml
+from meshlab import puzzles
 from meshlab.api.stages import Program
 from meshlab.opening.open_explorer import explore
+from meshlab.puzzles.play.attempts import Attempts
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.frozen.scope import scope_of
 from tests.share import ALL, seed
@@ -20,6 +22,8 @@ from tests.widgets import small
 from tests.widgets.frozen.walking import Walk, replayed
 
 STEPS = 400 if seed() == ALL else 60
+# Puzzles are on the site, where nobody has Python beside them.
+LONG = 1000 if seed() == ALL else 60
 
 
 def readme() -> Program:
@@ -48,6 +52,11 @@ def searched() -> Explorer:
     return explorer
 
 
+def asked(name: str) -> Explorer:
+    """The board of a puzzle whose number nobody has predicted yet."""
+    return dataclasses.replace(puzzles.COURSE[name], attempts=Attempts()).show()
+
+
 # Boards, and of which chips in which columns drops are recorded.
 BOARDS: dict[str, tuple[Callable[[], Explorer], tuple[str, ...], tuple[str, ...] | None]] = {
     "without a machine": (lambda: explore(readme(), ml.mesh(data=2, model=2)), (), None),
@@ -56,6 +65,8 @@ BOARDS: dict[str, tuple[Callable[[], Explorer], tuple[str, ...], tuple[str, ...]
     "in time": (lambda: explore(readme(), ml.mesh(data=2, micro=ml.serial(2)), "batch:data"), (), None),
     "a column": (lambda: explore(small.program(), small.mesh()), ("params",), ("batch", "hidden")),
     "searched": (searched, (), None),
+    "a puzzle": (lambda: asked("P05"), (), None),
+    "a puzzle in columns": (lambda: asked("P11"), ("params",), None),
 }
 
 
@@ -67,9 +78,10 @@ def test_a_random_walk(board: str, tmp_path: Path) -> None:
     scope = scope_of(explorer, columns, dims, 2000)
     with replayed(explorer, scope, tmp_path) as replay:
         walk = Walk(explorer, scope, replay, random.Random(f"{board} {seed()}"))
-        for _ in range(STEPS):
+        steps = LONG if explorer.task else STEPS
+        for _ in range(steps):
             walk.step()
             if walk.draw.random() < 0.2:
                 walk.look()
-    assert walk.done > STEPS / 4
+    assert walk.done > steps / 4
     assert walk.refused

@@ -208,6 +208,10 @@ class Walk:
         def beside() -> Message:
             return draw.choice([{}, {"preset": draw.choice(presets)}, documented()])
 
+        def predicted() -> float:
+            right = explorer.task.number if explorer.task else 1.0
+            return draw.choice([right, right * 1.05, -0.5])
+
         kinds: list[tuple[int, Callable[[], Message]]] = [
             (10, dropped),
             (3, lambda: {"op": "undo", "args": {}}),
@@ -219,5 +223,6 @@ class Walk:
             (3, lambda: {"op": "select", "args": selected()}),
             (1, lambda: {"op": "baseline", "args": draw.choice([{"document": None}, documented()])}),
             (1, lambda: {"op": "beside", "args": beside()}),
+            (1, lambda: {"op": "predict", "args": {"number": predicted()}}),
         ]
         return draw.choices([make for _, make in kinds], [weight for weight, _ in kinds])[0]()

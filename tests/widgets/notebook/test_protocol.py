@@ -151,11 +151,12 @@ def test_each_word_for_a_change_describes_some_part_anew() -> None:
 def test_a_change_sends_the_parts_that_it_touches(explorer: Explorer) -> None:
     sent = {
         what: shared_state(explorer, what).keys() - {"rev"}
-        for what in ("document", "tensor", "selection", "costs", "goal", "run")
+        for what in ("document", "tensor", "selection", "costs", "goal", "task", "run")
     }
     assert sent["document"] == {name for name, part in PARTS.items() if part.drawn}
     assert sent["tensor"] == {"devices", "selection"}
     assert sent["selection"] == {"selection"}
     assert sent["costs"] == {"costs", "comparison", "beside", "goal"}
     assert sent["goal"] == {"goal"}
+    assert sent["task"] == {"task"}
     assert sent["run"] == {"job"}

@@ -37,6 +37,7 @@ import { freeze, isUnderWay, sayLost, showSilence } from "./silence.ts";
 import { Stage } from "./stage.ts";
 import { drawSaid, speak } from "./status.ts";
 import { drawDetail } from "./step_words.ts";
+import { paintTask } from "./task.ts";
 import { explained } from "./terms.ts";
 import { StepTimeline } from "./timeline.ts";
 import { drawTotals } from "./totals.ts";
@@ -109,15 +110,15 @@ export class Board {
     this.room = new Room(this);
     this.stage = new Stage(this);
     this.showHeld = makeHeld(this);
-    const { banner, header, score, goal, layout } = this.panels;
+    const { banner, header, task, score, goal, layout } = this.panels;
     const main = h("div", { class: "mlb-main" }, layout, this.room.divider, this.stage.element);
     root.style.setProperty("--asked", `${model.get("height") ?? 600}px`);
     this.showPicture = hidePicture(String(model.get("saved") ?? ""));
     // A view by itself has nothing around it.
     const only = String(model.get("panel") ?? "");
     const view = only === "timeline" ? this.panels.timeline : only ? this.stage.alone(only) : null;
-    const parts = view ? [banner, view, drawSave(this, only)] : null;
-    const whole = [banner, header, score, goal, main, this.panels.timeline];
+    const parts = view ? [banner, task, view, drawSave(this, only)] : null;
+    const whole = [banner, header, task, score, goal, main, this.panels.timeline];
     root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
     this.popover = new Popover(this);
     this.hint = new Hint(root);
@@ -211,6 +212,7 @@ export class Board {
       if (this.hand) this.asking.zones(this.hand);
       this.asking.advice();
     }
+    if (parts.includes("task")) paintTask(this);
     if (parts.includes("board") || parts.includes("named")) redraw(panels.line, drawLayoutLine(view));
     if (parts.includes("board") || parts.includes("comparison")) redraw(panels.baseline, drawBaseline(this));
     if (parts.includes("board") || parts.includes("advice")) this.drawBoard();

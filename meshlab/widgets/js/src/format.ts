@@ -22,6 +22,7 @@ const RATES: [string, number][] = [
 // Made once: a number written by `toLocaleString` takes thirty times as long.
 const PLAIN = new Intl.NumberFormat("en-US");
 const THREE = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
+const SIX = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 6 });
 const FIXED = [0, 1, 2].map(
   (digits) => new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
 );
@@ -79,6 +80,11 @@ export function faster(time: number, base: number): string {
 /** 1628116 → "1,628,116". */
 export function exact(count: number): string {
   return PLAIN.format(count);
+}
+
+/** 3072 → "3,072", 21.84217 → "21.8422": whole numbers in full, others to six digits. */
+export function number(value: number): string {
+  return (Number.isInteger(value) || Math.abs(value) >= 1e6 ? FIXED[0] : SIX).format(value);
 }
 
 /** 3 → "+3", −1200 → "−1,200", 0 → "±0". */

@@ -11,6 +11,13 @@ export function makePanels() {
   const score = h("div", { class: "mlb-score" }, totals, baseline);
   const line = h("div", { class: "mlb-line-of-layout" });
   const goal = h("div", { class: "mlb-goal", role: "group", "aria-label": "goal", hidden: true });
+  const task = h("div", {
+    class: "mlb-task",
+    role: "group",
+    "aria-label": "task",
+    "aria-live": "polite",
+    hidden: true,
+  });
   const zones = h("div", { class: "mlb-zones" });
   const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
   const help = h("p", { class: "mlb-help", id: `mlb-help-${nextNumber("frames")}`, hidden: true });
@@ -28,6 +35,6 @@ export function makePanels() {
     role: "group",
     "aria-label": "one step over time",
   });
-  const shown = { banner, header, score, totals, baseline, goal, line, zones, status, help, layout };
+  const shown = { banner, header, score, totals, baseline, goal, task, line, zones, status, help, layout };
   return { ...shown, tracing, advice, held, timeline, detail };
 }

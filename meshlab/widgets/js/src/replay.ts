@@ -19,6 +19,8 @@ type Refused = { code: string; text: string; fix: string; columns: unknown[] };
 type Reply = { kind: string; [name: string]: unknown };
 type Args = Record<string, any>;
 
+// By how much numbers may differ that are the same (state/task.py).
+const SAME = 1e-9;
 const DONE: Reply = { kind: "ack" };
 const NO_DEVICE = { coordinates: {}, groups: [], ranges: [] };
 const NOT_HERE: Refused = {
@@ -115,6 +117,7 @@ export class Replay extends Recorded implements Model {
   intent(op: string, args: Args): Reply {
     if (op === "select") return this.select(args);
     if (op === "undo" || op === "redo") return this.back(op);
+    if (op === "predict") return this.predict(args.number);
     if (op === "baseline") return this.compareWith(args.document ? this.documented(args.document) : this.root.start);
     if (op === "beside") return this.showBeside(args);
     const next = this.after(op, args);
@@ -183,6 +186,19 @@ export class Replay extends Recorded implements Model {
     if (!sharded.length || sharded.some(({ place }) => place === this.selection.place)) return;
     const size = ({ tensor }: Tensor) => tensor.shape.reduce((all, each) => all * each, 1);
     this.selection.place = sharded.reduce((best, each) => (size(each) > size(best) ? each : best)).place;
+  }
+
+  /** Predicts the number that the task asks for, and shares what it is. */
+  predict(predicted: number): Reply {
+    const { task } = this.traits.task;
+    if (!task?.locked) {
+      const text = task?.question ? "The first prediction counts." : "The board asks for no number.";
+      return refusal({ ...NOT_HERE, code: "nothing", text, fix: "" });
+    }
+    const { number, near } = this.table.open(this.root.asked);
+    const right = Math.abs(predicted - number) <= Math.max(near, SAME) * Math.abs(number);
+    this.share({ task: { task: { ...task, locked: false, predicted, number, right } } });
+    return DONE;
   }
 
   compareWith(state: number | undefined): Reply {

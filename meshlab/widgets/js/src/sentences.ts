@@ -51,6 +51,7 @@ export function doneText(op: string, args: Record<string, any>): string {
   const texts = {
     baseline: "", // whoever asks for it knows its name
     label: args.label ? `${args.of} is called ${args.label}.` : `The label and note of ${args.of} are saved.`,
+    predict: "", // the task says what became of it
     run: "The run begins.",
     cancel: "The run stops after its present step.",
     auto: "", // whoever asks for it follows it

@@ -91,6 +91,22 @@ export type ModelsPart = {
   models: Models | null;
 };
 
+/** What is to be done; while it is `locked`, its number is to be predicted before the board shows any figure. */
+export type Task = {
+  heading: string;
+  text: string;
+  given: string;
+  question: string;
+  locked: boolean;
+  predicted: number | null;
+  number: number | null;
+  right: boolean | null;
+};
+
+export type TaskPart = {
+  task: Task | null;
+};
+
 /** What the plan and XLA's program send at one line; `because` says why XLA's is there. */
 export type XlaRow = {
   source: string;
@@ -1620,6 +1636,7 @@ export const PARTS = [
   "beside",
   "comparison",
   "goal",
+  "task",
   "search",
 ] as const;
 
@@ -1641,6 +1658,7 @@ export type View = LayoutPart &
   BesidePart &
   ComparisonPart &
   GoalPart &
+  TaskPart &
   SearchPart;
 
 /** What a panel asks for, by its name. */

@@ -6,6 +6,7 @@ import {
   bytes,
   letter,
   loss,
+  number,
   percent,
   plural,
   seconds,
@@ -17,7 +18,7 @@ import {
 const numbers = JSON.parse(readFileSync(new URL("./numbers.json", import.meta.url), "utf-8"));
 
 test("numbers are written as the table has them, which Python's are held to as well", () => {
-  for (const [name, text] of Object.entries({ bytes, seconds, percent })) {
+  for (const [name, text] of Object.entries({ bytes, seconds, percent, number })) {
     const rows = numbers[name] as [number, string][];
     assert.deepEqual(
       rows.map(([value]) => [value, text(value)]),
