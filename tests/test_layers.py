@@ -32,7 +32,8 @@ models.parts models.basic models.language models.vision models.imported models
 opening puzzles.play puzzles.course puzzles workbooks verify commands cli
 """
 PACKAGES: list[str] = [*_PACKAGES.split()]
-MOST_FILES, MOST_LINES, MOST_FLOORS = 25, 400, 14
+# Rules have a file for each kind of primitive.
+MOST_FILES, MOST_LINES, MOST_FLOORS = 26, 400, 14
 
 
 @functools.cache

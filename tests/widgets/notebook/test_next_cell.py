@@ -27,7 +27,7 @@ def test_what_cannot_be_said_stands_above_as_comments(program: Any, monkeypatch:
     explorer.next_cell("axis rules")
     ((text, replace),) = asked
     assert not replace
-    assert text.splitlines()[0].startswith("# axis rules cannot say: at `params/*` is stored classes:data")
+    assert text.splitlines()[0].startswith("# axis rules cannot express: at `params/*` is stored classes:data")
     assert eval(text) == [("hidden", "model")]
     with pytest.raises(ExplorerError, match="There is no form"):
         explorer.next_cell("jip")
