@@ -258,7 +258,8 @@ def table(found: list[Row], of: int) -> str:
     longer = statistics.median(each.explaining - each.compiling for each in found)
     count = len({each.model for each in found})
     notes = [
-        f"{count} of {of} models.",
+        f"{count} of {of} models. *Same cause as the plan* is of the collectives at lines where the plan sends as much;"
+        " *priced* are the programs that `report.step` predicts, on eight H100.",
         f"`ml.explain` takes {longer:.1f} s longer than the plain compilation (median): a process starts.",
     ]
     if ratios := [each.kernels for each in found if each.kernels is not None]:
@@ -276,7 +277,7 @@ def _share(part: float, whole: float) -> str:
 
 
 def _of(part: float, whole: float) -> str:
-    return f"{part:.0f} of {whole:.0f}"
+    return f"{part:.0f} of {whole:.0f}" if whole else "–"
 
 
 # What the table has of some programs, by its head.
