@@ -99,7 +99,8 @@ puzzles.Q["6b"].predict(...)
 puzzles.Q["6c"].predict(...)
 
 # %% [markdown]
-# Here is the whole table. `ml.layouts` writes the four layouts.
+# Here is the whole table. `ml.layouts` writes the four layouts. ZeRO-2 equals ZeRO-1 in it: with its state sharded,
+# the plan scatters each gradient as soon as it is summed, and no whole gradient is at the peak.
 
 # %%
 presets = {"ZeRO-0": ml.layouts.data_parallel, "ZeRO-1": ml.layouts.zero1, "ZeRO-2": ml.layouts.zero2}

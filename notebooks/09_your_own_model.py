@@ -150,7 +150,7 @@ exported = ml.explain(alone["jit"](train_step), params, x)
 print(f"XLA sends {exported.wire_bytes / 1e6:.1f} MB, the plan {explorer.plan.wire_bytes / 1e6:.1f} MB")
 
 # %% [markdown]
-# It works, and it sends more. The export has only the specs of arguments and results. In between, XLA decides, and
+# It works, and it may send more. The export has only the specs of arguments and results. In between, XLA decides, and
 # not always as the plan does: `explorer.form("jit").lost` says so. Look at what XLA adds:
 
 # %%

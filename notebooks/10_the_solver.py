@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 10. Let the solver play
 #
-# Now you can lay out a model by hand. A computer can too: it plans hundreds of layouts, and proves that no other is
-# faster. So why learn the rest? Because its answer is for *one* size, *one* machine and *one* memory limit. In this
-# lesson you play against the solver, read its proof, and predict when its answer flips.
+# Now you can lay out a model by hand. A computer can too: it plans many layouts, and proves that none of the layouts
+# that it searched is faster. So why learn the rest? Because its answer is for *one* size, *one* machine and *one*
+# memory limit. In this lesson you play against the solver, read its proof, and predict when its answer flips.
 
 # %%
 import jax
@@ -66,7 +66,7 @@ print(choice.layout, f"{choice.proof.value * 1e3:.2f} ms", f"gap {choice.proof.g
 print(choice.proof)
 
 # %% [markdown]
-# This problem is small enough to check by hand. There is one mesh axis and there are three dims:
+# This problem is small enough to check by hand. There is one mesh axis and there are three dims (storage aside):
 
 # %%
 for layout in (None, "batch:x", "embed:x", "ffn:x"):
@@ -86,8 +86,8 @@ choice.waterfall("batch:x")
 # of the work. A search that takes only changes that help would never take the first one. That is why a search needs
 # bounds.
 #
-# `exact_regrets` asks the opposite question: how much longer is a step if you reverse one decision, and let all the
-# others adapt? It searches for each answer.
+# `exact_regrets` asks about one decision at a time: how much longer is a step if you reverse one decision, and let
+# all the others adapt? It searches for each answer.
 
 # %%
 choice.exact_regrets()

@@ -288,6 +288,9 @@ def experts_and_pipelines(done):
     times = done.value("[plan.time.estimate for plan in plans.values()]")
     assert times[2] == min(times)
     assert done.value("[plan.work.share for plan in plans.values()]") == pytest.approx([1 / 16] * 3, rel=0.02)
+    sent, exposed = zip(*done.value("[(p.wire_bytes, p.time.exposed) for p in plans.values()]"), strict=True)
+    assert sent[0] > sent[1] > sent[2]
+    assert exposed[0] < exposed[1]
     assert done.value("all(plan.memory.donated.fits for plan in plans.values())")
     sent = (
         "[sum(c.wire_bytes * c.times for c in plans[n].collectives if c.axes == ('model',) and c.kind != 'all-reduce')"

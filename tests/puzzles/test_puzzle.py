@@ -246,6 +246,19 @@ def test_a_proof_says_what_is_wrong_with_a_puzzle(changed, problem):
     assert problem in str(proof)
 
 
+def test_it_is_proved_at_the_sizes_of_readers():
+    assert mine(drawn=("batch", "wide")).prove()
+    fixed = mine(goal=ml.goal(sends="3,072 B", busy=False), drawn=("batch", "feat")).prove()
+    assert "At the sizes drawn for a reader, `ada`, the answer misses the goal" in str(fixed)
+
+    def closed_over():
+        Batch, Wide = ml.dims(batch=8, wide=8)
+        return ml.trace(lambda x, w: ml.dot(x, w, Wide), ml.f32[Batch, Wide], ml.f32[Wide])
+
+    stuck = mine(build=closed_over, goal=ml.goal(sends="≤ 1 kB"), answer="batch:x", wrong=(), drawn=("wide",), ask=None)
+    assert "`ada`, it does not fit: The program cannot be resized" in str(stuck.prove())
+
+
 def test_a_goal_that_most_layouts_meet_is_no_puzzle():
     goal, wrong = ml.goal(busy=False, keeps={"batch": None}), ("batch:x", "batch:x wide:y")
     puzzle = mine(mesh=ml.mesh(x=2, y=2), goal=goal, wrong=wrong)

@@ -50,11 +50,20 @@ def hint(setting: Setting, attempts: Attempts) -> str:
     """Returns the next hint for the last try."""
     if setting.ask is not None and attempts.predicted is None:
         return f"First predict: {setting.ask.text}? A guess will do."
+    layout = attempts.last or Layout.of(setting.start)
+    if _is_met(setting, layout):
+        return "The layout meets the goal: puzzle.check(layout) gives the receipt."
     attempts.hints += 1
     attempts.steps += 1
-    layout = attempts.last or Layout.of(setting.start)
     steps = (_missed, _reason, _change)
     return steps[min(attempts.steps, len(steps)) - 1](setting, layout)
+
+
+def _is_met(setting: Setting, layout: Layout) -> bool:
+    try:
+        return setting.verdict(layout).met
+    except LayoutError:
+        return False
 
 
 def _missed(setting: Setting, layout: Layout) -> str:
@@ -63,10 +72,7 @@ def _missed(setting: Setting, layout: Layout) -> str:
     except LayoutError as error:
         return str(error)
     pairs = zip(verdict.goal.conditions, verdict.each, strict=True)
-    missed = next(((one, each) for one, each in pairs if not each.met), None)
-    if missed is None:
-        return "The layout meets the goal: puzzle.check(layout) gives the receipt."
-    condition, judged = missed
+    condition, judged = next((one, each) for one, each in pairs if not each.met)
     return f"Missed: each device {condition.text}. Now: {judged.value or 'it does not'}."
 
 

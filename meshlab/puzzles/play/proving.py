@@ -17,6 +17,8 @@ _MOST = 900
 FEW = 3
 # How many wrong tries a puzzle has at least.
 WRONG = 2
+# Readers for whose sizes it is proved too.
+READERS = ("ada", "ben", "eve")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +81,29 @@ def _problems(setting: Setting) -> Iterator[str]:
     for dim in setting.drawn:
         if dim not in setting.program.dims:
             yield f"`{dim}` is in `drawn`, but is not a dim of the program."
+            return
+    yield from _drawn(setting)
+
+
+def _drawn(setting: Setting) -> Iterator[str]:
+    """What is wrong with it for readers, at the sizes that their names draw."""
+    for reader in READERS if setting.drawn else ():
+        theirs = dataclasses.replace(setting, reader=reader)
+        try:
+            verdict = theirs.verdict(theirs.answer)
+            passing = [given for given in theirs.wrong if _passes(theirs, Layout.of(given))]
+        except MeshlabError as error:
+            yield f"At the sizes drawn for a reader, `{reader}`, it does not fit: {error}"
+            return
+        if not verdict.met:
+            yield (
+                f"At the sizes drawn for a reader, `{reader}`, the answer misses the goal: {verdict}. If bounds depend"
+                " on sizes, make `goal` a function: lambda program: ml.goal(sends=4 * program.dims[…])."
+            )
+            return
+        yield from (
+            f"At the sizes drawn for a reader, `{reader}`, the wrong try {given!r} passes." for given in passing
+        )
 
 
 def _wrong(setting: Setting, given: object) -> Iterator[str]:
