@@ -35,7 +35,9 @@ def measure() -> list[Sample]:
 
 
 def _fresh(puzzle: Puzzle) -> Puzzle:
-    return dataclasses.replace(puzzle, attempts=Attempts(predicted=0.0))
+    fresh = dataclasses.replace(puzzle, attempts=Attempts())
+    fresh.attempts.prediction.make(0.0)
+    return fresh
 
 
 def _checked(puzzle: Puzzle) -> None:

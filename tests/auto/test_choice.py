@@ -126,7 +126,7 @@ def test_a_pin_to_an_axis_of_one_device_is_kept():
 def test_unknown_objective():
     with pytest.raises(
         ml.MeshlabError,
-        match=r"objective 'trafic'; it has `time`, `memory`, `traffic`, `live`. Did you mean `traffic`\?",
+        match=r"objective 'trafic'; the objectives are `time`, `memory`, `traffic`, `live`. Did you mean `traffic`\?",
     ):
         ml.auto.layout(traced("block"), MESH, objective="trafic")
 

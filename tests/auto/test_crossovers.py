@@ -86,5 +86,5 @@ def test_what_cannot_vary(choice: ml.auto.Choice) -> None:
         choice.crossovers(batch=[0, 2])
     with pytest.raises(ml.MeshlabError, match="`bandwidth` was given 2 for crossovers: give two numbers above 0"):
         choice.exact_crossovers(bandwidth=2)  # type: ignore[arg-type]
-    with pytest.raises(ml.MeshlabError, match="choice.crossovers is told of the fastest layout"):
+    with pytest.raises(ml.MeshlabError, match="choice.crossovers explains the fastest layout"):
         ml.auto.layout(choice.plan.program, MESH, objective="memory").crossovers(batch=[1, 2])

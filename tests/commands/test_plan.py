@@ -242,7 +242,7 @@ WRONG = {
         ("gpt2", "--layout", "fsbp"),
         "`fsbp` is neither a preset nor a rule such as batch:data. Did you mean `fsdp`",
     ),
-    "a preset for it": (("gpt2", "--layout", "fsdp & data_paralel"), "`data_paralel` is not a preset"),
+    "a preset for it": (("gpt2", "--layout", "fsdp & data_paralel"), "`data_paralel` is neither a preset"),
     "no rule": (("gpt2", "--mesh", "data=2", "--layout", "batch:dat"), "has no axis `dat`. Did you mean `data`?"),
     "no JSON": (("gpt2", "--layout", "{batch"), "--layout is not valid JSON: "),
     "a dim twice": (("gpt2", "--layout", '{"batch": "data", "batch": "model"}'), "`batch` appears twice in an object."),
@@ -252,7 +252,10 @@ WRONG = {
     ),
     "no layout's file": (("gpt2", "--layout", "none.json"), "--layout: there is no file `none.json`."),
     "no folder": (("gpt2", "--layout", "none/a.json"), "There is no folder `none` either."),
-    "no objective": (("gpt2", "--auto", "tim"), "has `time`, `memory`, `traffic`, `live`. Did you mean `time`?"),
+    "no objective": (
+        ("gpt2", "--auto", "tim"),
+        "the objectives are `time`, `memory`, `traffic`, `live`. Did you mean `time`?",
+    ),
     "no time": (
         ("gpt2", "--mesh", "data=2", "--auto", "time"),
         'was given the objective "time", which needs a mesh on a machine',
@@ -264,7 +267,7 @@ WRONG = {
     ),
     "no padding": (("gpt2", "--auto", "traffic", "--pad"), "--pad with a search, which does not pad"),
     "no option": (("gpt2", "--mish=2"), "meshlab plan does not know --mish=2. Did you mean `--mesh`?"),
-    "no folder to save in": (("gpt2", "--save", "none/a.json"), "--save: there is no folder `none`; make it"),
+    "no folder to save in": (("gpt2", "--save", "none/a.json"), "--save: there is no folder `none`; create it"),
     "a trace without a machine": (("gpt2", "--trace", "a.json"), "--trace without a machine, so there are no times"),
     "a folder to save in": (
         ("gpt2", "--save", "."),
@@ -369,7 +372,7 @@ def test_the_layout_is_printed_in_a_form_to_be_pasted(file, capsys):
     assert err == "printed by the file\n"
     status, out, err = called(capsys, *asked, "--as", "MaxText")
     assert out == 'logical_axis_rules: [["batch", "data"]]\n'
-    assert "MaxText cannot say: at `params/*` is stored embed:model" in err
+    assert "MaxText cannot express: at `params/*` is stored embed:model" in err
 
 
 def test_a_form_of_what_a_search_finds(file, capsys):

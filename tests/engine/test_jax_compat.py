@@ -330,7 +330,7 @@ def test_the_flags_for_quick_compiles_are_known():
 # The rule
 
 
-BEYOND = {pathlib.Path(str(module.__file__)) for module in (jax_compat, jax_programs)}
+BEYOND = {pathlib.Path(str(module.__file__)) for module in (jax_compat, jax_programs, own_primitives)}
 SOURCES = sorted(set(pathlib.Path(meshlab.__file__).parent.rglob("*.py")) - BEYOND)
 UNSTABLE = re.compile(
     r"jax\.interpreters|jax\.experimental|config\.values|source_info|name_stack|debug_info|func_src_info"

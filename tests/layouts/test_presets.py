@@ -90,7 +90,7 @@ def _is_legal_or_refused(row, preset):
 @pytest.mark.parametrize("name", UNTOLD)
 def test_what_does_not_tell_its_parameters_is_asked_for_them(name):
     for preset in DATA:
-        with pytest.raises(ml.LayoutError, match=r'(?s)parameters are not known.*params="params/\*"; its arguments'):
+        with pytest.raises(ml.LayoutError, match=r'(?s)parameters are unknown.*params="params/\*"; its arguments'):
             presets.preset(preset)(row_of(name).program, MESH)
 
 

@@ -23,7 +23,7 @@ from ..tensors import dim_lists
 from ..tensors import tensor as named
 from ..tensors.attention import Attention, attend
 from ..tensors.dim_lists import Dims
-from ..tensors.dims import Dim
+from ..tensors.dims import Dim, name_of
 from ..tensors.dtypes import promoted, short_name
 from ..tensors.tensor import Tensor
 
@@ -55,7 +55,7 @@ def attention(
         query: the dim of the queries' positions.
         key: the dim of the keys' positions, another one: `k.rename(seq="kv")`.
         over: the dim that scores are summed over; the last of `q`.
-        causal: whether a query attends to no key behind it.
+        causal: whether a query attends only to keys at and before its position.
         window: a query attends to keys less than this far from it.
         bias: added to the scores; [any of their dims].
         query_segments: [..., query], integers: a query attends to keys of its own segment (packed documents).
@@ -113,7 +113,14 @@ class _Dims:
     def of(cls, dims: Sequence[Dims], query: Dim | str, key: Dim | str, over: Dim | str | None) -> _Dims:
         """Finds them; refuses what does not fit, all of it at once."""
         q, k, v = dims
-        at_query, at_key = q[dim_lists.find("attention", q, query)], k[dim_lists.find("attention", k, key)]
+        at_query = q[dim_lists.find("attention", q, query)]
+        if name_of(key) not in dim_lists.names(k) and at_query in k:
+            write = f'k.rename({at_query.name}="{name_of(key)}")'
+            raise DimError(
+                f"attention was given k{dim_lists.show(k)}, which has no dim `{name_of(key)}`: queries and keys have"
+                f" different dims of positions. Write {write}, and the same for v."
+            )
+        at_key = k[dim_lists.find("attention", k, key)]
         depth = q[dim_lists.find("attention", q, over)] if over is not None else q[-1]
         shared = [dim for dim in k if dim not in (at_key, depth)]
         own = [dim for dim in v if dim not in (*shared, at_key)]

@@ -116,6 +116,10 @@ class _Ring:
         self.axes = self.queries if self.queries == self.keys else ()
         self.parts = math.prod(device.sizes[axis] for axis in self.axes)
         self.lengths = operands[0].shape[how.q.index(how.query)], operands[1].shape[how.k.index(how.key)]
+        self.turns = self.parts - 1
+        if how.causal and how.window is not None:
+            # Keys come from the parts before; those that are further away than the window are not needed.
+            self.turns = min(self.turns, -(-(how.window - 1) // self.lengths[1]))
         # Which operands have keys: those go round.
         self.round = [how.key in axes for axes in how.operands]
 
@@ -129,10 +133,14 @@ class _Ring:
     def part(self, axes: Axes) -> Any:
         return self.device.index(axes) if axes else 0
 
-    def turned(self, arrays: Sequence[Any], moves: Sequence[bool]) -> list[Any]:
-        """What is here after a turn."""
+    def turned(self, arrays: Sequence[Any], moves: Sequence[bool], distance: int = 1) -> list[Any]:
+        """What is here after a turn, or after several at once."""
         pairs = zip(arrays, moves, strict=True)
-        return [self.device.shift(a, self.axes, 1, wrap=True) if goes else a for a, goes in pairs]
+        return [self.device.shift(a, self.axes, distance, wrap=True) if goes else a for a, goes in pairs]
+
+    def home(self, arrays: Sequence[Any], moves: Sequence[bool]) -> list[Any]:
+        """What is here after it has gone the rest of the way around."""
+        return self.turned(arrays, moves, self.parts - self.turns) if self.turns else list(arrays)
 
     def go(self, arrays: Sequence[Any], carry: Carry, goes: Sequence[bool], visited: Callable[..., Carry]) -> Carry:
         """Visits the keys of each device in turn; what of the carry goes round moves with them."""
@@ -146,8 +154,8 @@ class _Ring:
             carry = visited(arrays, self.firsts(number), carry)
             return (after, tuple(self.turned(carry, goes))), None
 
-        (arrays, carry), _ = lax.scan(turn, (list(arrays), carry), jnp.arange(self.parts - 1))
-        return visited(arrays, self.firsts(self.parts - 1), carry)
+        (arrays, carry), _ = lax.scan(turn, (list(arrays), carry), jnp.arange(self.turns))
+        return visited(arrays, self.firsts(self.turns), carry)
 
 
 @per_shard("attention", summary=_SUMMARY)
@@ -186,4 +194,4 @@ def _run_gradients(device: Device, sharded: ShardedOperation, operands: Sequence
     goes = ring.round[: len(gradients)]
     sums = ring.go(arrays, gradients, goes, visited)
     rounded = [gradient.astype(array.dtype) for gradient, array in zip(sums, arrays, strict=False)]
-    return ring.turned(rounded, goes) if ring.axes else rounded
+    return ring.home(rounded, goes) if ring.axes else rounded

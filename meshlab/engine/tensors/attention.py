@@ -42,7 +42,7 @@ class Attention:
         value: the axis of `v` in its place.
         bias: the axes of an array that is added to the scores; None where there is none.
         segments: the axes of the queries' segments and those of the keys'; None where there are none.
-        causal: whether a query attends to no key behind it.
+        causal: whether a query attends only to keys at and before its position.
         window: a query attends to keys less than this far from it; None for any.
         scale: what scores are multiplied by.
     """

@@ -128,8 +128,8 @@ def test_each_dim_is_told_with_its_own_axes():
     reasons, _ = causes(fn, [abstract("batch vocab", 8, 64)], "batch:data vocab:model")
     assert [because for because, _ in reasons] == [
         "The greatest value over `vocab` is taken while it is split over `model`.",
-        "The place of the greatest value over `vocab` is looked for while it is split over `model`.",
-        "The greatest values over `vocab` are looked for while it is split over `model`.",
+        "The position of the greatest value over `vocab` is searched while it is split over `model`.",
+        "The greatest values over `vocab` are searched while it is split over `model`.",
     ]
     assert {remedy for _, remedy in reasons} == {"Take `vocab` off `model`."}
 

@@ -74,7 +74,7 @@ def test_only_dims_that_a_layout_can_say_are_to_be_taken_off():
         return (jnp.zeros((8, 6)).at[others, places].set(values) @ w.T).sum()
 
     arrays = (ml.named(jax.ShapeDtypeStruct(s, jnp.float32), names) for s, names in (((4, 6), "e f"), ((8, 4), "b e")))
-    with pytest.raises(ml.LayoutError, match=r"Take `b` off `micro`, or let"):
+    with pytest.raises(ml.LayoutError, match=r"Take `b` off `micro`, or compute"):
         ml.trace(jax.grad(sparse), *arrays).plan(ml.mesh(micro=ml.serial(2)), "b:micro")
 
 

@@ -163,6 +163,15 @@ def test_a_ring_sends_keys_values_and_their_gradients_around(n):
     assert plan.work.share == pytest.approx((1 - 1 / (2 * n)) / n / 0.5)
 
 
+@pytest.mark.parametrize(("window", "turns"), [(1, 0), (2, 1), (9, 1), (10, 2), (60, 7)])
+def test_a_window_makes_a_ring_short(window, turns):
+    program = ml.trace(lambda q, k, v: step(q, k, v, causal=True, window=window), *drawn())
+    plan = program.plan(ml.mesh(a=8), "seq:a kv:a")
+    sent = {("collective-permute", ("a",)): 6 * turns + 2} if turns else {}
+    assert counted(plan) == sent
+    assert plan.check().ok
+
+
 @pytest.mark.parametrize(
     ("layout", "sent"),
     [
@@ -263,6 +272,8 @@ def test_what_does_not_fit_is_refused(change, said):
 
 def test_options_that_are_none_are_refused():
     q, k, v = drawn()
+    with pytest.raises(DimError, match=r'which has no dim `kv`: .*Write k\.rename\(seq="kv"\)'):
+        ml.attention(q, k, v, "seq", "kv")
     with pytest.raises(DimError, match="takes both or neither"):
         attend(q, k, v, query_segments=ml.tensor(SEGMENTS, Batch, Seq))
     with pytest.raises(DimError, match="they are integers"):

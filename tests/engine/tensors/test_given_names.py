@@ -86,7 +86,7 @@ def test_names_may_be_left_out_of_a_tuple():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ml.tensor([[1, 2], [3]], "a", "b"), r"tensor was given \[\[1, 2\], \[3\]\]; .* equally long"),
+        (lambda: ml.tensor([[1, 2], [3]], "a", "b"), r"tensor was given \[\[1, 2\], \[3\]\]; .* equal length"),
         (lambda: ml.tensor("hello"), "tensor was given 'hello'; its array must be numbers"),
         (
             lambda: ml.tensor(jax.ShapeDtypeStruct((2,), jnp.float32), "a"),

@@ -12,7 +12,8 @@ from meshlab.engine.verifying.hlo_flops import flops
 
 def counted(fn, *shapes, dtype=jnp.float32) -> float:
     arguments = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
-    return flops(jax.jit(fn).lower(*arguments).compile(compiler_options=compiler_options("cpu")).as_text())
+    compiled = jax.jit(fn).lower(*arguments).compile(compiler_options=compiler_options("cpu"))
+    return flops(compiled.as_text() or "")
 
 
 def convolved(x, kernel):

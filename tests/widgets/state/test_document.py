@@ -50,7 +50,7 @@ def test_unknown_schema_is_refused() -> None:
             '{"schema": 1, "dims": {"a": 3.0}, "mesh": [], "layout": {}}',
             r"1. `dims` is {'a': 3.0}; it must be sizes by name: .* \(Expected `int`, got `float`\)",
         ),
-        ('{"dims": {}', r"it is not JSON \(.*\). Use the text from `explorer.to_json\(\)` gave"),
+        ('{"dims": {}', r"it is not JSON \(.*\). Use the text from `explorer.to_json\(\)`"),
         ("[" * 100_000, r"it is not JSON \(.*\). Use the text"),
         ("1" * 5_000, r"it is not JSON \(.*\). Use the text"),
         (

@@ -94,7 +94,7 @@ class TestMeshAxes:
             ("resize_axis", {"axis": "data", "size": "many"}, "came with invalid arguments"),
             ("resize_axis", {"axis": "data"}, "missing required field `size`"),
             ("resize_dim", {"dim": "batch", "size": 0}, "a size must be an integer of at least 1"),
-            ("resize_dim", {"dim": "bach", "size": 4}, "no dim of this program. Did you mean `batch`"),
+            ("resize_dim", {"dim": "bach", "size": 4}, "not a dim of this program. Did you mean `batch`"),
             ("rename_dim", {"dim": "batch", "name": "1"}, "a name is ASCII letters"),
             ("rename_dim", {"dim": "batch", "name": "hidden"}, "cannot be one dim `hidden`"),
             ("pin", {"dim": "classes", "axis": "model"}, "`classes` has size 10, which 4"),
@@ -134,7 +134,7 @@ class TestMachine:
         explorer = explore(program, ml.mesh("v5e:4x4", data=4, model=4))
         answer = explorer.resize_axis("data", 8)
         assert isinstance(answer, Accepted)
-        assert answer.note == "The mesh is on `v5e:4x8` now."
+        assert answer.note == "The mesh is now on `v5e:4x8`."
         assert explorer.mesh.on.slice == "4x8"
         assert explorer.undo()
         assert explorer.mesh.on.slice == "4x4"

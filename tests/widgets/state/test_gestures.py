@@ -18,6 +18,7 @@ from meshlab.widgets.state.tried_gestures import TriedGestures
 
 # Each operation as a message of the page has it, and as a call: positions, keywords.
 EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
+    "predict": ({"number": 3.0}, (3.0,), {}),
     "place": (
         {"dim": "hidden", "axes": ["data", "model"], "at": "params/*", "source": ""},
         ("hidden", "data", "model"),
@@ -72,7 +73,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "cancel": ({}, (), {}),
 }
 # These give back the choice, the regrets, the run, the curve and the report.
-OWN = {"auto", "exact_regrets", "run", "curve", "xla"}
+OWN = {"auto", "exact_regrets", "run", "curve", "xla", "predict"}
 # This takes a file (test_saved_boards.py).
 OF_FILES = {"open_saved"}
 SOURCES = pathlib.Path(meshlab.widgets.__file__).parent / "js" / "src"

@@ -122,6 +122,6 @@ def test_what_cannot_stand_there_is_refused(explorer: Explorer) -> None:
     assert isinstance(refusal, Refused)
     assert "no axis `foo`" in refusal.reason
     assert isinstance(explorer.beside("zero1"), Refused)
-    with pytest.raises(ExplorerError, match=r"name 'strat' was tried\. Did you mean `start`\?.*beside\("):
+    with pytest.raises(ExplorerError, match=r"No layout named 'strat' was tried\. Did you mean `start`\?.*beside\("):
         explorer.beside("strat")
     assert explorer.other is None

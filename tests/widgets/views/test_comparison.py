@@ -151,7 +151,7 @@ def test_a_search_that_fails_says_why(searching: Explorer) -> None:
         searching.auto("live")
     search = shown(searching)
     assert (search["phase"], search["error"]) == ("failed", "there is no answer")
-    with pytest.raises(ml.MeshlabError, match="asked for the objective 'beauty'; it has `time`, "):
+    with pytest.raises(ml.MeshlabError, match="given the objective 'beauty'; the objectives are `time`, "):
         searching.auto("beauty")
 
 

@@ -183,7 +183,7 @@ def test_a_tree_that_is_no_python_is_given_by_place() -> None:
     given = pasted(text)["inputs"]
     assert list(given) == [each.place for each in plan.program.arguments]
     assert len(lost) >= 1
-    assert "cannot be written as Python here; it is given by place" in lost[0]
+    assert "cannot be written as Python here; it is listed by place" in lost[0]
 
 
 def test_text_that_is_evaluated_is_what_was_written() -> None:

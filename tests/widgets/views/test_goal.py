@@ -51,7 +51,7 @@ def test_a_peak_and_a_step_that_miss_say_why_in_the_strip() -> None:
     part = goal_part(explorer)["goal"]
     assert part is not None
     told = {each["text"].split()[0]: (each["state"], each["because"]) for each in part["conditions"]}
-    assert told["needs"] == ("missed", explorer.plan.memory.donated.because)
+    assert told["uses"] == ("missed", explorer.plan.memory.donated.because)
     assert told["takes"] == ("missed", explorer.plan.time.because)
     assert told["fits"] == ("met", "")
 

@@ -153,7 +153,7 @@ def test_what_jit_has_not_is_listed() -> None:
     form = explorer.form("jit")
     assert form.lost[0] == "`micro` is a serial axis: the function must loop over its blocks itself"
     assert '("data",)' in form
-    assert form.cell.splitlines()[0] == f"# jit cannot say: {form.lost[0]}"
+    assert form.cell.splitlines()[0] == f"# jit cannot express: {form.lost[0]}"
     assert form.lost[-1].startswith("the shardings of intermediate values: XLA")
 
 
