@@ -78,6 +78,7 @@ def test_each_stays_a_puzzle_at_the_sizes_of_a_reader(reader):
 @each
 def test_each_says_what_is_asked_before_it_shows_its_board(name):
     puzzle = fresh(name)
+    assert puzzle.ask is not None
     assert f"asks first: {puzzle.ask.text}?" in repr(puzzle.show())
     text = str(puzzle)
     assert puzzle.task in text

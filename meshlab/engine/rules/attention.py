@@ -144,7 +144,7 @@ class _Ring:
 
     def go(self, arrays: Sequence[Any], carry: Carry, goes: Sequence[bool], visited: Callable[..., Carry]) -> Carry:
         """Visits the keys of each device in turn; what of the carry goes round moves with them."""
-        if not self.axes:
+        if not self.axes or not self.turns:
             return visited(arrays, self.firsts(), carry)
 
         def turn(now: tuple[Any, ...], number: Any) -> tuple[Any, None]:
