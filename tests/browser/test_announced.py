@@ -114,7 +114,7 @@ GESTURES: dict[str, tuple[Gesture, str]] = {
         f"{LAYOUT}DP over data \\+ TP over outer\\+model$",
     ),
     "merge axes": (edit(axis, "merge_axes", other="data"), r"data.*model.* cannot be merged"),
-    "resize an axis": (edit(axis, "resize_axis", size="2"), r"The mesh is on v5e:2x2 now\."),
+    "resize an axis": (edit(axis, "resize_axis", size="2"), r"The mesh is now on v5e:2x2\."),
     "rename a dim": (edit(lambda board: board.chip("rows"), "rename_dim", name="lines"), r"rows is called lines now\."),
     "resize a dim": (edit(lambda board: board.chip("batch"), "resize_dim", size="16"), r"traced again"),
     "pad": (padded, LAYOUT),

@@ -16,7 +16,11 @@ from meshlab.own.naming.errors import OwnError
 from meshlab.own.step import Step
 
 ON = ml.mesh("h100:1x8", data=8)
-MESH = Mesh(np.array(devices(8)), ("data",), axis_types=(AxisType.Auto,))
+
+
+def jax_mesh() -> Mesh:
+    """Made anew: another file may have simulated other devices since."""
+    return Mesh(np.array(devices(8)), ("data",), axis_types=(AxisType.Auto,))
 
 
 def planned(name: str, preset: str) -> ml.Plan:
@@ -26,7 +30,7 @@ def planned(name: str, preset: str) -> ml.Plan:
 
 
 def given(shape, *spec, dtype=jnp.float32):
-    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(MESH, P(*spec)))
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(jax_mesh(), P(*spec)))
 
 
 def both(plan: ml.Plan) -> tuple[Step, Step]:
@@ -61,11 +65,11 @@ def test_what_every_device_computes_by_itself_counts_on_each():
     """The constraint goes back to what is multiplied: XLA gathers `x`, and each device computes both products."""
 
     def chain(x, w):
-        middle = jax.lax.with_sharding_constraint(x @ w, NamedSharding(MESH, P()))
+        middle = jax.lax.with_sharding_constraint(x @ w, NamedSharding(jax_mesh(), P()))
         return middle @ w
 
     arguments = given((64, 32), "data"), given((32, 32))
-    report = ml.explain(jax.jit(chain, out_shardings=NamedSharding(MESH, P())), *arguments, mesh=ON)
+    report = ml.explain(jax.jit(chain, out_shardings=NamedSharding(jax_mesh(), P())), *arguments, mesh=ON)
     product = 2 * 64 * 32 * 32
     assert report.step.flops == 2 * product
     assert report.step.communication == report.seconds
@@ -94,6 +98,6 @@ def test_what_has_no_price():
     arguments = given((64, 32), "data"), given((32, 32))
     with pytest.raises(OwnError, match="needs a machine"):
         _ = ml.explain(jax.jit(jnp.matmul), *arguments).step
-    by_hand = jax.shard_map(lambda x: jax.lax.psum(x, "data"), mesh=MESH, in_specs=P("data"), out_specs=P())
+    by_hand = jax.shard_map(lambda x: jax.lax.psum(x, "data"), mesh=jax_mesh(), in_specs=P("data"), out_specs=P())
     with pytest.raises(ml.MeshlabError, match="already says what each device does"):
         _ = ml.explain(jax.jit(by_hand), arguments[0], mesh=ON).step
