@@ -19,6 +19,7 @@ import numpy as np
 from ...engine.code.operations import Literal, Operation, item_bytes
 from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute
+from ...engine.rules import PER_SHARD
 from ..workload.primitives import EXPENSIVE
 from .graph import Buffer, GraphBuilder, Node
 from .primitive_kinds import KINDS, ascends, orders
@@ -44,7 +45,8 @@ def translate(builder: GraphBuilder, step: Compute, operands: Sequence[int | Non
     """
     name = step.operation.name
     kind = KINDS.get(name, "opaque")
-    if step.per_shard:
+    own = PER_SHARD.get(name)
+    if step.per_shard or (own is not None and own.composite):
         translate_per_shard(builder, step, operands, results)
     elif name in _RULES:
         _RULES[name](builder, step, operands, results)

@@ -18,13 +18,13 @@ from jax.extend.core import Literal
 
 from ...engine.code.operations import item_bytes
 from ...engine.collectives.kinds import ALL_REDUCE
-from ...engine.jax_compat import call, opened
+from ...engine.jax_compat import call, carries, nested, opened
 from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute
 from ...engine.plans.per_shard_collectives import traced
 from ...engine.rules import names_where
 from ..workload.primitives import EXPENSIVE
-from .graph import Buffer, GraphBuilder, Node
+from .graph import Buffer, Graph, GraphBuilder, Node
 from .primitive_kinds import KINDS, ascends, orders
 
 # Primitives that take a part of an array, or concatenate some: XLA removes those of one whole array
@@ -72,8 +72,7 @@ class _Walk:
 
     def add(self, kind: str, reads: Sequence[int], aval: Any, expensive: bool = False, reused: bool = False) -> int:
         """Adds a node for an array of the implementation."""
-        factor = math.prod(aval.shape) * item_bytes(aval.dtype) / self.bytes
-        shape, buffer = tuple(aval.shape), Buffer(self.base, factor)
+        shape, buffer = tuple(aval.shape), self.buffer(aval)
         node = Node(kind, reads, buffer, shape, self.builder.step, expensive=expensive, reused=reused, dtype=aval.dtype)
         return self.builder.graph.add(node)
 
@@ -84,6 +83,9 @@ class _Walk:
         if inner is not None:
             reads = [self.read(atom, known) for atom in equation.invars]
             known.update(zip(equation.outvars, self.run(inner, reads), strict=True))
+            return
+        if name in ("scan", "cond"):
+            self.nested(equation, known)
             return
         reads = [known[atom] for atom in equation.invars if not isinstance(atom, Literal)]
         if name == "threefry2x32" and not self.builder.context.backend.rolled_hash:
@@ -102,6 +104,40 @@ class _Walk:
             known[variable] = self.convolution(params["dimension_numbers"], reads, variable.aval)
         else:
             known[variable] = self.plain(equation, reads, variable.aval)
+
+    def nested(self, equation: Any, known: dict[Any, int]):
+        """Adds a loop or branches, as the step's own (`build.py`), whose blocks are graphs inside the node."""
+        inside, graph = nested(equation), self.builder.graph
+        assert inside is not None
+        is_loop = equation.primitive.name == "scan"
+        reads = [self.read(atom, known) for atom in equation.invars]
+        constants = reads[inside.bodies[0].constants] if is_loop else []
+        given = reads[inside.inputs] if not is_loop else reads[len(constants) :]
+        inner = tuple(self.block(body.jaxpr, len(constants)) for body in inside.bodies)
+        main = graph.add(Node("loop" if is_loop else "branch", (*given, *constants), None, (), self.builder.step))
+        node = graph.nodes[main]
+        node.inner = inner
+        if is_loop:
+            node.carries = carries(equation)
+            node.buffers = tuple(self.buffer(variable.aval) for variable in equation.outvars)
+        for position, variable in enumerate(equation.outvars):
+            known[variable] = self.add("part", (main,), variable.aval)
+            graph.nodes[known[variable]].position = position
+
+    def block(self, jaxpr: Any, constants: int) -> Graph:
+        """Returns the graph of one iteration, or of a branch; its constants are values from around it."""
+        builder = GraphBuilder(self.builder.context)
+        builder.step, graph = self.builder.step, builder.graph
+        walk = _Walk(builder, self.base)
+        sources = [walk.add("source", (), variable.aval) for variable in opened(jaxpr).invars]
+        graph.inputs = sources[constants:]
+        graph.outputs = list(walk.run(jaxpr, sources))
+        graph.output_buffers = [walk.buffer(atom.aval) for atom in opened(jaxpr).outvars]
+        return graph
+
+    def buffer(self, aval: Any) -> Buffer:
+        """The bytes of an array of the implementation."""
+        return Buffer(self.base, math.prod(aval.shape) * item_bytes(aval.dtype) / self.bytes)
 
     def plain(self, equation: Any, reads: Sequence[int], aval: Any) -> int:
         """Adds an equation as one node."""

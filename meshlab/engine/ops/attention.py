@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -71,30 +71,30 @@ def attention(
     Example:
         out = ml.attention(q, k.rename(seq="kv"), v.rename(seq="kv"), Seq, "kv", causal=True)
     """
-    pairs = [named.operand("attention", x, name) for x, name in ((q, "q"), (k, "k"), (v, "v"))]
+    arrays, dims = _floats(q, k, v)
+    found = _Dims.of(dims, query, key, over)
+    _segments(query_segments, key_segments)
+    given = (("bias", bias), ("query_segments", query_segments), ("key_segments", key_segments))
+    extras = {name: named.operand("attention", x, name) for name, x in given if x is not None}
+    how = Attention(
+        *found.letters({name: has for name, (_, has) in extras.items()}),
+        causal=flag("attention", "causal", causal, DimError),
+        window=None if window is None else whole_number("attention", "window", window, 1, DimError),
+        scale=found.depth.size**-0.5 if scale is None else float(number("attention", "scale", scale)),
+    )
+    out = tuple(found.value if dim == found.depth else dim for dim in found.q)
+    return named.result(attend(how, *arrays, *(array for array, _ in extras.values())), out)
+
+
+def _floats(*tensors: Tensor) -> tuple[list[Any], list[Dims]]:
+    """Returns the arrays of q, k and v, of one dtype, and the dims of each."""
+    pairs = [named.operand("attention", x, name) for x, name in zip(tensors, "qkv", strict=True)]
     dims = [has for _, has in pairs]
     dim_lists.agree("attention", *dims)
     arrays = promoted("attention", [array for array, _ in pairs])
     if not jnp.issubdtype(arrays[0].dtype, jnp.floating):
         raise DimError(f"attention was given q, k and v of {short_name(arrays[0].dtype)}; it takes floats.")
-    found = _Dims.of(dims, query, key, over)
-    extras = [
-        named.operand("attention", x, name)
-        for x, name in ((bias, "bias"), (query_segments, "query_segments"), (key_segments, "key_segments"))
-        if x is not None
-    ]
-    _segments(query_segments, key_segments)
-    letters = found.letters([d for _, d in extras], bias is not None, query_segments is not None)
-    size = found.depth.size
-    how = Attention(
-        *letters,
-        causal=flag("attention", "causal", causal, DimError),
-        window=None if window is None else whole_number("attention", "window", window, 1, DimError),
-        scale=size**-0.5 if scale is None else float(number("attention", "scale", scale)),
-    )
-    out = dict(zip(found.q, how.q, strict=True)) | {found.value: how.value}
-    back = {letter: dim for dim, letter in out.items() if letter != how.depth}
-    return named.result(attend(how, *arrays, *(array for array, _ in extras)), tuple(back[axis] for axis in how.out))
+    return arrays, dims
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,27 +144,31 @@ class _Dims:
             raise DimError(f"attention was given {has}: {'; '.join(problems)}.")
         return cls(q, k, v, at_query, at_key, depth, own[0])
 
-    def letters(self, extras: list[Dims], has_bias: bool, has_segments: bool) -> tuple[Any, ...]:
+    def letters(self, extras: Mapping[str, Dims]) -> tuple[Any, ...]:
         """Returns the first fields of `Attention`: a letter for each dim, and v's own apart."""
         dims = dict.fromkeys((*self.q, self.key))
         letter = dict(zip(dims, string.ascii_lowercase, strict=False))
         own = string.ascii_lowercase[len(dims)]
         q, k = ("".join(letter[dim] for dim in side) for side in (self.q, self.k))
         v = "".join(own if dim == self.value else letter[dim] for dim in self.v)
-        fits = {"bias": [d for d in dims if d != self.depth]}
-        fits["query_segments"] = [d for d in self.k if d in self.q and d != self.depth] + [self.query]
-        fits["key_segments"] = [d for d in self.k if d != self.depth]
-        names = [*(["bias"] if has_bias else []), *(["query_segments", "key_segments"] if has_segments else [])]
-        for name, has in zip(names, extras, strict=True):
-            if wrong := [dim for dim in has if dim not in fits[name]]:
-                raise DimError(
-                    f"attention was given {name} of {dim_lists.show(has)}; its dims are among"
-                    f" {dim_lists.show(fits[name])}, so not {dim_lists.show(wrong)}."
-                )
-        rest = ["".join(letter[dim] for dim in has) for has in extras]
-        bias = rest.pop(0) if has_bias else None
-        segments = (rest[0], rest[1]) if has_segments else None
-        return q, k, v, letter[self.query], letter[self.key], letter[self.depth], own, bias, segments
+        axes = {name: "".join(letter[dim] for dim in self._fitting(name, has)) for name, has in extras.items()}
+        segments = (axes["query_segments"], axes["key_segments"]) if "key_segments" in axes else None
+        return q, k, v, letter[self.query], letter[self.key], letter[self.depth], own, axes.get("bias"), segments
+
+    def _fitting(self, name: str, has: Dims) -> Dims:
+        """Returns the dims of the bias or of segments; refuses what they cannot have."""
+        shared = [dim for dim in self.k if dim in self.q and dim != self.depth]
+        fits = {
+            "bias": [*(dim for dim in self.q if dim != self.depth), self.key],
+            "query_segments": [*shared, self.query],
+            "key_segments": [*shared, self.key],
+        }
+        if wrong := [dim for dim in has if dim not in fits[name]]:
+            raise DimError(
+                f"attention was given {name} of {dim_lists.show(has)}; its dims are among"
+                f" {dim_lists.show(fits[name])}, so not {dim_lists.show(wrong)}."
+            )
+        return has
 
 
 def _segments(query: Tensor | None, key: Tensor | None) -> None:

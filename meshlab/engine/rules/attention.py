@@ -158,7 +158,7 @@ class _Ring:
         return visited(arrays, self.firsts(self.turns), carry)
 
 
-@per_shard("attention", summary=_SUMMARY)
+@per_shard("attention", summary=_SUMMARY, composite=True)
 def _run(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     ring, how = _Ring(device, sharded, operands), sharded.params["how"]
 
@@ -180,7 +180,7 @@ def _joined(device: Device, axes: Axes, state: Carry) -> Carry:
     return both[..., :-1], highest, both[..., -1]
 
 
-@per_shard("attention_grad", summary=_SUMMARY)
+@per_shard("attention_grad", summary=_SUMMARY, composite=True)
 def _run_gradients(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     *arrays, out, lse, cotangent = operands
     ring, how = _Ring(device, sharded, arrays), sharded.params["how"]

@@ -96,18 +96,22 @@ class PerShard:
         summary: what happens to the sharded `{dims}`, for people.
         padded: whether it may be used on padded axes.
         gathers: whether it gathers one slice of each shard.
+        composite: whether it is made of many operations where nothing is split, too: its own arrays take memory.
     """
 
     run: Function
     summary: str
     padded: bool
     gathers: bool
+    composite: bool
 
 
 PER_SHARD: dict[str, PerShard] = {}
 
 
-def per_shard(*names: str, summary: str, padded: bool = False, gathers: bool = False) -> Callable[[Function], Function]:
+def per_shard(
+    *names: str, summary: str, padded: bool = False, gathers: bool = False, composite: bool = False
+) -> Callable[[Function], Function]:
     """Registers the per-shard implementation of one or more primitives.
 
     The function takes the device, the operation with its specs, and the shards; it returns the results' shards.
@@ -118,10 +122,11 @@ def per_shard(*names: str, summary: str, padded: bool = False, gathers: bool = F
         padded: whether it may be used where the sharded axis is padded: the padding is then neutral.
         gathers: whether it gathers one slice of each shard; where a shard is one element the operand is gathered
             instead, which other operations may read as well.
+        composite: whether it is made of many operations where nothing is split, too.
     """
 
     def register(function: Function) -> Function:
-        PER_SHARD.update(dict.fromkeys(names, PerShard(function, summary, padded, gathers)))
+        PER_SHARD.update(dict.fromkeys(names, PerShard(function, summary, padded, gathers, composite)))
         return function
 
     return register

@@ -67,9 +67,9 @@ class Pool:
         return self._at[text]
 
     def lines(self, root: Packed) -> list[str]:
-        """Returns the values as lines, those of one kind side by side, and the root last, which refers to them."""
+        """Returns the values as lines, of one kind side by side and in order, and the root last."""
         texts = [*self._at]
-        order = sorted(range(len(texts)), key=lambda i: (self._kinds[i], i))
+        order = sorted(range(len(texts)), key=lambda i: (self._kinds[i], texts[i]))
         where = {number: place for place, number in enumerate(order)}
 
         def moved(text: str) -> str:
