@@ -75,6 +75,25 @@ def test_a_page_that_cannot_remember_starts_no_tour_by_itself(open_board) -> Non
     expect(card(board)).to_be_hidden()
 
 
+def test_a_card_stays_on_its_board_and_goes_when_that_is_scrolled_away(open_board) -> None:
+    """Beside a notebook's board stand files and menus."""
+    board: BlankBoard = open_board(stored=True, first=True)
+    view = board.blank.view
+    view.add_style_tag(content="body { padding: 40px 0 2000px 400px }")
+    expect(card(board)).to_be_visible()
+    view.evaluate("dispatchEvent(new Event('resize'))")
+    expect(card(board)).to_be_visible()
+    at, around = card(board).bounding_box(), board.root.bounding_box()
+    assert at is not None
+    assert around is not None
+    assert around["x"] <= at["x"] <= around["x"] + around["width"] - at["width"]
+    assert card(board).evaluate(BESIDE)
+    view.evaluate("scrollTo(0, 5000)")
+    expect(card(board)).to_be_hidden()
+    view.evaluate("scrollTo(0, 0)")
+    expect(card(board)).to_be_visible()
+
+
 def test_of_two_boards_on_a_page_one_shows_it(open_board) -> None:
     board: BlankBoard = open_board(stored=True, first=True, boards=2, height=1700)
     expect(board.blank.view.locator(".mlb-tour:popover-open")).to_have_count(1)

@@ -63,6 +63,10 @@ export class Tour {
     tabindex: -1,
   });
   sight: IntersectionObserver | null = null;
+  /** Hides the card while its part is scrolled away, or the notebook is behind another. */
+  away = new IntersectionObserver((seen) => {
+    this.element.style.visibility = seen.at(-1)?.isIntersecting ? "" : "hidden";
+  });
   follow = () => this.place();
 
   constructor(board: Board) {
@@ -105,6 +109,7 @@ export class Tour {
     if (this.at < 0) return false;
     const [inside, { before }] = [this.element.contains(this.focused), this];
     this.at = -1;
+    this.away.disconnect();
     this.part?.removeAttribute("data-tour");
     for (const event of ["scroll", "resize"]) window.removeEventListener(event, this.follow, true);
     this.element.hidePopover();
@@ -151,6 +156,8 @@ export class Tour {
     this.part?.removeAttribute("data-tour");
     this.part = board.root.querySelector(selector);
     this.part?.setAttribute("data-tour", "");
+    this.away.disconnect();
+    if (this.part) this.away.observe(this.part);
     const last = at === stops.length - 1;
     const button = (label: string, onclick: () => unknown, look: object = {}) =>
       h("button", { type: "button", class: "mlb-button", key: label, onclick, ...look }, label);
@@ -175,7 +182,7 @@ export class Tour {
     this.place();
   }
 
-  /** Puts the card beside its part, where there is room; else into the corner of the window. */
+  /** Puts the card beside its part: on the board if it fits there, else elsewhere in the window, or into its corner. */
   place() {
     const { element, part, board } = this;
     const [box, of] = [element.getBoundingClientRect(), (part ?? board.root).getBoundingClientRect()];
@@ -189,7 +196,9 @@ export class Tour {
       [left, of.top - GAP - box.height],
     ];
     const fits = ([x, y]: number[]) => x >= GAP && y >= GAP && x <= right && y <= bottom;
-    const [x, y] = places.find(fits) ?? [right, bottom];
+    const around = board.root.getBoundingClientRect();
+    const onBoard = ([x]: number[]) => x >= around.left && x + box.width <= around.right;
+    const [x, y] = places.find((at) => fits(at) && onBoard(at)) ?? places.find(fits) ?? [right, bottom];
     element.style.left = `${x}px`;
     element.style.top = `${y}px`;
   }
