@@ -90,6 +90,7 @@ from .engine.ops.stack import stack as stack
 from .engine.ops.stack import unstack as unstack
 from .engine.plans.collectives import Collective as Collective
 from .engine.programs.values import Value as Value
+from .engine.schedules.schedule import Schedule as Schedule
 from .engine.specs.layout import Layout as Layout
 from .engine.specs.mesh import Mesh as Mesh
 from .engine.specs.spec import Spec as Spec
