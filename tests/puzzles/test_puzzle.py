@@ -171,12 +171,14 @@ def test_a_file_asks_anew_and_one_that_no_drop_solves_is_refused(tmp_path: Path)
 
 
 def test_the_columns_of_an_answer_are_recorded(tmp_path: Path):
-    """Where the board has none of them, nothing is written."""
+    """Where the board that the puzzle starts with has none of them, nothing is written."""
     shared = puzzles.P11.share(tmp_path / "p11.html")
     assert "params/*" in shared.said
     assert shared.bytes <= 200_000
+    columnless = dataclasses.replace(puzzles.P07, start=None)
     with pytest.raises(ml.MeshlabError, match="P07 cannot be solved in a file"):
-        puzzles.P07.share(tmp_path / "p07.html")
+        columnless.share(tmp_path / "p07.html")
+    assert "in compute and `out`" in puzzles.P07.share(tmp_path / "p07.html").said
 
 
 def test_hints_begin_again_with_another_layout_and_are_counted():

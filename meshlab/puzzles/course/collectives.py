@@ -65,6 +65,7 @@ P07 = Puzzle(
         lambda plan: plan.wire_bytes / plan.program.plan(plan.mesh, P07.answer).wire_bytes,
         "embed:x",
     ),
+    start={"out": {"hidden": None}},  # so that the board has a column for it
     drawn=("batch", "embed", "hidden"),
 )
 
@@ -105,6 +106,7 @@ P13 = Puzzle(
         lambda plan: plan.wire_bytes / plan.program.plan(plan.mesh, P13.answer).wire_bytes,
         {"a": {"i": "y"}, "middle": {"i": None}, "out": {"j": "y"}},
     ),
+    start={"a": {"i": None}, "out": {"j": None}},
     drawn=("i", "j"),
 )
 

@@ -5,7 +5,8 @@
     pool.lines(packed)                                               all values, a line each, and this one last
 
 Two layouts are drawn of mostly the same rows, sentences and slices. What is longer than a reference is a line of its
-own, with references to its parts: the states of fifty layouts take a tenth of the bytes. Lines of one kind, such as the
+own, with references to its parts: the states of fifty layouts take a tenth of the bytes. What is short and referred to
+once then stands in that place after all, for numbers of references hardly compress. Lines of one kind, such as the
 sentences about causes, stand side by side, for gzip looks back no further than 32 kB. Whoever reads them parses a line
 when it is asked for.
 """
@@ -15,13 +16,15 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 # The key of an object that stands for a line. Keys of views are fields, dims and mesh axes, none of which is so called.
 REF = "@"
-# Texts that are shorter stand where they are.
-SHORT = 24
+# Texts that are shorter stand where they are; so do those that are referred to once, up to a length at which gzip gains
+# more by having them beside their like.
+SHORT, SHORT_ONCE = 24, 150
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _REFS = re.compile(rf'\{{"{REF}":(\d+)\}}')
 
@@ -69,10 +72,18 @@ class Pool:
     def lines(self, root: Packed) -> list[str]:
         """Returns the values as lines, of one kind side by side and in order, and the root last."""
         texts = [*self._at]
-        order = sorted(range(len(texts)), key=lambda i: (self._kinds[i], texts[i]))
+        uses = Counter(int(ref) for text in (*texts, root) for ref in _REFS.findall(text))
+        once = {number for number, text in enumerate(texts) if uses[number] == 1 and len(text) < SHORT_ONCE}
+
+        def filled(text: str) -> str:
+            return _REFS.sub(lambda ref: texts[int(ref[1])] if int(ref[1]) in once else ref[0], text)
+
+        for number, text in enumerate(texts):  # parts of a value have lower numbers than the value
+            texts[number] = filled(text)
+        order = sorted({*range(len(texts))} - once, key=lambda i: (self._kinds[i], texts[i]))
         where = {number: place for place, number in enumerate(order)}
 
         def moved(text: str) -> str:
             return _REFS.sub(lambda ref: f'{{"{REF}":{where[int(ref[1])]}}}', text)
 
-        return [moved(text) for text in (*(texts[i] for i in order), root)]
+        return [moved(text) for text in (*(texts[i] for i in order), filled(root))]

@@ -162,11 +162,18 @@ def test_whatever_can_be_asked_is_recorded_or_left_out_on_purpose() -> None:
 
 
 def test_a_pool_keeps_equal_values_once_and_refers_to_them() -> None:
-    pool, text = Pool(), "a text that is longer than a reference"
-    one = pool.put({"first": [text, text], "second": {"third": text}}, "kind")
-    assert pool.put({"third": text}, "another") == pool.put({"third": text}, "kind")
+    """But for what is short and referred to once: no line is made of it."""
+    pool, text, once, long = (
+        Pool(),
+        "a text that is longer than a reference",
+        "this is longer too, but alone",
+        "x" * 400,
+    )
+    value = {"first": [text, text], "second": {"third": text, "fourth": [{"fifth": once}, long]}}
+    one = pool.put(value, "kind")
+    assert pool.put(value["second"], "another") == pool.put(value["second"], "kind")
     lines = pool.lines(one)
-    assert sum(line == json.dumps(text) for line in lines) == 1
+    assert [lines.count(json.dumps(each)) for each in (text, once, long)] == [1, 0, 1]
 
     def opened(value: Any) -> Any:
         if isinstance(value, dict) and value.keys() == {"@"}:
@@ -175,7 +182,7 @@ def test_a_pool_keeps_equal_values_once_and_refers_to_them() -> None:
             return {name: opened(each) for name, each in value.items()}
         return [opened(each) for each in value] if isinstance(value, list) else value
 
-    assert opened(json.loads(lines[-1])) == {"first": [text, text], "second": {"third": text}}
+    assert opened(json.loads(lines[-1])) == value
 
 
 def test_the_table_of_a_file_is_what_was_recorded(explorer: Explorer, tmp_path: Path) -> None:
