@@ -166,7 +166,8 @@ puzzles.P19.show()
 puzzles.P19.check()
 
 # %% [markdown]
-# Now write it in code, and compare. Put your layout here; `reduce` says when the sums are sent.
+# Now write it in code, and compare. Put your layout here; `reduce` says when the sums are sent. `plan.memory.donated`
+# is the memory of a step whose results take the place of its arguments, as new weights take the place of the old.
 
 # %%
 yours = "batch:data"

@@ -81,7 +81,8 @@ weights |= {name: ml.f32[Embed, Heads, Head] for name in "qkv"} | {"o": ml.f32[H
 puzzles.P08.predict(...)
 
 # %% [markdown]
-# Then `heads` and `ffn`, both on `y`. No array has both, so they may share the axis.
+# Then `head`, the dim inside each head, and `ffn`, both on `y`. No array has both, so they may share the axis. Follow
+# both through the code.
 
 # %%
 puzzles.Q["5a"].predict(...)
@@ -97,10 +98,10 @@ puzzles.P08.show()
 puzzles.P08.check()
 
 # %% [markdown]
-# Here are the dims that do not work. `head` is already summed in the scores, which are large. If `embed` is sharded,
-# each matmul that reads it sums over it, and each norm does so twice. `seq` does not send more than `heads`, but it
-# gathers: queries of one part of a sequence need the keys and values of all parts. (That is for long sequences, in a
-# later lesson.)
+# Here is `heads`, and three dims that do not work. `head` is already summed in the scores, which are large. If `embed`
+# is sharded, each matmul that reads it sums over it, and each norm does so twice. `seq` does not send more than
+# `heads`, but it gathers: queries of one part of a sequence need the keys and values of all parts. (Lesson 7 is about
+# that.)
 
 # %%
 for layout in ("heads:y", "head:y", "seq:y", "embed:y"):
@@ -141,16 +142,15 @@ def gradients(norm):
 
 
 # %% [markdown]
-# **Predict** with the rule of the last lesson: a copy in the forward pass is a sum in the backward pass. Which arrays
-# are whole on all devices, and go into a matmul with a sharded weight? The gradients of the weights need no sum: each
-# has the sharded dim.
+# **Predict** with the rule of the last lesson: a copy in the forward pass is a sum in the backward pass.
 
 # %%
 puzzles.Q["5b"].predict(...)
 
 # %% [markdown]
-# Read the causes: two forward, at the end of each half, and two backward, at the beginning of each half. (The
-# Megatron-LM paper calls the first *g* and the second *f*.)
+# Read the causes: two forward, at the end of each half, and two backward, at the beginning of each half, where a whole
+# array goes into matmuls with sharded weights. (The Megatron-LM paper calls the first *g* and the second *f*.) The
+# gradients of the weights need no sum: each has the sharded dim.
 
 # %%
 plan = gradients(norm).plan(mesh, "heads:y ffn:y")
@@ -158,14 +158,10 @@ plan = gradients(norm).plan(mesh, "heads:y ffn:y")
 plan.explain()
 
 # %% [markdown]
-# In attention, three matmuls read the same array, for queries, keys and values. Each gives a partial gradient of it.
-# Sums are linear, so each device adds its three parts first, and *then* one all-reduce sums over devices. This works
-# because nothing else reads the output of the norm, so these three parts are the whole gradient.
-#
 # ## What a compiler does
 #
 # `plan.xla()` gives the same layout to XLA's own partitioner, which decides by itself where to sum. It reduces each
-# partial sum at once. **Predict** the factor. (This cell takes a while: XLA compiles the step.)
+# partial sum at once. Which partial sums does the plan add up first? **Predict** the factor.
 
 # %%
 puzzles.Q["5c"].predict(...)
@@ -174,6 +170,10 @@ puzzles.Q["5c"].predict(...)
 plan.xla()
 
 # %% [markdown]
+# In attention, three matmuls read the same array, for queries, keys and values, and each gives a partial gradient of
+# it. In the plan, each device adds its three parts, and *then* one all-reduce sums over devices. This works because
+# nothing else reads the output of the norm: these three parts are the whole gradient.
+#
 # And without norms? Then `x` itself goes into the three matmuls and into the residual. The gradient through the
 # residual is whole on each device. You cannot add partial sums to a whole value before you reduce them: four devices
 # would count the whole value four times.

@@ -4,8 +4,6 @@
 # Most rules so far said how a dim is *computed*. But in training, most of the memory holds numbers that stay from one
 # step to the next: weights and optimizer state. In twenty minutes you will shard these numbers without touching the
 # computation. That is ZeRO and FSDP, in one line each.
-#
-# Predict first, as always: write your number in place of the `...`.
 
 # %%
 import jax
@@ -17,11 +15,10 @@ from meshlab import puzzles
 ml.simulate(8)
 
 # %% [markdown]
-# ## Fourteen bytes a parameter
+# ## What a step stores
 #
-# One matrix of 7 billion parameters represents a whole model. It is stored in bfloat16, 2 bytes a parameter. Adam
-# stores three more arrays in float32: a master copy, and two moments `m` and `v`. This creates no data: `ml.trace`
-# only needs types.
+# One matrix of 7 billion parameters represents a whole model. It is stored in bfloat16. Adam stores three more arrays
+# in float32: a master copy, and two moments `m` and `v`. This creates no data: `ml.trace` only needs types.
 
 # %%
 Batch, Embed, Ffn = ml.dims(batch=8, embed=8000, ffn=875_000)
@@ -51,7 +48,8 @@ program.places
 puzzles.Q["6a"].predict(...)
 
 # %% [markdown]
-# Eight devices hold eight copies of the same numbers. An H100 has 80 GB, so this does not even fit:
+# Eight devices hold eight copies of the same numbers. An H100 has 80 GB, so this does not even fit. (`donated` means
+# that the new weights and state take the place of the old ones: so a training step needs no room for both.)
 
 # %%
 plan = program.plan(mesh, "batch:data")
@@ -71,10 +69,9 @@ for c in program.plan(mesh, zero1).collectives:
     print(f"{c.kind} of {c.value}, {c.wire_bytes / 1e9:.2f} GB. {c.because}")
 
 # %% [markdown]
-# Read this slowly: it is the whole trick. Each device *computes* as before. But it updates only its eighth of the
-# master copy, so it needs only its eighth of the summed gradient: the all-reduce becomes a reduce-scatter. Then the
-# new weights are gathered. An all-reduce *is* a reduce-scatter and an all-gather (lesson 3), so the traffic stays the
-# same.
+# This is the whole trick. Each device *computes* as before. But it updates only its eighth of the master copy, so it
+# needs only its eighth of the summed gradient: the all-reduce becomes a reduce-scatter. Then the new weights are
+# gathered. An all-reduce *is* a reduce-scatter and an all-gather (lesson 3), so the traffic stays the same.
 #
 # That is **ZeRO-1**. Predict what a device stores now; the puzzle keeps your number.
 
@@ -128,8 +125,7 @@ puzzles.P10.show()
 puzzles.P10.check()
 
 # %% [markdown]
-# It is tempting to shard the *computation* by `embed` instead; that also reduces the stored bytes. Try it, and read
-# which condition it misses.
+# To shard the *computation* by `embed` also reduces the stored bytes. Which condition does it miss?
 
 # %%
 puzzles.P10.check("embed:data")
@@ -141,7 +137,8 @@ puzzles.P10.hint()
 # ## Write it in code
 #
 # Now take two layers, with their loss and gradients, on four devices. **P11** asks for FSDP, written as rules. The
-# parameters are `params/up` and `params/down`; the gradients are at `out/1/*`. First predict.
+# parameters are `params/up` and `params/down`. The function returns two results, numbered from 0: the loss, at
+# `out/0`, and the gradients, at `out/1/up` and `out/1/down`. First predict.
 
 # %%
 puzzles.P11.predict(...)
@@ -165,9 +162,8 @@ puzzles.P11.hint()
 # ## Beat it
 #
 # FSDP moves *weights*, so that each device can keep its own rows of the batch. Is that always best? In **P12** the
-# batch is small compared with the weights. Store as little as FSDP does, and send a quarter. The number to predict is
-# a different one: XLA's partitioner, which knows nothing about FSDP, gets the same specs. What does it send, as a
-# multiple of our plan?
+# batch is small compared with the weights. Store as little as FSDP does, and send a quarter. Predict a different
+# number: XLA's partitioner gets the specs of FSDP. How many times the bytes of our plan does it send?
 
 # %%
 puzzles.P12.predict(...)
@@ -184,10 +180,9 @@ puzzles.P12.hint()
 # Take Llama 3 8B, with AdamW, and one sequence of 4,096 tokens on each of eight H100s. Suppose that half of the
 # memory is taken: a device may use 40 GB at its peak.
 #
-# **Predict.** How many GB is the peak under FSDP? You know the number of parameters (8.0 billion). Here the weights
-# are stored in float32 too, so all stored arrays take 12 bytes a parameter. The step adds bfloat16 copies of the
-# weights and their gradients, 2 bytes a parameter each, also sharded, and a few GB for one layer at a time, whose
-# activations are recomputed in the backward pass. Within 25 % is right.
+# **Predict.** How many GB is the peak under FSDP? The model has 8.0 billion parameters. Here the weights are stored in
+# float32: they are the master copy. During the step there are also bfloat16 copies of the weights, their gradients,
+# and activations, which are recomputed layer by layer in the backward pass. Within 25 % is right.
 
 # %%
 puzzles.Q["6d"].predict(...)
@@ -201,7 +196,7 @@ for name, plan in plans.items():
     print(f"{name}: peak {peak:5.1f} GB, sent {plan.wire_bytes / 1e9:.1f} GB, meets the goal: {goal.judge(plan).met}")
 
 # %% [markdown]
-# Only FSDP meets the goal. But the traffic is no longer the same. Look at one kind of weights, `down`:
+# Only FSDP meets the goal. But the four do not send the same any more. Look at one kind of weights, `down`:
 
 # %%
 for name in ("ZeRO-1", "ZeRO-3"):
@@ -221,10 +216,9 @@ for part in sorted({**before, **after}, key=lambda part: -before.get(part, 0)):
     print(f"{part:16} {before.get(part, 0) / 1e9:6.2f} GB  →  {after.get(part, 0) / 1e9:6.2f} GB")
 
 # %% [markdown]
-# Arrays that are stored between steps fall to an eighth: *optimizer state*, and *master copies*, which are the
-# float32 weights. So do the *parameters*, their bfloat16 copies. Gradients fall less, since the gradients of a layer
-# are whole until they are scattered. *Gathered weights* are the price, but a small one: one layer at a time.
-# *Activations* stay the same, because FSDP does not shard them more than data parallelism does.
+# *Optimizer state*, *master copies* (the float32 weights) and *parameters* (their bfloat16 copies) fall to an eighth.
+# Gradients fall less, since the gradients of a layer are whole until they are scattered. *Gathered weights* are the
+# price, a small one: one layer at a time. *Activations* stay the same.
 #
 # ## What you know now
 #

@@ -17,7 +17,7 @@ ml.simulate(16)
 # ## How long is long?
 #
 # Take Llama 3 8B on eight H100s again, under FSDP, with one sequence on each device. Here is its peak for two
-# lengths.
+# lengths, again with donated arguments.
 
 # %%
 mesh = ml.mesh("h100", data=8)
@@ -51,9 +51,9 @@ for seq, plan in lengths.items():
     print(f"{seq:7,} tokens: {peak:5.1f} GB, fits: {plan.memory.donated.fits}, {seconds:5.2f} s")
 
 # %% [markdown]
-# Memory is linear, because a fused kernel computes the scores and drops them; a plan on a GPU assumes such a kernel.
-# *Time* is not linear: at the end, four times as many tokens take more than nine times as long. And 131,072 tokens do
-# not fit. More devices do not help if each has its own sequence.
+# Memory is linear, because a fused kernel, such as FlashAttention, computes a block of scores, uses it, and drops it;
+# a plan on a GPU assumes such a kernel. *Time* is not linear: at the end, four times as many tokens take more than
+# nine times as long. And 131,072 tokens do not fit. More devices do not help if each has its own sequence.
 #
 # ## Two dims
 #
@@ -70,7 +70,7 @@ except ml.LayoutError as error:
 
 # %% [markdown]
 # The scores are `[batch heads seq kv]`. If both dims are on one axis, no device holds block 2 of the queries with
-# block 3 of the keys. So shard the queries, and keep the keys whole; or the other way round; or neither.
+# block 3 of the keys. So one of the two stays whole on each device.
 #
 # **Puzzle P14.** The core of attention on four devices. First predict what it costs to *store* all three arrays
 # sharded along the sequence, so that each device stores only its own tokens.
@@ -91,11 +91,10 @@ puzzles.P14.check("kv:y")
 puzzles.P14.hint()
 
 # %% [markdown]
-# ## Ulysses: a rule for a part of the program
+# ## A rule for a part of the program
 #
-# Sharding by heads sends nothing inside the core. But around it, in the norms and the feed-forward layers, the
-# sequence is the right dim to shard. Can a layout do both? It can, if the core has a name. `jax.named_scope` gives it
-# one:
+# What you found sends nothing inside the core. But around it, in the norms and the feed-forward layers, the sequence
+# is the right dim to shard. Can a layout do both? It can, if the core has a name. `jax.named_scope` gives it one:
 
 # %%
 Batch, Seq, Embed, Heads, Head = ml.dims(batch=2, seq=64, embed=128, heads=8, head=16)
@@ -128,8 +127,8 @@ except ml.LayoutError as error:
     print(error)
 
 # %% [markdown]
-# **Predict.** With `seq:y` alone, keys and values are gathered before the core. With heads in the core, queries,
-# keys, values and results each need an all-to-all. On eight devices, by what factor does gathering send more?
+# **Predict.** With `seq:y` alone, keys and values are gathered before the core. With heads in the core, which arrays
+# move from one spec to another, and by which collective? On eight devices, by what factor does gathering send more?
 
 # %%
 puzzles.Q["7c"].predict(...)
@@ -150,8 +149,8 @@ print(ulysses.check())
 # %% [markdown]
 # ## The ring: attention as one operation
 #
-# The error above came from the scores: one array with both dims. A fused kernel never makes this array, and
-# `ml.attention` is the same as one operation. It goes through the keys block by block. Then both dims may be on one
+# The error above came from the scores: one array with both dims. `ml.attention` is attention as one operation, which
+# goes through the keys block by block, as a fused kernel does, and never makes this array. So both dims may be on one
 # axis: each device keeps its queries, and the keys go around.
 
 
@@ -197,15 +196,16 @@ for name, plan in ways.items():
     )
 
 # %% [markdown]
-# Both fit now, easily. Why is gathering so much slower? Not because of its bytes. The mask is *causal*: a token looks
-# only at earlier tokens. The device with the first tokens has hardly any work, the device with the last tokens has
-# the most, and all wait for it. `balanced=True` assumes that the work is even, as in programs that give each device
-# one block from the front and one from the back. Heads are always balanced.
+# Both fit now. Why is gathering so much slower? Not because of its bytes. The mask is *causal*: a token looks only at
+# earlier tokens. The device with the first tokens has hardly any work, the device with the last tokens has the most,
+# and all wait for it. `balanced=True` assumes that the work is even, as in programs that give each device one block
+# from the front and one from the back. Heads are always balanced.
 #
 # ## Serving: fewer heads than devices
 #
-# Ulysses needs as many heads as devices. When you *serve* a model, one token looks at a long cache of keys, and keys
-# have few heads. Suppose that there are eight, on sixteen devices:
+# Ulysses needs as many heads as devices. To *serve* a model is to answer people with it, one token at a time. The keys
+# and values of all earlier tokens are kept in a *cache*, and the new token looks at all of them. They have few heads:
+# groups of several queries share one. Suppose that there are eight heads, on sixteen devices:
 
 # %%
 decoding = puzzles.P18.program
@@ -216,10 +216,9 @@ except ml.LayoutError as error:
     print(error)
 
 # %% [markdown]
-# The error suggests a mesh of two axes: heads on one, and the group of queries that share a head on the other. That
-# is legal. Is it good? The cache takes most of the memory.
+# The error suggests a mesh of two axes: heads on one, and the group of queries that share a head on the other.
 #
-# **Puzzle P18.** Predict how many copies of the cache that layout holds, then do better.
+# **Puzzle P18.** The cache takes most of the memory. Predict how many copies of it that layout holds, then do better.
 
 # %%
 puzzles.P18.predict(...)

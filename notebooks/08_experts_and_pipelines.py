@@ -3,11 +3,9 @@
 #
 # Two more ideas divide a *model*, not a batch. A mixture of experts has many feed-forward layers, and each token
 # visits only a few. A pipeline puts layers on different devices, and passes the work from one to the next. Each has a
-# price that you can predict: an all-to-all, and a bubble.
+# price that you can predict.
 
 # %%
-from fractions import Fraction
-
 import meshlab as ml
 from meshlab import puzzles
 
@@ -17,8 +15,7 @@ ml.simulate(8)
 # ## Tokens go to experts
 #
 # The program below is one layer of eight experts. Tokens come in `groups`. A table says which token goes to which
-# expert, and each expert has `room` for four tokens of each group. Read the dims line by line; in this lesson they
-# are the whole story:
+# expert, and each expert has `room` for four tokens of each group. Read the dims line by line:
 
 # %%
 Groups, Tokens, Embed = ml.dims(groups=8, tokens=16, embed=32)
@@ -39,12 +36,10 @@ program = ml.trace(layer, tokens, table, ml.f32[Experts, Embed, Ffn], ml.f32[Exp
 mesh = ml.mesh(y=4)
 
 # %% [markdown]
-# Each device has two groups of tokens, and we also want to share out the eight experts. But in the middle there is
-# one array with groups *and* experts, and two dims of one array cannot share an axis (lesson 2). So the program uses
-# other names there: the groups become `senders`, and the `routes` become `experts`. At the lines with `rename`, the
-# array may move to other devices.
-#
-# What if you shard only one of the two?
+# We want to share out the groups *and* the experts. But in the middle one array has both, and two dims of one array
+# cannot share an axis (lesson 2). So the program uses other names there: the groups become `senders`, and the
+# `routes` become `experts`. At the lines with `rename`, the array may move to other devices. What if you shard only
+# one of the two?
 
 # %%
 for layout in ("groups:y", "experts:y"):
@@ -83,8 +78,9 @@ puzzles.Q["8a"].predict(...)
 # %% [markdown]
 # ## A real one
 #
-# Mixtral 8x7B has 32 layers of eight experts each. We have two nodes of eight H100s, with `data` between the nodes
-# and `model` inside, on NVLink. The batch is on both axes. Here are three layouts that do the same work:
+# Mixtral 8x7B has 32 layers of eight experts each. We have two *nodes*, machines with eight H100s each: `data` is
+# between the nodes, on a network, and `model` is inside, on the faster NVLink. The batch is on both axes. Here are
+# three layouts that do the same work:
 
 # %%
 mixtral = ml.named_models()["mixtral-8x7b"].trace(batch=16, seq=4096)
@@ -118,8 +114,7 @@ for name in ("ffn in the experts", "experts"):
     print(name, {kind: f"{sent:.1f} GB" for kind, sent in inside.items()})
 
 # %% [markdown]
-# The factor is the one you predicted: the number of devices, now eight. One thing is left out: the program gives each
-# expert the same `room`. If tokens prefer one expert, the others wait, and tokens without room are dropped.
+# The factor is the number of devices again, now eight.
 #
 # ## A pipeline in a table
 #
@@ -144,19 +139,8 @@ for stage, row in enumerate(busy):
 puzzles.Q["8b"].predict(...)
 
 # %% [markdown]
-# There are `p` stages and `m` micro-batches. The table has `m + p - 1` columns, and each row has `p - 1` dots. So the
-# bubble is `(p - 1) / (m + p - 1)`, as in the GPipe paper (arXiv 1811.06965). We count, and compare:
-
-
-# %%
-def bubble(stages, micro):
-    return Fraction(stages - 1, micro + stages - 1)
-
-
-cells = [works for row in busy for works in row]
-counted = Fraction(cells.count(False), len(cells))
-
-print(counted, bubble(STAGES, MICRO), counted == bubble(STAGES, MICRO))
+# With `p` stages and `m` micro-batches, the table has `m + p - 1` columns, and each row has `p - 1` dots. So the bubble
+# is `(p - 1) / (m + p - 1)`, as in the GPipe paper (arXiv 1811.06965).
 
 # %% [markdown]
 # **Predict.** What is the least number of micro-batches with which four stages have a bubble *below* 10 %?
@@ -164,25 +148,12 @@ print(counted, bubble(STAGES, MICRO), counted == bubble(STAGES, MICRO))
 # %%
 puzzles.Q["8c"].predict(...)
 
-# %%
-for micro in (4, 8, 16, 32, 64):
-    print(f"{micro:3} micro-batches: {float(bubble(4, micro)):.1%} bubble")
-
 # %% [markdown]
 # ## A pipeline is a program
 #
-# A layout cannot turn a loop over layers into a pipeline: the layers run one after the other, and a device with layer
-# 2 must wait for layer 1. The error says so:
-
-# %%
-try:
-    mixtral.plan(nodes, {"layers": "model"})
-except ml.LayoutError as error:
-    print(error)
-
-# %% [markdown]
-# But you can write the table as a program: a scan over *ticks*. In each tick, every stage passes its array to the
-# next with `ml.shift`, stage 0 takes in a new micro-batch, and every stage works.
+# A layout cannot turn a loop over layers into a pipeline: a device with layer 2 must wait for layer 1. But you can
+# write the table as a program: a scan over *ticks*. In each tick, every stage passes its array to the next with
+# `ml.shift`, stage 0 takes in a new micro-batch, and every stage works.
 
 # %%
 Stages, Ticks, Rows, Width, Out = ml.dims(stages=4, ticks=MICRO + STAGES - 1, rows=16, width=32, out=32)
@@ -206,9 +177,8 @@ for c in plan.collectives:
     print(f"{c.times} × {c.kind} over {'+'.join(c.axes)}, {c.wire_bytes:,.0f} bytes each")
 
 # %% [markdown]
-# There are eleven ticks, so each device sends eleven messages to its neighbour, and nothing else. `plan.work` says
-# that each device does a quarter of the work; it does, but in the dots it computes nothing useful. Better schedules
-# have a smaller bubble or store fewer activations; this is the simplest one.
+# There are eleven ticks, so each device sends eleven messages to its neighbour, and nothing else. In the dots, a device
+# computes nothing useful. Better schedules have a smaller bubble or store fewer activations; this is the simplest.
 #
 # ## What you know now
 #

@@ -21,7 +21,7 @@ ml.simulate(8)
 # %% [markdown]
 # ## A model that knows nothing of meshlab
 #
-# Here is one transformer block in Flax, and a training step. It uses nothing of meshlab.
+# Here is one transformer block in Flax, and a training step.
 
 
 # %%
@@ -37,9 +37,6 @@ def train_step(params, x):
     return jax.tree.map(lambda w, g: w - 1e-3 * g, params, grads), loss
 
 
-# %% [markdown]
-# `jax.eval_shape` gives the shapes of the parameters without creating them.
-
 # %%
 x = jax.ShapeDtypeStruct((32, 512, 1024), jnp.float32)
 params = jax.eval_shape(Block().init, jax.random.key(0), x)
@@ -49,8 +46,8 @@ jax.tree.map(lambda each: each.shape, params)["params"]["attention"]
 # %% [markdown]
 # ## Names from outside
 #
-# `ml.named` gives each axis a name, by the path of its array. A key is a glob over paths, and the last key that
-# matches applies. So put `*/kernel` first, and exceptions after it. Here is a first try, with two mistakes:
+# These are the shapes of its parameters; no array was created. `ml.named` gives each axis a name, by the path of its
+# array. A key is a glob over paths, and the last key that matches applies. Here is a first try, with two mistakes:
 
 # %%
 try:
@@ -59,7 +56,7 @@ except ml.MeshlabError as error:
     print(str(error).replace("; ", "\n"))
 
 # %% [markdown]
-# Attention's kernels have three axes, and `dwon` is misspelt. Better:
+# Attention's kernels have three axes, and `dwon` is misspelt. So put `*/kernel` first, and exceptions after it:
 
 # %%
 names = {
@@ -89,8 +86,8 @@ print(program)
 # %% [markdown]
 # ## A layout for a machine
 #
-# You can place a mesh on a machine: `"h100:1x8"` is one node of eight H100s. You do not need the hardware. On a
-# machine, a plan has a time, and says whether it fits.
+# You can place a mesh on a machine: `"h100:1x8"` is one node of eight H100s. On a machine, a plan has a time, and says
+# whether it fits. You do not need the hardware.
 
 # %%
 mesh = ml.mesh("h100:1x8", data=2, model=4)
@@ -112,13 +109,14 @@ explorer = ml.explore(program, mesh, "batch:data heads:model ffn:model", goal=go
 explorer
 
 # %% [markdown]
-# `explorer.goal` is the verdict on the layout on the board. If you are stuck: lesson 6 has the idea, and the batch
-# may be on both axes.
+# Is it met?
 
 # %%
 explorer.goal
 
 # %% [markdown]
+# If you are stuck: lesson 6 has the idea, and the batch may be on both axes.
+#
 # ## Export it
 #
 # You can export the layout on the board. Here it is as axis rules for MaxText or T5X, and as specs of the parameters:
@@ -140,7 +138,7 @@ print("\n".join(text.splitlines()[:12]), "\n…\n", "\n".join(text.splitlines()[
 
 # %% [markdown]
 # Does it work? We run this code in an empty namespace, pass our function, and let XLA compile it. `ml.explain` reads
-# the compiled program. Only this test shows whether the export works.
+# the compiled program.
 
 # %%
 alone = {}
@@ -150,19 +148,12 @@ exported = ml.explain(alone["jit"](train_step), params, x)
 print(f"XLA sends {exported.wire_bytes / 1e6:.1f} MB, the plan {explorer.plan.wire_bytes / 1e6:.1f} MB")
 
 # %% [markdown]
-# It works, and it may send more. The export has only the specs of arguments and results. In between, XLA decides, and
-# not always as the plan does: `explorer.form("jit").lost` says so. Look at what XLA adds:
-
-# %%
-print(*text.lost)
-
-print("\n".join(str(exported).splitlines()[:9]))
-
-# %% [markdown]
+# It works, and it may send more: the export has only the specs of arguments and results. In between, XLA decides, and
+# not always as the plan does. `print(exported)` shows what it adds.
+#
 # ## The same in Equinox, and in NNX
 #
-# An Equinox model is one tree of arrays and functions. `eqx.partition` takes the arrays out; you name these by their
-# paths, and everything else stays.
+# An Equinox model is one tree of arrays and functions. `eqx.partition` takes the arrays out; name these by their paths.
 
 
 # %%

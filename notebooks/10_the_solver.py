@@ -119,10 +119,9 @@ except ml.MeshlabError as error:
 # %% [markdown]
 # ## When does it flip?
 #
-# `ffn:x` sums activations: one array of `batch × embed`, forward. `batch:x` sums gradients: two arrays of `embed ×
-# ffn`. The first grows with the batch, and the second does not.
+# `ffn:x` sums activations, and `batch:x` sums gradients. Which of these sums grows with the batch?
 #
-# **Predict.** At which batch do both send the same number of bytes?
+# **Predict.** At which batch do both layouts send the same number of bytes?
 
 # %%
 puzzles.Q["10a"].predict(...)
@@ -155,22 +154,20 @@ links
 # Now a real model: Llama 3 70B on 64 H100s, in eight nodes of eight, with the mesh `data=8 × model=8`. The usual
 # recipe is FSDP over `data`, with tensor parallelism over `model`, inside a node.
 #
-# **Puzzle P20.** Tracing a model of this size takes a while, so meshlab traces it only after you predict. First
-# predict its number:
+# **Puzzle P20.** First predict its number. (This cell traces the model, which takes a while.)
 
 # %%
 puzzles.P20.predict(...)
 
 # %% [markdown]
-# **Predict.** By what factor is the recipe slower than the best layout that `ml.auto.layout` finds? 1 is *not at
-# all*.
+# It is slower than the best layout that `ml.auto.layout` finds, by a third or so. **Predict.** By what factor does it
+# *send* more?
 
 # %%
 puzzles.Q["10b"].predict(...)
 
 # %% [markdown]
-# Now find a layout within 6 % of the solver's. Think of lesson 6: storage is not computation. And ask which can be
-# sent while a device computes: weights, or sums of activations?
+# Now find a layout within 6 % of the solver's. Think of lesson 6: storage is not computation.
 
 # %%
 puzzles.P20.check("batch:data+model")

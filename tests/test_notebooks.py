@@ -152,7 +152,7 @@ def tensor_parallelism(done):
     assert "embed:y  8 collectives" in text
     assert "with norms:    4 all-reduces\nwithout norms: 6 all-reduces\n" in text
     assert "ffn:y heads:y\n" in text
-    for name, number in {"5a": 2, "5b": 4, "5c": 1.5}.items():
+    for name, number in {"5a": 3, "5b": 4, "5c": 1.5}.items():
         assert f"{name}. {done.value(f'puzzles.Q[{name!r}].text')}?" in text
         assert done.value(f"bool(puzzles.Q[{name!r}].predict({number}))")
     # The notebook's layer is the one that the questions are about, and so is what XLA makes of it.
@@ -244,7 +244,9 @@ def the_solver(done):
     assert done.value("yours.wire_bytes / choice.plan.wire_bytes") == pytest.approx(4, rel=1e-3)
     assert f"First predict: {done.value('puzzles.P20.ask.text')}?" in text
     answers(done, "10a", "10b")
-    assert done.value("puzzles.P20.number / puzzles.Q['10b'].value") == pytest.approx(3.95 / 1.055, rel=0.02)
+    assert done.value("puzzles.P20.number / puzzles.P20.plan(puzzles.P20.answer).time.estimate") == pytest.approx(
+        4 / 3, abs=0.05
+    )
     large = "puzzles.P20.program, puzzles.P20.mesh"
     recipe = f"ml.layouts.fsdp({large}, data='data') & ml.layouts.tensor_parallel({large}, model='model')"
     plans = f"[puzzles.P20.plan(layout) for layout in ({recipe}, puzzles.P20.answer)]"
@@ -297,10 +299,9 @@ def experts_and_pipelines(done):
     )
     inside, experts = done.value(f"{sent} for n in ('ffn in the experts', 'experts')]")
     assert inside / experts == pytest.approx(8, rel=0.01)
-    assert "3/11 3/11 True" in text
+    assert done.value("[row.count(False) for row in busy] == [STAGES - 1] * STAGES and len(busy[0])") == 11
     assert "11 × collective-permute over pipe, 2,048 bytes each" in text
     assert done.value("[plan.check().ok for plan in [piped.plan(ml.mesh(pipe=4), 'stages:pipe')]]") == [True]
-    assert "The layout 'layers:model'" in text
     assert done.value("[puzzles.Q[name].value for name in ('8a', '8c')]") == [4, 28]
     answers(done, "8a", "8b", "8c")
     solves(done, "P16")

@@ -10,12 +10,12 @@ from ..play.setting import Ask
 from . import programs
 from .memory import of_xla
 
-_BOTH = "heads:y ffn:y"
+_BOTH, _INSIDE = "heads:y ffn:y", "head:y ffn:y"
 
 
-def sums(program: ml.Program) -> int:
-    """How many collectives run where heads and the feed-forward network are split over four devices."""
-    return len(program.plan(ml.mesh(y=4), _BOTH).collectives)
+def sums(program: ml.Program, layout: str) -> int:
+    """How many collectives a layout runs on four devices."""
+    return len(program.plan(ml.mesh(y=4), layout).collectives)
 
 
 P08 = Puzzle(
@@ -36,14 +36,15 @@ PUZZLES = (P08,)
 QUESTIONS = (
     Question(
         "5a",
-        f"How many all-reduces does `{_BOTH}` run in a layer, forward",
-        lambda: sums(programs.layer()),
-        because="One where `heads` is summed, after attention, and one where `ffn` is, after the second matmul.",
+        f"How many all-reduces does `{_INSIDE}` run in a layer, forward",
+        lambda: sums(programs.layer(), _INSIDE),
+        because="`head` is summed twice, in the scores and where the heads are combined; `ffn` once, after the second"
+        " matmul.",
     ),
     Question(
         "5b",
         f"How many does `{_BOTH}` run forward and backward, with the gradients of the weights and of x",
-        lambda: sums(programs.layer_gradients()),
+        lambda: sums(programs.layer_gradients(), _BOTH),
         because="Two forward. Backward, what each half takes is whole on all devices: two more, one for each half.",
     ),
     Question(
