@@ -9,11 +9,11 @@ import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-PACKAGE, BUILT = HERE.parent / "meshlab", HERE.parent / ".site"
-sys.path[:0] = [str(HERE / "_site"), str(HERE.parent)]
+BUILT, OWN = HERE.parent / ".site", [str(HERE / "_site"), str(HERE.parent)]
+sys.path[:0] = OWN
 # Kernels of notebooks inherit these: nothing waits for an accelerator, and `import meshlab` is this clone.
 os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*OWN, os.environ.get("PYTHONPATH")]))
 
 import executed  # noqa: E402 - found by the path above
 import others  # noqa: E402
@@ -32,21 +32,25 @@ exclude_patterns = ["conf.py", "_site"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 
-# Notebooks: executed where their code, or meshlab, has changed since; `make clean` removes the folder.
-nb_custom_formats = {".py": "executed.notebook"}
+# What was executed, by what this clone executes; `make clean` removes it.
+VERSION = BUILT / "executed" / executed.fingerprint(HERE.parent / "meshlab", HERE / "_site")
+
+# Boards that are dragged on a page are written here, and copied with the site.
+BOARDS = VERSION / "extra" / "boards"
+BOARDS.mkdir(parents=True, exist_ok=True)
+meshlab_boards = str(BOARDS)
+html_extra_path = [str(BOARDS.parent)]
+
+# Notebooks: executed where their code, or meshlab, has changed since.
+nb_custom_formats = {".py": ["executed.notebook", {"boards": str(BOARDS), "to_root": "../"}]}
 nb_execution_mode = "cache"
-nb_execution_cache_path = str(BUILT / "executed" / executed.fingerprint(PACKAGE))
+nb_execution_cache_path = str(VERSION / "cache")
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True
-# A board is its picture: the live widget needs a kernel, and would load its manager from the network.
+# A view of a board is its picture: the live widget needs a kernel, and would load its manager from the network.
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 nb_ipywidgets_js = {}
-
-# Boards that are dragged on a page are written here, and copied with the site.
-meshlab_package = str(PACKAGE)
-html_extra_path = [str(BUILT / "extra")]
-(BUILT / "extra").mkdir(parents=True, exist_ok=True)
 
 # Reference: docstrings, in the order of the sources; JAX's types are links where its inventory is at hand.
 autodoc_member_order = "bysource"

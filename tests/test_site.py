@@ -1,23 +1,34 @@
-"""The documentation site: it builds without a warning, every page has a title, and no link within it is broken."""
+"""The documentation site: it builds without a warning, no link within it is broken, and all its boards are dragged."""
 
 from __future__ import annotations
 
 import html.parser
 import importlib.util
+import os
+import re
 import subprocess
 import sys
 import urllib.parse
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Page as Tab
 
 import meshlab as ml
+from tests.browser.board import Board
+from tests.browser.page import DEADLINE, open_browser
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.py"))
 # Pages that Sphinx makes of its own accord.
 MADE = {"genindex.html", "py-modindex.html", "search.html"}
+# The bytes of a board's file at most.
+MOST = 250_000
 
 pytestmark = [
     pytest.mark.nightly,
@@ -120,7 +131,74 @@ def test_every_public_name_is_in_the_reference(pages: dict[Path, Page]) -> None:
     assert {"meshlab.auto.layout", "meshlab.Plan.memory", "meshlab.Explorer.place"} <= anchors
 
 
-def test_notebooks_show_their_boards(site: Path) -> None:
-    """Each was executed: a board is its picture, and the start page has one to drag."""
-    assert "mlb-" in (site / "learn" / "00_start.html").read_text(encoding="utf-8")
-    assert '<iframe class="meshlab-board" src="boards/' in (site / "start.html").read_text(encoding="utf-8")
+def boards_of(name: str) -> int:
+    """How many cells of a lesson end with a board: an Explorer by its name, or a puzzle's."""
+    text = (ROOT / "notebooks" / f"{name}.py").read_text(encoding="utf-8")
+    shown = "|".join([*re.findall(r"^(\w+) = ml\.explore\(", text, re.MULTILINE), r"puzzles\.\w+\.show\(\)"])
+    return len(re.findall(rf"^(?:{shown})$", text, re.MULTILINE))
+
+
+# The pages that have boards, and how many: each lesson has one.
+BOARDS = {"start": 1} | {f"learn/{name}": boards_of(name) for name in NOTEBOOKS}
+
+
+def test_boards_are_small(site: Path) -> None:
+    assert min(BOARDS.values()) >= 1
+    frames = [re.findall(r'<iframe class="meshlab-board" src="([^"]+)"', _text(site, page)) for page in BOARDS]
+    assert [len(each) for each in frames] == [*BOARDS.values()]
+    files = {(site / page).parent / source for page, sources in zip(BOARDS, frames, strict=True) for source in sources}
+    sizes = {str(file.relative_to(site)): file.stat().st_size for file in files}
+    assert {name: size for name, size in sizes.items() if size > MOST} == {}
+
+
+def _text(site: Path, page: str) -> str:
+    return (site / f"{page}.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(bool(os.environ.get("MESHLAB_NO_BROWSER")), reason="MESHLAB_NO_BROWSER is set")
+@pytest.mark.parametrize("page", BOARDS)
+def test_every_board_is_dragged_without_a_network(site: Path, browser: Browser, page: str) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", offline=True)
+    context.set_default_timeout(DEADLINE)
+    tab, errors = context.new_page(), list[str]()
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.goto((site / f"{page}.html").as_uri())
+    frames = tab.locator("iframe.meshlab-board")
+    expect(frames).to_have_count(BOARDS[page])
+    for frame in frames.all():
+        frame.scroll_into_view_if_needed()
+        drag_once(framed(tab, frame))
+    assert errors == []
+    context.close()
+
+
+def framed(tab: Tab, frame: Locator) -> Board:
+    """The board in a frame of a page: its elements are the frame's, mouse and keyboard the page's."""
+    view = SimpleNamespace(locator=frame.content_frame.locator, mouse=tab.mouse, keyboard=tab.keyboard)
+    return Board(cast(Any, SimpleNamespace(view=view)))
+
+
+def drag_once(board: Board) -> None:
+    """Predicts, where that is asked first, and drags the first chip that some zone takes onto it."""
+    field = board.root.get_by_role("group", name="task", exact=True).get_by_role("textbox")
+    if field.count():
+        field.fill("1")
+        field.press("Enter")
+        expect(field).to_have_count(0)
+    for dim in board.root.locator(".mlb-chip").evaluate_all("chips => chips.map(chip => chip.dataset.dim)"):
+        board.press(dim)
+        takes = board.root.locator('.mlb-zone[data-state="legal"]')
+        if takes.count():
+            with board.next_revision():
+                board.move_to(*(takes.first.get_attribute("data-zone") or "").split("@"))
+                board.mouse.up()
+            return
+        board.mouse.up()
+    raise AssertionError("No zone takes any chip.")
