@@ -127,9 +127,16 @@ def test_commands_and_plans_need_no_notebook(core, tmp_path):
     assert ran(core / "meshlab", "--version", cwd=tmp_path) == f"meshlab {__version__}\n"
     help_ = ran(core / "meshlab", "--help", cwd=tmp_path)
     assert all(verb in help_ for verb in ("lab", "plan", "explain", "models"))
-    assert "llama3-8b" in ran(core / "meshlab", "models", cwd=tmp_path)
     text = ran(core / "python", "-W", "error", "-c", PLANNED.format(venv=str(core.parent)), cwd=tmp_path)
     assert "all-reduce" in text
+    models = [core / "meshlab", "models"]
+    refused = subprocess.run(models, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert 'pip install optax, or "meshlab[notebook]"' in refused.stderr
+
+
+def test_named_models_come_with_the_notebooks(notebooks, tmp_path):
+    assert "llama3-8b" in ran(notebooks / "meshlab", "models", cwd=tmp_path)
 
 
 def test_boards_are_made_of_the_packages_page(notebooks, tmp_path):
