@@ -62,7 +62,7 @@ class Scope:
         there = self.layouts[:count]
         nearest = [each for each in self.dropped if each in there]
         more = count - len(nearest)
-        beside = f", and {more:,} others: presets, tried layouts and Auto's" if more else ""
+        beside = f", and {more:,} other{'s' * (more > 1)}: presets, tried layouts and Auto's" if more else ""
         return f"{_layouts(count)} recorded: {self._reach(len(nearest))}{beside}."
 
     def _reach(self, count: int) -> str:

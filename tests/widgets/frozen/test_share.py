@@ -21,6 +21,7 @@ from meshlab.widgets.frozen import share as sharing
 from meshlab.widgets.frozen.pool import Pool
 from meshlab.widgets.frozen.questions import LEFT_OUT, RECORDED
 from meshlab.widgets.frozen.record import GESTURES, Recorder
+from meshlab.widgets.frozen.scope import scope_of
 from meshlab.widgets.state.handlers import OPERATIONS
 from meshlab.widgets.views.reads import READS
 from tests.widgets import small
@@ -154,6 +155,13 @@ def test_ctrl_c_leaves_no_half_file(explorer: Explorer, tmp_path: Path, monkeypa
         explorer.share(target)
     assert target.read_text() == "as it was"
     assert [path.name for path in tmp_path.iterdir()] == ["board.html"]
+
+
+def test_one_layout_beside_those_of_drops_is_one_other(explorer: Explorer) -> None:
+    scope = scope_of(explorer, (), FEW["dims"], 2000)
+    said = [scope.said(count).partition(", and ")[2] for count in range(1, len(scope.layouts) + 1)]
+    assert "1 other: presets, tried layouts and Auto's." in said
+    assert "2 others: presets, tried layouts and Auto's." in said
 
 
 def test_whatever_can_be_asked_is_recorded_or_left_out_on_purpose() -> None:
