@@ -1,7 +1,8 @@
-"""Makes a plan of XLA's program, for the machine's clock: each operation on the shards that XLA has decided.
+"""Makes a plan of XLA's program, for the machine's clock and memory: each operation on the shards that XLA has decided.
 
     plan = as_plan(jitted, compiled.before, mesh)
     plan.time.compute       seconds of the kernels of XLA's program, by the model that prices those of any plan
+    plan.memory.peak_bytes  its peak, by the model that predicts that of any plan
     plan.collectives        what has to be sent for these shards; XLA may send something else
 
 What XLA's propagation has decided for each value stands in the place of a layout's rules, and the planner makes the
@@ -11,6 +12,8 @@ once, as XLA's partitioner does it.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,18 +48,20 @@ from .subject import of_spec
 _LOOKUPS = names_where(lambda traits: traits.kind == "gather")
 
 
-def as_plan(jitted: Jitted, before: str, mesh: Mesh) -> Plan:
+def as_plan(jitted: Jitted, before: str | None, mesh: Mesh) -> Plan:
     """Returns the plan that computes what XLA's program does, shard by shard.
 
     Args:
         jitted: the program, its equations numbered.
-        before: its text before XLA's partitioner.
-        mesh: the mesh on its machine.
+        before: its text before XLA's partitioner; None where XLA does not show it.
+        mesh: the mesh, which may be on a machine.
 
     Raises:
         TraceError: the program says by hand what devices do.
-        OwnError: XLA splits an array into shards of different sizes.
+        OwnError: XLA splits an array into shards of different sizes, or does not show how it splits any.
     """
+    if before is None:
+        raise OwnError("This version of XLA does not show what its partitioner is given: its program has no price.")
     shapes = (jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in jitted.closed.in_avals)
     program = trace(jaxpr_as_fun(jitted.closed), *shapes)
     block, rules, scope = program.code.block, LegalRules({}, {}), PlannedBlock()
@@ -71,9 +76,31 @@ def as_plan(jitted: Jitted, before: str, mesh: Mesh) -> Plan:
     for value, spec, place in zip(block.outputs, stored, program.outputs, strict=True):
         planner.obtain(value, spec, Cause("stored", place=place))
     steps = prune(scope.steps, zip(block.outputs, stored, strict=True), program.original_of)
-    plan = Plan(program, mesh, Layout.of(None), rules, Planned(steps, planner.state.specs, {}))
-    vars(plan).update(argument_specs=given, output_specs=stored)  # of which the rules know nothing
-    return plan
+    planned = Planned(steps, planner.state.specs, {})
+    return DecidedPlan(program, mesh, Layout.of(None), rules, planned, decided_arguments=given, decided_outputs=stored)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class DecidedPlan(Plan):
+    """A plan of XLA's program: how arguments and outputs are stored is XLA's, of which its rules know nothing.
+
+    Attributes:
+        decided_arguments: the spec of each argument and constant, by number.
+        decided_outputs: the spec of each output.
+    """
+
+    decided_arguments: Mapping[int, Spec]
+    decided_outputs: tuple[Spec, ...]
+
+    @functools.cached_property
+    def argument_specs(self) -> dict[int, Spec]:
+        """The spec in which each argument, and each constant, is stored, by number."""
+        return dict(self.decided_arguments)
+
+    @functools.cached_property
+    def output_specs(self) -> tuple[Spec, ...]:
+        """The spec in which each output is stored."""
+        return self.decided_outputs
 
 
 def _splits(code: Code, before: str, axes: Mapping[str, int]) -> dict[int, Splits]:

@@ -6,6 +6,7 @@
                                               plan      XLA
       ≠ readme.py:7   all-reduce over model  6,000  12,000
       sent per device                        6,000  12,000
+      peak memory per device                29,224  28,712
 
 XLA is given what a person would write: the shardings of arguments, results, and tags that have rules. All else is its
 own choice, by its version and platform.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 from jax.sharding import NamedSharding
@@ -39,6 +40,8 @@ from .prices import on_machine
 from .step import Step
 from .step import of_plan as step_of_plan
 from .subject import Subject
+
+Predicted = TypeVar("Predicted")
 
 # What is said of one run of both on a machine.
 _FIGURES = {
@@ -83,12 +86,16 @@ class Beside:
     Attributes:
         rows: by line, kind and mesh axes; lines that differ most first.
         notes: remarks on the comparison.
+        planned_peak: predicted peak memory of one device in the plan, in bytes.
+        inserted_peak: the same of XLA's program, by the same model; None where that does not predict it.
         planned_step: what one run of the plan takes on the machine; None without one.
         inserted_step: the same of XLA's program; None where its kernels have no price.
     """
 
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    planned_peak: int | None = None
+    inserted_peak: int | None = None
     planned_step: Step | None = None
     inserted_step: Step | None = None
 
@@ -113,9 +120,16 @@ class Beside:
         total: list[Any] = ["sent per device", round(self.planned), round(self.inserted)]
         if priced:
             total += [_took(row.planned_seconds for row in self.rows), _took(row.inserted_seconds for row in self.rows)]
-        rows += [total, *self._steps()]
+        rows += [total, *self._peaks(priced), *self._steps()]
         head = "XLA's program beside the plan (bytes that one device sends)"
         return "\n".join([head, *comparison(heads, rows), *note_lines(self.notes)])
+
+    def _peaks(self, priced: bool) -> list[list[Any]]:
+        """The predicted peak of both, in bytes."""
+        if self.planned_peak is None:
+            return []
+        peaks = [self.planned_peak, "?" if self.inserted_peak is None else self.inserted_peak]
+        return [["peak memory per device", *peaks, *(("", "") if priced else ())]]
 
     def _steps(self) -> list[list[Any]]:
         """What both take on the machine, figure by figure."""
@@ -141,21 +155,28 @@ def _took(seconds: Iterable[float | None]) -> str:
     return seconds_text(total) if total else ""
 
 
-def beside(plan: Plan, collectives: Sequence[Explained], on: Mesh | None, step: Callable[[], Step]) -> Beside:
+def beside(
+    plan: Plan,
+    collectives: Sequence[Explained],
+    on: Mesh | None,
+    peak: Callable[[], int],
+    step: Callable[[], Step],
+) -> Beside:
     """Compares a plan with XLA's program for its shardings.
 
     Args:
         plan: the plan.
         collectives: those of XLA's program.
         on: the mesh on a machine, which prices both.
-        step: predicts there what one run of XLA's program takes.
+        peak: predicts the peak memory of XLA's program.
+        step: predicts on the machine what one run of it takes.
     """
-    price, known = (on_machine(on) if on is not None else None), executed("cpu")
+    price, sent_as = (on_machine(on) if on is not None else None), executed("cpu")
     order = list(plan.mesh.axes)
     sums: dict[tuple[str, str, Axes | None], _Sums] = defaultdict(_Sums)
     for c in plan.collectives:
         row = sums[key_of(c, order)]
-        row.planned += c.wire_bytes * c.times * (1 if known(c.dtype) == c.dtype else 2)
+        row.planned += c.wire_bytes * c.times * (1 if sent_as(c.dtype) == c.dtype else 2)
         row.planned_seconds += price(c.kind, c.axes, c.payload_bytes, c.dtype, c.dtype) * c.times if price else 0
     for e in collectives:
         row = sums[str(e.source or "?"), e.kind, e.axes]
@@ -167,18 +188,21 @@ def beside(plan: Plan, collectives: Sequence[Explained], on: Mesh | None, step: 
         apart[row.source] = max(apart[row.source], abs(row.planned - row.inserted))
     # What a line sends stands together: where the plan gathers XLA may sum.
     rows.sort(key=lambda row: (-apart[row.source], row.source, row.is_equal, -row.planned, -row.inserted))
-    if on is None:
-        return Beside(tuple(rows), tuple(_notes(plan)))
-    took, why = _priced(step)
-    return Beside(tuple(rows), (*_notes(plan), *why), step_of_plan(plan), took)
+    most, unknown = predicted(peak)
+    took, why = predicted(step) if on is not None else (None, ())
+    notes = tuple(dict.fromkeys((*_notes(plan), *why, *unknown)))
+    mine = step_of_plan(plan) if on is not None else None
+    return Beside(tuple(rows), notes, plan.memory.peak_bytes, most, mine, took)
 
 
-def _priced(step: Callable[[], Step]) -> tuple[Step | None, tuple[str, ...]]:
-    """What XLA's program takes; or why that is not known."""
+def predicted(predict: Callable[[], Predicted]) -> tuple[Predicted | None, tuple[str, ...]]:
+    """Returns what is predicted of XLA's program; or None, and why."""
     try:
-        return step(), ()
+        return predict(), ()
     except MeshlabError as error:
         return None, (str(error),)
+    except Exception as error:  # a mistake in a prediction takes nothing from what XLA has compiled
+        return None, (f"meshlab fails to predict XLA's program, and has no price for it: {error!r}.",)
 
 
 def key_of(planned: Collective, order: Sequence[str]) -> tuple[str, str, Axes]:
@@ -204,8 +228,8 @@ def _row(source: str, kind: str, axes: Axes | None, sums: _Sums, priced: bool) -
 def _notes(plan: Plan) -> Iterable[str]:
     if any(c.kind == REDUCE_SCATTER.name for c in plan.collectives):
         yield "XLA for CPU makes no reduce-scatter: it all-reduces, and every device keeps its part."
-    known = executed("cpu")
-    if any(known(c.dtype) != c.dtype for c in plan.collectives):
+    sent_as = executed("cpu")
+    if any(sent_as(c.dtype) != c.dtype for c in plan.collectives):
         yield "XLA for CPU widens bfloat16 and float8: their bytes are counted double here."
 
 

@@ -16,13 +16,15 @@ from typing import Any
 import jax
 from jax.sharding import Mesh
 
+from ..api.priced import Plan as Priced
 from ..api.stages import Plan
 from ..cost.machines.units import seconds_text
 from ..engine.devices import devices
 from ..engine.running.compiler_process import Cancel, Progress, Watch
 from ..engine.running.run import jax_mesh
 from ..engine.specs.mesh import Mesh as OurMesh
-from .beside import Beside, beside, of_plan, with_tags
+from .as_plan import as_plan
+from .beside import Beside, beside, of_plan, predicted, with_tags
 from .causes import Causes
 from .compiled import Compiled, Memory, as_jit, compiled, with_numbers
 from .decided import Splits, decided
@@ -32,7 +34,7 @@ from .lines import Cost, Lines, found, with_lines
 from .naming.errors import OwnError
 from .prices import on_machine
 from .started import Starts
-from .step import Step, of_xla
+from .step import Step, of_xla, peak_of
 from .subject import Asked, Subject, of_spec, subject_of
 
 # So many of what started a collective are printed.
@@ -91,18 +93,34 @@ class Report:
         """
         if self.on is None:
             raise OwnError('report.step needs a machine: ml.explain(…, mesh=ml.mesh("h100:1x8", data=8)).')
-        return of_xla(self.subject.jitted, self.made, self.collectives, self.on)
+        return of_xla(self._planned, self.made, self.collectives)
+
+    @functools.cached_property
+    def peak_bytes(self) -> int:
+        """The predicted peak memory of one device, by the model of `plan.memory`; of CPUs without a machine.
+
+        Raises:
+            MeshlabError: the program says by hand what devices do, is split unevenly, or XLA for CPUs allocates more or
+                less than the same model predicts there.
+        """
+        return peak_of(self._planned, self.made)
+
+    @functools.cached_property
+    def _planned(self) -> Priced:
+        """The plan of XLA's program."""
+        mesh = self.on or OurMesh(tuple(self.axes.items()))
+        return as_plan(self.subject.jitted, self.made.before, mesh)
 
     @functools.cached_property
     def beside(self) -> Beside:
-        """The plan beside XLA's program: what each sends at each line, and what it costs on the machine.
+        """The plan beside XLA's program: what each sends at each line, its peak, and what it costs on the machine.
 
         Raises:
             OwnError: no plan was explained.
         """
         if self.plan is None:
             raise OwnError("report.beside compares XLA's program with a plan: ml.explain(plan) explains one.")
-        return beside(self.plan, self.collectives, self.on, lambda: self.step)
+        return beside(self.plan, self.collectives, self.on, lambda: self.peak_bytes, lambda: self.step)
 
     @functools.cached_property
     def lines(self) -> Lines:
@@ -152,13 +170,23 @@ class Report:
         return run
 
     def to_json(self) -> str:
-        """Returns the report as JSON: each collective, its line as text; `lines` and `step` where they are known."""
+        """Returns the report as JSON: each collective, its line as text; `lines` where they are known.
+
+        On a machine it has the step and the peak, None where they are not predicted, and `unpriced` says why.
+        """
         rows = [{**dataclasses.asdict(c), "source": str(c.source) if c.source else None} for c in self.collectives]
         facts = {"function": self.name, "mesh": dict(self.axes), "memory": self.memory._asdict(), "collectives": rows}
         lines = {"lines": [line.to_dict() for line in self.lines.lines]} if "lines" in vars(self) else {}
         compared = {"beside": self.beside.to_dict()} if self.plan is not None else {}
-        step = {"step": dataclasses.asdict(self.step)} if "step" in vars(self) else {}
-        return json.dumps(facts | lines | step | compared)
+        return json.dumps(facts | lines | self._predicted() | compared)
+
+    def _predicted(self) -> dict[str, Any]:
+        """What is predicted of one run on the machine, as plain data."""
+        if self.on is None:
+            return {}
+        (step, no_step), (peak, no_peak) = predicted(lambda: self.step), predicted(lambda: self.peak_bytes)
+        took = dataclasses.asdict(step) if step is not None else None
+        return {"step": took, "peak_bytes": peak, "unpriced": list(dict.fromkeys((*no_step, *no_peak)))}
 
     def __str__(self):
         mesh = " ".join(f"{name}={size}" for name, size in self.axes.items())

@@ -1,12 +1,15 @@
-"""Predicts how long the user's program takes on a machine, as XLA has split it, by the clock of plans.
+"""Predicts how long the user's program takes on a machine, as XLA has split it, and its peak memory there.
 
-    step = step_of(jitted, made, collectives, mesh)
-    step.compute        seconds of its kernels, as `plan.time` prices them: of the plan that `as_plan` makes of it
+    plan = as_plan(jitted, made.before, mesh)
+    step = of_xla(plan, made, collectives)
+    step.compute        seconds of its kernels, as `plan.time` prices them
     step.lower          if kernels and collectives overlap wherever they can
     step.upper          if nothing overlaps
+    peak_of(plan, made) bytes, as `plan.memory` predicts them
 
 The collectives are those that XLA has compiled. Kernels are priced where XLA's program multiplies as much as its
-shardings say, which the compiled text shows; where it does not, it runs something in a way that is not known.
+shardings say, which the compiled text shows; where it does not, it runs something in a way that is not known. The peak
+is predicted where the same model is right about what XLA for CPUs has allocated for the compiled program.
 """
 
 from __future__ import annotations
@@ -19,19 +22,19 @@ from typing import Any
 
 from ..api.priced import Plan
 from ..cost.machines.meshes import machine_of
-from ..cost.machines.units import scaled_text
+from ..cost.machines.units import bytes_text, scaled_text
+from ..cost.peak_memory.memory import memory_of
 from ..cost.step_time.schedule import links_of, spend
 from ..cost.workload.scenario import at_plan_sizes
-from ..engine.specs.mesh import Mesh
 from ..engine.verifying.hlo_flops import flops
-from .as_plan import as_plan
 from .compiled import Compiled
 from .explained import Explained
-from .jitted import Jitted
 from .naming.errors import OwnError
 
 # From this part on FLOPs differ.
 _APART = 0.01
+# From this part on what is predicted of XLA for CPUs is no prediction of its program.
+_OFF = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,21 +63,17 @@ def of_plan(plan: Plan) -> Step:
     return Step(float(time.compute), sent, float(time.lower), float(time.upper), float(time.flops))
 
 
-def of_xla(jitted: Jitted, made: Compiled, collectives: Sequence[Explained], mesh: Mesh) -> Step:
+def of_xla(plan: Plan, made: Compiled, collectives: Sequence[Explained]) -> Step:
     """Predicts the seconds of XLA's program.
 
     Args:
-        jitted: the program, its equations numbered.
+        plan: of XLA's program, as `as_plan` makes it, on its machine.
         made: what XLA made of it.
         collectives: those of the compiled program, priced.
-        mesh: the mesh on its machine.
 
     Raises:
-        MeshlabError: it says by hand what devices do, is split unevenly, or runs otherwise than its shardings say.
+        OwnError: it runs otherwise than its shardings say.
     """
-    if made.before is None:
-        raise OwnError("This version of XLA does not show what its partitioner is given: kernels have no price.")
-    plan = as_plan(jitted, made.before, mesh)
     spent = spend(at_plan_sizes(plan), is_free=lambda _move: True)
     multiplied, compute = flops(made.text), float(spent.compute)
     if not math.isclose(multiplied, plan.work.flops, rel_tol=_APART):
@@ -83,9 +82,28 @@ def of_xla(jitted: Jitted, made: Compiled, collectives: Sequence[Explained], mes
             f"XLA's program multiplies {run} on a device, its shardings ask for {asked}: it runs something otherwise,"
             " and its kernels have no price."
         )
-    placement, busy = machine_of(mesh, "ml.explain"), defaultdict[Any, float](float)
+    placement, busy = machine_of(plan.mesh, "ml.explain"), defaultdict[Any, float](float)
     for c in collectives:
         for link in frozenset().union(*(links_of(placement, axis) for axis in c.axes or ())):
             busy[link] += (c.seconds or 0.0) * c.times
     sent = sum((c.seconds or 0.0) * c.times for c in collectives)
     return Step(compute, sent, max(compute, *busy.values(), 0.0), compute + sent, float(spent.flops))
+
+
+def peak_of(plan: Plan, made: Compiled) -> int:
+    """Predicts the peak memory of XLA's program on a device of its machine, in bytes.
+
+    Args:
+        plan: of XLA's program, as `as_plan` makes it.
+        made: what XLA made of it, for CPUs: the model must be right about that.
+
+    Raises:
+        OwnError: XLA for CPUs allocates more or less than the model predicts.
+    """
+    expected, allocated = memory_of(plan, "cpu").peak_bytes, made.memory.total
+    if not math.isclose(expected, allocated, rel_tol=_OFF):
+        raise OwnError(
+            f"XLA for CPUs allocates {bytes_text(allocated)} for its program, and meshlab predicts"
+            f" {bytes_text(expected)} there: its peak memory has no prediction."
+        )
+    return plan.memory.peak_bytes

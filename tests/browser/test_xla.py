@@ -39,13 +39,17 @@ def test_line_by_line(open_board, explorer: Explorer, theme: str) -> None:
     expect(table).to_be_visible()
     table.scroll_into_view_if_needed()
     rows = table.locator("tbody tr")
-    expect(rows).to_have_count(len(beside.rows) + 2)
+    expect(rows).to_have_count(len(beside.rows) + 3)
     assert {row.is_equal for row in beside.rows} == {True, False}
     for row, known in zip(rows.all(), beside.rows, strict=False):
         expect(row).to_have_attribute("data-same", str(known.is_equal).lower())
         expect(row).to_contain_text(known.source)
         expect(row.locator(".mlb-number").last).to_have_attribute("title", f"{round(known.inserted):,} bytes")
     expect(table.locator("[data-total]")).to_contain_text(bytes_text(beside.inserted))
+    assert beside.planned_peak is not None
+    assert beside.inserted_peak is not None
+    peaks = rows.nth(len(beside.rows) + 1).locator(".mlb-number")
+    expect(peaks).to_have_text([bytes_text(beside.planned_peak), bytes_text(beside.inserted_peak)])
     assert beside.inserted_step is not None
     expect(rows.last).to_contain_text(f"to {seconds_text(beside.inserted_step.upper)}")
     board.blank.shot(f"xla-{theme}", full=True)

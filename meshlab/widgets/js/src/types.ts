@@ -118,7 +118,7 @@ export type XlaRow = {
   because: string[];
 };
 
-/** How far it is; then the rows, how many more there are, both totals, both steps on a machine, and remarks. */
+/** How far it is; the rows, how many more there are, both totals, peaks, and steps on a machine, and remarks. */
 export type Xla = {
   phase: string;
   stage: string;
@@ -128,6 +128,8 @@ export type Xla = {
   left_out: number;
   planned: number;
   inserted: number;
+  planned_peak: string;
+  inserted_peak: string;
   planned_step: string;
   inserted_step: string;
   notes: string[];

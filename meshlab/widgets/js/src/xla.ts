@@ -72,16 +72,17 @@ function drawTable(view: View, xla: Xla): HTMLElement {
       {},
       rows.map((row) => drawRow(view, row)),
       total,
-      drawSteps(xla),
+      drawBoth("peak memory, predicted", xla.planned_peak, xla.inserted_peak, "no prediction"),
+      drawBoth("a step takes", xla.planned_step, xla.inserted_step, "no price"),
     ),
   );
 }
 
-/** What one run of both takes on the machine, from all that overlaps to nothing. */
-function drawSteps({ planned_step: planned, inserted_step: inserted }: Xla): HTMLElement | null {
+/** What is predicted of both; XLA's program may have no prediction. */
+function drawBoth(what: string, planned: string, inserted: string, none: string): HTMLElement | null {
   if (!planned) return null;
-  const cells = [planned, inserted || "no price"].map((text) => h("td", { class: "mlb-number" }, text));
-  return h("tr", { "data-steps": true }, h("th", { scope: "row", colspan: 2 }, "a step takes"), cells);
+  const cells = [planned, inserted || none].map((text) => h("td", { class: "mlb-number" }, text));
+  return h("tr", { "data-both": what }, h("th", { scope: "row", colspan: 2 }, what), cells);
 }
 
 function drawRow(view: View, { source, kind, key, planned, inserted, same, because }: XlaRow): HTMLElement {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from ....cost.machines.units import seconds_text
+from ....cost.machines.units import bytes_text, seconds_text
 from ....own.beside import Row
 from ....own.report import Report
 from ....own.step import Step
@@ -27,7 +27,7 @@ class XlaRowView(TypedDict):
 
 
 class XlaView(TypedDict):
-    """How far it is; then the rows, how many more there are, both totals, both steps on a machine, and remarks."""
+    """How far it is; the rows, how many more there are, both totals, peaks, and steps on a machine, and remarks."""
 
     phase: str
     stage: str
@@ -37,6 +37,8 @@ class XlaView(TypedDict):
     left_out: int
     planned: int
     inserted: int
+    planned_peak: str
+    inserted_peak: str
     planned_step: str
     inserted_step: str
     notes: list[str]
@@ -63,11 +65,17 @@ def xla_part(explorer: ExplorerState) -> XlaPartView:
             "left_out": len(every[_MOST:]),
             "planned": round(beside.planned) if beside is not None else 0,
             "inserted": round(beside.inserted) if beside is not None else 0,
+            "planned_peak": _peak(beside.planned_peak) if beside is not None else "",
+            "inserted_peak": _peak(beside.inserted_peak) if beside is not None else "",
             "planned_step": _took(beside.planned_step) if beside is not None else "",
             "inserted_step": _took(beside.inserted_step) if beside is not None else "",
             "notes": list(beside.notes) if beside is not None else [],
         }
     }
+
+
+def _peak(count: int | None) -> str:
+    return bytes_text(count) if count is not None else ""
 
 
 def _took(step: Step | None) -> str:
