@@ -13,6 +13,7 @@ No function here changes a jaxpr: equations keep the parameters that JAX gave th
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -293,6 +294,13 @@ def columns(equation: Any, file: str, line: int) -> tuple[tuple[int, int], ...]:
     here = [pair for pair in zip(*traceback.raw_frames(), strict=True) if pair[0].co_filename == file]
     places = [type(traceback).code_addr2location(code, offset) for code, offset in here]
     return tuple((start, end) for first, start, last, end in places if first == last == line)
+
+
+def calls(equation: Any) -> tuple[tuple[Any, int], ...]:
+    """Returns the calls that an equation was made under, to be compared with those of others, but for libraries'."""
+    traceback = equation.source_info.traceback
+    frames = zip(*traceback.raw_frames(), strict=True) if traceback is not None else ()
+    return tuple((code, offset) for code, offset in frames if f"{os.sep}site-packages{os.sep}" not in code.co_filename)
 
 
 def is_backward(equation: Any) -> bool:

@@ -154,11 +154,56 @@ def linear(see, params, x):
     return jnp.sum(second)
 
 
-PROGRAMS = [mlp, squares, helpers, comprehension, layers, residual, parts, again, by_hand, linear]
+def normed(x, scale):
+    return x / jnp.sqrt((x * x).mean(axis=1, keepdims=True) + 1.0) * scale
+
+
+def stacked(see, params, x):
+    """Layers in a loop, whose parameters are stacked; what comes round is what each multiplies."""
+
+    def layer(x, weights):
+        hidden = jnp.sin(x @ weights["a"])
+        return x + hidden @ weights["b"], None
+
+    x, _ = jax.lax.scan(layer, x, {name: params[name] for name in "ab"})
+    x = see("last", x)
+    return ((x @ params["c"]) ** 2).sum()
+
+
+def stacked_again(see, params, x):
+    """The same, computed again in the backward pass."""
+
+    def layer(x, weights):
+        return x + jnp.sin(normed(x, weights["d"]) @ weights["a"]) @ weights["b"], None
+
+    x, _ = jax.lax.scan(jax.checkpoint(layer), x, {name: params[name] for name in "abd"})
+    return ((normed(x, params["e"]) @ params["c"]) ** 2).sum()
+
+
+def stacked_norms(see, params, x):
+    """A function is called with two parameters of the loop, and behind it with a third."""
+
+    def layer(x, weights):
+        x = x + jnp.sin(normed(x, weights["d"]) @ weights["a"])
+        x = x + jnp.sin(normed(x, weights["f"]) @ weights["b"])
+        return x, None
+
+    x, _ = jax.lax.scan(layer, x, {name: params[name] for name in "abdf"})
+    x = normed(x, params["e"])
+    return ((x @ params["c"]) ** 2).sum()
+
+
+LOOPS = [stacked, stacked_again, stacked_norms]
+PROGRAMS = [mlp, squares, helpers, comprehension, layers, residual, parts, again, by_hand, linear, *LOOPS]
 PARAMS = {
     mlp: {"up": array(8, 16), "down": array(16, 8), "bias": array(8)},
     **{fn: {"a": array(8, 8), "b": array(8, 9)[:, :8], "c": array(8, 10)[:, :8]} for fn in PROGRAMS[1:]},
+    **{
+        fn: {"a": array(3, 8, 8), "b": array(3, 8, 9)[..., :8], "c": array(8, 8), "d": array(3, 8), "e": array(8)}
+        for fn in LOOPS
+    },
 }
+PARAMS[stacked_norms]["f"] = array(3, 9)[:, :8]
 X = array(8, 11)[:, :8]
 
 
@@ -261,6 +306,17 @@ def test_most_have_a_name():
     assert {f"the gradient of `params/{name}`" for name in ("up", "down", "bias")} <= named(mlp)
     assert {"the gradient of `hidden`", 'the gradient of `x @ params["up"]`'} <= named(mlp)
     assert {f"the gradient of `params/{name}`" for name in "abc"} <= named(again)
+
+
+def test_parameters_of_loops_have_theirs():
+    """The value of one turn has the name too, which is what a collective inside of the loop sends."""
+    for fn, names in ((stacked, "abc"), (stacked_again, "abcde"), (stacked_norms, "abcdef")):
+        subject, found = said(grads(fn), PARAMS[fn], X)
+        outside = {v for operation in subject.code.block.operations for v in operation.outputs}
+        for name in names:
+            values = {v for v, text in found.items() if text == f"the gradient of `params/{name}`"}
+            assert values & outside, (fn, name)
+            assert name in "ce" or values - outside, (fn, name)
 
 
 def test_what_is_differentiated_twice_has_no_name():

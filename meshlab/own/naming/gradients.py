@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from ...engine.code.loops import LOOPS, carried
 from ...engine.code.operations import Code, Input, Operation, walk
 from ...engine.code.source import Columns, Source
-from ...engine.jax_compat import columns, is_differentiated_twice
+from ...engine.jax_compat import calls, columns, is_differentiated_twice
 from ...engine.programs.spread_names import Names
 from ...engine.rules import names_where
 from .targets import Leaving
@@ -68,6 +68,7 @@ class Gradients:
     def __init__(self, code: Code, dims: Callable[[int], Names], readers: dict[int, list[Operation]], name: Name):
         self.code, self.dims, self.readers, self.name = code, dims, readers, name
         self._leaving, self._known = Leaving(code, readers), dict[int, Gradient | None]()
+        self._called = dict[Operation, tuple[Any, ...]]()
         self._reads, self._results = Counter[str](), dict[Part, dict[int, str]]()
         operations = list(walk(code.block))
         self.made_by = {value: operation for operation in operations for value in operation.outputs}
@@ -179,17 +180,41 @@ class Gradients:
             return None
         pairs = [
             (v, self._partners(v, one))
-            for one in self.parts.get(key, ())
+            for one in self._differentiated(maker, key)
             for v in one.reads
             if self._is_from_outside(v, key) and self._sizes(v) == self._sizes(value)
         ]
         names = {self.name(v) for v, _ in pairs}
         if len(names) > 1 and any(partners for _, partners in pairs):
-            reads = {root for v in maker.reads for root in self._roots(v)}
+            read = (each for v in maker.reads for each in (v, *self._first_run(v)))
+            reads = {root for each in read for root in self._roots(each)}
             names = {self.name(v) for v, partners in pairs if partners and partners <= reads}
         elif len(names) > 1:
             names = {self.name(v) for v, _ in pairs if Counter(self.dims(v)) == Counter(self.dims(value))}
         return names.pop() if len(names) == 1 else None
+
+    def _differentiated(self, maker: Operation, key: Part) -> Sequence[Operation]:
+        """The operations of a part; of a function that is called several times those of the call that has the maker."""
+        every = self.parts.get(key, ())
+        if len(every) < 2:
+            return every
+        around = self._calls(maker)
+        return [one for one in every if self._calls(one) == around] or every
+
+    def _first_run(self, value: int) -> Iterator[int]:
+        """Yields the value that was computed first, of one that `jax.checkpoint` computes again."""
+        maker = self.made_by.get(value)
+        key = part(maker) if maker is not None and maker.rematerialised else None
+        if maker is not None and key is not None:
+            alike = [one for one in self._differentiated(maker, key) if one.name == maker.name]
+            first = [one for one in alike if not one.rematerialised]
+            if len(first) == 1:
+                yield first[0].outputs[maker.outputs.index(value)]
+
+    def _calls(self, operation: Operation) -> tuple[Any, ...]:
+        if operation not in self._called:
+            self._called[operation] = calls(operation.equation)
+        return self._called[operation]
 
     def _is_read_once(self, name: str) -> bool:
         """Whether the forward pass reads all that has a name once."""
@@ -214,7 +239,7 @@ class Gradients:
         elif maker.blocks and maker.outputs.index(value) >= (carried(maker) if maker.name in LOOPS else 0):
             made = maker.blocks[0].outputs[maker.outputs.index(value)]
             if isinstance(made, int):
-                yield made
+                yield from self._roots(made)
 
     def _is_from_outside(self, value: int, key: Part) -> bool:
         maker = self.made_by.get(value)
