@@ -6,8 +6,8 @@ Each model of the zoo under five patterns of shardings of arguments and results,
 and held against the plain jit. Causes are tried by taking away what is named: of one collective drawn of each program
 the mesh axes are taken from the arguments and results that started it, until none is named, or the collective is gone.
 Where the plan of these shardings sends as much at a line as XLA's program, both say why: they should say the same; and
-where it does so at all lines, the kernels of both should take as long on a machine.
-What is known of a program is kept in benchmarks/results/own.jsonl.
+where it does so at all lines, the kernels of both should take as long on a machine. The peak that is predicted of XLA's
+program for CPUs is held against what XLA allocates. What is known of a program is kept in benchmarks/results/own.jsonl.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
+import os
 import pathlib
 import random
 import re
@@ -29,13 +30,16 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import meshlab as ml
 from benchmarks.pages import Section
+from meshlab.cost.peak_memory.memory import memory_of
 from meshlab.engine.devices import compiler_options
 from meshlab.engine.verifying.hlo import read_collectives, totals
 from meshlab.models.zoo import Model, models
 from meshlab.own.alike import alike
+from meshlab.own.as_plan import as_plan
 from meshlab.own.beside import Beside
 from meshlab.own.explained import Explained
 from meshlab.own.report import Report
+from meshlab.own.step import OFF
 
 SECTION = Section("own")
 JOURNAL = pathlib.Path("benchmarks/results/own.jsonl")
@@ -102,6 +106,9 @@ class Row:
         same_cause: how many of these are there for the cause that the plan says.
         priced: whether the kernels of XLA's program have a price; None where nobody asked.
         kernels: their seconds by those of the plan's kernels, where both send the same; None elsewhere.
+        allocated: bytes of XLA's program, as XLA for CPUs allocates it.
+        predicted: the same, as the plan of XLA's program predicts it there; None where there is no such plan.
+        load: how many programs each core of the machine had to run; None where nobody asked.
     """
 
     model: str
@@ -120,6 +127,9 @@ class Row:
     same_cause: int = 0
     priced: bool | None = None
     kernels: float | None = None
+    allocated: int = 0
+    predicted: int | None = None
+    load: float | None = None
 
 
 def row(model: Model, pattern: str) -> Row | None:
@@ -160,7 +170,19 @@ def row(model: Model, pattern: str) -> Row | None:
         both.same,
         own.beside.inserted_step is not None,
         _kernels(own.beside),
+        own.memory.total,
+        _predicted(own),
+        os.getloadavg()[0] / (os.cpu_count() or 1),
     )
+
+
+def _predicted(report: Report) -> int | None:
+    """The peak of XLA's program for CPUs, by the model of plans."""
+    try:
+        plan = as_plan(report.subject.jitted, report.made.before, MESH)
+    except ml.MeshlabError:
+        return None
+    return memory_of(plan, "cpu").peak_bytes
 
 
 def _kernels(beside: Beside) -> float | None:
@@ -230,7 +252,7 @@ def waiting() -> list[tuple[Model, str]]:
     have, every = known(), [(model, pattern) for model in models() for pattern in PATTERNS]
     missing = [(model, pattern) for model, pattern in every if (model.name, pattern) not in have]
     partly = (have.get((model.name, pattern), {}) for model, pattern in every)
-    lacking = [each for each, found in zip(every, partly, strict=True) if "same" in found and "priced" not in found]
+    lacking = [each for each, found in zip(every, partly, strict=True) if "same" in found and "load" not in found]
     return [*missing, *lacking]
 
 
@@ -256,12 +278,20 @@ def table(found: list[Row], of: int) -> str:
         mine = [each for each in found if pattern in (each.pattern, "all")]
         lines.append(f"| {' | '.join((pattern, *(cell(mine) for cell in COLUMNS.values())))} |")
     longer = statistics.median(each.explaining - each.compiling for each in found)
+    is_alone = all(each.load is not None and each.load < 1 for each in found)
+    beside = "" if is_alone else ", on a machine that ran other programs too"
     count = len({each.model for each in found})
     notes = [
         f"{count} of {of} models. *Same cause as the plan* is of the collectives at lines where the plan sends as much;"
         " *priced* are the programs that `report.step` predicts, on eight H100.",
-        f"`ml.explain` takes {longer:.1f} s longer than the plain compilation (median): a process starts.",
+        f"`ml.explain` takes {longer:.1f} s longer than the plain compilation (median{beside}): a process starts.",
     ]
+    if peaks := [each.predicted / each.allocated - 1 for each in found if each.predicted is not None]:
+        near, off = sum(abs(error) < OFF for error in peaks), statistics.median(map(abs, peaks))
+        notes.append(
+            f"Of {len(peaks)} programs XLA's peak for CPUs is predicted with an error of {off:.1%} (median), and of"
+            f" {near} within {OFF:.0%}: `report.peak_bytes` predicts these."
+        )
     if ratios := [each.kernels for each in found if each.kernels is not None]:
         near = sum(abs(ratio - 1) <= _NEAR for ratio in ratios)
         notes.append(

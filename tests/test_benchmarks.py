@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import attached, compilers, matmuls, nccl, pages, peaks, published, subjects
+from benchmarks import attached, compilers, matmuls, nccl, own, pages, peaks, published, subjects
 from benchmarks.beside import measure as drops_beside
 from benchmarks.looped import looped
 from benchmarks.planning import subjects as subjects_of_planning
@@ -64,6 +64,27 @@ def test_the_page_about_compilers_tells_what_is_equal_and_what_explains_the_rest
         "| mlp_adamw | ZeRO-1 | data=8 |  | ! |",
         "| mlp_adamw | FSDP | data=8 | ab |  |",
     ]
+
+
+def of_own(model, pattern, **changes):
+    known = own.Row(model, pattern, True, 10, 9, 100.0, 99.0, 10, 1, 1, 1.0, 3.0, 4, 3, True, 0.5, 1000, 900, 0.2)
+    return dataclasses.replace(known, **changes)
+
+
+def test_the_page_about_own_programs_tells_what_is_explained():
+    rows = [
+        of_own("mlp", "FSDP"),
+        of_own("mlp", "drawn", gone=0, same_cause=4, priced=False, kernels=1.0, predicted=500),
+        of_own("block", "FSDP", tried=0, gone=0, priced=None, kernels=None, predicted=None),
+    ]
+    text = own.table(rows, 37)
+    assert "| FSDP | 2 | 2 | 20 | 90.0% | 99.0% | 100.0% | 1 of 1 | 6 of 8 | 1 of 1 |" in text
+    assert "| all | 3 | 3 | 30 | 90.0% | 99.0% | 100.0% | 1 of 2 | 10 of 12 | 1 of 2 |" in text
+    assert "2 of 37 models." in text
+    assert "`ml.explain` takes 2.0 s longer than the plain compilation (median): a process starts." in text
+    assert "in 1 of them (within 2%); XLA's take 0.50 to 1.00 times" in text
+    assert "Of 2 programs XLA's peak for CPUs is predicted with an error of 30.0% (median), and of 1 within 20%" in text
+    assert "(median, on a machine that ran other programs too)" in own.table([of_own("mlp", "FSDP", load=1.5)], 37)
 
 
 def test_only_the_marked_section_of_a_page_is_written(tmp_path):

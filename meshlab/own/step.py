@@ -34,7 +34,7 @@ from .naming.errors import OwnError
 # From this part on FLOPs differ.
 _APART = 0.01
 # From this part on what is predicted of XLA for CPUs is no prediction of its program.
-_OFF = 0.2
+OFF = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +101,7 @@ def peak_of(plan: Plan, made: Compiled) -> int:
         OwnError: XLA for CPUs allocates more or less than the model predicts.
     """
     expected, allocated = memory_of(plan, "cpu").peak_bytes, made.memory.total
-    if not math.isclose(expected, allocated, rel_tol=_OFF):
+    if not math.isclose(expected, allocated, rel_tol=OFF):
         raise OwnError(
             f"XLA for CPUs allocates {bytes_text(allocated)} for its program, and meshlab predicts"
             f" {bytes_text(expected)} there: its peak memory has no prediction."

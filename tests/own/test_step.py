@@ -159,6 +159,16 @@ def test_a_mistake_in_a_prediction_leaves_the_rows(monkeypatch: pytest.MonkeyPat
     assert json.loads(report.to_json())["step"] is None
 
 
+def test_fsdp_over_one_axis_uses_the_other_too():
+    """XLA divides matmuls over devices that have the same: of a gradient, over those of `model`."""
+    mesh = ml.mesh("h100:1x8", data=2, model=4)
+    program = model("block")
+    report = ml.explain(program.plan(mesh, ml.layouts.fsdp(program, mesh, data="data")))
+    with pytest.raises(OwnError, match=r"multiplies 1\.02 MFLOPs on a device, its shardings ask for 1\.47 MFLOPs"):
+        _ = report.step
+    assert report.peak_bytes == pytest.approx(report.memory.total, rel=0.2)
+
+
 def test_json_has_the_step_and_the_peak_on_a_machine():
     report = ml.explain(jax.jit(jnp.matmul), given((64, 32), None, "data"), given((32, 16), "data"), mesh=ON)
     data = json.loads(report.to_json())
