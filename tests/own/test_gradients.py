@@ -193,16 +193,35 @@ def stacked_norms(see, params, x):
     return ((x @ params["c"]) ** 2).sum()
 
 
+def turn(x, weights):
+    return x + jnp.sin(x @ weights), None
+
+
+@jax.jit
+def once(x, weights):
+    return jnp.cos(normed(x, weights[0]) @ weights)
+
+
+def traced_once(see, params, x):
+    """JAX keeps what it has traced of a function for the next call of it, with the lines of the first."""
+    x, _ = jax.lax.scan(turn, x, params["a"])
+    x, _ = jax.lax.scan(turn, x, params["b"])
+    x = once(x, params["c"])
+    x = once(x, params["g"])
+    return (x * params["e"]).sum()
+
+
 LOOPS = [stacked, stacked_again, stacked_norms]
-PROGRAMS = [mlp, squares, helpers, comprehension, layers, residual, parts, again, by_hand, linear, *LOOPS]
+PROGRAMS = [mlp, squares, helpers, comprehension, layers, residual, parts, again, by_hand, linear, *LOOPS, traced_once]
 PARAMS = {
     mlp: {"up": array(8, 16), "down": array(16, 8), "bias": array(8)},
     **{fn: {"a": array(8, 8), "b": array(8, 9)[:, :8], "c": array(8, 10)[:, :8]} for fn in PROGRAMS[1:]},
     **{
         fn: {"a": array(3, 8, 8), "b": array(3, 8, 9)[..., :8], "c": array(8, 8), "d": array(3, 8), "e": array(8)}
-        for fn in LOOPS
+        for fn in (*LOOPS, traced_once)
     },
 }
+PARAMS[traced_once]["g"] = array(8, 12)[:, :8]
 PARAMS[stacked_norms]["f"] = array(3, 9)[:, :8]
 X = array(8, 11)[:, :8]
 
