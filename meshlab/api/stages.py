@@ -27,6 +27,7 @@ from ..engine.legality.refusal import Refusal
 from ..engine.planning.plan_steps import plan_steps
 from ..engine.plans.every_problem import refuse_all
 from ..engine.plans.iterations import divided
+from ..engine.plans.zigzag_moves import refuse_zigzag_moves
 from ..engine.programs import program as programs
 from ..engine.programs.outline import outline
 from ..engine.programs.rename import made_up, renamed
@@ -279,4 +280,6 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
         program = scoped(program, mesh, layout)
         grid = rules.grid(mesh)
         plan = Plan(program, mesh, layout, rules, plan_steps(program, rules, grid, outline(program)), under)
+        if program.zigzags:
+            refuse_zigzag_moves(program, plan.steps)
         return divided(plan) if rules.in_time else plan

@@ -10,16 +10,20 @@ https://arxiv.org/abs/2405.07719).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..engine.argument_checks import flag
 from ..engine.code.operations import walk
 from ..engine.errors import LayoutError, closest, listed, shown
 from ..engine.programs.axis_conflicts import exchangeable_dims
 from ..engine.programs.program import Program
 from ..engine.programs.trained import trained
-from ..engine.specs.layout import Layout
+from ..engine.programs.zigzagged import position_pairs
+from ..engine.specs.layout import DimRules, Layout
 from ..engine.specs.mesh import Mesh
+from ..engine.specs.zigzag import Zigzag
 from .core import is_scope, is_weight, refuse_projections
 from .keys import with_keys
 from .model import SEQUENCE, Dims, dims_named, fitting
@@ -38,6 +42,7 @@ def context_parallel(
     seq: Dims | None = None,
     heads: Dims | None = None,
     core: str = "@core",
+    balanced: bool = False,
 ) -> Layout:
     """Puts the sequence on an axis, everywhere or everywhere but in attention's core.
 
@@ -63,6 +68,8 @@ def context_parallel(
         core: of "ulysses" and "usp", the scope around what relates positions: `with jax.named_scope("core"):` around
             scores, softmax and their product with the values, and around whatever renames the keys' sequence; not
             around projections. Of "gather" it is where the keys' positions, if they have their own name, stay whole.
+        balanced: for programs with causal `ml.attention`: inside of it positions are in zig-zag order, so that all
+            devices attend to as much. With "ulysses" they are whole there: there is nothing to balance.
 
     Returns:
         `{"seq": "context"}`, or `{"seq": "context", "@core": {"seq": None, "heads": "context"}}`, say.
@@ -72,17 +79,44 @@ def context_parallel(
         raise LayoutError(f"context_parallel() was given kind={shown(kind)}; it knows {listed(KINDS)}.{near}")
     request = Request("context_parallel", program, mesh)
     axes = request.axes("context", context, "context")
+    if flag("context_parallel()", "balanced", balanced, LayoutError):
+        _refuse_balance(request, kind)
     if kind == "usp":
-        return _usp(request, axes, seq, heads, core)
-    if kind == "ring":
+        layout = _usp(request, axes, seq, heads, core)
+    elif kind == "ring":
         around = _around(request, seq)
-        return request.layout({} if request.problems else dict.fromkeys(around, axes))
-    inside: dict[str, Any] = {}
-    if kind == "ulysses" and axes and is_scope(request, core):
-        inside = _heads(request, axes, heads, core)
-    if not axes or request.problems:
-        return request.layout({})
-    return _over(request, axes, inside, seq, core)
+        layout = request.layout({} if request.problems else dict.fromkeys(around, axes))
+    else:
+        inside: dict[str, Any] = {}
+        if kind == "ulysses" and axes and is_scope(request, core):
+            inside = _heads(request, axes, heads, core)
+        if not axes or request.problems:
+            return request.layout({})
+        layout = _over(request, axes, inside, seq, core)
+    return request.layout(_in_order(program, layout)) if balanced else layout
+
+
+def _refuse_balance(request: Request, kind: str):
+    """Notes a problem where nothing is to be balanced."""
+    if kind == "ulysses":
+        text = 'kind="ulysses" has whole sequences in attention: all devices attend to as much.'
+        request.refuse("unknown_dim", text, "Leave balanced=True out.")
+    elif not position_pairs(request.program):
+        text = "balanced=True is for causal attention as one operation, without a window, and this program has none."
+        request.refuse("unknown_dim", text, "Write it as ml.attention(…, causal=True), or leave balanced=True out.")
+
+
+def _in_order(program: Program, layout: Layout) -> Layout:
+    """Returns a layout with the positions of attention in zig-zag order, by the rules that count there."""
+    dims = {dim for _, *pair in position_pairs(program) for dim in pair}
+
+    def ordered(rules: DimRules) -> DimRules:
+        return tuple((dim, Zigzag(axes) if axes and dim in dims else axes) for dim, axes in rules)
+
+    scopes = tuple((glob, ordered(own)) for glob, own in layout.scope_rules)
+    if scopes != layout.scope_rules:
+        return dataclasses.replace(layout, scope_rules=scopes)
+    return dataclasses.replace(layout, dim_rules=ordered(layout.dim_rules))
 
 
 def _over(request: Request, axes: tuple[str, ...], inside: Mapping[str, Any], seq: Dims | None, core: str) -> Layout:

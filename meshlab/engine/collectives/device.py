@@ -56,25 +56,26 @@ class Device(abc.ABC):
         """Cuts `x` along `axis`, sends each device along `axes` its part, and joins what it gets along `other`."""
         return self.send(ALL_TO_ALL, x, Sending(axes, axis, other))
 
-    def permute(self, x: Any, axes: Axes, pairs: Iterable[tuple[int, int]]) -> Any:
+    def permute(self, x: Any, axes: Axes, pairs: Iterable[tuple[int, int]], of: tuple[str, int] | None = None) -> Any:
         """Sends `x` to another device, as (source, target) pairs say: zeros where nobody sends.
 
         Args:
             x: the operand.
             axes: mesh axes over which devices are counted, in the order of the mesh.
             pairs: each device at most once as a source, and at most once as a target.
+            of: what it is, as of `Sending`.
         """
         route = Permuted(axes, tuple(pairs))
         ends = [np.unravel_index(list(side), [self.sizes[a] for a in axes]) for side in zip(*route.pairs, strict=True)]
         crossed = tuple(a for a, one, other in zip(axes, *ends, strict=True) if (one != other).any()) if ends else ()
-        return self.send(COLLECTIVE_PERMUTE, x, Sending(crossed, route=route))
+        return self.send(COLLECTIVE_PERMUTE, x, Sending(crossed, route=route, of=of))
 
-    def shift(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
+    def shift(self, x: Any, axes: Axes, distance: int, wrap: bool = False, of: tuple[str, int] | None = None) -> Any:
         """Returns `x` of the device `distance` shards before this one; zeros if there is none and it does not wrap."""
         crossed, distance = crossing(axes, distance, wrap, self.sizes)
         if not crossed:
             return jnp.zeros_like(x) if distance else x
-        return self.send(COLLECTIVE_PERMUTE, x, Sending(crossed, route=Shifted(axes, distance, wrap)))
+        return self.send(COLLECTIVE_PERMUTE, x, Sending(crossed, route=Shifted(axes, distance, wrap), of=of))
 
     def mirror(self, x: Any, axes: Axes) -> Any:
         """Returns `x` of the device that has as many shards behind it as this one has before it."""

@@ -48,6 +48,7 @@ class Sending(NamedTuple):
         other: all-to-all only: the axis along which parts are joined.
         route: of a collective-permute, who sends to whom.
         operation: "sum", "max" or "min".
+        of: of an operation that sends several things, what this is, and the operand that has its dims.
     """
 
     axes: Axes
@@ -55,6 +56,7 @@ class Sending(NamedTuple):
     other: int = -1
     route: Route | None = None
     operation: str = "sum"
+    of: tuple[str, int] | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

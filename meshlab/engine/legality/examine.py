@@ -35,6 +35,7 @@ from .scan_legality import scanned_problems
 from .scope_legality import Meeting, ScopedRules, judged
 from .size_legality import merged_sizes, size_problems, stored_by_dim, stored_problems
 from .time_legality import cut_behind, storage_in_time, time_problems, whole_problems
+from .zigzag_legality import zigzag_problems
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +73,7 @@ def examine(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
     compute, problems = named_rules(program, mesh, layout)
     scoped = matched_scopes(program, mesh, layout, problems)
     matched = matched_places(program, mesh, layout, problems)
-    problems += size_problems(program, mesh, compute, "", pad)
+    problems += [*size_problems(program, mesh, compute, "", pad), *zigzag_problems(program, mesh, layout, matched)]
     for glob, rules in scoped:
         problems += size_problems(program, mesh, rules, f"In `{glob}`: ", pad)
     everywhere = judged(program, compute, scoped)

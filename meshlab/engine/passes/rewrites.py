@@ -46,6 +46,13 @@ def empty(line: Operation, value: int, shape: Shape, dtype: Any) -> Operation:
     return dataclasses.replace(operation, outputs=(value,), blocks=())
 
 
+def applied(line: Operation, function: Callable, given: tuple[int, Shape, Any], made: int) -> Operation:
+    """Applies a function of one equation to a value, given with its shape and dtype, at the line of an operation."""
+    value, shape, dtype = given
+    operation = _instead(line, _equation(function, jax.ShapeDtypeStruct(shape, dtype)), [value])
+    return dataclasses.replace(operation, outputs=(made,), blocks=())
+
+
 def _instead(operation: Operation, equation: Any, inputs: Sequence[Input]) -> Operation:
     return dataclasses.replace(operation, name=equation.primitive.name, equation=equation, inputs=tuple(inputs))
 

@@ -370,16 +370,17 @@ class _Story:
         place = self.program.stored_at.get(value) if value is not None else None
         return place if place is not None and dim in self.rules.storage.get(place, {}) else None
 
-    def inside(self, step: Compute) -> list[Collective]:
-        """Lists the collectives inside an operation whose axis is sharded."""
+    def inside(self, step: Compute) -> Iterator[Collective]:
+        """Yields the collectives inside an operation whose axis is sharded."""
         operation = step.operation
         shown = self.program.value(operation.outputs[0])
-        rows = []
         for sent, times in self.per_shard[step.operation].items():
             pairs = self.origins.per_shard(step, sent.axes)
-            text = PER_SHARD[operation.name].summary.format(dims=quoted(dim for dim, _ in pairs))
-            be = "they are" if len(pairs) > 1 else "it is"
-            row = Collective(
+            several = len(pairs) > 1
+            text = PER_SHARD[operation.name].said(quoted(dim for dim, _ in pairs), several)
+            what, operand = sent.asked.of or ("", None)
+            like = shown if operand is None else self.program.value(operation.reads[operand])
+            yield Collective(
                 kind=sent.kind.name,
                 axes=sent.axes,
                 payload_bytes=sent.payload_bytes,
@@ -387,14 +388,12 @@ class _Story:
                 times=times,
                 dtype=str(sent.dtype),
                 shape=sent.shape,
-                value=shown.label,
-                dims=tuple(d or "1" for d in shown.dims),
+                value=f"{what} of {shown.label}" if what else shown.label,
+                dims=tuple(d or "1" for d in like.dims),
                 source=operation.source,
-                because=f"{text[:1].upper()}{text[1:]} while {be} {sharded(pairs)}.",
+                because=f"{text} while {'they are' if several else 'it is'} {sharded(pairs)}.",
                 proposed=(self.off(pairs, "", operation),),
                 asked=sent.asked,
                 cause="inside",
                 split=tuple(dim for dim, _ in pairs),
             )
-            rows.append(row)
-        return rows

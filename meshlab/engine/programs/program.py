@@ -52,6 +52,8 @@ class Program:
         unmerged: the operations before equal ones were merged: what layouts with rules by scope start from.
         scoping: of the program that such a layout has, where its rules differ (`scoped.py`).
         gradients: for the place of each gradient that of its parameter (`gradients.py`).
+        zigzags: the scopes and dims of positions that are in zig-zag order inside of attention (`zigzagged.py`).
+        traced: the program that this one is with those in that order.
     """
 
     fn: Callable
@@ -74,6 +76,8 @@ class Program:
     renames: Mapping[str, str] = dataclasses.field(default_factory=dict)
     scoping: Scoping = dataclasses.field(default_factory=Scoping)
     gradients: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    zigzags: frozenset[tuple[Scope, str]] = frozenset()
+    traced: Program | None = None
 
     @property
     def carry(self) -> dict[str, int]:

@@ -23,6 +23,7 @@ from ..specs.mesh import Mesh
 from ..specs.scopes import rules_in
 from .program import Program, analysis, scoped_analysis
 from .scoping import Ruled, Scoping
+from .zigzagged import zigzagged
 
 Scoped = TypeVar("Scoped", bound=Program)
 
@@ -40,7 +41,8 @@ def scopes(program: Program) -> tuple[Scope, ...]:
 
 
 def scoped(program: Scoped, mesh: Mesh, layout: Layout) -> Scoped:
-    """Returns the program as a layout on a mesh sees it: itself, but for one with rules by scope."""
+    """Returns the program as a layout on a mesh sees it: itself, but for one with rules by scope, or `zigzag(…)`."""
+    program = zigzagged(program, layout)
     scoping = _scoping(program, mesh, layout)
     if scoping == program.scoping:
         return program

@@ -7,6 +7,11 @@
                  Liu et al. 2023, https://arxiv.org/abs/2310.01889)
 
 In the gradient of a ring the keys' gradients go round with them, and one step more, home.
+
+In zig-zag order devices exchange halves of their shards in front of attention and behind it: each sends its first half
+to one other and its second half to one other, in two collective-permutes.
+
+    4 devices, 8 halves    [0 1] [2 3] [4 5] [6 7]   →   [0 7] [1 6] [2 5] [3 4]
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from ..specs.spec import Axes
 from ..tensors.attention import (
     Attention,
     Carry,
+    Runs,
     begin,
     begin_gradients,
     finish,
@@ -34,9 +40,10 @@ from ..tensors.attention import (
 from .matmuls import Matmuls, Sizes
 from .per_shard import ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, rule
-from .traits import NOWHERE, Groups, opaque
+from .traits import FIRST, NOWHERE, Groups, opaque
 
-_SUMMARY = "{dims} is attended to part by part"
+_SUMMARY = "{dims} {are} attended to part by part"
+_GRADIENT = "gradient of "
 
 
 def _multiplies(count: float) -> Callable[[Operation, Sequence[Sizes], Sizes], Matmuls]:
@@ -52,7 +59,8 @@ def _multiplies(count: float) -> Callable[[Operation, Sequence[Sizes], Sizes], M
         rows = math.prod(size for axis, size in sizes.items() if axis not in how.k)
         times = math.prod(size for axis, size in sizes.items() if axis in how.k and axis != how.depth)
         keys = operands[1][how.k.index(how.key)]
-        return Matmuls(rows, keys, sizes[how.depth], count * times * _shown(how, sizes[how.query], keys))
+        shares = _even(operation, sizes[how.query], keys) if how.zigzag else _shown(how, sizes[how.query], keys)
+        return Matmuls(rows, keys, sizes[how.depth], count * times * shares)
 
     return products
 
@@ -64,10 +72,23 @@ def _shown(how: Attention, queries: Any, keys: Any) -> Any:
     return share if reach is None else np.minimum(share, reach / keys)
 
 
+def _even(operation: Operation, queries: Any, keys: Any) -> Any:
+    """The share of its scores that a device computes of so many queries and keys in zig-zag order.
+
+    As much as any other one, unless queries and keys are split over different axes, and one side alone is in the order.
+    """
+    how: Attention = operation.params["how"]
+    q, k = (variable.aval.shape for variable in operation.equation.invars[:2])
+    every_query, every_key = q[how.q.index(how.query)], k[how.k.index(how.key)]
+    apart = (queries < every_query) & (keys < every_key) & (len(how.zigzag) == 1)
+    share = 1 - every_key / (2 * every_query) if every_key < every_query else every_query / (2 * every_key)
+    return np.where(apart, 1.0, share)
+
+
 @rule("attention", traits=opaque(linear=NOWHERE, multiplies=_multiplies(2)))
 def _attention(operation: Operation, facts: Facts) -> Factors:
     how: Attention = operation.params["how"]
-    return _factors(how, how.operands, (how.out, how.rows), summed="")
+    return _factors(how, operation.name, summed="")
 
 
 def _in_cotangent(operation: Operation) -> Groups:
@@ -77,11 +98,11 @@ def _in_cotangent(operation: Operation) -> Groups:
 @rule("attention_grad", traits=opaque(linear=_in_cotangent, multiplies=_multiplies(5)))
 def _attention_grad(operation: Operation, facts: Facts) -> Factors:
     how: Attention = operation.params["how"]
-    kept = (how.out, how.rows, how.out)
-    return _factors(how, (*how.operands, *kept), how.differentiated, summed=how.rows + how.key)
+    return _factors(how, operation.name, summed=how.rows + how.key)
 
 
-def _factors(how: Attention, operands: Sequence[str], results: Sequence[str], summed: str) -> Factors:
+def _factors(how: Attention, name: str, summed: str) -> Factors:
+    operands, results = how.axes_of(name)
     number = {axis: place for place, axis in enumerate(dict.fromkeys("".join((*operands, *results))))}
 
     def factors(axes: str) -> tuple[int, ...]:
@@ -123,47 +144,60 @@ class _Ring:
         # Which operands have keys: those go round.
         self.round = [how.key in axes for axes in how.operands]
 
-    def firsts(self, turn: Any = 0) -> tuple[Any, Any]:
-        """The positions of the first query, and of the first key that is here after some turns."""
+    def runs(self, turn: Any = 0) -> Runs:
+        """The positions of the first queries, and of the first keys that are here after some turns."""
         query, key = (self.part(axes) for axes in (self.queries, self.keys))
         if self.axes:
             key = (key - turn) % self.parts
-        return query * self.lengths[0], key * self.lengths[1]
+        how = self.how
+        return self.run(how.query, query, self.queries, self.lengths[0]), self.run(
+            how.key, key, self.keys, self.lengths[1]
+        )
+
+    def run(self, letter: str, part: Any, axes: Axes, length: int) -> tuple[Any, ...]:
+        """The first positions of a part: of all of it, or of its two halves in zig-zag order."""
+        if letter not in self.how.zigzag or not axes:
+            return (part * length,)
+        half, parts = length // 2, math.prod(self.device.sizes[axis] for axis in axes)
+        return part * half, (2 * parts - 1 - part) * half
 
     def part(self, axes: Axes) -> Any:
         return self.device.index(axes) if axes else 0
 
-    def turned(self, arrays: Sequence[Any], moves: Sequence[bool], distance: int = 1) -> list[Any]:
-        """What is here after a turn, or after several at once."""
-        pairs = zip(arrays, moves, strict=True)
-        return [self.device.shift(a, self.axes, distance, wrap=True) if goes else a for a, goes in pairs]
+    def turned(self, arrays: Sequence[Any], moves: Sequence[bool], what: str = "", distance: int = 1) -> list[Any]:
+        """What is here after a turn, or after several at once; `what` says what of the operands it is."""
+        names = [what + name for name in self.how.names]
+        return [
+            self.device.shift(a, self.axes, distance, wrap=True, of=(names[i], i)) if goes else a
+            for i, (a, goes) in enumerate(zip(arrays, moves, strict=True))
+        ]
 
     def home(self, arrays: Sequence[Any], moves: Sequence[bool]) -> list[Any]:
-        """What is here after it has gone the rest of the way around."""
-        return self.turned(arrays, moves, self.parts - self.turns) if self.turns else list(arrays)
+        """What of the gradients is here after it has gone the rest of the way around."""
+        return self.turned(arrays, moves, _GRADIENT, self.parts - self.turns) if self.turns else list(arrays)
 
     def go(self, arrays: Sequence[Any], carry: Carry, goes: Sequence[bool], visited: Callable[..., Carry]) -> Carry:
         """Visits the keys of each device in turn; what of the carry goes round moves with them."""
         if not self.axes or not self.turns:
-            return visited(arrays, self.firsts(), carry)
+            return visited(arrays, self.runs(), carry)
 
         def turn(now: tuple[Any, ...], number: Any) -> tuple[Any, None]:
             arrays, carry = now
             # The next keys are on their way while these are visited.
             after = self.turned(arrays, self.round)
-            carry = visited(arrays, self.firsts(number), carry)
-            return (after, tuple(self.turned(carry, goes))), None
+            carry = visited(arrays, self.runs(number), carry)
+            return (after, tuple(self.turned(carry, goes, _GRADIENT))), None
 
         (arrays, carry), _ = lax.scan(turn, (list(arrays), carry), jnp.arange(self.turns))
-        return visited(arrays, self.firsts(self.turns), carry)
+        return visited(arrays, self.runs(self.turns), carry)
 
 
 @per_shard("attention", summary=_SUMMARY, composite=True)
 def _run(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     ring, how = _Ring(device, sharded, operands), sharded.params["how"]
 
-    def visited(arrays: Sequence[Any], firsts: tuple[Any, Any], state: Carry) -> Carry:
-        return visit(how, arrays, firsts, state)
+    def visited(arrays: Sequence[Any], runs: Runs, state: Carry) -> Carry:
+        return visit(how, arrays, runs, state)
 
     state = ring.go(operands, begin(how, operands), [False] * 3, visited)
     if ring.keys and not ring.axes:
@@ -187,11 +221,58 @@ def _run_gradients(device: Device, sharded: ShardedOperation, operands: Sequence
     # They go round again: else a compiler would keep those of the forward pass, of all devices.
     arrays = list(lax.optimization_barrier(tuple(arrays)))
 
-    def visited(arrays: Sequence[Any], firsts: tuple[Any, Any], gradients: Carry) -> Carry:
-        return visit_gradients(how, arrays, (out, lse, cotangent), firsts, gradients)
+    def visited(arrays: Sequence[Any], runs: Runs, gradients: Carry) -> Carry:
+        return visit_gradients(how, arrays, (out, lse, cotangent), runs, gradients)
 
     gradients = begin_gradients(how, arrays)
     goes = ring.round[: len(gradients)]
     sums = ring.go(arrays, gradients, goes, visited)
     rounded = [gradient.astype(array.dtype) for gradient, array in zip(sums, arrays, strict=False)]
     return ring.home(rounded, goes) if ring.axes else rounded
+
+
+# --- the zig-zag order ------------------------------------------------------------------------------------------------
+
+
+@rule("zigzag", traits=opaque(linear=FIRST, multiplies=None))
+def _zigzag(operation: Operation, facts: Facts) -> Factors:
+    axes = tuple(range(len(facts.operands[0])))
+    return Factors((axes,), (axes,), per_shard=frozenset((operation.params["axis"],)), through=frozenset((0,)))
+
+
+def places(parts: int) -> list[tuple[int, int]]:
+    """Returns where each part's first and second half go: which part holds them in zig-zag order."""
+    holder = [half if half < parts else 2 * parts - 1 - half for half in range(2 * parts)]
+    return [(holder[2 * part], holder[2 * part + 1]) for part in range(parts)]
+
+
+@per_shard("zigzag", summary="{dims} {are} put in zig-zag order")
+def _exchange(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
+    (block,), axis, back = operands, sharded.params["axis"], sharded.params["back"]
+    axes = sharded.split(axis)
+    parts = math.prod(device.sizes[a] for a in axes)
+    # A first half is of an even number. In zig-zag order those are first on the even devices, second on the odd ones.
+    swaps = device.index(axes) % 2 == 1
+    halves = _swapped(jnp.split(block, 2, axis), swaps if back else None)
+    sent = []
+    for number, half in enumerate(halves):
+        targets = [(part, both[number]) for part, both in enumerate(places(parts))]
+        pairs = [(target, part) for part, target in targets] if back else targets
+        sent.append(_permuted(device, half, axes, pairs))
+    return [jnp.concatenate(_swapped(sent, None if back else swaps), axis)]
+
+
+def _swapped(halves: Sequence[Any], swaps: Any) -> list[Any]:
+    first, second = halves
+    return [first, second] if swaps is None else [jnp.where(swaps, b, a) for a, b in ((first, second), (second, first))]
+
+
+def _permuted(device: Device, x: Any, axes: Axes, pairs: Sequence[tuple[int, int]]) -> Any:
+    """Sends halves from part to part; parts are counted along the axes as given, devices in the order of the mesh."""
+    if all(source == target for source, target in pairs):
+        return x
+    ordered = tuple(a for a in device.sizes if a in axes)
+    numbers = np.arange(len(pairs)).reshape([device.sizes[a] for a in ordered])
+    of_part = numbers.transpose([ordered.index(a) for a in axes]).ravel().tolist()
+    targets = [(of_part[source], of_part[target]) for source, target in pairs]
+    return device.permute(x, ordered, targets, of=("halves", 0))

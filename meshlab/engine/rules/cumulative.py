@@ -40,7 +40,7 @@ def _cumulative(operation: Operation, facts: Facts) -> Factors:
 
 
 @per_shard(
-    *_JOIN, summary="{dims} is scanned, and each part continues from the parts before it", padded=True, gathers=True
+    *_JOIN, summary="{dims} {are} scanned, and each part continues from the parts before it", padded=True, gathers=True
 )
 def _continue_from_before(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     axis, reverse = sharded.params["axis"], sharded.params["reverse"]

@@ -89,7 +89,7 @@ def _gather_local(params: dict[str, Any], _operands: tuple[Shape, ...], results:
     return params | {"slice_sizes": tuple(sizes)}
 
 
-@per_shard("gather", summary="{dims} is looked up", padded=True)
+@per_shard("gather", summary="{dims} {are} looked up", padded=True)
 def _look_up(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     table, indices = operands
     filled = sharded.params["mode"] == lax.GatherScatterMode.FILL_OR_DROP

@@ -105,6 +105,11 @@ class PerShard:
     gathers: bool
     composite: bool
 
+    def said(self, dims: str, several: bool) -> str:
+        """Returns the beginning of a sentence about sharded dims, one or several."""
+        text = self.summary.format(dims=dims, are="are" if several else "is")
+        return f"{text[:1].upper()}{text[1:]}"
+
 
 PER_SHARD: dict[str, PerShard] = {}
 
@@ -118,7 +123,7 @@ def per_shard(
 
     Args:
         *names: the primitives.
-        summary: what happens to the sharded dims, for people: "{dims} is shifted".
+        summary: what happens to the sharded dims, for people: "{dims} {are} shifted".
         padded: whether it may be used where the sharded axis is padded: the padding is then neutral.
         gathers: whether it gathers one slice of each shard; where a shard is one element the operand is gathered
             instead, which other operations may read as well.

@@ -79,7 +79,7 @@ def _scatter(operation: Operation, facts: Facts) -> Factors:
     )
 
 
-@per_shard(*_SCATTERS, summary="{dims} is written to where indices say", padded=True)
+@per_shard(*_SCATTERS, summary="{dims} {are} written to where indices say", padded=True)
 def _write(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     array, indices, updates = operands
     windows = scattered_windows(sharded.params, sharded.operand_shapes[0], sharded.operand_shapes[2])

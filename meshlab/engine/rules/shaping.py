@@ -209,7 +209,7 @@ def _pad(operation: Operation, facts: Facts) -> Factors:
     return _cut(facts, _padded(operation.params, facts.operands[0], facts.results[0]))
 
 
-@per_shard("pad", summary="{dims} is padded or cut")
+@per_shard("pad", summary="{dims} {are} padded or cut")
 def _pad_blocks(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     (block, filler), config = operands, list(sharded.params["padding_config"])
     number = sharded.operation.inputs[1]
@@ -229,7 +229,7 @@ def _reverse(operation: Operation, facts: Facts) -> Factors:
     return Factors((axes,), (axes,), per_shard=reversed_axes)
 
 
-@per_shard("rev", summary="{dims} is reversed")
+@per_shard("rev", summary="{dims} {are} reversed")
 def _reverse_blocks(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     (block,), axes = operands, sharded.params["dimensions"]
     # A single element is its own reverse, which other operations may send as well.

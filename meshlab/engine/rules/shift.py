@@ -30,7 +30,7 @@ def _shift(operation: Operation, facts: Facts) -> Factors:
     return Factors((axes,), (axes,), unsharded=NONE if operation.params["wrap"] else along, through=through)
 
 
-@per_shard("shift", summary="{dims} is shifted")
+@per_shard("shift", summary="{dims} {are} shifted")
 def _shift_blocks(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     (block,), axis, wrap = operands, sharded.params["axis"], sharded.params["wrap"]
     size, split = block.shape[axis], sharded.split(axis)

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from ..errors import LayoutError, listed, numbered
 from .spec import Axes
+from .zigzag import Zigzag, around
 
 DimRules = Sequence[tuple[str, Axes]]
 
@@ -51,6 +52,8 @@ def not_said(layout: Rules) -> list[str]:
     for dim, axes in layout.dim_rules:
         if in_time := [axis for axis in axes if axis in layout.in_time]:
             lost.append(f"`{dim}` is on {listed(in_time)}, a serial axis: the format has only axes of devices")
+        if isinstance(axes, Zigzag):
+            lost.append(f"`{dim}` is in zig-zag order inside of attention: the format has one order of positions")
     for glob, rules in layout.place_rules:
         lost.append(f"at `{glob}` is stored {rules_in(rules)}: the format has no rules for places")
     for glob, rules in layout.scope_rules:
@@ -60,7 +63,7 @@ def not_said(layout: Rules) -> list[str]:
 
 def rules_in(rules: DimRules) -> str:
     """Returns rules in words: `embed:data, ffn:whole`."""
-    return ", ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules) or "nothing"
+    return ", ".join(f"{dim}:{around(axes, '+'.join(axes)) or 'whole'}" for dim, axes in rules) or "nothing"
 
 
 def refuse_lost(asked: str, form: str, lost: Sequence[str]):

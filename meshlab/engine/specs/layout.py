@@ -4,6 +4,7 @@
     {"batch": "data", "vocab": ("data", "model")}    the same as a dict; several axes, major first
     {"params/*": {"embed": "data"}}                  how values *at a place* are stored, whatever is computed
     {"@core": {"heads": "model", "seq": None}}       how values *in a scope* are computed (`jax.named_scope`)
+    {"seq": "zigzag(cp)", "kv": "zigzag(cp)"}        positions inside of causal attention in zig-zag order (`zigzag`)
     "params/*: embed:data · @core: seq:whole"        both of them as one line of text, as `str(layout)` prints it
 
 Rules for a dim say how values are computed; rules at a place (a glob over arguments, outputs `out/*` and tags) say how
@@ -40,6 +41,7 @@ from .layout_text import Problem, cannot_be_read, parts_of, text_of
 from .mesh import Mesh
 from .mesh_tf_string import mesh_tf_string
 from .spec import Axes
+from .zigzag import Zigzag, as_data, split
 
 DimRules = tuple[tuple[str, Axes], ...]
 
@@ -168,7 +170,7 @@ class Layout:
         """Returns the layout as sorted, JSON-able data that `Layout.of` reads back."""
 
         def dim_rules(rules: DimRules) -> dict[str, Any]:
-            return {dim: list(axes) if len(axes) != 1 else axes[0] for dim, axes in sorted(rules)}
+            return {dim: as_data(axes) for dim, axes in sorted(rules)}
 
         def stored(rules: DimRules) -> dict[str, Any]:
             return {dim: (axes or None) for dim, axes in dim_rules(rules).items()}
@@ -303,7 +305,7 @@ class _Reading:
         if isinstance(value, Mapping) and self.place:
             self.problems.append(f"{given}; {_unnested(self.place, given.split('`')[-2])}")
             return ()
-        axes = () if value is None else tuple(value.split("+")) if isinstance(value, str) else value
+        axes = () if value is None else split(value) if isinstance(value, str) else value
         if not isinstance(axes, tuple | list) or not all(isinstance(a, str) and a for a in axes):
             self.problems.append(f"{given}, which is not an axis name, tuple of names or None")
         elif any(axis.endswith("?") for axis in axes):
@@ -311,7 +313,7 @@ class _Reading:
         elif not all(map(is_name, axes)):
             self.problems.append(f'{given}, which names no mesh axis; write several as "data+model"')
         else:
-            return tuple(axes)
+            return axes if isinstance(axes, Zigzag) else tuple(axes)
         return ()
 
 

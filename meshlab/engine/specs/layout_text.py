@@ -3,7 +3,7 @@
     batch:data vocab:data+model · params/*: embed:data · @core: heads:model seq:whole
 
     dim:axis         a rule; `dim:data+model` for several axes, major first, `dim:whole` for none. Spaces or commas
-                     stand between rules.
+                     stand between rules. `dim:zigzag(data)` for positions in zig-zag order inside of attention.
     params/*: …      a glob over places or scopes, a colon and a space: the rules behind it are for what it matches, up
                      to the next glob. `{}` is no rule.
     · or ;           ends them: what follows is for all places again.
@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..errors import numbered
 from .spec import Axes
+from .zigzag import Zigzag, around, inside
 
 Rules = Iterable[tuple[str, Axes]]
 # A problem, and the character where it is.
@@ -56,7 +57,7 @@ def text_of(dim_rules: Rules, by_glob: Iterable[tuple[str, Rules]]) -> str:
     """Returns rules, and those of globs in their order, as one line."""
 
     def rules(pairs: Rules) -> str:
-        return " ".join(f"{_quoted(dim)}:{'+'.join(map(_axis, axes)) or WHOLE}" for dim, axes in pairs)
+        return " ".join(f"{_quoted(dim)}:{around(axes, '+'.join(map(_axis, axes))) or WHOLE}" for dim, axes in pairs)
 
     parts = [rules(dim_rules), *(f"{_quoted(glob)}: {rules(own) or NOTHING}" for glob, own in by_glob)]
     return BETWEEN.join(filter(None, parts))
@@ -116,12 +117,14 @@ def _written(word: str, at: int) -> Written | str:
         return Written(at, name, None)
     if ":" in axes:
         return f"{shown} is not a `dim:axis` pair; put a space after the colon of a place: `{found['name']}: {axes}`"
-    names = [_name(axis) for axis in axes.split("+")]
+    within = inside(axes)
+    names = [_name(axis) for axis in (within if within is not None else axes).split("+")]
     if not all(names):
         return f"{shown} is not a `dim:axis` pair: an axis is missing"
-    if WHOLE in axes.split("+"):
+    if within is None and WHOLE in axes.split("+"):
         return Written(at, name, ()) if axes == WHOLE else f"{shown}: `{WHOLE}` means no axis, and must be alone"
-    return Written(at, name, tuple(axis for axis in names if axis))
+    kind = tuple if within is None else Zigzag
+    return Written(at, name, kind(axis for axis in names if axis))
 
 
 def _name(written: str) -> str | None:

@@ -45,6 +45,7 @@ class Attention:
         causal: whether a query attends only to keys at and before its position.
         window: a query attends to keys less than this far from it; None for any.
         scale: what scores are multiplied by.
+        zigzag: the axes of positions that are in zig-zag order where they are sharded; a layout says so, no function.
     """
 
     q: str
@@ -59,11 +60,18 @@ class Attention:
     causal: bool
     window: int | None
     scale: float
+    zigzag: str = ""
 
     @property
     def operands(self) -> tuple[str, ...]:
         """The axes of all operands: q, k, v, bias and segments."""
         return (self.q, self.k, self.v, *((self.bias,) if self.bias is not None else ()), *(self.segments or ()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the operands are."""
+        bias = ("bias",) if self.bias is not None else ()
+        return ("queries", "keys", "values", *bias, *(("queries' segments", "keys' segments") if self.segments else ()))
 
     @property
     def rows(self) -> str:
@@ -85,6 +93,12 @@ class Attention:
         """The axes of the operands that have a gradient: q, k, v and bias."""
         return self.operands[: 3 if self.bias is None else 4]
 
+    def axes_of(self, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Returns the axes of what the primitive of a name reads, and of what it makes."""
+        if name == attention_p.name:
+            return self.operands, (self.out, self.rows)
+        return (*self.operands, self.out, self.rows, self.out), self.differentiated
+
     def split(self, arrays: Sequence[Any]) -> tuple[list[Any], Any, tuple[Any, Any] | None]:
         """Returns q, k and v, the bias and the segments."""
         rest = list(arrays[3:])
@@ -100,6 +114,9 @@ class Attention:
 
 # The positions of the first query and the first key of a block.
 Firsts = tuple[Any, Any]
+# Those of the queries and keys that are here: of one run of positions, or of several as long, one behind the other.
+Runs = tuple[tuple[Any, ...], tuple[Any, ...]]
+WHOLE: Runs = ((0,), (0,))
 Carry = tuple[Any, ...]
 
 
@@ -110,7 +127,7 @@ def begin(how: Attention, arrays: Sequence[Any]) -> Carry:
     return jnp.zeros((*rows, shape[how.value]), dtype), jnp.full(rows, _LOW, dtype), jnp.zeros(rows, dtype)
 
 
-def visit(how: Attention, arrays: Sequence[Any], firsts: Firsts, state: Carry) -> Carry:
+def visit(how: Attention, arrays: Sequence[Any], runs: Runs, state: Carry) -> Carry:
     """Adds some keys to what their queries have seen so far."""
     axes = how.rows + how.value, how.rows, how.rows
 
@@ -123,7 +140,7 @@ def visit(how: Attention, arrays: Sequence[Any], firsts: Firsts, state: Carry) -
         added = _product(f"{how.scores},{how.v}->{axes[0]}", weights.astype(v.dtype), v)
         return values * before[..., None] + added, higher, total * before + weights.sum(-1)
 
-    return _in_blocks(how, arrays, firsts, (state, axes), block)
+    return _in_blocks(how, arrays, runs, (state, axes), block)
 
 
 def finish(how: Attention, state: Carry, dtype: Any) -> list[Any]:
@@ -138,16 +155,14 @@ def begin_gradients(how: Attention, arrays: Sequence[Any]) -> Carry:
     return tuple(jnp.zeros(a.shape, _wide(a.dtype)) for a, _ in zip(arrays, how.differentiated, strict=False))
 
 
-def visit_gradients(
-    how: Attention, arrays: Sequence[Any], kept: Sequence[Any], firsts: Firsts, gradients: Carry
-) -> Carry:
+def visit_gradients(how: Attention, arrays: Sequence[Any], kept: Sequence[Any], runs: Runs, gradients: Carry) -> Carry:
     """Adds what some keys and queries bring to the gradients.
 
     Args:
         how: which axes are the same.
         arrays: the operands.
         kept: what the forward pass kept and was given back: the result, `lse`, and the result's cotangent.
-        firsts: the positions of the first query and key.
+        runs: the positions of the first query and key of each run.
         gradients: of q, k, v and the bias so far.
     """
     out, lse, cotangent = kept
@@ -171,7 +186,7 @@ def visit_gradients(
             added.append(jnp.einsum(f"{how.scores}->{how.bias}", of_scores))
         return tuple(gradient + new for gradient, new in zip(gradients, added, strict=True))
 
-    return _in_blocks(how, more, firsts, (gradients, how.differentiated), block)
+    return _in_blocks(how, more, runs, (gradients, how.differentiated), block)
 
 
 def _scores(how: Attention, arrays: Sequence[Any], firsts: Firsts) -> tuple[Any, Any]:
@@ -216,29 +231,28 @@ Block = Callable[[Sequence[Any], Firsts, Carry], Carry]
 
 
 def _in_blocks(
-    how: Attention, arrays: Sequence[Any], firsts: Firsts, carried: tuple[Carry, Sequence[str]], block: Block
+    how: Attention, arrays: Sequence[Any], runs: Runs, carried: tuple[Carry, Sequence[str]], block: Block
 ) -> Carry:
     """Runs a function of blocks of queries and keys, one after another; those of which nothing counts are left out.
 
     Args:
         how: which axes are the same.
         arrays: the operands, and perhaps three more, with a number for each query: `lse`, another, and the cotangent.
-        firsts: the positions of the first query and key.
+        runs: the positions of the first query and key of each run; no block is of two.
         carried: what is handed from block to block, and the axes of each array of it.
         block: the function: of the blocks of the arrays, the positions, and the block of what is carried.
     """
     carry, axes = carried
     letters = (*how.operands, how.rows, how.rows, how.out)[: len(arrays)]
     sizes = arrays[0].shape[how.q.index(how.query)], arrays[1].shape[how.k.index(how.key)]
-    counts = tuple(map(blocks, sizes))
+    counts = tuple(len(run) * blocks(size // len(run)) for size, run in zip(sizes, runs, strict=True))
     lengths = tuple(size // count for size, count in zip(sizes, counts, strict=True))
 
     def one(carry: Carry, number: Any) -> tuple[Carry, None]:
-        starts = tuple(
-            at * length for at, length in zip((number // counts[1], number % counts[1]), lengths, strict=True)
-        )
+        numbers = number // counts[1], number % counts[1]
+        starts = tuple(at * length for at, length in zip(numbers, lengths, strict=True))
         cut = functools.partial(_cut, how, starts, lengths)
-        here = tuple(first + start for first, start in zip(firsts, starts, strict=True))
+        here = tuple(map(_position, runs, numbers, counts, lengths))
 
         def computed(carry: Carry) -> Carry:
             parts = tuple(map(cut, carry, axes))
@@ -251,6 +265,14 @@ def _in_blocks(
     if math.prod(counts) == 1:
         return one(carry, 0)[0]
     return lax.scan(one, carry, jnp.arange(math.prod(counts)))[0]
+
+
+def _position(run: Sequence[Any], number: Any, count: int, length: int) -> Any:
+    """Returns the position of the first query or key of a block, by its number."""
+    if len(run) == 1:
+        return run[0] + number * length
+    each = count // len(run)
+    return jnp.stack([jnp.asarray(first) for first in run])[number // each] + number % each * length
 
 
 def blocks(size: int) -> int:
@@ -289,12 +311,12 @@ def _counts(how: Attention, firsts: Sequence[Any], lengths: Sequence[int]) -> An
 
 
 def _whole(*arrays: Any, how: Attention) -> list[Any]:
-    return finish(how, visit(how, arrays, (0, 0), begin(how, arrays)), arrays[0].dtype)
+    return finish(how, visit(how, arrays, WHOLE, begin(how, arrays)), arrays[0].dtype)
 
 
 def _whole_gradients(*arrays: Any, how: Attention) -> list[Any]:
     arrays, kept = arrays[:-3], arrays[-3:]
-    gradients = visit_gradients(how, arrays, kept, (0, 0), begin_gradients(how, arrays))
+    gradients = visit_gradients(how, arrays, kept, WHOLE, begin_gradients(how, arrays))
     return [gradient.astype(array.dtype) for gradient, array in zip(gradients, arrays, strict=False)]
 
 

@@ -29,6 +29,7 @@ from ...engine.programs.resize import check_sizes
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...engine.specs.spec import Axes
+from ...engine.specs.zigzag import ordered_as
 from ...layouts.carried import carried, ruled
 from ..background.models import Model
 from ..presets.buttons import Preset
@@ -213,9 +214,12 @@ def _refuse_in_time(mesh: MeshSizes, axes: Sequence[str], what: str):
 def _with_mesh(document: Document, mesh: MeshSizes, follow: Follow) -> Document:
     """Returns a document with another mesh, whose rules follow."""
     mesh, layout = Mesh(mesh).shape, document.layout
-    rules = tuple((dim, follow(dim, axes)) for dim, axes in layout.dim_rules)
+    rules = tuple((dim, ordered_as(axes, follow(dim, axes))) for dim, axes in layout.dim_rules)
     places, scopes = (
-        tuple((glob, tuple((dim, follow(f"{dim} at {glob}", axes)) for dim, axes in at)) for glob, at in by_glob)
+        tuple(
+            (glob, tuple((dim, ordered_as(axes, follow(f"{dim} at {glob}", axes))) for dim, axes in at))
+            for glob, at in by_glob
+        )
         for by_glob in (layout.place_rules, layout.scope_rules)
     )
     layout = dataclasses.replace(layout, dim_rules=rules, place_rules=places, scope_rules=scopes)
