@@ -206,15 +206,28 @@ class _Schedule:
         end = now + cost.seconds + self.slower(cost.seconds, clock.idle - now)
         if not self.scenario.many and cost.seconds:
             spent.spans.append(Span(step, now, end))
-        if isinstance(step, Compute) and step.per_shard:
-            for sent, total in self.sent_by(step.operation).items():
-                # The total is over all iterations; collectives hoisted out of a loop are averaged over them.
-                times = total / self.executions
-                seconds = self.collective(sent.kind, sent.axes, payload(step, sent, self.scenario), spent, times)
-                end = self.occupy(sent.axes, end, seconds * times, clock)
-                if not self.scenario.many:
-                    spent.spans.append(Span(step, end - seconds * times, end, kind=sent.kind.name, axes=sent.axes))
-                spent.rows.append((step, times, seconds))
+        return self.within(step, now, end, clock, spent) if isinstance(step, Compute) and step.per_shard else end
+
+    def within(self, step: Compute, start: Numbers, end: Numbers, clock: _Clock, spent: Spent) -> Numbers:
+        """Runs the collectives inside an operation that computes from start to end; returns when all is done.
+
+        What is sent ahead is sent while the operation computes a turn, all but the last; all else when it has computed.
+        """
+        # The total is over all iterations; collectives hoisted out of a loop are averaged over them.
+        sent = [(each, total / self.executions) for each, total in self.sent_by(step.operation).items()]
+        turns = self.latest(times for each, times in sent if each.asked.ahead)
+        last, here = (end - start) / (turns + 1), start
+        for each, times in sorted(sent, key=lambda pair: not pair[0].asked.ahead):
+            seconds = self.collective(each.kind, each.axes, payload(step, each, self.scenario), spent, times)
+            begin = here if each.asked.ahead else end
+            done = self.occupy(each.axes, begin, seconds * times, clock)
+            if each.asked.ahead:
+                here, end = done, self.later(end, done + last)
+            else:
+                end = done
+            if not self.scenario.many:
+                spent.spans.append(Span(step, done - seconds * times, done, kind=each.kind.name, axes=each.axes))
+            spent.rows.append((step, times, seconds))
         return end
 
     def nested(self, step: Nested) -> Spent:

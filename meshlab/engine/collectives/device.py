@@ -70,12 +70,23 @@ class Device(abc.ABC):
         crossed = tuple(a for a, one, other in zip(axes, *ends, strict=True) if (one != other).any()) if ends else ()
         return self.send(COLLECTIVE_PERMUTE, x, Sending(crossed, route=route, of=of))
 
-    def shift(self, x: Any, axes: Axes, distance: int, wrap: bool = False, of: tuple[str, int] | None = None) -> Any:
+    def shift(
+        self,
+        x: Any,
+        axes: Axes,
+        distance: int,
+        wrap: bool = False,
+        *,
+        of: tuple[str, int] | None = None,
+        ahead: bool = False,
+    ) -> Any:
         """Returns `x` of the device `distance` shards before this one; zeros if there is none and it does not wrap."""
         crossed, distance = crossing(axes, distance, wrap, self.sizes)
         if not crossed:
             return jnp.zeros_like(x) if distance else x
-        return self.send(COLLECTIVE_PERMUTE, x, Sending(crossed, route=Shifted(axes, distance, wrap), of=of))
+        return self.send(
+            COLLECTIVE_PERMUTE, x, Sending(crossed, route=Shifted(axes, distance, wrap), of=of, ahead=ahead)
+        )
 
     def mirror(self, x: Any, axes: Axes) -> Any:
         """Returns `x` of the device that has as many shards behind it as this one has before it."""

@@ -49,6 +49,7 @@ class Sending(NamedTuple):
         route: of a collective-permute, who sends to whom.
         operation: "sum", "max" or "min".
         of: of an operation that sends several things, what this is, and the operand that has its dims.
+        ahead: whether it is for the next turn of an operation, which computes this one meanwhile.
     """
 
     axes: Axes
@@ -57,6 +58,7 @@ class Sending(NamedTuple):
     route: Route | None = None
     operation: str = "sum"
     of: tuple[str, int] | None = None
+    ahead: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

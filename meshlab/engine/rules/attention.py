@@ -166,9 +166,9 @@ class _Ring:
 
     def turned(self, arrays: Sequence[Any], moves: Sequence[bool], what: str = "", distance: int = 1) -> list[Any]:
         """What is here after a turn, or after several at once; `what` says what of the operands it is."""
-        names = [what + name for name in self.how.names]
+        names, ahead = [what + name for name in self.how.names], not what
         return [
-            self.device.shift(a, self.axes, distance, wrap=True, of=(names[i], i)) if goes else a
+            self.device.shift(a, self.axes, distance, wrap=True, of=(names[i], i), ahead=ahead) if goes else a
             for i, (a, goes) in enumerate(zip(arrays, moves, strict=True))
         ]
 
