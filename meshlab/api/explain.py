@@ -22,6 +22,8 @@ from ..engine.plans import turns, work
 from ..engine.plans.collectives import Collective, wire_bytes_by_axis
 from ..engine.plans.remedies import Change, Remedy, sentence
 from ..engine.plans.unused_rules import without_effect
+from ..engine.plans.wording import quoted
+from ..engine.specs.spec import Axes
 from ..engine.tables import html_rows, prose, text_rows
 from .priced import Plan
 
@@ -39,9 +41,10 @@ class Explanation:
     Attributes:
         rows: the collectives, in the order of the steps.
         work: what part of the work each device does.
-        warnings: loops of unknown length, the line where parallelism is lost, arguments that may be carried and are
-            not, operations that run unsharded because no rule knows them, dims that the layout does not reach, rules
-            at tags that have no effect, dims that are padded, and shardings in the function itself, which are ignored.
+        warnings: loops of unknown length, the line where parallelism is lost, keys that go around no ring, arguments
+            that may be carried and are not, operations that run unsharded because no rule knows them, dims that the
+            layout does not reach, rules at tags that have no effect, dims that are padded, and shardings in the
+            function itself, which are ignored.
     """
 
     rows: tuple[Collective, ...]
@@ -112,7 +115,7 @@ def _facts(c: Collective, with_remedies: bool) -> list[tuple[str, str]]:
 def warnings(plan: Plan) -> tuple[str, ...]:
     """Warns of all that a plan's user should know: see `Explanation.warnings`."""
     uncertain = (f"⚠ {text}" for text in plan.program.uncertain)
-    said = (_lost, _without_rules, _not_reached, without_effect, _ignored, _padded)
+    said = (_lost, _gathered_keys, _without_rules, _not_reached, without_effect, _ignored, _padded)
     return (*uncertain, *turns.warnings(plan.program), *itertools.chain.from_iterable(each(plan) for each in said))
 
 
@@ -120,6 +123,22 @@ def _lost(plan: Plan) -> Iterator[str]:
     """Warns of the operation from which on work is whole."""
     if plan.whole_from is not None:
         yield work.warning(plan.work, plan.whole_from)
+
+
+def _gathered_keys(plan: Plan) -> Iterator[str]:
+    """Yields the queries and keys of attention that share mesh axes, and are split in two ways: no ring."""
+    met: dict[tuple[str, str], tuple[Axes, Axes]] = {}
+    for operation, factors in plan.program.factors.items():
+        for pair in factors.exchangeable:
+            dims, rules = dict(plan.program.factor_dims[operation]), plan.rules.within(operation.scope)
+            query, key = (dims.get(factor, "") for factor in sorted(pair))
+            met[query, key] = rules.get(query, ()), rules.get(key, ())
+    for (query, key), (one, other) in met.items():
+        if one != other and set(one) & set(other):
+            yield (
+                f"⚠ Attention gathers `{key}`, which goes around no ring: `{query}` is split over {quoted(one)}, and"
+                f" `{key}` over {quoted(other)}. A ring needs both on the same axes, in the same order."
+            )
 
 
 def _ignored(plan: Plan) -> Iterator[str]:

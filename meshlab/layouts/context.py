@@ -139,6 +139,10 @@ def _over(request: Request, axes: tuple[str, ...], inside: Mapping[str, Any], se
     names = known if seq is not None else fitting(request, known, rules)
     if names:
         return request.layout(with_keys(request, rules(names), names, axes, core))
+    if inside and known and request.fits(dict.fromkeys(known[:1], axes)):
+        # The sequence fits; what is split inside in its place does not.
+        request.problems += request.refusals(rules(known[:1]))
+        return request.layout({})
     mixed = {dim: line for dim in dims_named(there, SEQUENCE) if (line := _contracted(program, dim))}
     reasons = "".join(f" {refusal.text}" for refusal in request.refusals(rules(known[:1]))) if known else ""
     reasons += "".join(

@@ -245,3 +245,15 @@ def test_what_a_ring_needs_is_said(program):
     refused("It takes two mesh axes", attending(), kind="usp", context="context")
     both = ml.mesh(ring=4, ulysses=2)
     refused(r"No dim in `@core` is called", attending(heads=False), both, kind="usp", context=("ring", "ulysses"))
+
+
+def test_heads_that_do_not_divide_are_named():
+    def core(q, k, v):
+        with jax.named_scope("core"):
+            return ml.attention(q, k.rename(seq="kv"), v.rename(seq="kv"), "seq", "kv")
+
+    array = ml.f32[tuple(ml.dims(seq=64, heads=4, head=8))]
+    program = ml.trace(core, array, array, array)
+    with pytest.raises(ml.LayoutError, match="`heads` has size 4, which 8 .*Sizes that fit: 8") as caught:
+        ml.layouts.context_parallel(program, ml.mesh(context=8), kind="ulysses")
+    assert "No dim called" not in str(caught.value)

@@ -3,7 +3,7 @@
     seq:zigzag(a) kv:zigzag(a)      2n halves of parts on n devices: the size is a multiple of 2n
     seq:zigzag(a+b) kv:zigzag(a)    refused: keys would be gathered in their new order
 
-What is stored is in the order of its positions.
+A value is stored in the order of its positions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def zigzag_problems(
     yield from _unused(program, layout)
     for place, rules in matched.items():
         for dim in (dim for dim, axes in rules.items() if isinstance(axes, Zigzag)):
-            text = f"At `{place}`: `{dim}` is in zig-zag order: what is stored is in the order of its positions."
+            text = f"At `{place}`: `{dim}` is in zig-zag order, but a value is stored in the order of its positions."
             yield Refusal("conflict", text, f"Write `{dim}:{'+'.join(rules[dim])}` there.")
     for scope, dim, axes in zigzags(program, layout):
         count = 2 * math.prod(mesh.axes.get(axis, 1) for axis in axes)

@@ -307,3 +307,13 @@ def test_options_that_are_none_are_refused():
         attend(q, k, v, window=0)
     with pytest.raises(DimError, match=r"bias of .*; its dims are among"):
         attend(q, k, v, bias=ml.tensor(jnp.zeros(8), Depth))
+
+
+def test_a_plan_says_why_keys_go_around_no_ring():
+    mesh = ml.mesh(a=2, b=2, c=2)
+    for keys in ("a+b", "b+a"):
+        said = str(PROGRAM.plan(mesh, f"seq:{keys[::2][:1]} kv:{keys}").explain())
+        assert "Attention gathers `kv`, which goes around no ring" in said
+    assert "no ring" in str(PROGRAM.plan(mesh, "seq:a+b kv:b+a").explain())
+    for layout in ("seq:a+b kv:a+b", "seq:a kv:b", "seq:a", "kv:a"):
+        assert "no ring" not in str(PROGRAM.plan(mesh, layout).explain())

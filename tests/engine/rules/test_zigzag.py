@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import pathlib
 import random
+import re
 
 import jax
 import jax.numpy as jnp
@@ -246,3 +248,22 @@ def test_what_goes_round_is_named():
     keys = next(c for c in plan.collectives if c.value.startswith("keys"))
     assert keys.dims == ("batch", "kv", "heads", "depth")
     assert keys.because.startswith("`seq` and `kv` are attended to part by part while they are split")
+
+
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "long-sequences.md"
+COLUMNS = ((1, None), (8, "seq:a"), (2, "seq:a kv:a"), (4, "seq:a kv:a"), (8, "seq:a kv:a"), (8, RING))
+
+
+@pytest.mark.nightly
+def test_the_page_shows_the_memory_that_is_predicted_today():
+    rows = re.findall(r"^\| ([\d,]+) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
+    assert len(rows) == 5
+    for length, cells in rows:
+        size, heads, depth = ml.dims(seq=int(length.replace(",", "")), heads=8, depth=64)
+        program = ml.trace(functools.partial(step, causal=True), *[ml.bf16[size, heads, depth]] * 3)
+        for (n, layout), cell in zip(COLUMNS, cells.split(" | "), strict=True):
+            plan = program.plan(ml.mesh(a=n), layout)
+            held = 6 * size.size * heads.size * depth.size * 2 // n + 4  # arguments, gradients and the loss
+            assert f"{(plan.memory.peak_bytes - held) / 1e6:,.0f}" == cell.split(" ")[0]
+            if size.size <= 16_384:
+                assert f"({plan.compile().memory_analysis().temp_size_in_bytes / 1e6:,.0f})" == cell.split(" ")[1]
