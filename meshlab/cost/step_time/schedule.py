@@ -2,10 +2,9 @@
 
 Each device computes in the plan's order, and communicates meanwhile: a collective begins once its operand is ready and
 its links are free; a kernel waits for its operands. So a gather of weights, or a reduction of gradients, overlaps with
-the kernels of that time, and an all-reduce of activations, for which the next matmul waits, is exposed. What goes around
-a ring of devices for the next turn of an operation overlaps with the present one (`Sending.ahead`). Nothing else
-overlaps: the iterations of a loop follow each other, and the steps around a loop wait for it, as in the programs that
-XLA makes.
+the kernels of that time, and an all-reduce of activations, for which the next matmul waits, is exposed. What goes
+around a ring for the next turn of an operation overlaps with the present one (`Sending.ahead`). Nothing else overlaps:
+the iterations of a loop follow each other, and the steps around a loop wait for it, as in the programs that XLA makes.
 
 Collectives over mesh axes along different axes of a torus have links of their own; behind a switch all share a device's
 one port, and another to other nodes.
