@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[1]
 # Lowest first: a package may import those before it in this list. A module of `meshlab` itself counts as a package.
 _PACKAGES = """
 version tested
-engine engine.axes engine.schedules engine.code engine.tensors engine.specs engine.collectives engine.ops engine.rules engine.passes
+engine engine.axes engine.schedules
+engine.code engine.tensors engine.specs engine.collectives engine.ops engine.rules engine.passes
 engine.programs
 engine.legality engine.planning engine.plans engine.running engine.verifying
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost
