@@ -155,7 +155,7 @@ def source_of(equation: Any) -> Source | None:
     if frame is None:
         return None
     parts = columns(equation, frame.file, frame.line)
-    return Source(frame.file, frame.line, frame.function.rsplit(".", 1)[-1], parts)
+    return Source(frame.file, frame.line, frame.function, parts)
 
 
 @functools.lru_cache(maxsize=4096)
