@@ -284,7 +284,7 @@ def table(found: list[Row], of: int) -> str:
     notes = [
         f"{count} of {of} models. *Same cause as the plan* is of the collectives at lines where the plan sends as much;"
         " *priced* are the programs that `report.step` predicts, on eight H100.",
-        f"`ml.explain` takes {longer:.1f} s longer than the plain compilation (median{beside}): a process starts.",
+        f"`ml.explain` takes {longer:.1f} s longer than the plain compilation (median{beside}).",
     ]
     if peaks := [each.predicted / each.allocated - 1 for each in found if each.predicted is not None]:
         near, off = sum(abs(error) < OFF for error in peaks), statistics.median(map(abs, peaks))

@@ -81,7 +81,7 @@ def test_the_page_about_own_programs_tells_what_is_explained():
     assert "| FSDP | 2 | 2 | 20 | 90.0% | 99.0% | 100.0% | 1 of 1 | 6 of 8 | 1 of 1 |" in text
     assert "| all | 3 | 3 | 30 | 90.0% | 99.0% | 100.0% | 1 of 2 | 10 of 12 | 1 of 2 |" in text
     assert "2 of 37 models." in text
-    assert "`ml.explain` takes 2.0 s longer than the plain compilation (median): a process starts." in text
+    assert "`ml.explain` takes 2.0 s longer than the plain compilation (median)." in text
     assert "in 1 of them (within 2%); XLA's take 0.50 to 1.00 times" in text
     assert "Of 2 programs XLA's peak for CPUs is predicted with an error of 30.0% (median), and of 1 within 20%" in text
     assert "(median, on a machine that ran other programs too)" in own.table([of_own("mlp", "FSDP", load=1.5)], 37)

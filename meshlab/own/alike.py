@@ -61,10 +61,14 @@ def alike(beside: Beside, planned: Iterable[Collective], inserted: Iterable[Expl
 
 
 def is_alike(planned: Collective, inserted: Explained) -> bool:
-    """Whether two collectives are there for the same cause: of the same kind, and of the same dims."""
+    """Whether two collectives are there for the same cause: of the same kind, and of the same dims or result.
+
+    Where an axis is cut into others, a result may have its parts, of which the user has names and XLA has none.
+    """
     dims = {dim for name in planned.split for dim in _parts(name)}
     others = {dim for name in inserted.dims for dim in _parts(name)}
-    return inserted.cause in SAME.get(planned.cause, ()) and not dims.isdisjoint(others)
+    is_one_result = planned.cause == "stored" and planned.value == inserted.value
+    return inserted.cause in SAME.get(planned.cause, ()) and (is_one_result or not dims.isdisjoint(others))
 
 
 def _parts(name: str) -> list[str]:

@@ -48,6 +48,20 @@ def test_other_dims_and_other_causes_are_not_alike():
     assert not is_alike(dataclasses.replace(planned, cause="operand"), inserted)
 
 
+def test_one_result_is_alike_whatever_its_axes_are_called():
+    Batch, Embed = ml.dims(batch=8, embed=16)
+    program = ml.trace(lambda x: ml.relu(x), ml.f32[Batch, Embed])
+    report = ml.explain(program.plan(ml.mesh(model=4), {"out": {"batch": None}, "batch": "model"}))
+    assert report.plan is not None
+    (planned,), (inserted,) = report.plan.collectives, report.collectives
+    assert (planned.cause, inserted.cause, planned.value, inserted.value) == ("stored", "stored", "out", "out")
+    renamed = dataclasses.replace(inserted, dims=("x.0",))
+    assert is_alike(planned, inserted)
+    assert is_alike(planned, renamed)
+    assert not is_alike(planned, dataclasses.replace(renamed, value="out/1"))
+    assert not is_alike(planned, dataclasses.replace(renamed, cause="summed"))
+
+
 @pytest.mark.parametrize(
     ("layout", "cause", "split"),
     [
