@@ -277,25 +277,25 @@ def table(found: list[Row], of: int) -> str:
     for pattern in (*PATTERNS, "all"):
         mine = [each for each in found if pattern in (each.pattern, "all")]
         lines.append(f"| {' | '.join((pattern, *(cell(mine) for cell in COLUMNS.values())))} |")
-    longer = statistics.median(each.explaining - each.compiling for each in found)
-    is_alone = all(each.load is not None and each.load < 1 for each in found)
-    beside = "" if is_alone else ", on a machine that ran other programs too"
+    alone = [each.explaining - each.compiling for each in found if each.load is not None and each.load < 1]
     count = len({each.model for each in found})
     notes = [
-        f"{count} of {of} models. *Same cause as the plan* is of the collectives at lines where the plan sends as much;"
-        " *priced* are the programs that `report.step` predicts, on eight H100.",
-        f"`ml.explain` takes {longer:.1f} s longer than the plain compilation (median{beside}).",
+        f"The table has {count} of the zoo's {of} models. *Priced* counts the programs whose `report.step` is"
+        " predicted, on eight H100.",
     ]
+    if alone:  # beside other programs seconds tell nothing
+        longer = statistics.median(alone)
+        notes.append(f"`ml.explain` takes {longer:.1f} s longer than the plain compilation (median).")
     if peaks := [each.predicted / each.allocated - 1 for each in found if each.predicted is not None]:
         near, off = sum(abs(error) < OFF for error in peaks), statistics.median(map(abs, peaks))
         notes.append(
-            f"Of {len(peaks)} programs XLA's peak for CPUs is predicted with an error of {off:.1%} (median), and of"
-            f" {near} within {OFF:.0%}: `report.peak_bytes` predicts these."
+            f"In {len(peaks)} programs that were measured, the predicted peak for CPUs is {off:.1%} (median) from what"
+            f" XLA allocates. It is within {OFF:.0%} in {near} of them; `report.peak_bytes` refuses the others."
         )
     if ratios := [each.kernels for each in found if each.kernels is not None]:
         near = sum(abs(ratio - 1) <= _NEAR for ratio in ratios)
         notes.append(
-            f"In {len(ratios)} programs the plan and XLA's program send the same at every line. The kernels of both"
+            f"In {len(ratios)} programs, the plan and XLA's program send the same at every line. The kernels of both"
             f" take as long in {near} of them (within {_NEAR:.0%}); XLA's take {min(ratios):.2f} to {max(ratios):.2f}"
             " times as long as the plan's."
         )
