@@ -4,7 +4,8 @@
 
 Each model of the zoo under five patterns of shardings of arguments and results, as `jax.jit` takes them, is explained,
 and held against the plain jit. Causes are tried by taking away what is named: of one collective drawn of each program
-the mesh axes are taken from the arguments and results that started it, until none is named, or the collective is gone.
+the mesh axes are taken from the arguments and results that started it (of a parameter, from its optimizer state and its
+new value too), until none is named, or the collective is gone.
 Where the plan of these shardings sends as much at a line as XLA's program, both say why: they should say the same; and
 where it does so at all lines, the kernels of both should take as long on a machine. The peak that is predicted of XLA's
 program for CPUs is held against what XLA allocates. What is known of a program is kept in benchmarks/results/own.jsonl.
@@ -201,7 +202,8 @@ def _taken_away(model: Model, inputs: Any, outputs: Any, report: Report) -> bool
     one = random.Random(report.name).choice(explained)
     sent, left = _sent(report, one), one
     for _ in range(ROUNDS):
-        places, axes = _places(left), set(left.axes or ())
+        every = (*report.subject.jitted.arguments, *report.subject.jitted.outputs)
+        places, axes = _together(_places(left), every), set(left.axes or ())
         inputs = _without(inputs, places, report.subject.jitted.arguments, axes)
         outputs = _without(outputs, places, report.subject.jitted.outputs, axes)
         again = ml.explain(jax.jit(model.step, in_shardings=inputs, out_shardings=outputs), *model.shapes, mesh=MESH)
@@ -216,6 +218,14 @@ def _taken_away(model: Model, inputs: Any, outputs: Any, report: Report) -> bool
 
 def _places(c: Explained) -> set[str]:
     return {place for text in c.started_by for place in _PLACE.findall(text)}
+
+
+def _together(places: set[str], every: tuple[str, ...]) -> set[str]:
+    """Places, and of parameters those of their optimizer state and new values, as people shard them."""
+    paths = sorted((place.removeprefix("params") for place in every if place.startswith("params/")), key=len)
+    of = {place: next((path for path in reversed(paths) if place.endswith(path)), place) for place in every}
+    taken = {of[place] for place in places}
+    return {place for place in every if of[place] in taken}
 
 
 def _like(c: Explained, one: Explained) -> bool:

@@ -88,6 +88,12 @@ def test_the_page_about_own_programs_tells_what_is_explained():
     assert "longer" not in own.table([of_own("mlp", "FSDP", load=1.5)], 37)
 
 
+def test_a_parameter_is_taken_away_with_its_optimizer_state():
+    every = ("params/up", "params/layers/up", "state/mu/layers/up", "x", "out/1/up", "out/1/layers/up", "out/0")
+    assert own._together({"state/mu/layers/up"}, every) == {"params/layers/up", "state/mu/layers/up", "out/1/layers/up"}
+    assert own._together({"params/up", "x"}, every) == {"params/up", "out/1/up", "x"}
+
+
 def test_only_the_marked_section_of_a_page_is_written(tmp_path):
     path, section = tmp_path / "page.md", pages.Section("one")
     path.write_text(f"before\n{section.begin}\n{section.end}\nafter\n")
