@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import meshlab as ml
 
 from .data_parallel import DATA
 from .model_parallel import MESH_TF
-from .steps import IMAGES, KEPT, ONE_CHOICE, REMATERIALISED, TWO_CHOICES, TWO_TOWERS
+from .steps import IMAGES, KEPT, LONG, ONE_CHOICE, REMATERIALISED, TWO_CHOICES, TWO_TOWERS
 from .technique import Technique, Term, loss
 
 CONTEXT = ml.mesh(context=8)
@@ -83,6 +85,86 @@ SEQUENCES = (
             loss("context"),
         ),
         law="4 * layers * (n - 1) / n * 4 * batch * seq * kv",
+    ),
+    Technique(
+        name="Llama 3's context parallelism, balanced",
+        step=LONG,
+        mesh=CONTEXT,
+        written="ml.layouts.context_parallel(program, mesh, balanced=True)",
+        sources=("https://arxiv.org/abs/2407.21783",),
+        there="Data are cut into `2 * n` chunks, of which each device gets the i-th and the (2n - 1 - i)-th; masks and"
+        " positions follow.",
+        here="One rule, `seq:zigzag(context)`; positions, masks and data stay as they are.",
+        terms=(
+            Term("keys and values", "all-gather", "context", "2 * layers", each="4 * batch * seq * kv / n"),
+            Term("their gradients", "reduce-scatter", "context", "2 * layers", each="4 * batch * seq * kv"),
+            Term(
+                "halves of queries and result, forward and backward, and of their cotangents",
+                "collective-permute",
+                "context",
+                "12 * layers",
+                each="4 * batch * seq * q / n / 2",
+            ),
+            Term(
+                "halves of the logarithms of sums, from one scan to the other",
+                "collective-permute",
+                "context",
+                "4 * layers",
+                each="4 * batch * seq * heads * group / n / 2",
+                beside=True,
+            ),
+            ALL_GRADIENTS,
+            loss("context"),
+        ),
+        law="4 * layers * (n - 1) / n * 4 * batch * seq * kv + 6 * layers * 4 * batch * seq * q / n",
+        remark="Llama 3 has its data in that order from the beginning, so that it exchanges no halves.",
+    ),
+    Technique(
+        name="Ring attention",
+        step=LONG,
+        mesh=CONTEXT,
+        written='ml.layouts.context_parallel(program, mesh, kind="ring")',
+        sources=("https://arxiv.org/abs/2310.01889", "https://github.com/haoliuhl/ringattention"),
+        there="An attention of its own inside `shard_map`, which permutes keys and values in a loop.",
+        here="Two rules: `seq:context kv:context`.",
+        terms=(
+            Term(
+                "keys and values, forward and backward, and their gradients",
+                "collective-permute",
+                "context",
+                "(6 * n - 4) * layers",
+                each="4 * batch * seq * kv / n",
+            ),
+            ALL_GRADIENTS,
+            loss("context"),
+        ),
+        law="layers * (6 * n - 4) * 4 * batch * seq * kv / n",
+        remark="2 arrays go around in n - 1 hops, and again in the backward pass; 2 gradients in n, home.",
+    ),
+    Technique(
+        name="USP",
+        step=LONG,
+        mesh=ml.mesh(ring=4, ulysses=2),
+        written='ml.layouts.context_parallel(program, mesh, kind="usp", context=("ring", "ulysses"))',
+        sources=("https://arxiv.org/abs/2405.07719", "https://github.com/feifeibear/long-context-attention"),
+        there="`LongContextAttention`: process groups of both, all-to-alls around a ring of its own.",
+        here="Rules of a scope: `ring+ulysses` for positions, and inside `@core` the ring for positions, `ulysses` for"
+        " heads.",
+        terms=(
+            *(dataclasses.replace(term, axes="ulysses") for term in exchanged("forward and backward", "2")),
+            Term(
+                "keys and values, forward and backward, and their gradients",
+                "collective-permute",
+                "ring",
+                "(6 * ring - 4) * layers",
+                each="4 * batch * seq * kv / n",
+            ),
+            dataclasses.replace(ALL_GRADIENTS, axes="ring+ulysses"),
+            loss("ring+ulysses"),
+        ),
+        law="2 * layers * (ulysses - 1) / ulysses * (2 * 4 * batch * seq * q / n + 2 * 4 * batch * seq * kv / n)"
+        " + layers * (6 * ring - 4) * 4 * batch * seq * kv / n",
+        remark="8 all-to-alls a layer over one axis, and a ring over the other.",
     ),
 )
 

@@ -17,9 +17,10 @@ import optax
 
 import meshlab as ml
 from meshlab.models.language import moe, transformer
-from meshlab.models.parts import training
+from meshlab.models.parts import layers, training
 from meshlab.models.parts.initial import normals, shapes
 from meshlab.models.parts.sizes import Sizes
+from meshlab.models.parts.tasks import next_token_loss
 from meshlab.models.vision import convnet
 from meshlab.models.zoo import Model, draw
 
@@ -71,6 +72,38 @@ def _transformer(name: str, loss: Callable[..., Any]) -> Step:
 
 KEPT = _transformer("transformer", _kept(transformer.loss))
 REMATERIALISED = _transformer("rematerialised transformer", transformer.loss)
+
+
+@jax.named_scope("attention")
+def _one_operation(x: ml.Tensor, rotation: Any, weights: Any) -> ml.Tensor:
+    """`layers.attention`, its core as one operation."""
+    query, key = (layers.rotate(ml.dot(x, weights[name], "embed"), rotation) for name in ("query", "key"))
+    value = ml.dot(x, weights["value"], "embed")
+    with jax.named_scope("core"):
+        keys, values = (each.rename(seq="kv") for each in (key, value))
+        heads = ml.attention(query, keys, values, "seq", "kv", causal=True)
+    return ml.dot(heads, weights["output"], "heads", "group", "head")
+
+
+def _predicted(params: Any, tokens: ml.Tensor, saved: tuple[str, ...] = ()) -> ml.Tensor:
+    """`transformer.predict`, with that attention."""
+    x = layers.looked_up(params["embedding"], tokens)
+    rotation = layers.rotary(x, params["layers"]["query"])
+
+    def layer(x: ml.Tensor, weights: Any) -> ml.Tensor:
+        x = x + _one_operation(layers.rms_norm(x, weights["attention_norm"]), rotation, weights)
+        return x + layers.gated(layers.rms_norm(x, weights["ffn_norm"]), weights)
+
+    x = layers.repeated(layer, x, params["layers"], saved=saved)
+    return layers.to_logits(layers.rms_norm(x, params["norm"]), params["embedding"])
+
+
+LONG = Step(
+    "transformer, its attention as one operation",
+    functools.partial(_trained, "long", transformer, _kept(next_token_loss(_predicted)), "vocab"),
+    {**TEXTS, "small": dataclasses.replace(TEXTS["small"], seq=32)},
+    TEXT,
+)
 
 
 def _experts(name: str, loss: Callable[..., Any], choices: int) -> Step:
