@@ -23,7 +23,7 @@ from .model import expert_parallel, sequence_parallel, tensor_parallel
 
 Preset = Callable[..., Layout]
 
-# By their names: the functions of `ml.layouts`; one of two kinds is named after its kind.
+# By their names: the functions of `ml.layouts`; one of several kinds is named after its kind.
 PRESETS: dict[str, Preset] = {
     "data_parallel": data_parallel,
     "fsdp": fsdp,
@@ -36,6 +36,8 @@ PRESETS: dict[str, Preset] = {
     "expert_parallel": expert_parallel,
     "context_parallel": context_parallel,
     "ulysses": functools.partial(context_parallel, kind="ulysses"),
+    "ring": functools.partial(context_parallel, kind="ring"),
+    "usp": functools.partial(context_parallel, kind="usp"),
     "accumulate": accumulate,
 }
 # What they are called for short: on a button, in a name ("FSDP over data + TP over model").
@@ -51,6 +53,8 @@ SHORT: dict[str, str] = {
     "expert_parallel": "EP",
     "context_parallel": "CP",
     "ulysses": "Ulysses",
+    "ring": "Ring",
+    "usp": "USP",
     "accumulate": "micro-batches",
 }
 

@@ -61,8 +61,8 @@ def context_parallel(
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`.
         kind: "gather", "ulysses", "ring" or "usp".
-        context: the mesh axis; by default the only one, or the one called `context`, `cp`, `sp` or `seq`, else as of
-            `tensor_parallel`.
+        context: the mesh axis, or for "usp" both; by default the only one (of "usp" the only two), or the one called
+            `context`, `cp`, `sp` or `seq`, else as of `tensor_parallel`.
         seq: the dims of the sequence; by default whichever of `seq`, `source`, `length`, `blocks` and `rows` fit.
         heads: of "ulysses" and "usp", the dims to split instead; by default `heads`, `num_heads` or `q_heads`.
         core: of "ulysses" and "usp", the scope around what relates positions: `with jax.named_scope("core"):` around
@@ -78,7 +78,8 @@ def context_parallel(
         near = closest(kind, KINDS)
         raise LayoutError(f"context_parallel() was given kind={shown(kind)}; it knows {listed(KINDS)}.{near}")
     request = Request("context_parallel", program, mesh)
-    axes = request.axes("context", context, "context")
+    both = tuple(mesh.devices.axes) if kind == "usp" and len(mesh.devices.axes) == 2 else context
+    axes = request.axes("context", both if context is None else context, "context")
     if flag("context_parallel()", "balanced", balanced, LayoutError):
         _refuse_balance(request, kind)
     if kind == "usp":

@@ -24,10 +24,12 @@ from ..engine.globs import matches
 from ..engine.legality.examine import resolve
 from ..engine.legality.legal_rules import LegalRules
 from ..engine.plans.summed_gradients import splits_after_sums
+from ..engine.programs.axis_conflicts import exchangeable_dims
 from ..engine.programs.program import Program
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes
+from ..engine.specs.zigzag import Zigzag
 from .by_name import PRESETS, SHORT, beside
 from .data_parallel import data_parallel
 from .model import EXPERTS, RESIDUAL, SEQUENCE, TENSOR, dims_named
@@ -214,7 +216,20 @@ class _Reading:
             for part in parts:
                 for glob in dict.fromkeys(glob for glob, _ in self.rules.globs):
                     yield (dataclasses.replace(part, preset="ulysses", given={**part.given, "core": glob}),)
+                yield from self._around(part)
             yield parts
+
+    def _around(self, part: NamedPart) -> Iterator[tuple[NamedPart, ...]]:
+        """A ring, and one beside heads in a core, and what is balanced."""
+        if not exchangeable_dims(self.program):
+            return
+        rules = (self.layout.dim_rules, *(own for _, own in self.layout.scope_rules))
+        balanced = any(isinstance(axes, Zigzag) for each in rules for _, axes in each)
+        more = {"balanced": True} if balanced else {}
+        note = ", ".join(filter(None, (part.note, "balanced" if balanced else "")))
+        kinds = [("ring", {}), *(("usp", {"core": glob}) for glob, _ in self.rules.globs)]
+        for preset, own in (*kinds, *([("context_parallel", {})] if balanced else [])):
+            yield (dataclasses.replace(part, preset=preset, given={**part.given, **own, **more}, note=note),)
 
     def _left_out(self, dims: Sequence[str], on: Mapping[str, Axes], over: Axes) -> list[str]:
         """The dims that a preset would split too, if its axes divided them."""

@@ -20,6 +20,7 @@ from ..engine.planning.step import Step
 from ..engine.programs.program import Program
 from ..engine.programs.scoped import scopes
 from ..engine.programs.trained import output_names
+from ..engine.programs.zigzagged import zigzags
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import AxesByDim, Spec
@@ -38,6 +39,8 @@ def same_plan(program: Program, mesh: Mesh, one: Layout, other: Layout, pad: boo
     Raises:
         LayoutError: one of them is not legal.
     """
+    if set(zigzags(program, one)) != set(zigzags(program, other)):
+        return False
     first, second = (resolve(program, mesh, layout, pad) for layout in (one, other))
     if stored(program, first) != stored(program, second) or first.padded != second.padded:
         return False

@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import pytest
 
 import meshlab as ml
@@ -190,3 +191,23 @@ def test_what_a_preset_leaves_whole_since_its_axis_does_not_divide_it_is_told():
         layout = ml.layouts.tensor_parallel(program, mesh)
         assert ("heads" in layout.rules) == ("whole" not in name)
         assert str(ml.layouts.named(program, mesh, layout)) == name
+
+
+def test_rings_are_named():
+    def core(q, k, v):
+        with jax.named_scope("core"):
+            return ml.attention(q, k.rename(seq="kv"), v.rename(seq="kv"), "seq", "kv", causal=True)
+
+    array = ml.f32[tuple(ml.dims(seq=64, heads=4, head=8))]
+    program, mesh = ml.trace(core, array, array, array), ml.mesh(ring=4, ulysses=2)
+
+    def said(layout):
+        return str(ml.layouts.named(program, mesh, layout))
+
+    assert said("seq:ring kv:ring") == "Ring over ring"
+    assert said("seq:zigzag(ring) kv:zigzag(ring)") == "Ring over ring (balanced)"
+    assert said("seq:zigzag(ring)") == "CP over ring (balanced)"
+    assert said("seq:zigzag(ring) kv:ring") == "None"
+    assert said(PRESETS["usp"](program, mesh)) == "USP over ring+ulysses"
+    balanced = PRESETS["usp"](program, mesh, balanced=True)
+    assert said(balanced) == "USP over ring+ulysses (balanced)"

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from ...engine.errors import LayoutError
 from ...engine.legality.uneven import FITTING
+from ...engine.programs.axis_conflicts import exchangeable_dims
 from ...engine.specs.layout import Layout
 from ...layouts.by_name import PRESETS, SHORT
 
@@ -40,6 +41,8 @@ class Kind:
 _SHARDED = "a parameter with a dim that the mesh axis divides"
 _BATCH = "data with a batch dim that no parameter has, in a program that says what its parameters are"
 _SEQUENCE = "a sequence, a dim called `seq`, that the mesh axis divides"
+# Those of `ml.attention`.
+_OF_RINGS = ("ring", "usp")
 # The presets that are buttons, in their order.
 KINDS: dict[str, Kind] = {
     "data_parallel": Kind(
@@ -101,6 +104,18 @@ KINDS: dict[str, Kind] = {
         " all-to-alls.",
         f'{_SEQUENCE}, and a scope around attention\'s core: `with jax.named_scope("core")`',
     ),
+    "ring": Kind(
+        "sequence",
+        "context",
+        "Ring attention: each device has a part of every sequence, and keys and values go around the devices.",
+        f"{_SEQUENCE}, and attention as one operation: `ml.attention`",
+    ),
+    "usp": Kind(
+        "sequence",
+        "context",
+        "USP: a ring over the first of two mesh axes, and in attention's core heads over the second.",
+        f"{_SEQUENCE}, attention as one operation inside of a scope, and a mesh of two axes",
+    ),
     "accumulate": Kind(
         "time",
         "micro",
@@ -140,8 +155,9 @@ class Preset:
 
 
 def presets_of(program: Any, mesh: Any) -> tuple[Preset, ...]:
-    """Returns what each preset makes of a program on a mesh."""
-    return tuple(_preset(name, program, mesh) for name in KINDS)
+    """Returns what each preset makes of a program on a mesh; those of an operation only where the program has it."""
+    rings = bool(exchangeable_dims(program))
+    return tuple(_preset(name, program, mesh) for name in KINDS if rings or name not in _OF_RINGS)
 
 
 def _preset(name: str, program: Any, mesh: Any) -> Preset:

@@ -10,7 +10,7 @@ from meshlab.models.zoo import models
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.documents.intents import Refused, ResizeAxis, TakePreset
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.presets.buttons import KINDS
+from meshlab.widgets.presets.buttons import KINDS, presets_of
 from meshlab.widgets.presets.names import Names
 
 pytestmark = pytest.mark.share(3, of="file")
@@ -190,3 +190,20 @@ def test_the_name_is_that_of_a_figure_and_of_the_view(explorer: Explorer) -> Non
     figure = explorer.figure("memory", width_mm=85)
     assert "Layout: FSDP over data. " in figure.caption
     assert figure.described.count("FSDP over data (") == 1
+
+
+def test_rings_are_offered_where_attention_is_one_operation():
+    def attend(q, k, v):
+        return ml.attention(q, k.rename(seq="kv"), v.rename(seq="kv"), "seq", "kv", causal=True)
+
+    array = ml.f32[tuple(ml.dims(seq=64, heads=4, head=8))]
+    program, mesh = ml.trace(attend, array, array, array), ml.mesh(context=4)
+    ring = next(preset for preset in presets_of(program, mesh) if preset.name == "ring")
+    assert str(ring.layout) == "kv:context seq:context"
+    plain = ml.trace(lambda x: x * 2, array)
+    assert not {"ring", "usp"} & {preset.name for preset in presets_of(plain, mesh)}
+    board = ml.explore(program, mesh)
+    board.toggle("ring")
+    assert str(board.layout) == "kv:context seq:context"
+    board.toggle("ring")
+    assert str(board.layout) == ""
