@@ -19,9 +19,10 @@ from meshlab.engine.code.operations import Literal, Operation
 from meshlab.engine.rules import TRAITS, Facts, Traits, factors_of
 from meshlab.engine.rules.table import RULES
 from meshlab.engine.rules.traits import KINDS, SINCE
+from meshlab.engine.tensors.zigzag import zigzag_p
 from tests.engine.rules.test_primitives import KEY, M, S, V, X, equations, used
 
-OURS = {"attention", "attention_grad", "dim_names", "rename", "shift", "tag"}
+OURS = {"attention", "attention_grad", "dim_names", "rename", "shift", "tag", "zigzag"}
 Rows, Cols = ml.dims(rows=8, cols=4)
 BITS = jax.ShapeDtypeStruct((8,), jnp.uint32)
 SCALED = [jax.ShapeDtypeStruct((1, 32, size), jnp.float32) for size in (32, 32, 1, 1)]
@@ -45,6 +46,7 @@ def pooled(kind):
 MORE = [
     ("renamed", lambda x: ml.tag(x.rename(rows="lines"), "place"), (ml.f32[Rows, Cols],)),
     ("attention", jax.value_and_grad(attended), (ml.f32[Rows, Cols], ml.f32[KEYS, Cols], ml.f32[KEYS, Cols])),
+    ("in another order", functools.partial(zigzag_p.bind, axis=0, back=False), (S,)),
     ("shifted", lambda x: ml.shift(x, Rows, 1), (ml.f32[Rows, Cols],)),
     ("ragged", jax.value_and_grad(lambda x, w, n: lax.ragged_dot(x, w, n).sum(), (0, 1)), RAGGED),
     ("scaled", jax.nn.scaled_matmul, SCALED),
