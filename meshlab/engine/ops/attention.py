@@ -6,6 +6,9 @@
 >>> v = ml.tensor([[2.0, 0.0], [4.0, 0.0]], "kv", "depth")
 >>> ml.attention(q, k, v, "seq", "kv")
 f32[seq=1 depth=2]([[3. 0.]])
+
+Of arrays without names, in a module of Flax say, the axes are those of `jax.nn.dot_product_attention`
+(`array_attention.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from ..argument_checks import flag, number, whole_number
 from ..errors import DimError
@@ -26,27 +30,33 @@ from ..tensors.dim_lists import Dims
 from ..tensors.dims import Dim, name_of
 from ..tensors.dtypes import promoted, short_name
 from ..tensors.tensor import Tensor
+from .array_attention import attend_arrays
 
 
 def attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
+    q: Tensor | ArrayLike,
+    k: Tensor | ArrayLike,
+    v: Tensor | ArrayLike,
     query: Dim | str,
     key: Dim | str,
     *,
     over: Dim | str | None = None,
     causal: bool = False,
     window: int | None = None,
-    bias: Tensor | None = None,
-    query_segments: Tensor | None = None,
-    key_segments: Tensor | None = None,
+    bias: Tensor | ArrayLike | None = None,
+    query_segments: Tensor | ArrayLike | None = None,
+    key_segments: Tensor | ArrayLike | None = None,
     scale: float | None = None,
 ) -> Any:
     """Returns softmax(q · k) · v, over the keys, block by block: no array has both dims of positions.
 
     So a layout may put both on one mesh axis. `seq:a` alone gathers keys and values, `kv:a` alone joins what each
     device finds among its keys (flash decoding), and `seq:a kv:a` sends keys and values around a ring of devices.
+
+    Arrays without names are [..., positions, heads, depth], as of `jax.nn.dot_product_attention`; q may have a
+    multiple of the heads of k. There `query` and `key` say what positions are called under `ml.trace`,
+    the positions of keys from here on. A bias is [..., heads, query, key], with axes of size 1 where it is the same
+    for all.
 
     Args:
         q: [..., query, over]; has more dims than the keys where several queries share their heads.
@@ -63,30 +73,41 @@ def attention(
         scale: what scores are multiplied by; one over the square root of the size of `over`.
 
     Returns:
-        The dims of `q`, with v's own dim for `over`, and the dtype of q, k and v together.
+        The dims of `q`, with v's own dim for `over`, and the dtype of q, k and v together; an array, of arrays.
 
     Raises:
-        DimError: a dim is missing, or stands where it cannot.
+        DimError: a dim is missing, or stands where it cannot; or arrays do not fit one another.
 
     Example:
         out = ml.attention(q, k.rename(seq="kv"), v.rename(seq="kv"), Seq, "kv", causal=True)
     """
+    _segments(query_segments, key_segments)
+    given = {"bias": bias, "query_segments": query_segments, "key_segments": key_segments}
+    shown = {
+        "causal": flag("attention", "causal", causal, DimError),
+        "window": None if window is None else whole_number("attention", "window", window, 1, DimError),
+    }
+    multiplied = None if scale is None else float(number("attention", "scale", scale))
+    if all(map(_is_plain, (q, k, v))) and not any(isinstance(x, Tensor) for x in given.values()):
+        return attend_arrays((q, k, v), query, key, {**given, **shown, "scale": multiplied, "over": over})
     arrays, dims = _floats(q, k, v)
     found = _Dims.of(dims, query, key, over)
-    _segments(query_segments, key_segments)
-    given = (("bias", bias), ("query_segments", query_segments), ("key_segments", key_segments))
-    extras = {name: named.operand("attention", x, name) for name, x in given if x is not None}
+    extras = {name: named.operand("attention", x, name) for name, x in given.items() if x is not None}
     how = Attention(
         *found.letters({name: has for name, (_, has) in extras.items()}),
-        causal=flag("attention", "causal", causal, DimError),
-        window=None if window is None else whole_number("attention", "window", window, 1, DimError),
-        scale=found.depth.size**-0.5 if scale is None else float(number("attention", "scale", scale)),
+        **shown,
+        scale=found.depth.size**-0.5 if multiplied is None else multiplied,
     )
     out = tuple(found.value if dim == found.depth else dim for dim in found.q)
     return named.result(attend(how, *arrays, *(array for array, _ in extras.values())), out)
 
 
-def _floats(*tensors: Tensor) -> tuple[list[Any], list[Dims]]:
+def _is_plain(x: Any) -> bool:
+    """Whether something is an array without names."""
+    return not isinstance(x, Tensor) and len(getattr(x, "shape", ())) > 0 and hasattr(x, "dtype")
+
+
+def _floats(*tensors: Any) -> tuple[list[Any], list[Dims]]:
     """Returns the arrays of q, k and v, of one dtype, and the dims of each."""
     pairs = [named.operand("attention", x, name) for x, name in zip(tensors, "qkv", strict=True)]
     dims = [has for _, has in pairs]
@@ -171,11 +192,11 @@ class _Dims:
         return has
 
 
-def _segments(query: Tensor | None, key: Tensor | None) -> None:
+def _segments(query: Any, key: Any) -> None:
     """Refuses segments of one side alone, or that are no integers."""
     if (query is None) != (key is None):
         given, missing = ("query", "key") if key is None else ("key", "query")
         raise DimError(f"attention was given {given}_segments and no {missing}_segments; it takes both or neither.")
     for name, x in (("query_segments", query), ("key_segments", key)):
-        if x is not None and not jnp.issubdtype(jnp.result_type(x.array), jnp.integer):
-            raise DimError(f"attention was given {name} of {short_name(x.array.dtype)}; they are integers.")
+        if x is not None and not jnp.issubdtype(dtype := jnp.result_type(getattr(x, "array", x)), jnp.integer):
+            raise DimError(f"attention was given {name} of {short_name(dtype)}; they are integers.")
