@@ -18,7 +18,7 @@ _PACKAGES = """
 version tested
 engine engine.axes engine.schedules
 engine.code engine.tensors engine.specs engine.collectives engine.ops engine.rules engine.passes
-engine.programs
+engine.programs engine.attention
 engine.legality engine.planning engine.plans engine.running engine.verifying
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost
 api own.naming own whatif training layouts

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 import jax
 
 from ..engine.argument_checks import flag
+from ..engine.attention.recognise import as_asked
 from ..engine.gc_pause import no_collection
 from ..engine.legality.examine import examine, refusals
 from ..engine.legality.refusal import Refusal
@@ -277,7 +278,7 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
             refuse_all(program, mesh, layout, verdict, pad)
         assert rules is not None
         under = functools.partial(make_plan, program, mesh, pad=pad)
-        program = scoped(program, mesh, layout)
+        program = scoped(as_asked(program, mesh, layout), mesh, layout)
         grid = rules.grid(mesh)
         plan = Plan(program, mesh, layout, rules, plan_steps(program, rules, grid, outline(program)), under)
         if program.zigzags:

@@ -18,6 +18,7 @@ from ..api.stages import Plan, Program
 from ..cost.machines.bounds import read_bytes
 from ..cost.machines.meshes import machine_of
 from ..cost.workload.options import Options
+from ..engine.attention.recognise import as_asked
 from ..engine.errors import MeshlabError, shown
 from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import LayoutLike
@@ -93,7 +94,8 @@ def layout(
     assumed, asks = Options.read("ml.auto.layout", options), {}
     for name, each in (program if isinstance(program, Mapping) else {"": program}).items():
         wanted = read_constraints(each, mesh, pin, forbid, scopes, silent=silent, everything=goal.search is not None)
-        asks[name] = Asked(each, mesh, wanted, limits, assumed)
+        # A ring that is pinned needs attention as an operation, which is then searched with.
+        asks[name] = Asked(as_asked(each, mesh, wanted.pinned), mesh, wanted, limits, assumed)
     _check_comparable(asks, goal)
     return _solved(goal, asks, started) if goal.search is None else _searched(goal, asks, started)
 

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..engine.argument_checks import flag
+from ..engine.attention.recognise import around, unnamed_keys
 from ..engine.code.operations import walk
 from ..engine.errors import LayoutError, closest, listed, shown
-from ..engine.programs.axis_conflicts import exchangeable_dims
 from ..engine.programs.program import Program
 from ..engine.programs.trained import trained
 from ..engine.programs.zigzagged import position_pairs
@@ -52,7 +52,8 @@ def context_parallel(
     Of a program in plain JAX or Flax rename the keys' positions first, `program.rename({"~seq": "kv"})`: no layout can
     say how a made-up name is split, and gradients of keys and values would be all-reduced, or gathered besides. For
     `kv` there are then rules outside of the core, or where there is none in the scopes of the keys' projections.
-    "ring": of programs with `ml.attention`: keys and values go around the devices of the axis, forward and backward.
+    "ring": keys and values go around the devices of the axis, forward and backward: of programs with `ml.attention`, or
+    whose attention is recognised as one operation.
     "usp": the same over the first of two axes, and heads in the core over the second.
     Sources: https://arxiv.org/abs/2407.21783, https://arxiv.org/abs/2309.14509, https://arxiv.org/abs/2310.01889,
     https://arxiv.org/abs/2405.07719.
@@ -85,8 +86,8 @@ def context_parallel(
     if kind == "usp":
         layout = _usp(request, axes, seq, heads, core)
     elif kind == "ring":
-        around = _around(request, seq)
-        layout = request.layout({} if request.problems else dict.fromkeys(around, axes))
+        ring = _around(request, seq)
+        layout = request.layout({} if request.problems else dict.fromkeys(ring, axes))
     else:
         inside: dict[str, Any] = {}
         if kind == "ulysses" and axes and is_scope(request, core):
@@ -156,28 +157,32 @@ def _over(request: Request, axes: tuple[str, ...], inside: Mapping[str, Any], se
 
 def _around(request: Request, seq: Dims | None) -> tuple[str, ...]:
     """Returns the dims of a sequence and those of the keys that go around a ring; notes a problem where none do."""
-    pairs = exchangeable_dims(request.program)
+    pairs = around(request.program)
     names = request.names("seq", seq) if seq is not None else tuple(dims_named(request.program.dims, SEQUENCE))
     keys = tuple(key for query, key in pairs if query in names)
-    if not pairs:
-        text = "Keys go around a ring where attention is one operation, and this program has none."
+    if not pairs and (unnamed := unnamed_keys(request.program)):
+        text = f"A layout says how keys are split by their name, and theirs are made up: {listed(unnamed)}."
+        write = ", ".join(f'"{name}": "kv"' for name in unnamed)
+        request.refuse("unknown_dim", text, f"Rename them first: program.rename({{{write}}}).")
+    elif not pairs:
+        text = "Keys go around a ring where attention is one operation, and none is in this program."
         request.refuse("unknown_dim", text, "Write it as ml.attention(q, k, v, query, key), or take another kind.")
     elif not keys and not request.problems:
-        text = f"No queries of ml.attention have a dim called {listed(names or SEQUENCE)}."
+        text = f"No queries of attention have a dim called {listed(names or SEQUENCE)}."
         request.refuse("unknown_dim", text, f'Name another, as in seq="{pairs[0][0]}".')
     return tuple(dict.fromkeys((*names, *keys)))
 
 
 def _usp(request: Request, axes: tuple[str, ...], seq: Dims | None, heads: Dims | None, core: str) -> Layout:
     """The layout with positions on two axes, and in the core on the first alone, beside heads on the second."""
-    around = _around(request, seq)
+    ring = _around(request, seq)
     if len(axes) != 2:
         text = f"It takes two mesh axes, one for the ring and one for heads, and was given {listed(axes)}."
         request.refuse("unknown_axis", text, 'Name both, as in context=("ring", "heads").')
     inside = _heads(request, axes[1:], heads, core) if axes and is_scope(request, core) else {}
     if request.problems:
         return request.layout({})
-    return request.layout(dict.fromkeys(around, axes) | {core: {**dict.fromkeys(around, axes[:1]), **inside}})
+    return request.layout(dict.fromkeys(ring, axes) | {core: {**dict.fromkeys(ring, axes[:1]), **inside}})
 
 
 def _contracted(program: Program, dim: str) -> str:

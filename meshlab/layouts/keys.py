@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ..cost.workload.attention import attentions
+from ..engine.attention.recognise import as_asked
+from ..engine.attention.scores import attentions
 from ..engine.code.operations import Scope, walk
 from ..engine.programs.axis_conflicts import conflicts_by_scope
 from ..engine.programs.program import Program
 from ..engine.programs.scoped import scopes
+from ..engine.specs.layout import Layout
 from ..engine.specs.scopes import matches, path
 from ..engine.specs.spec import Axes
 from .request import Request
@@ -48,7 +50,8 @@ def with_keys(request: Request, rules: Rules, names: Sequence[str], axes: Axes, 
     whole = {core: {**rules.get(core, {}), **dict.fromkeys(keys)}} if _known(program, core) else {}
     projected = {glob: dict.fromkeys(dims, axes) for glob, dims in _projections(program, names, keys, there).items()}
     for candidate in ({**plain, **dict.fromkeys(keys, axes), **whole}, {**plain, **projected, **whole}):
-        if request.fits(candidate):
+        # Where it would make attention one operation, it is a ring, and another preset.
+        if request.fits(candidate) and as_asked(program, request.mesh, Layout.of(candidate)) is program:
             return candidate
     return rules
 

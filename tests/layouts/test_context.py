@@ -233,15 +233,21 @@ def test_usp_has_a_ring_over_one_axis_and_heads_over_another():
     assert counts["collective-permute", "ring"] == 20
 
 
-def test_what_a_ring_needs_is_said(program):
+def test_a_ring_of_a_model_without_the_operation(program):
+    layout = ml.layouts.context_parallel(program, MESH, kind="ring")
+    assert layout.to_dict() == {"seq": "context", "kv": "context"}
+    # Of each layer: forward, again, and the backward pass.
+    assert counted(program.plan(MESH, layout))["collective-permute", "context"] % (8 * 4 - 6) == 0
+
+
+def test_what_a_ring_needs_is_said():
     def refused(match, program, mesh=MESH, **options):
         with pytest.raises(ml.LayoutError, match=match):
             ml.layouts.context_parallel(program, mesh, **options)
 
-    refused(
-        r"where attention is one operation, and this program has none.*ml\.attention\(q, k, v", program, kind="ring"
-    )
-    refused(r"No queries of ml\.attention .*seq=\"seq\"", attending(), kind="ring", seq="depth")
+    gemma = MODELS["gemma"].trace()
+    refused(r"where attention is one operation, and none is in this.*ml\.attention\(q, k, v", gemma, kind="ring")
+    refused(r"No queries of attention .*seq=\"seq\"", attending(), kind="ring", seq="depth")
     refused("It takes two mesh axes", attending(), kind="usp", context="context")
     both = ml.mesh(ring=4, ulysses=2)
     refused(r"No dim in `@core` is called", attending(heads=False), both, kind="usp", context=("ring", "ulysses"))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ...engine.attention.recognise import as_asked
 from ...engine.errors import LayoutError
 from ...engine.legality.examine import resolve
 from ...engine.legality.legal_rules import LegalRules
@@ -164,6 +165,9 @@ class _Polish:
         return changed if allowed is not None and allowed.dim_rules == changed.dim_rules else None
 
     def _resolved(self, layout: Layout) -> LegalRules | None:
+        if as_asked(self.program, self.mesh, layout) is not self.program:
+            # Attention as an operation is another program: what bounds this one's cost says nothing of it.
+            return None
         try:
             return resolve(self.program, self.mesh, layout)
         except LayoutError:

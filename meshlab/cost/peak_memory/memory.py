@@ -29,6 +29,7 @@ import jax
 import numpy as np
 
 from ...engine.argument_checks import is_whole
+from ...engine.attention.scores import Scores
 from ...engine.code.operations import Literal, item_bytes, nbytes
 from ...engine.code.source import Source
 from ...engine.errors import shown
@@ -39,7 +40,7 @@ from ...engine.specs.spec import Spec
 from ..machines.accuracy import MEMORY, accuracy, other_compiler
 from ..machines.hardware import HardwareError
 from ..machines.meshes import machine_of
-from ..workload.attention import STORED, Scores, as_run, fusable
+from ..workload.attention import STORED, as_run, fusable
 from ..workload.dataflow import local_shapes
 from ..workload.options import Options
 from ..workload.scenario import Scenario

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.attention.scores import attentions
 from ...engine.gc_pause import no_collection
 from ...engine.tables import html_rows, text_rows
 from ...engine.tensors.dims import Dim
@@ -32,7 +33,7 @@ from ..machines.accuracy import TIME, TimeFactor, accuracy, time_factor
 from ..machines.hardware import Hardware
 from ..machines.units import scaled_text, seconds_text, share_text
 from ..machines.xla_substitutes import substituted
-from ..workload.attention import CAUSAL, DEFAULT, STORED, attentions
+from ..workload.attention import CAUSAL, DEFAULT, STORED
 from ..workload.scenario import Numbers, Scenario
 from .pieces import Piece, pieces_of, summary
 from .schedule import spend

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ...engine.attention.scores import Scores
 from ...engine.code.loops import carried
 from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.collectives.kinds import ALL_REDUCE, Kind
@@ -31,7 +32,7 @@ from ..machines.hardware import Hardware
 from ..machines.meshes import machine_of
 from ..machines.placed import Placement
 from ..machines.xla_substitutes import most_summed
-from .attention import CAUSAL, STORED, Scores, as_run, fusable, supposed
+from .attention import CAUSAL, STORED, as_run, fusable, supposed
 from .causal_masks import unmasked
 from .dataflow import local_shapes
 from .options import USUAL, Options

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from ..attention.recognise import as_asked, under
 from ..code.operations import Operation
 from ..errors import MeshlabError, shown
 from ..programs.axis_conflicts import Conflicts
@@ -69,7 +70,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
 def examine(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Verdict:
     """Finds all problems of a layout that dims alone tell; refuses one that it cannot read. For `pad` see `resolve`."""
     layout = _asked("plan", mesh, layout)
-    program = as_scoped(program, mesh, layout)
+    program = as_scoped(as_asked(program, mesh, layout), mesh, layout)
     compute, problems = named_rules(program, mesh, layout)
     scoped = matched_scopes(program, mesh, layout, problems)
     matched = matched_places(program, mesh, layout, problems)
@@ -174,7 +175,7 @@ def refusals(
 ) -> dict[str, dict[str, Refusal | None]]:
     """Returns for every dim and mesh axis the refusal if the dim were moved there, or None; with padding if `pad`."""
     layout = _asked("refusals", mesh, layout)
-    program = as_scoped(program, mesh, layout)
+    program = as_scoped(as_asked(program, mesh, layout), mesh, layout)
     compute, problems = named_rules(program, mesh, layout)
     scoped = matched_scopes(program, mesh, layout, problems)
     stored = _different_storage(program, _with_carries(program, matched_places(program, mesh, layout, problems)))
@@ -197,6 +198,7 @@ def refusals(
 
 def _moved_problems(program: Program, mesh: Mesh, moved: AxesByDim, scoped: ScopedRules, dim: str) -> Iterable[Refusal]:
     """Yields the problems of a dim that was moved, in all scopes."""
+    program = under(program, mesh, moved, scoped)
     for rules, meeting in judged(program, moved, scoped):
         yield from scanned_problems(program, mesh, {dim: rules[dim]}, meeting.scans)
         yield from _conflicts(rules, meeting.conflicts, about=dim)

@@ -37,7 +37,7 @@ def normalize(code: Code, names: Sequence[Any] = (), class_of: ClassOf = of_one_
         # An operation that was hoisted may equal one in front of the loop.
         again = Eliminator(code, names, class_of)
         hoisted, merged = again.block(hoisted, Available()), merged | again.merged
-    return dataclasses.replace(code, block=_drop_dead(hoisted), merged=tuple(merged))
+    return dataclasses.replace(code, block=drop_dead(hoisted), merged=tuple(merged))
 
 
 def _has_constant_carry(block: Block) -> bool:
@@ -92,14 +92,15 @@ def _split_invariant(body: Block, outside: set[int]) -> tuple[list[Operation], B
     return invariant, Block(body.inputs, tuple(varying), body.outputs)
 
 
-def _drop_dead(block: Block) -> Block:
+def drop_dead(block: Block) -> Block:
+    """Returns a block without operations whose results nothing reads."""
     needed = {o for o in block.outputs if isinstance(o, int)}
     operations = []
     for operation in reversed(block.operations):
         if not needed.intersection(operation.outputs) and not has_effects(operation.equation):
             continue
         needed.update(operation.reads)
-        blocks = tuple(map(_drop_dead, operation.blocks))
+        blocks = tuple(map(drop_dead, operation.blocks))
         needed.update(*map(outside_reads, blocks))
         operations.append(dataclasses.replace(operation, blocks=blocks) if blocks else operation)
     return Block(block.inputs, tuple(reversed(operations)), block.outputs)

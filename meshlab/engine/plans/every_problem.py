@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 
+from ..attention.recognise import as_asked
 from ..errors import listed
 from ..legality.examine import Verdict, examine
 from ..legality.legal_rules import LegalRules
@@ -42,7 +43,7 @@ def refuse_all(program: Program, mesh: Mesh, layout: Layout, verdict: Verdict, p
 
 def _plan(program: Program, mesh: Mesh, layout: Layout, rules: LegalRules) -> Plan:
     """Plans what is refused, its axis in time taken for one of devices."""
-    program, grid = scoped(program, mesh, layout), rules.grid(mesh)
+    program, grid = scoped(as_asked(program, mesh, layout), mesh, layout), rules.grid(mesh)
     return Plan(program, mesh, layout, rules, plan_steps(program, rules, grid, outline(program)))
 
 

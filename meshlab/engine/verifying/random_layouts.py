@@ -15,6 +15,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ..attention.recognise import as_asked
 from ..axes.serial import serial
 from ..errors import LayoutError
 from ..legality.examine import resolve
@@ -182,12 +183,15 @@ def _is_accepted(program: Program, mesh: Mesh, layout: Layout, pad: bool) -> boo
 
 
 def _extended(program: Program, mesh: Mesh, rules: dict[str, Any], more: dict[str, Any], pad: bool) -> dict[str, Any]:
-    """Returns the rules with more of them, or as they were if that is not legal."""
+    """Returns the rules with more of them, or as they were if that is not legal, or of another program.
+
+    That is one in which attention is an operation.
+    """
     try:
         resolve(program, mesh, rules | more, pad)
     except LayoutError:
         return rules
-    return rules | more
+    return rules | more if as_asked(program, mesh, Layout.of(rules | more)) is program else rules
 
 
 def _axes(mesh: Mesh, chance: random.Random) -> tuple[str, ...]:

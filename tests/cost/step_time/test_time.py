@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from meshlab.cost.workload.attention import Scores, attentions
+from meshlab.engine.attention.scores import Scores, attentions
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.zoo import models
 

@@ -7,9 +7,10 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.step_time.flops import touches_scores
-from meshlab.cost.workload.attention import as_run, attentions, masked, scores_of
+from meshlab.cost.workload.attention import as_run, masked
 from meshlab.cost.workload.causal_masks import causal_masks, unmasked
 from meshlab.cost.workload.options import Options
+from meshlab.engine.attention.scores import attentions, scores_of
 from meshlab.models import zoo
 from meshlab.models.language import gpt2
 

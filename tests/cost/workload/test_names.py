@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.cost.workload.attention import attentions, masked, scores_of
+from meshlab.cost.workload.attention import masked
+from meshlab.engine.attention.scores import attentions, scores_of
 from meshlab.engine.code.operations import walk
 from meshlab.models import zoo
 from tests import checkpointed
