@@ -115,7 +115,7 @@ def table() -> str:
     """Returns the section: how many pairs are in order, the rows, and the pairs that are not."""
     count, off = len(list(judged())), wrong()
     lines = [
-        f"**Order**: of {count} pairs of one length and balance whose measured steps are at least {APART:.0%} apart,"
+        f"Of {count} pairs of one length and balance whose measured steps are at least {APART:.0%} apart,"
         f" {count - len(off)} ({(count - len(off)) / count:.0%}) are predicted in the measured order.",
         "",
         "| positions | balanced | kind | measured step | predicted attention of a layer |",

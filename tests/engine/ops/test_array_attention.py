@@ -28,7 +28,7 @@ def arrays(kv_heads: int = HEADS):
 @pytest.mark.parametrize("causal", [False, True])
 def test_it_is_jaxs_own(kv_heads: int, causal: bool):
     q, k, v = arrays(kv_heads)
-    mine = jax.jit(lambda *qkv: ml.attention(*qkv, "seq", "kv", causal=causal))
+    mine = jax.jit(lambda q, k, v: ml.attention(q, k, v, "seq", "kv", causal=causal))
     theirs = lambda *qkv: jax.nn.dot_product_attention(*qkv, is_causal=causal)  # noqa: E731
     np.testing.assert_allclose(mine(q, k, v), theirs(q, k, v), atol=1e-5)
     gradients = (jax.grad(lambda *a, f=f: (f(*a) ** 2).sum(), argnums=(0, 1, 2))(q, k, v) for f in (mine, theirs))
@@ -155,5 +155,6 @@ Q, K, V = arrays()
 )
 def test_arrays_that_do_not_fit_are_refused(given, options, message):
     query, key = options.pop("query", "seq"), options.pop("key", "kv")
+    q, k, v = given
     with pytest.raises(DimError, match=message):
-        ml.attention(*given, query, key, **options)
+        ml.attention(q, k, v, query, key, **options)
