@@ -215,7 +215,7 @@ def test_stages_that_wait_for_each_other_are_named():
         (lambda: mine([[["F"]]]), "is not a cell of a schedule"),
         (lambda: mine([]), "it has no cell"),
     ],
-    ids=str,
+    ids=lambda value: value[:20] if isinstance(value, str) else "",
 )
 def test_bad_input_is_one_error(make, said):
     with pytest.raises(ml.MeshError) as caught:
