@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..api.stages import make_plan
+from ..engine.attention.recognise import positions
 from ..engine.errors import LayoutError, listed
 from ..engine.globs import matches
 from ..engine.legality.examine import resolve
@@ -221,7 +222,9 @@ class _Reading:
 
     def _around(self, part: NamedPart) -> Iterator[tuple[NamedPart, ...]]:
         """A ring, and one beside heads in a core, and what is balanced."""
-        if not exchangeable_dims(self.program):
+        on = self.rules.compute
+        together = any(on.get(query) and on.get(query) == on.get(key) for query, key in positions(self.program))
+        if not together and not exchangeable_dims(self.program):
             return
         rules = (self.layout.dim_rules, *(own for _, own in self.layout.scope_rules))
         balanced = any(isinstance(axes, Zigzag) for each in rules for _, axes in each)
