@@ -62,6 +62,9 @@ from .engine.ops.elementwise import sqrt as sqrt
 from .engine.ops.elementwise import square as square
 from .engine.ops.elementwise import tanh as tanh
 from .engine.ops.elementwise import where as where
+from .engine.ops.experts import combine as combine
+from .engine.ops.experts import dispatch as dispatch
+from .engine.ops.experts import ragged_dot as ragged_dot
 from .engine.ops.index import arange as arange
 from .engine.ops.index import one_hot as one_hot
 from .engine.ops.index import take as take

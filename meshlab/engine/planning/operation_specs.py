@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from ..rules import Factors
 from ..specs.spec import Axes, Spec, fitting
+from .routed_splits import routed_splits
 
 
 class OperationSpecs(NamedTuple):
@@ -61,7 +62,10 @@ def specs_of_operation(
     """
     partial = {a for spec in operands if spec is not None for a in spec.partial}
     own = {f: axes for f, axes in asked.items() if axes and f not in factors.unsharded}
-    splits = _once_each(factors, _within_limits(factors, own, sizes) if factors.minors else own)
+    if factors.routed:
+        splits = routed_splits(factors, own, operands, sizes, unsplittable)
+    else:
+        splits = _once_each(factors, _within_limits(factors, own, sizes) if factors.minors else own)
     propagating = [None if position in smaller else spec for position, spec in enumerate(operands)]
     _propagate(factors, propagating, splits, partial, unsplittable)
     splits = _within_limits(factors, splits, sizes)
@@ -74,6 +78,8 @@ def specs_of_operation(
         over = partial.union(*(splits.get(f, ()) for f in factors.summed if f not in axes))
         if factors.exchangeable:
             over -= {a for f in axes if factors.exchanged(f) is not None for a in splits.get(f, ())}
+        if factors.routed:
+            over -= {a for f in axes if f in factors.routed.items for a in splits.get(f, ())}
         return tuple(sorted(over))
 
     sums = next(map(after, factors.results), ())

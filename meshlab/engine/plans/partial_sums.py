@@ -139,14 +139,19 @@ class Origins:
     def per_shard(self, step: Compute, axes: Axes) -> tuple[Split, ...]:
         """Returns the sharded dims that take a per-shard implementation; those on some mesh axes if there are any."""
         factors = self.program.factors[step.operation].per_shard
-        splits = {name: split for name, factor, split in self.axes(step) if split and factor in factors}
+        read, made = self.axes(step), self.axes(step, made=True)
+        splits = {name: split for name, factor, split in read if split and factor in factors}
+        splits = splits or {name: split for name, factor, split in made if split and factor in factors}
         on_these = {name: split for name, split in splits.items() if set(split) & set(axes)}
         return tuple((on_these or splits).items())
 
-    def axes(self, step: Compute) -> Iterator[tuple[str, int, Axes]]:
-        """Yields the name, factor and split of each axis of the operands that a step reads."""
-        operands = self.program.factors[step.operation].operands
-        for value, spec, factors in zip(step.operation.inputs, step.operands, operands, strict=True):
+    def axes(self, step: Compute, made: bool = False) -> Iterator[tuple[str, int, Axes]]:
+        """Yields the name, factor and split of each axis of the operands that a step reads, or of its results."""
+        operation, factors_of = step.operation, self.program.factors[step.operation]
+        read = operation.inputs, step.operands, factors_of.operands
+        for value, spec, factors in zip(
+            *((operation.outputs, step.results, factors_of.results) if made else read), strict=True
+        ):
             if isinstance(value, int) and spec is not None:
                 for factor, split, name in zip(factors, spec.splits, self.program.names[value], strict=True):
                     yield self.dim(name), factor, split

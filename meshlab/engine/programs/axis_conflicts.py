@@ -57,13 +57,13 @@ def _conflicts(program: Program, apart: bool) -> dict[Scope, Conflicts]:
     # Most operations are over the same axes as some before them.
     seen: set[tuple[Scope, int, bool]] = set()
 
-    def note(axes: Iterable[tuple[str | None, int]], where: Operation | str, exchangeable: Pairs = frozenset()):
+    def note(axes: Iterable[tuple[str | None, int]], where: Operation | str, shareable: Pairs = frozenset()):
         """Notes the pairs of dims among (dim, factor) pairs: those of one factor are sharded alike."""
         known = list(dict.fromkeys((dim, factor) for dim, factor in axes if dim))
         firsts = scopes.setdefault(where.scope if apart and isinstance(where, Operation) else (), {})
         for i, (a, factor) in enumerate(known):
             for b, other in known[i + 1 :]:
-                if a != b and factor != other and frozenset((factor, other)) not in exchangeable:
+                if a != b and factor != other and frozenset((factor, other)) not in shareable:
                     firsts.setdefault(frozenset((a, b)), where)
 
     def numbered(dims: Sequence[str | None]) -> Iterable[tuple[str | None, int]]:
@@ -86,7 +86,7 @@ def _conflicts(program: Program, apart: bool) -> dict[Scope, Conflicts]:
             pairs = (*zip(inputs, factors.operands, strict=True), *zip(results, factors.results, strict=True))
             named = (zip(dims, axes, strict=True) for dims, axes in pairs)
             split = [(d, f) for pair in named for d, f in pair if f not in factors.unsharded]
-            note(split, operation, factors.exchangeable)
+            note(split, operation, factors.shareable)
     for argument in program.arguments:
         note(numbered(program.dims_of(argument.value)), argument.place)
     return scopes

@@ -4,6 +4,7 @@ from . import attention as attention
 from . import convolution as convolution
 from . import cumulative as cumulative
 from . import elementwise as elementwise
+from . import experts as experts
 from . import gathering as gathering
 from . import indexing as indexing
 from . import linear_algebra as linear_algebra

@@ -34,6 +34,36 @@ NONE: frozenset[int] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
+class Routed:
+    """Says between which factors an operation sends elements, to parts that the elements' own numbers name.
+
+    A mesh axis may split an item's factor and one of the places: elements are exchanged over it, or stay there.
+
+    Attributes:
+        items: factors of what is sent: tokens.
+        homes: factors whose part an element's number names: experts.
+        slots: factors of places that any part has: it keeps its own items there.
+        followed: the operands whose specs decide how all these are split, whatever the rules ask; none for the
+            operation that decides it by the rules.
+    """
+
+    items: frozenset[int]
+    homes: frozenset[int]
+    slots: frozenset[int]
+    followed: tuple[int, ...] = ()
+
+    @property
+    def places(self) -> frozenset[int]:
+        """The factors of where items are sent."""
+        return self.homes | self.slots
+
+    @property
+    def pairs(self) -> frozenset[frozenset[int]]:
+        """The pairs of factors that a mesh axis may split both."""
+        return frozenset(frozenset((item, place)) for item in self.items for place in self.places)
+
+
+@dataclasses.dataclass(frozen=True)
 class Factors:
     """Relates the axes of one operation's operands and results.
 
@@ -54,6 +84,7 @@ class Factors:
         linear: the sets of operands in which it is linear, as its traits say.
         exchangeable: pairs of factors that may be split over the same mesh axes, both alike: parts of the one then meet
             parts of the other in turn, and nothing is partial over the axes that they share.
+        routed: between which factors elements are sent by their own numbers; None where none are.
         known: whether the primitive has a rule.
     """
 
@@ -68,6 +99,7 @@ class Factors:
     through: frozenset[int] = NONE
     linear: Groups = ()
     exchangeable: frozenset[frozenset[int]] = frozenset()
+    routed: Routed | None = None
     known: bool = True
 
     @property
@@ -85,8 +117,14 @@ class Factors:
             self.through,
             self.linear,
             self.exchangeable,
+            self.routed,
             self.known,
         )
+
+    @property
+    def shareable(self) -> frozenset[frozenset[int]]:
+        """The pairs of factors that a mesh axis may split both."""
+        return self.exchangeable | (self.routed.pairs if self.routed else frozenset())
 
     def exchanged(self, factor: int) -> int | None:
         """Returns the factor that may be split over the same mesh axes as this one, if there is one."""
@@ -196,4 +234,4 @@ def _finished(factors: Factors, facts: Facts, linear: Groups) -> Factors:
         return factors
     f = factors  # `dataclasses.replace` takes several times as long
     alike = f.summed, f.per_shard, f.unsharded, f.limits, f.minors, f.propagating, f.through
-    return Factors(operands, results, *alike, linear, f.exchangeable, f.known)
+    return Factors(operands, results, *alike, linear, f.exchangeable, f.routed, f.known)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..errors import DimError, closest, listed, shown
-from .dims import Dim, name_of
+from .dims import Dim, Ragged, name_of
 
 Dims = tuple[Dim, ...]
 
@@ -51,6 +51,11 @@ def agree(what: str, *groups: Iterable[Dim]) -> None:
     known: dict[str, Dim] = {}
     for dim in (dim for group in groups for dim in group):
         if known.setdefault(dim.name, dim) != dim:
+            if known[dim.name].size == dim.size:
+                raise DimError(
+                    f"{what} met rows that are sorted along `{dim.name}` and an array that is not. Rows meet arrays of"
+                    " experts in ml.ragged_dot, and tokens once they are back from ml.combine."
+                )
             raise DimError(
                 f"{what} met two sizes of the dim `{dim.name}`: {known[dim.name]} and {dim}. "
                 "Within a program a name has one size; give one of them another name."
@@ -67,6 +72,11 @@ def find(what: str, dims: Dims, dim: Dim | str) -> int:
     name = name_of(dim)
     for axis, candidate in enumerate(dims):
         if candidate.name == name:
+            if isinstance(candidate, Ragged):
+                raise DimError(
+                    f"{what} was asked for the dim `{name}` of {show(dims)}, along which rows are sorted by expert, in"
+                    " an order of each device's own. Bring them back first: ml.combine(rows, sent)."
+                )
             agree(what, [candidate], [dim] if isinstance(dim, Dim) else [])
             return axis
     near = closest(name, names(dims))

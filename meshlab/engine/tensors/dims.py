@@ -67,6 +67,14 @@ class Dim:
         return f"{self.name}={self.size}"
 
 
+@dataclasses.dataclass(frozen=True)
+class Ragged(Dim):
+    """A dim of rows that stand behind each other in the order of their experts, whichever part they fall into.
+
+    So it has the name and the size of a dim, and is another one: nothing else is in the same order.
+    """
+
+
 def dims(*unnamed: Any, **sizes: int) -> tuple[Dim, ...]:
     """Makes several dims at once, in the order given.
 
