@@ -23,6 +23,7 @@ ROOT = pathlib.Path(__file__).parent.parent
         *("architecture.md", "auto.md", "ci.md", "dialects.md", "fit.md", "from-other-systems.md", "goals.md"),
         "long-sequences.md",
         "schedules.md",
+        "experts.md",
         *("own-jit.md", "puzzles.md", "scopes.md", "serial.md", "techniques.md"),
         *("cases/mesh-tensorflow.md", "cases/zero.md", "cases/megatron.md", "cases/decoding.md"),
     ],

@@ -8,7 +8,7 @@ import meshlab as ml
 
 from .data_parallel import DATA
 from .model_parallel import MESH_TF
-from .steps import IMAGES, KEPT, LONG, ONE_CHOICE, REMATERIALISED, TWO_CHOICES, TWO_TOWERS
+from .steps import IMAGES, KEPT, LONG, ONE_CHOICE, REMATERIALISED, SORTED, TWO_CHOICES, TWO_TOWERS
 from .technique import Technique, Term, loss
 
 CONTEXT = ml.mesh(context=8)
@@ -243,6 +243,29 @@ EXPERTS = (
         here="The same two rules.",
         terms=(TOKENS, DENSE, loss()),
         law="4 * layers * (n - 1) / n * 4 * t / n",
+    ),
+    Technique(
+        name="MegaBlocks, dropless",
+        step=SORTED,
+        mesh=DATA,
+        written=(
+            "ml.layouts.data_parallel(program, mesh, beside=ml.layouts.expert_parallel(program, mesh,"
+            ' transport="dropless"))'
+        ),
+        sources=("https://arxiv.org/abs/2211.15841", "https://github.com/databricks/megablocks"),
+        there="A layer of its own: tokens sorted by expert, all-to-alls of as many rows as there are, grouped matmuls.",
+        here="The same two rules; the model has `ml.dispatch`, `ml.ragged_dot` and `ml.combine`.",
+        terms=(
+            TOKENS,
+            Term("numbers of experts", "all-to-all", "data", "layers", each="4 * rows / n"),
+            DENSE,
+            loss(),
+        ),
+        law="layers * (n - 1) / n * 4 * (4 * t + rows) / n",
+        remark=(
+            "Buffers have places for the worst case, eight times the even share, and are sent whole; MegaBlocks sends"
+            " the rows that there are, an eighth of that where experts are chosen equally often."
+        ),
     ),
 )
 

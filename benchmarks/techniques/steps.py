@@ -106,7 +106,8 @@ LONG = Step(
 )
 
 
-def _experts(name: str, loss: Callable[..., Any], choices: int) -> Step:
+def _experts(name: str, loss: Callable[..., Any], choices: int, rows: str = "") -> Step:
+    """A transformer with experts, whose places for tokens are so many rows, or a capacity for each sequence."""
     sizes = {
         "small": moe.Config(16, 24, 40, 32, heads=8, group=2, head=6, ffn=56, experts=8, layers=3),
         "middle": moe.Config(16, 128, 1024, 256, heads=8, group=2, head=32, ffn=512, experts=8, layers=4),
@@ -115,15 +116,18 @@ def _experts(name: str, loss: Callable[..., Any], choices: int) -> Step:
     defined = {
         "q": "heads * group * head",
         "kv": "heads * head",
-        "capacity": f"min(seq, ceil(1.25 * {choices} * seq / experts))",
+        **({"rows": rows} if rows else {"capacity": f"min(seq, ceil(1.25 * {choices} * seq / experts))"}),
         "E": "3 * experts * embed * ffn",
         "D": "2 * vocab * embed + embed + layers * embed * (2 * q + 2 * kv + experts + 2)",
-        "t": "batch * experts * capacity * embed",
+        "t": f"{'rows' if rows else 'batch * experts * capacity'} * embed",
     }
     return Step(name, functools.partial(_trained, name, moe, _kept(loss), "vocab"), sizes, defined)
 
 
 TWO_CHOICES = _experts("transformer with experts, two a token", moe.loss, 2)
+SORTED = _experts(
+    "transformer with experts, rows sorted", functools.partial(moe.sorted_loss, factor=8), 2, "8 * 2 * batch * seq"
+)
 ONE_CHOICE = _experts("transformer with experts, one a token", moe.switch_loss, 1)
 
 IMAGES = Step(

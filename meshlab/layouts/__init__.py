@@ -21,7 +21,7 @@ from .data_parallel import hsdp as hsdp
 from .data_parallel import zero1 as zero1
 from .data_parallel import zero2 as zero2
 from .data_parallel import zero3 as zero3
-from .model import expert_parallel as expert_parallel
+from .experts import expert_parallel as expert_parallel
 from .model import sequence_parallel as sequence_parallel
 from .model import tensor_parallel as tensor_parallel
 from .naming import Named as Named

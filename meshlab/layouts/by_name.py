@@ -19,7 +19,8 @@ from ..engine.specs.mesh import Mesh
 from .accumulation import accumulate
 from .context import context_parallel
 from .data_parallel import data_parallel, fsdp, hsdp, zero1, zero2, zero3
-from .model import expert_parallel, sequence_parallel, tensor_parallel
+from .experts import expert_parallel
+from .model import sequence_parallel, tensor_parallel
 
 Preset = Callable[..., Layout]
 

@@ -1,30 +1,25 @@
-"""Parallelism inside the model: of its weights, its sequence, its experts.
+"""Parallelism inside the model: of its weights and its sequence.
 
 Which dims those are is said by name; the defaults are the names in `meshlab.models`, of which those are taken that a
 program has and that fit together. Dims that are given must all fit.
 
 Sources: tensor parallelism, Shoeybi et al. 2019 (https://arxiv.org/abs/1909.08053); sequence parallelism, Korthikanti
-et al. 2022 (https://arxiv.org/abs/2205.05198); expert parallelism, Lepikhin et al. 2020
-(https://arxiv.org/abs/2006.16668).
+et al. 2022 (https://arxiv.org/abs/2205.05198).
 """
 
 from __future__ import annotations
 
 import fnmatch
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..engine.attention.recognise import positions
 from ..engine.errors import listed
 from ..engine.globs import matches
-from ..engine.programs.axis_conflicts import exchangeable_dims
 from ..engine.programs.program import Program
-from ..engine.specs.layout import Layout, LayoutLike
+from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes
 from ..engine.tensors.dims import Dim
-from .recognise import made_of
 from .request import Request
 
 Dims = str | Dim | Sequence[str | Dim]
@@ -33,7 +28,6 @@ Dims = str | Dim | Sequence[str | Dim]
 _WIDE = ("hidden", "hidden?", "hidden_?", "hidden_odd", "hidden_even", "filters?", "inner", "mixing")
 TENSOR = ("heads", "ffn", "d_ff", "vocab", "group", *_WIDE)
 SEQUENCE = ("seq", "source", "length", "blocks", "rows")
-EXPERTS = ("experts", "expert")
 RESIDUAL = "residual*"
 
 
@@ -62,8 +56,8 @@ def tensor_parallel(
     """
     request = Request("tensor_parallel", program, mesh)
     axes = request.axes("model", model, "model")
-    rules = _plain(request, axes, dims, TENSOR)
-    return request.layout(rules, _candidates(request, axes))
+    rules = plain_rules(request, axes, dims, TENSOR)
+    return request.layout(rules, candidates(request, axes))
 
 
 def sequence_parallel(
@@ -93,13 +87,13 @@ def sequence_parallel(
     """
     request = Request("sequence_parallel", program, mesh)
     axes = request.axes("model", model, "model")
-    rules = _plain(request, axes, dims, TENSOR)
+    rules = plain_rules(request, axes, dims, TENSOR)
     places = [tag for tag in program.tags if matches(tag, RESIDUAL)]
     if not places:
         tags = f"its tags are {listed(program.tags)}" if program.tags else "it has no tags"
         text = f"No value is tagged `residual`: {tags}."
         request.refuse("unknown_place", text, 'Tag the residual stream in each layer: x = ml.tag(x, "residual").')
-        return request.layout(rules, _candidates(request, axes))
+        return request.layout(rules, candidates(request, axes))
     there = dict.fromkeys(dim for place in places for dim in sorted(program.place_dims[place]))
 
     def stored(names: Sequence[str]) -> dict[str, Any]:
@@ -113,52 +107,10 @@ def sequence_parallel(
         sizes = ", ".join(f"`{dim}` ({program.dims[dim]:,})" for dim in there if request.fits(stored([dim])))
         text = f"The values tagged `residual` have no dim called {listed(SEQUENCE)} that fits `{'+'.join(axes)}`."
         request.refuse("unknown_dim", text, f'Name one, as in seq="length": {sizes or "none of its dims"} would fit.')
-    return request.layout(stored(names), _candidates(request, axes))
+    return request.layout(stored(names), candidates(request, axes))
 
 
-def expert_parallel(
-    program: Program,
-    mesh: Mesh,
-    *,
-    expert: str | Sequence[str] | None = None,
-    dims: Dims | None = None,
-    beside: LayoutLike = None,
-) -> Layout:
-    """Puts the experts on an axis: each device has a part of them, and tokens are sent to where their expert is.
-
-    With the batch on the same axis (`beside=data_parallel(program, mesh)`) tokens are dispatched and combined by
-    all-to-alls. Source: https://arxiv.org/abs/2006.16668.
-
-    Args:
-        program: made by `ml.trace`.
-        mesh: made by `ml.mesh`.
-        expert: the mesh axis; by default the only one, or the one called `expert` or `ep`, or else that of the data.
-        dims: the dim of the experts; by default `experts` or `expert`.
-        beside: a layout that this one is combined with. Dims that are made of the batch leave the axis to the experts.
-
-    Returns:
-        `{"experts": "expert"}`, say.
-    """
-    request = Request("expert_parallel", program, mesh, beside)
-    axes = request.axes("expert", expert, "expert")
-    request.beside = _with_room(request, axes)
-    return request.layout(_plain(request, axes, dims, EXPERTS), _candidates(request, axes))
-
-
-def _with_room(request: Request, axes: Axes) -> Layout:
-    """The layout beside, in which what is made of the batch leaves the axes to the experts that it would meet there."""
-    experts = dict.fromkeys(dims_named(request.program.dims, EXPERTS), axes)
-    there = {dim: on for dim, on in request.beside.rules.items() if set(on) & set(axes)}
-    # Queries and keys of a ring have one another's positions; neither is made of the other.
-    rings = set(map(frozenset, (*exchangeable_dims(request.program), *positions(request.program))))
-    pairs = [(dim, other) for other in there for dim in made_of(request.program, other) if dim in there]
-    made = {dim: None for dim, other in pairs if frozenset((dim, other)) not in rings}
-    meeting = [dim for dim in made if not request.fits(experts | {dim: there[dim]})]
-    left = {dim: tuple(axis for axis in there[dim] if axis not in axes) for dim in meeting}
-    return functools.reduce(lambda layout, dim: layout.with_rule(dim, left[dim]), meeting, request.beside)
-
-
-def _plain(request: Request, axes: Axes, given: Dims | None, names: Sequence[str]) -> dict[str, Any]:
+def plain_rules(request: Request, axes: Axes, given: Dims | None, names: Sequence[str]) -> dict[str, Any]:
     """Returns plain rules for the dims given, or for those with conventional names that fit together."""
 
     def computed(dims: Sequence[str]) -> dict[str, Any]:
@@ -192,5 +144,5 @@ def fitting(request: Request, dims: Sequence[str], rules: Callable[[Sequence[str
     return taken
 
 
-def _candidates(request: Request, axes: Axes) -> str:
+def candidates(request: Request, axes: Axes) -> str:
     return request.candidates(request.program.dims, axes) if request.problems and axes else ""

@@ -33,7 +33,8 @@ from ..engine.specs.spec import Axes
 from ..engine.specs.zigzag import Zigzag
 from .by_name import PRESETS, SHORT, beside
 from .data_parallel import data_parallel
-from .model import EXPERTS, RESIDUAL, SEQUENCE, TENSOR, dims_named
+from .experts import EXPERTS
+from .model import RESIDUAL, SEQUENCE, TENSOR, dims_named
 from .recognise import Recognised, batch_dim, made_of, recognised
 from .request import Request
 from .same_plan import same_plan

@@ -4,8 +4,9 @@
     loss(params, tokens, targets)                      # two experts a token, each with room for so many: GShard
     switch_loss(params, tokens, targets)               # one expert a token: Switch Transformer
     dropless_loss(params, tokens, targets)             # two experts a token, and room for all: Mixtral
+    sorted_loss(params, tokens, targets, factor=2)     # the same, rows sorted by expert: MegaBlocks
 
-The three are one model with another routing. What to know of its dims:
+They are one model with another routing. What to know of its dims:
 
 - `experts` are the networks. As long as tokens are where their sequence is, the same experts are called `routes`: the
   ways that a token may go. So `batch` and `experts` never meet in one contraction, and both may be on one axis.
@@ -18,8 +19,11 @@ The three are one model with another routing. What to know of its dims:
 
 The loss contains a hundredth of the load-balancing loss, which is least when all experts are asked equally.
 
+`sorted_loss` sends tokens by `ml.dispatch`, which needs no `groups` and no capacity, but a factor.
+
 Formula: Lepikhin et al. 2020, "GShard" (algorithm 1, without its random choice of second experts); Fedus et al. 2021,
-"Switch Transformers"; Jiang et al. 2024, "Mixtral of Experts", whose sizes and attention these are.
+"Switch Transformers"; Gale et al. 2022, "MegaBlocks"; Jiang et al. 2024, "Mixtral of Experts", whose sizes and
+attention these are.
 """
 
 from __future__ import annotations
@@ -110,6 +114,13 @@ def switch_loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor, saved: tu
 def dropless_loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor, saved: tuple[str, ...] = ()) -> jax.Array:
     """Returns the same for two experts a token, of which none is dropped; the arguments are those of `loss`."""
     return _loss(functools.partial(everywhere, choices=2), params, tokens, targets, saved)
+
+
+def sorted_loss(
+    params: Params, tokens: ml.Tensor, targets: ml.Tensor, saved: tuple[str, ...] = (), factor: float = 2.0
+) -> jax.Array:
+    """Returns the same, for tokens that are sorted by expert; with places for `factor` of all choices."""
+    return _loss(functools.partial(by_expert, choices=2, factor=factor), params, tokens, targets, saved)
 
 
 Experts = Callable[[ml.Tensor, ml.Tensor, Params], ml.Tensor]
@@ -246,6 +257,28 @@ def everywhere(x: ml.Tensor, shares: ml.Tensor, weights: Params, choices: int) -
     gate = narrow(gates, x.dtype).rename(routes="experts")
     hidden = ml.silu(ml.dot(x, weights["gate"], "embed")) * ml.dot(x, weights["up"], "embed")
     return ml.dot(gate * hidden, weights["down"], "experts", "ffn")
+
+
+@jax.named_scope("experts")
+def by_expert(x: ml.Tensor, shares: ml.Tensor, weights: Params, choices: int, factor: float) -> ml.Tensor:
+    """Sends tokens to their experts in rows sorted by expert, as many to each as choose it, and back.
+
+    Args:
+        x: [batch, seq, embed], normalised.
+        shares: [batch, seq, routes].
+        weights: gate and up: [experts, embed, ffn], down: [experts, ffn, embed].
+        choices: how many experts a token goes to.
+        factor: how many places there are for each choice; nothing is dropped with one of as many devices as share them.
+
+    Returns:
+        [batch, seq, embed].
+    """
+    best, choice = ml.top_k(shares, "routes", ml.Dim("choices", choices))
+    experts = next(dim for dim in weights["gate"].dims if dim.name == "experts")
+    here, sent_to = ml.dispatch(x, choice, experts, factor=factor)
+    gate, up = (ml.ragged_dot(here, weights[name], sent_to, "embed") for name in ("gate", "up"))
+    back = ml.ragged_dot(ml.silu(gate) * up, weights["down"], sent_to, "ffn")
+    return ml.combine(back, sent_to, best / best.sum("choices") if choices > 1 else best)
 
 
 def _count(layers: Params | list[Params]) -> int:
