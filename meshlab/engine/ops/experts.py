@@ -115,7 +115,7 @@ def _checked(
     problems = [
         text
         for text, wrong in (
-            (f"experts={shown(experts)}, which is no dim with a size", not isinstance(experts, Dim)),
+            (f"experts={shown(experts)}, which is not a dim with a size", not isinstance(experts, Dim)),
             (f"`{of_experts}` for the experts, which tokens or choices have: rename theirs", of_experts in names),
             (f"rows={shown(rows)}, which names no new dim", not is_name(rows) or rows in {*names, of_experts}),
             (f"choice{dim_lists.show(has)}, which has more than one dim that x has not", len(k) > 1),
@@ -162,7 +162,7 @@ def ragged_dot(rows: Tensor, weights: Tensor, sent: Sent, *summed: Dim | str) ->
         text
         for text, wrong in (
             ("no dims to sum over", not summed),
-            (f"rows{dim_lists.show(has)}, which keep more than is summed over", set(rest) != set(over)),
+            (f"rows{dim_lists.show(has)}, which keep dims that are not summed over", set(rest) != set(over)),
             (
                 f"weights{dim_lists.show(dims)} without `{places[0].name}`",
                 whole not in dims,
@@ -184,7 +184,7 @@ def ragged_dot(rows: Tensor, weights: Tensor, sent: Sent, *summed: Dim | str) ->
 
 
 def combine(rows: Tensor, sent: Sent, weights: Tensor | None = None) -> Any:
-    """Brings rows back to the tokens that they came from, and adds up those of each token's choices.
+    """Brings rows back to the tokens that they came from, and adds up the rows of each token's choices.
 
     Args:
         rows: [experts, rows, ...], of `ml.dispatch` or `ml.ragged_dot`.
@@ -192,7 +192,7 @@ def combine(rows: Tensor, sent: Sent, weights: Tensor | None = None) -> Any:
         weights: [..., k], what the row of each choice is multiplied by; 1 by default.
 
     Returns:
-        [..., embed]: the dims of the tokens, and those of the rows. A choice that was dropped adds nothing.
+        [..., embed]: the tokens' dims, and the rows' own. A choice that was dropped adds nothing.
     """
     array, has = _rows("combine", rows, sent)
     choice, rest = sent.choice.dims, has[2:]

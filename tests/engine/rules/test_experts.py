@@ -338,7 +338,7 @@ def test_rows_are_no_arrays_of_experts():
     [
         ({"factor": 0.5}, r"factor=0\.5; it is a number, 1 or more"),
         ({"factor": "two"}, "factor='two'; it is a number, 1 or more"),
-        ({"experts": "experts"}, "experts='experts', which is no dim with a size"),
+        ({"experts": "experts"}, "experts='experts', which is not a dim with a size"),
         ({"experts": ml.Dim("seq", 16)}, "`seq` for the experts, which tokens or choices have: rename theirs"),
         ({"rows": "batch"}, "rows='batch', which names no new dim"),
         ({"choice": ml.tensor(np.zeros((8, 16, 2), np.float32), Batch, Seq, K)}, "choice of f32; they are integers"),
