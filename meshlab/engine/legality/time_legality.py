@@ -126,6 +126,9 @@ def whole_factors(program: Program, operation: Operation) -> frozenset[int]:
     traits, factors = TRAITS.get(operation.name), program.factors[operation]
     if operation.name in _COMPARING:
         return factors.per_shard | factors.unsharded
+    # Which places are free depends on all that is sent; what follows the first operation is refused with it.
+    if factors.routed is not None and not factors.routed.followed:
+        return factors.routed.items | factors.routed.places
     return factors.per_shard if traits is not None and traits.joins not in (None, "sum") else frozenset()
 
 

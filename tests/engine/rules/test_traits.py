@@ -22,8 +22,12 @@ from meshlab.engine.rules.traits import KINDS, SINCE
 from meshlab.engine.tensors.zigzag import zigzag_p
 from tests.engine.rules.test_primitives import KEY, M, S, V, X, equations, used
 
-OURS = {"attention", "attention_grad", "dim_names", "rename", "shift", "tag", "zigzag"}
-Rows, Cols = ml.dims(rows=8, cols=4)
+OURS = {
+    *("attention", "attention_grad", "dim_names", "rename", "shift", "tag", "zigzag"),
+    *("collect_experts", "pair_experts", "ragged_experts", "ragged_experts_grad", "route_experts", "send_experts"),
+    "weigh_experts",
+}
+Rows, Cols, Experts = ml.dims(rows=8, cols=4, experts=2)
 BITS = jax.ShapeDtypeStruct((8,), jnp.uint32)
 SCALED = [jax.ShapeDtypeStruct((1, 32, size), jnp.float32) for size in (32, 32, 1, 1)]
 RAGGED = S.update(shape=(8, 4)), S, jax.ShapeDtypeStruct((3,), jnp.int32)
@@ -36,6 +40,14 @@ def attended(q, k, v):
     return ml.attention(q, k, v, Rows, KEYS).sum()
 
 
+def sent(x, weights, shares):
+    """Two rows each sent to one expert of two, multiplied there and brought back."""
+    rows, where = ml.dispatch(
+        x, ml.tensor(jnp.zeros((8, 1), jnp.int32), Rows, ml.Dim("k", 1)), Experts, factor=1.0, rows="places"
+    )
+    return (ml.combine(ml.ragged_dot(rows, weights, where, Cols), where, shares) ** 2).sum()
+
+
 def pooled(kind):
     pads = ((0, 0), (1, 1), (1, 1), (0, 0))
     return functools.partial(lax.reduce_window, computation=kind, window_dimensions=(1, 2, 2, 1), padding=pads,
@@ -46,6 +58,11 @@ def pooled(kind):
 MORE = [
     ("renamed", lambda x: ml.tag(x.rename(rows="lines"), "place"), (ml.f32[Rows, Cols],)),
     ("attention", jax.value_and_grad(attended), (ml.f32[Rows, Cols], ml.f32[KEYS, Cols], ml.f32[KEYS, Cols])),
+    (
+        "sent",
+        jax.grad(sent, argnums=(0, 1, 2)),
+        (ml.f32[Rows, Cols], ml.f32[Experts, Cols, ml.Dim("out", 3)], ml.f32[Rows, ml.Dim("k", 1)]),
+    ),
     ("in another order", functools.partial(zigzag_p.bind, axis=0, back=False), (S,)),
     ("shifted", lambda x: ml.shift(x, Rows, 1), (ml.f32[Rows, Cols],)),
     ("ragged", jax.value_and_grad(lambda x, w, n: lax.ragged_dot(x, w, n).sum(), (0, 1)), RAGGED),
