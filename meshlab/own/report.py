@@ -97,7 +97,7 @@ class Report:
 
     @functools.cached_property
     def peak_bytes(self) -> int:
-        """The predicted peak memory of one device, by the model of `plan.memory`; of CPUs without a machine.
+        """The predicted peak memory of one device, by the model of `plan.memory`; on CPUs if there is no machine.
 
         Raises:
             MeshlabError: the program says by hand what devices do, is split unevenly, or XLA for CPUs allocates more or

@@ -33,7 +33,7 @@ from .naming.errors import OwnError
 
 # From this part on FLOPs differ.
 _APART = 0.01
-# From this part on what is predicted of XLA for CPUs is no prediction of its program.
+# A peak is not shown where the same model is further off than this on CPUs: it has not understood the program.
 OFF = 0.2
 
 

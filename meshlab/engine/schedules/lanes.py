@@ -23,8 +23,8 @@ _SAID = {
 _COLOURS = {FORWARD: "#56b4e9", BACKWARD: "#e69f00", INPUTS: "#f5c869", WEIGHTS: "#009e73"}
 
 
-def figure(name: str, parts: Parts, clock: Clock) -> Any:
-    """Draws the lanes; each cell has its phase's letter and its micro-batch, later chunks a darker edge."""
+def figure(title: str, parts: Parts, clock: Clock) -> Any:
+    """Draws the lanes; each cell has its phase's letter and its micro-batch, every second chunk a thicker edge."""
     import plotly.graph_objects as go  # noqa: PLC0415  Plotly is large, and optional
 
     drawn = go.Figure()
@@ -49,7 +49,7 @@ def figure(name: str, parts: Parts, clock: Clock) -> Any:
             hoverinfo="text",
         )
     drawn.update_layout(
-        title=f"{name}: {clock.makespan:g}",
+        title=title,
         barmode="overlay",
         bargap=0.15,
         template="plotly_white",

@@ -247,7 +247,9 @@ class Schedule:
         Returns:
             A `plotly.graph_objects.Figure`.
         """
-        return lanes.figure(self.name, self.parts, self.clock(costs, lockstep=lockstep, hop=hop))
+        ran, waited = self.clock(costs, lockstep=lockstep, hop=hop), self.bubble(costs, lockstep=lockstep, hop=hop)
+        how = " in lockstep" if lockstep else ""
+        return lanes.figure(f"{self}{how}: bubble {waited:.1%}, all done at {ran.makespan:g}", self.parts, ran)
 
     def write_trace(
         self,

@@ -262,6 +262,8 @@ def test_the_figure_draws_every_cell_where_it_runs():
     drawn = schedule.figure((1, 1.2, 0.8))
     ran = schedule.clock((1, 1.2, 0.8))
     bars = [(y, base, length) for bar in drawn.data for y, base, length in zip(bar.y, bar.base, bar.x, strict=True)]
+    assert drawn.layout.title.text.startswith("zb-v: 3 stages, 6 micro-batches, 2 chunks a stage: bubble ")
+    assert f"bubble {schedule.bubble((1, 1.2, 0.8)):.1%}" in drawn.layout.title.text
     assert sorted(bars) == sorted(
         (f"stage {at[0]}", ran.begins[at], ran.ends[at] - ran.begins[at]) for at in ran.begins
     )
