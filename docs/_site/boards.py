@@ -8,7 +8,7 @@ On a page of text, the code of a board is executed when the site is built; on Gi
     explorer = ml.explore(program, mesh)
     ```
 
-In a lesson, a hidden cell has the kernel write each board at the end of a cell (`drag_those_of_cells`). A puzzle's
+In a lesson, a hidden cell has the kernel write each board at the end of a cell (`drag_boards_of_cells`). A puzzle's
 board asks for a prediction first, and has the columns of its answer, as `puzzle.share` writes it.
 """
 
@@ -52,7 +52,7 @@ class Board(Directive):
         return [nodes.raw("", frame, format="html"), nodes.literal_block(code, code, language="python")]
 
 
-def drag_those_of_cells(folder: str, to_root: str) -> None:
+def drag_boards_of_cells(folder: str, to_root: str) -> None:
     """Shows each Explorer at the end of a cell of this kernel's notebook as a frame with its file.
 
     Args:

@@ -13,7 +13,7 @@ import nbformat
 
 # A page that a notebook's prose names, `docs/serial.md`, is a link on the site.
 PAGE = re.compile(r"`docs/([\w-]+)\.md`")
-FIRST = "import boards\n\nboards.drag_those_of_cells({folder!r}, {to_root!r})"
+FIRST = "import boards\n\nboards.drag_boards_of_cells({folder!r}, {to_root!r})"
 
 
 def notebook(text: str, boards: str, to_root: str) -> nbformat.NotebookNode:
