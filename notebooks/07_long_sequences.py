@@ -58,19 +58,27 @@ for seq, plan in lengths.items():
 # ## Two dims
 #
 # In attention, a sequence meets itself: each query looks at all keys. Queries and keys have the same length, but they
-# are two dims, and here they have two names. Watch what happens if we forget this:
+# are two dims, and here they have two names. Watch what happens if we forget this. Here are the scores alone:
 
 # %%
-program = puzzles.P14.program
+Batch, Seq, Embed, Heads, Head = ml.dims(batch=2, seq=64, embed=128, heads=8, head=16)
+
+
+def scores(q, k):
+    return ml.dot(q, k.rename(seq="kv"), Head)
+
+
+heads = ml.f32[Batch, Seq, Heads, Head]
+four = ml.mesh(y=4)
 
 try:
-    program.plan(puzzles.P14.mesh, "seq:y kv:y")
+    ml.trace(scores, heads, heads).plan(four, "seq:y kv:y")
 except ml.LayoutError as error:
     print(error)
 
 # %% [markdown]
 # The scores are `[batch heads seq kv]`. If both dims are on one axis, no device holds block 2 of the queries with
-# block 3 of the keys. So one of the two stays whole on each device.
+# block 3 of the keys. So in this array one of the two stays whole on each device.
 #
 # **Puzzle P14.** The core of attention on four devices. First predict what it costs to *store* all three arrays
 # sharded along the sequence, so that each device stores only its own tokens.
@@ -96,10 +104,8 @@ puzzles.P14.hint()
 # What you found sends nothing inside the core. But around it, in the norms and the feed-forward layers, the sequence
 # is the right dim to shard. Can a layout do both? It can, if the core has a name. `jax.named_scope` gives it one:
 
+
 # %%
-Batch, Seq, Embed, Heads, Head = ml.dims(batch=2, seq=64, embed=128, heads=8, head=16)
-
-
 def attention(w, x):
     q, k, v = (ml.dot(x, w[name], Embed) for name in "qkv")
     with jax.named_scope("core"):
@@ -180,6 +186,13 @@ print(f"gathered: {one.plan(eight, 'seq:y').wire_bytes:,.0f} bytes, ring: {ring.
 # The bytes are the same as with gathered keys. But a device never holds all keys, only its own and those on their
 # way. That counts when a sequence is so long that its keys do not fit.
 #
+# The `layer` above writes its scores out. It does not return them, so meshlab can run it as the same operation, and it
+# does so where a layout asks for a ring:
+
+# %%
+print([c.kind for c in layer.plan(eight, "seq:y kv:y").collectives])
+
+# %% [markdown]
 # ## One sequence of 131,072 tokens
 #
 # Back to Llama, with a single sequence on all eight devices. `ml.layouts` writes both layouts.

@@ -270,6 +270,8 @@ def long_sequences(done):
     assert done.value("ring.wire_bytes == one.plan(eight, 'seq:y').wire_bytes == gathered.wire_bytes")
     kinds = "{c.kind for c in ring.collectives}, {c.times for c in ring.collectives}"
     assert done.value(f"[sorted(each) for each in ({kinds})]") == [["collective-permute"], [7]]
+    found = "layer.plan(eight, 'seq:y kv:y')"
+    assert done.value(f"[c.wire_bytes for c in {found}.collectives] == [c.wire_bytes for c in ring.collectives]")
     assert done.value("ring.memory.peak_bytes < one.plan(eight, 'seq:y').memory.peak_bytes")
     assert done.value("all(plan.memory.donated.fits for plan in ways.values())")
     slow, even = done.value("[[p.time.estimate, p.time.given(balanced=True).estimate] for p in ways.values()]")

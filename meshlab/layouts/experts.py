@@ -15,10 +15,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.attention.recognise import positions
 from ..engine.code.operations import Operation, walk
 from ..engine.errors import LayoutError, closest, listed, shown
-from ..engine.programs.axis_conflicts import exchangeable_dims
 from ..engine.programs.program import Program
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
@@ -135,10 +133,7 @@ def _with_room(request: Request, axes: Axes) -> Layout:
     """The layout beside, in which what is made of the batch leaves the axes to the experts that it would meet there."""
     experts = dict.fromkeys(dims_named(request.program.dims, EXPERTS), axes)
     there = {dim: on for dim, on in request.beside.rules.items() if set(on) & set(axes)}
-    # Queries and keys of a ring have one another's positions; neither is made of the other.
-    rings = set(map(frozenset, (*exchangeable_dims(request.program), *positions(request.program))))
-    pairs = [(dim, other) for other in there for dim in made_of(request.program, other) if dim in there]
-    made = {dim: None for dim, other in pairs if frozenset((dim, other)) not in rings}
+    made = {dim for other in there for dim in made_of(request.program, other) if dim in there}
     meeting = [dim for dim in made if not request.fits(experts | {dim: there[dim]})]
     left = {dim: tuple(axis for axis in there[dim] if axis not in axes) for dim in meeting}
     return functools.reduce(lambda layout, dim: layout.with_rule(dim, left[dim]), meeting, request.beside)

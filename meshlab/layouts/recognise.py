@@ -16,8 +16,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from ..engine.attention.recognise import positions
 from ..engine.code.operations import walk
 from ..engine.errors import closest, first_of, shown
+from ..engine.programs.axis_conflicts import exchangeable_dims
 from ..engine.programs.becoming import becoming
 from ..engine.programs.program import Program, analysis
 from ..engine.programs.trained import backward_operations, needed, trained
@@ -154,10 +156,16 @@ def made_of(program: Program, dim: str) -> list[str]:
 
 @analysis
 def _becomes(program: Program) -> dict[str, set[str]]:
-    """For each dim, the other dims that operations turn its axes into."""
+    """For each dim, the other dims that operations turn its axes into.
+
+    The positions of keys are not made of those of queries, though a rename turns one into the other: on one axis both
+    would be a ring, which a layout has to ask for.
+    """
+    apart = set(map(frozenset, (*exchangeable_dims(program), *positions(program))))
     steps: dict[str, set[str]] = {}
     for operation in walk(program.code.block):
         for before, after in becoming(program, operation):
-            if before and after and before != after and {before, after} <= program.dims.keys():
+            pair = frozenset((before, after))
+            if before and after and len(pair) == 2 and pair <= program.dims.keys() and pair not in apart:
                 steps.setdefault(before, set()).add(after)
     return steps

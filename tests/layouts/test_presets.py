@@ -127,3 +127,10 @@ def test_presets_combine(name):
         both = layout & tensor
         assert both == tensor & layout or both.rules == (tensor & layout).rules
         assert row.program.plan(ml.mesh(data=2, model=4), both).collectives
+
+
+def test_data_parallelism_over_a_sequence_makes_no_ring():
+    """One sequence alone is split along its positions: the keys are gathered, as long as nobody asks for a ring."""
+    program = ml.named_models()["llama3-8b"].trace(batch=1, seq=4096, layers=2)
+    layout = ml.layouts.fsdp(program, ml.mesh("h100:1x8", data=8))
+    assert {dim: axes for dim, axes in layout.rules.items() if axes} == {"seq": ("data",)}
