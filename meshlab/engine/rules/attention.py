@@ -139,10 +139,15 @@ class _Ring:
         self.lengths = operands[0].shape[how.q.index(how.query)], operands[1].shape[how.k.index(how.key)]
         self.turns = self.parts - 1
         if how.causal and how.window is not None:
-            # Keys come from the parts before; those that are further away than the window are not needed.
-            self.turns = min(self.turns, -(-(how.window - 1) // self.lengths[1]))
+            self.turns = max(self.turns_of(part, how.window) for part in range(self.parts))
         # Which operands have keys: those go round.
         self.round = [how.key in axes for axes in how.operands]
+
+    def turns_of(self, part: int, window: int) -> int:
+        """After how many turns a part of the queries has met all keys of a window before it."""
+        queries, keys = self.lengths
+        first, last = max(part * queries - window + 1, 0) // keys, ((part + 1) * queries - 1) // keys
+        return max(((part - each) % self.parts for each in range(first, min(last, self.parts - 1) + 1)), default=0)
 
     def runs(self, turn: Any = 0) -> Runs:
         """The positions of the first queries, and of the first keys that are here after some turns."""

@@ -168,6 +168,19 @@ def test_a_ring_sends_keys_values_and_their_gradients_around(n):
     assert plan.work.share == pytest.approx((1 - 1 / (2 * n)) / n / 0.5)
 
 
+@pytest.mark.parametrize(("queries", "keys"), [(32, 64), (64, 32), (8, 64), (64, 8)])
+@pytest.mark.parametrize("window", [1, 5, 17, 60])
+def test_a_window_of_more_or_fewer_keys_than_queries(queries: int, keys: int, window: int):
+    random = np.random.default_rng(0)
+    q, k, v = (
+        ml.tensor(random.normal(size=(n, 4)).astype("float32"), dim, "depth")
+        for n, dim in ((queries, "seq"), (keys, "kv"), (keys, "kv"))
+    )
+    program = ml.trace(lambda q, k, v: ml.attention(q, k, v, "seq", "kv", causal=True, window=window), q, k, v)
+    report = program.plan(ml.mesh(a=4), "seq:a kv:a").check(q, k, v)
+    assert report.ok, report
+
+
 @pytest.mark.parametrize(("window", "turns"), [(1, 0), (2, 1), (9, 1), (10, 2), (60, 7)])
 def test_a_window_makes_a_ring_short(window, turns):
     program = ml.trace(lambda q, k, v: step(q, k, v, causal=True, window=window), *drawn())
