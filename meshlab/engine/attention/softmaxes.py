@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,6 +21,8 @@ from ..code.loops import carried
 from ..code.operations import Input, Literal, Operation, walk
 from ..jax_compat import REMAT
 from ..programs.program import Program
+from ..rules import ELEMENTWISE, TRAITS
+from .kept import computed, kept
 from .shown import KEY, QUERY, Masks, Shown
 
 # A product: the power of each factor. A sum: the coefficient of each product.
@@ -33,10 +34,6 @@ EVERY = Shown()
 _ONE: Product = frozenset()
 # Anything below this is taken to hide a score: its exponential is zero.
 _HIDDEN = -1e3
-_SAME = (
-    "convert_element_type", "copy", "dim_names", "tag", "rename", "optimization_barrier", "transpose", "squeeze",
-    "expand_dims", "reshape", "broadcast_in_dim", "reduce_precision", "stop_gradient",
-)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +69,7 @@ class Softmaxes:
             self.outside.update(self._from_outside(operation))
         self.masks = Masks(self.code, self.makers, self.source)
         self.known: dict[int, Sum | None] = {}
+        self.numbers: dict[int, float | None] = {}
         self.logits_of: dict[int, Logits] = {}
 
     def _from_outside(self, operation: Operation) -> Iterator[tuple[int, int]]:
@@ -112,9 +110,10 @@ class Softmaxes:
         while True:
             value = self.source(value)
             maker = self.makers.get(value)
-            if maker is None or maker.name not in _SAME or maker.name == "broadcast_in_dim" or not maker.reads:
+            before = kept(maker, value)
+            if maker is None or maker.name == "broadcast_in_dim" or not isinstance(before, int):
                 return value
-            value = maker.reads[0]
+            value = before
 
     # Numbers
 
@@ -124,19 +123,23 @@ class Softmaxes:
             array = np.asarray(value.value)
             return float(array) if (array.ndim == 0 and array.dtype.kind in "fiub") or array.size == 1 else None
         value = self.source(value)
+        if value not in self.numbers:
+            self.numbers[value] = self._number(value)
+        return self.numbers[value]
+
+    def _number(self, value: int) -> float | None:
         if value in self.code.constants:
             array = np.asarray(self.code.constants[value])
             return float(array.reshape(())) if array.size == 1 and array.dtype.kind in "fiu" else None
         maker = self.makers.get(value)
-        if maker is None:
-            return None
-        if maker.name in _SAME:
-            return self.number(maker.inputs[0]) if maker.inputs else None
-        computed = _NUMBERS.get(maker.name)
-        if computed is None:
-            return None
-        given = [self.number(each) for each in maker.inputs]
-        return None if None in given else computed(maker, *given)
+        if maker is not None and maker.name in ELEMENTWISE:
+            given = [self.number(each) for each in maker.inputs]
+            if None in given:
+                return None
+            number = computed(maker, given)
+            return None if number.dtype.kind == "c" or np.isnan(number) else float(number)
+        before = kept(maker, value)
+        return None if before is None else self.number(before)
 
     # Sums of products
 
@@ -154,9 +157,9 @@ class Softmaxes:
         return self.known[value]
 
     def _made(self, value: int, maker: Operation) -> Sum | None:
-        name = maker.name
-        if name in _SAME:
-            return self.terms(maker.inputs[0])
+        name, before = maker.name, kept(maker, value)
+        if before is not None:
+            return self.terms(before)
         if name == "dot_general":
             return {frozenset({(("of_weights", value), 1)}): 1.0} if self.is_score(value) else None
         if name == "exp":
@@ -234,8 +237,8 @@ class Softmaxes:
             return None
         if maker.name == "dot_general" and self.is_score(value):
             return Logits(value)
-        if maker.name in _SAME:
-            return self.logits(maker.inputs[0])
+        if (before := kept(maker, value)) is not None:
+            return self.logits(before)
         if maker.name == "sub" and self._same_for_all_keys(maker.inputs[1]):
             return self.logits(maker.inputs[0])
         if maker.name in ("mul", "div"):
@@ -252,7 +255,7 @@ class Softmaxes:
         number = self.number(other)
         if number is None and maker.name == "mul":
             one, number = other, self.number(one)
-        logits = self.logits(one) if number else None
+        logits = self.logits(one) if number and np.isfinite(number) else None
         if logits is None or number is None or logits.shown != EVERY:
             return None
         by = 1 / number if maker.name == "div" else number
@@ -273,35 +276,35 @@ class Softmaxes:
                     shown, yes, no = self._masked(made)
                     zero, hidden = (self.number(each) if each is not None else None for each in (yes, no))
                     return self._hiding(shown, scores, no) if zero == 0 and hidden is not None else None
-                if made.name not in _SAME or not self._aligned(made) or not made.inputs:
+                if not self._aligned(made):
                     break
-                chosen = made.inputs[0]
+                chosen = kept(made, self.source(chosen))
         return None
 
     def _same_for_all_keys(self, value: Input) -> bool:
         if self.key not in self.names(value):
             return True
-        maker = self.makers.get(self.source(value)) if isinstance(value, int) else None
-        return (
-            maker is not None
-            and maker.name in _SAME
-            and self._aligned(maker)
-            and bool(maker.inputs)
-            and self._same_for_all_keys(maker.inputs[0])
-        )
+        assert isinstance(value, int)
+        value = self.source(value)
+        maker = self.makers.get(value)
+        before = kept(maker, value)
+        return maker is not None and before is not None and self._aligned(maker) and self._same_for_all_keys(before)
 
     def _aligned(self, maker: Operation) -> bool:
         """Whether an operation meets elements of one position alone: its axes are called alike on both sides."""
-        if maker.name in ("dot_general", "reduce_sum", "squeeze", "reshape", "expand_dims", "transpose"):
-            return maker.name not in ("squeeze", "reshape", "expand_dims") or self._long(maker.inputs[0]) == self._long(
-                maker.outputs[0]
-            )
+        kind = TRAITS[maker.name].kind if maker.name in TRAITS else "opaque"
+        if kind == "bitcast":
+            return self._long(maker.inputs[0]) == self._long(maker.outputs[0])
+        if kind in ("matmul", "reduce") or maker.name == "transpose":
+            return True
         names, shape = self.names(maker.outputs[0]), self.code.shapes[maker.outputs[0]]
         for value in maker.reads:
             axes = maker.params["broadcast_dimensions"] if maker.name == "broadcast_in_dim" else range(len(shape))
             own = self.code.shapes[value]
+            if not own:
+                continue
             if len(own) != len(tuple(axes)):
-                return not own
+                return False
             if any(size != 1 and n != names[axis] for n, size, axis in zip(self.names(value), own, axes, strict=True)):
                 return False
         return True
@@ -371,14 +374,4 @@ _SUMS: Mapping[str, Any] = {
     "div": _over,
     "integer_pow": _power,
     "square": _squared,
-}
-_NUMBERS: Mapping[str, Any] = {
-    "mul": lambda _, a, b: a * b,
-    "div": lambda _, a, b: a / b if b else None,
-    "sub": lambda _, a, b: a - b,
-    "add": lambda _, a, b: a + b,
-    "neg": lambda _, a: -a,
-    "sqrt": lambda _, a: math.sqrt(a) if a >= 0 else None,
-    "rsqrt": lambda _, a: a**-0.5 if a > 0 else None,
-    "integer_pow": lambda maker, a: a ** maker.params["y"],
 }

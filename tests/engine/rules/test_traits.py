@@ -148,22 +148,8 @@ TAKEN_APART = {
     # What of a gradient is a part of it, put together after its sums.
     # The second: of what a gradient is put together after its sums.
     "gradients.py": [{"convert_element_type", "rename", "tag"}, set("add_any concatenate rev slice split".split())],
-    # What NumPy computes a mask of positions by, and what leaves it as it is.
-    "shown.py": [
-        set("eq ne lt le gt ge and or not add sub mul max min neg abs".split()),
-        set("copy dim_names optimization_barrier rename stop_gradient tag".split()),
-    ],
-    # What moves or rounds scores, so that they stay scores.
-    "softmaxes.py": [
-        set(
-            "convert_element_type copy dim_names tag rename optimization_barrier transpose squeeze reshape"
-            " broadcast_in_dim reduce_precision stop_gradient".split()
-        ),
-        # How a sum of products is read, and its numbers; what uses of a softmax are.
-        set("add add_any sub neg mul div integer_pow square".split()),
-        set("mul div sub add neg sqrt rsqrt integer_pow".split()),
-        set("dot_general reduce_sum reshape squeeze transpose".split()),
-    ],
+    # How a sum of products of scores is read.
+    "softmaxes.py": [set("add add_any sub neg mul div integer_pow square".split())],
     # What is positive where its result is.
     "positive.py": [
         {"digamma", "lgamma", "log", "rsqrt", "sqrt"},
