@@ -83,23 +83,25 @@ def attention(
     """
     _segments(query_segments, key_segments)
     given = {"bias": bias, "query_segments": query_segments, "key_segments": key_segments}
-    shown = {
+    how = {
         "causal": flag("attention", "causal", causal, DimError),
         "window": None if window is None else whole_number("attention", "window", window, 1, DimError),
+        "scale": None if scale is None else float(number("attention", "scale", scale)),
     }
-    multiplied = None if scale is None else float(number("attention", "scale", scale))
     if all(map(_is_plain, (q, k, v))) and not any(isinstance(x, Tensor) for x in given.values()):
-        return attend_arrays((q, k, v), query, key, {**given, **shown, "scale": multiplied, "over": over})
+        return attend_arrays((q, k, v), query, key, {**given, **how, "over": over})
     arrays, dims = _floats(q, k, v)
-    found = _Dims.of(dims, query, key, over)
+    return _attend(arrays, _Dims.of(dims, query, key, over), given, how)
+
+
+def _attend(arrays: Sequence[Any], found: _Dims, given: Mapping[str, Any], how: Mapping[str, Any]) -> Tensor:
+    """Returns what queries get by attending to keys, with names."""
     extras = {name: named.operand("attention", x, name) for name, x in given.items() if x is not None}
-    how = Attention(
-        *found.letters({name: has for name, (_, has) in extras.items()}),
-        **shown,
-        scale=found.depth.size**-0.5 if multiplied is None else multiplied,
-    )
+    scale = found.depth.size**-0.5 if how["scale"] is None else how["scale"]
+    letters = found.letters({name: has for name, (_, has) in extras.items()})
+    attention = Attention(*letters, **{**how, "scale": scale})
     out = tuple(found.value if dim == found.depth else dim for dim in found.q)
-    return named.result(attend(how, *arrays, *(array for array, _ in extras.values())), out)
+    return named.result(attend(attention, *arrays, *(array for array, _ in extras.values())), out)
 
 
 def _is_plain(x: Any) -> bool:
