@@ -41,7 +41,7 @@ class Explanation:
     Attributes:
         rows: the collectives, in the order of the steps.
         work: what part of the work each device does.
-        warnings: loops of unknown length, the line where parallelism is lost, keys that go around no ring, arguments
+        warnings: loops of unknown length, the line where parallelism is lost, keys of no ring, arguments
             that may be carried and are not, operations that run unsharded because no rule knows them, dims that the
             layout does not reach, rules at tags that have no effect, dims that are padded, and shardings in the
             function itself, which are ignored.
@@ -136,8 +136,8 @@ def _gathered_keys(plan: Plan) -> Iterator[str]:
     for (query, key), (one, other) in met.items():
         if one != other and set(one) & set(other):
             yield (
-                f"⚠ Attention gathers `{key}`, which goes around no ring: `{query}` is split over {quoted(one)}, and"
-                f" `{key}` over {quoted(other)}. A ring needs both on the same axes, in the same order."
+                f"⚠ Attention gathers `{key}`. This is not a ring: `{query}` is split over {quoted(one)}, and `{key}`"
+                f" over {quoted(other)}. A ring needs both on the same axes, in the same order."
             )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..engine.argument_checks import flag
-from ..engine.attention.recognise import around, unnamed_keys
+from ..engine.attention.recognise import around, as_asked, unnamed_keys
 from ..engine.code.operations import walk
 from ..engine.errors import LayoutError, closest, listed, shown
 from ..engine.programs.program import Program
@@ -69,7 +69,7 @@ def context_parallel(
         core: of "ulysses" and "usp", the scope around what relates positions: `with jax.named_scope("core"):` around
             scores, softmax and their product with the values, and around whatever renames the keys' sequence; not
             around projections. Of "gather" it is where the keys' positions, if they have their own name, stay whole.
-        balanced: for programs with causal `ml.attention`: inside of it positions are in zig-zag order, so that all
+        balanced: for causal attention as one operation: inside of it positions are in zig-zag order, so that all
             devices attend to as much. With "ulysses" they are whole there: there is nothing to balance.
 
     Returns:
@@ -81,31 +81,41 @@ def context_parallel(
     request = Request("context_parallel", program, mesh)
     both = tuple(mesh.devices.axes) if kind == "usp" and len(mesh.devices.axes) == 2 else context
     axes = request.axes("context", both if context is None else context, "context")
-    if flag("context_parallel()", "balanced", balanced, LayoutError):
-        _refuse_balance(request, kind)
-    if kind == "usp":
-        layout = _usp(request, axes, seq, heads, core)
-    elif kind == "ring":
-        ring = _around(request, seq)
-        layout = request.layout({} if request.problems else dict.fromkeys(ring, axes))
-    else:
-        inside: dict[str, Any] = {}
-        if kind == "ulysses" and axes and is_scope(request, core):
-            inside = _heads(request, axes, heads, core)
-        if not axes or request.problems:
-            return request.layout({})
-        layout = _over(request, axes, inside, seq, core)
-    return request.layout(_in_order(program, layout)) if balanced else layout
-
-
-def _refuse_balance(request: Request, kind: str):
-    """Notes a problem where nothing is to be balanced."""
-    if kind == "ulysses":
+    evened = flag("context_parallel()", "balanced", balanced, LayoutError)
+    if evened and kind == "ulysses":
         text = 'kind="ulysses" has whole sequences in attention: all devices attend to as much.'
         request.refuse("unknown_dim", text, "Leave balanced=True out.")
-    elif not position_pairs(request.program):
-        text = "balanced=True is for causal attention as one operation, without a window, and this program has none."
-        request.refuse("unknown_dim", text, "Write it as ml.attention(…, causal=True), or leave balanced=True out.")
+    layout = _of_kind(request, kind, axes, seq=seq, heads=heads, core=core)
+    return _balanced(request, layout) if evened else layout
+
+
+def _of_kind(
+    request: Request, kind: str, axes: tuple[str, ...], *, seq: Dims | None, heads: Dims | None, core: str
+) -> Layout:
+    """The layout with positions in their order."""
+    if kind == "usp":
+        return _usp(request, axes, seq, heads, core)
+    if kind == "ring":
+        ring = _around(request, seq)
+        return request.layout({} if request.problems else dict.fromkeys(ring, axes))
+    scoped = kind == "ulysses" and axes and is_scope(request, core)
+    inside = _heads(request, axes, heads, core) if scoped else {}
+    if not axes or request.problems:
+        return request.layout({})
+    return _over(request, axes, inside, seq, core)
+
+
+def _balanced(request: Request, layout: Layout) -> Layout:
+    """Returns a layout with the positions of causal attention in zig-zag order; refuses one where there is none."""
+    asked = as_asked(request.program, request.mesh, layout)
+    if not position_pairs(asked):
+        text = "balanced=True is for causal attention as one operation, without a window, and this layout has none."
+        fix = "Leave balanced=True out."
+        if asked is request.program and not position_pairs(request.program):
+            fix = "Write it as ml.attention(…, causal=True), or leave balanced=True out."
+        request.refuse("unknown_dim", text, fix)
+        return request.layout({})
+    return request.layout(_in_order(asked, layout))
 
 
 def _in_order(program: Program, layout: Layout) -> Layout:
@@ -165,7 +175,7 @@ def _around(request: Request, seq: Dims | None) -> tuple[str, ...]:
         write = ", ".join(f'"{name}": "kv"' for name in unnamed)
         request.refuse("unknown_dim", text, f"Rename them first: program.rename({{{write}}}).")
     elif not pairs:
-        text = "Keys go around a ring where attention is one operation, and none is in this program."
+        text = "A ring is for attention as one operation, and this program has none."
         request.refuse("unknown_dim", text, "Write it as ml.attention(q, k, v, query, key), or take another kind.")
     elif not keys and not request.problems:
         text = f"No queries of attention have a dim called {listed(names or SEQUENCE)}."

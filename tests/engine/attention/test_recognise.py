@@ -100,6 +100,28 @@ def test_rings_of_models_are_exact(name: str, layout: str):
     assert report.ok, report
 
 
+@pytest.mark.share(4)
+@pytest.mark.parametrize("name", ["transformer_sgd", "plain_gpt", "equinox_decoder"])
+def test_rings_of_models_in_zigzag_order_are_exact(name: str):
+    program, mesh = traced(name), ml.mesh(data=2, cp=2, tp=2)
+    layout = ml.layouts.context_parallel(program, mesh, context="cp", kind="ring", balanced=True)
+    assert str(layout) == "kv:zigzag(cp) seq:zigzag(cp)"
+    plan = program.plan(mesh, layout & "batch:data heads:tp")
+    assert any(c.value.startswith("halves of") for c in plan.collectives)
+    report = plan.check()
+    assert report.ok, report
+
+
+def test_what_is_not_causal_or_gathered_is_not_balanced():
+    def refused(name: str, kind: str) -> str:
+        with pytest.raises(LayoutError, match="this layout has none") as caught:
+            ml.layouts.context_parallel(traced(name), CP, kind=kind, balanced=True)
+        return str(caught.value)
+
+    assert refused("block", "ring").endswith("none. Leave balanced=True out.")
+    assert "Write it as ml.attention" in refused("transformer_sgd", "gather")
+
+
 # --- modules, unmodified, beside FSDP ---------------------------------------------------------------------------------
 
 
