@@ -5,7 +5,7 @@
 >>> k = ml.tensor([[1.0, 0.0], [1.0, 0.0]], "kv", "depth")
 >>> v = ml.tensor([[2.0, 0.0], [4.0, 0.0]], "kv", "depth")
 >>> ml.attention(q, k, v, "seq", "kv")
-f32[seq=1 depth=2]([[3. 0.]])
+f32[seq=1, depth=2]([[3. 0.]])
 
 Of arrays without names, in a module of Flax say, the axes are those of `jax.nn.dot_product_attention`
 (`array_attention.py`).
