@@ -79,7 +79,7 @@ def _dispatches(program: Program) -> list[Operation]:
 
 def _capacity(request: Request, _axes: Axes) -> dict[str, Any]:
     if _dispatches(request.program):
-        text = 'transport="capacity" is of experts with room for so many tokens; this program sends all by ml.dispatch.'
+        text = 'transport="capacity" is for experts with limited room; this program sends all tokens by ml.dispatch.'
         request.refuse("unknown_dim", text, 'Take transport="dropless"; its places are the factor of ml.dispatch.')
     return {}
 
@@ -93,7 +93,7 @@ def _tokens(request: Request, transport: str) -> list[tuple[Operation, list[str]
         names = [dim for factor, dim in program.factor_dims[operation] if items and factor in items.items]
         found.append((operation, names))
     if not found:
-        text = f'transport="{transport}" is of programs with ml.dispatch, and this one has none.'
+        text = f'transport="{transport}" is for programs with ml.dispatch, and this one has none.'
         request.refuse("unknown_dim", text, "Send tokens by ml.dispatch, or leave the transport out.")
     return found
 

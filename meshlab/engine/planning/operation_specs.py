@@ -66,8 +66,7 @@ def specs_of_operation(
         splits = routed_splits(factors, own, operands, sizes, unsplittable)
     else:
         splits = _once_each(factors, _within_limits(factors, own, sizes) if factors.minors else own)
-    propagating = [None if position in smaller else spec for position, spec in enumerate(operands)]
-    _propagate(factors, propagating, splits, partial, unsplittable)
+    _propagate(factors, [None if i in smaller else s for i, s in enumerate(operands)], splits, partial, unsplittable)
     splits = _within_limits(factors, splits, sizes)
     for major, minor in factors.minors.items():
         if math.prod(sizes[a] for a in splits.get(major, ())) != factors.limits[major]:
