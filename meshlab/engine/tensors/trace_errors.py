@@ -22,6 +22,7 @@ from jax.extend.core import Var
 from ..code.source import Source, source_of, source_of_error
 from ..errors import TraceError, listed, some
 from ..jax_compat import Opened, call, opened
+from .dims import Ragged
 from .tensor import misfit
 from .trees import is_tensor, placed_leaves
 
@@ -136,6 +137,7 @@ def admitted(fn: Callable, names: Sequence[str], changes: dict[str, LeafChange])
             results = "; ".join(f"{leaf!r} ({type(leaf).__name__}) at `{place}`" for place, leaf in wrong)
             raise TraceError(f"{_located(fn)} returns {results}: return arrays alone, with data.")
         _refuse_misfits(fn, leaves, [leaf for _, leaf in placed_leaves("", args)])
+        _refuse_rows(fn, leaves)
         return result, _changed(names, args, result, before, changes)
 
     return checked
@@ -160,6 +162,16 @@ def _refuse_misfits(fn: Callable, leaves: Sequence[tuple[str, Any]], given: Sequ
             continue
         if any(size not in (1, dim.size) for size, dim in zip(shape, leaf.dims, strict=True)):
             raise TraceError(f"{_located(fn)} returns at `{place}` {misfit(leaf)}")
+
+
+def _refuse_rows(fn: Callable, leaves: Sequence[tuple[str, Any]]):
+    """Refuses to return rows of `ml.dispatch`: their order depends on the layout, and results must not."""
+    places = [place for place, leaf in leaves if is_tensor(leaf) and any(isinstance(dim, Ragged) for dim in leaf.dims)]
+    if places:
+        raise TraceError(
+            f"{_located(fn)} returns at {listed(places)} rows of ml.dispatch, which each device has in an order of its"
+            " own. Return what ml.combine makes of them, or `sent.dropped`."
+        )
 
 
 def _leaves_by_place(names: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:

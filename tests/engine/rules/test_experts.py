@@ -317,6 +317,18 @@ def test_drawn_layouts(number):
     jax.clear_caches()
 
 
+def test_rows_are_not_returned():
+    """Their order depends on the layout."""
+
+    def leaky(x, choice):
+        rows, sent = ml.dispatch(x, choice, Experts, factor=8.0)
+        return ml.combine(rows, sent), {"rows": rows, "sent": sent}
+
+    said = r"returns at `out/1/rows`, `out/1/sent/.*` rows of ml.dispatch.* Return what ml.combine makes"
+    with pytest.raises(ml.TraceError, match=said):
+        ml.trace(leaky, ml.f32[Batch, Seq, Embed], ml.i32[Batch, Seq, K])
+
+
 def test_rows_are_no_arrays_of_experts():
     params, x = drawn()
     rows, sent = ml.dispatch(x, ml.tensor(choices(params, x), Batch, Seq, K), Experts, factor=1)
