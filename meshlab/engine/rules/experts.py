@@ -84,7 +84,8 @@ def _collect(operation: Operation, facts: Facts) -> Factors:
     return axes.factors(operands, ((*own, *rest),), summed=frozenset((axes.experts,)), followed=(1, 2))
 
 
-@rule("weigh_experts", traits=opaque(linear=linear_in({0}, {3}), multiplies=None))
+# Not in its weights: what it returns beside the sum are the rows, whatever these are.
+@rule("weigh_experts", traits=opaque(linear=FIRST, multiplies=None))
 def _weigh(operation: Operation, facts: Facts) -> Factors:
     axes = _Axes(operation.params["how"])
     rest = axes.rest(len(facts.operands[0]) - len(axes.places))
