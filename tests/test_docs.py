@@ -77,3 +77,16 @@ def test_layers_of_t5x_are_flaxs():
     made: Any = Layer().init(jax.random.key(0), jnp.ones((2, 3, 16)))
     assert made["params"]["up"].shape == (16, 32)
     assert tuple(made["params_axes"]["up_axes"].names) == ("embed", "mlp")
+
+
+def test_the_reference_lists_every_name_once():
+    listed = []
+    for page in sorted((ROOT / "docs/reference").glob("*.rst")):
+        module = ""
+        for word, name in re.findall(r"^\.\. (\w+):: (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE):
+            if word == "currentmodule":
+                module = name
+            elif word in ("autofunction", "autoclass", "autodata", "autoexception"):
+                listed.append(f"{module}.{name}")
+    assert len(listed) > 100
+    assert sorted(listed) == sorted(set(listed))
