@@ -24,6 +24,7 @@ from .cost.machines.meshes import mesh as mesh
 from .cost.machines.protocols import Protocol as Protocol
 from .cost.machines.protocols import Protocols as Protocols
 from .engine.axes.serial import serial as serial
+from .engine.axes.stages import stages as stages
 from .engine.devices import simulate as simulate
 from .engine.errors import CompilerError as CompilerError
 from .engine.errors import DimError as DimError

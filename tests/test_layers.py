@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 # Lowest first: a package may import those before it in this list. A module of `meshlab` itself counts as a package.
 _PACKAGES = """
 version tested
-engine engine.axes engine.schedules
+engine engine.schedules engine.axes
 engine.code engine.tensors engine.specs engine.collectives engine.ops engine.rules engine.passes
 engine.programs engine.attention
 engine.legality engine.planning engine.plans engine.running engine.verifying

@@ -35,7 +35,8 @@ def mesh_of(text: str, on: str | None) -> Mesh:
     """Reads a mesh.
 
     Args:
-        text: `data=8,model=4`; a size may be `serial(8)` or `serial(8,reduce=once,gather=each)`; "" is one device.
+        text: `data=8,model=4`; a size may be `serial(8)`, `serial(8,reduce=once,gather=each)` or `stages(4,schedule=1f1b)`;
+            "" is one device.
         on: the machine, as `ml.mesh` takes it; None: none.
     """
     axes = _pairs("--mesh", [text], _axis_size, "data=8,model=4", "whole number or serial(8,reduce=once)")
@@ -148,7 +149,8 @@ def _axis_size(text: str) -> int | Axis | None:
         return _whole(text)
     kind = KINDS.get(found["kind"])
     size, *options = (word.strip() for word in found["inside"].split(","))
-    given = {name: value.strip('"') for name, _, value in (option.partition("=") for option in options)}
+    words = (option.partition("=") for option in options)
+    given = {name: value.strip('"') if _whole(value) is None else _whole(value) for name, _, value in words}
     count = _whole(size)
     if kind is None or count is None or len(given) < len(options) or not given.keys() <= {*kind.option_names()}:
         return None

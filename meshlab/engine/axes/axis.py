@@ -91,7 +91,10 @@ class Axis:
         return f'{cls.noun} has {{"{cls.maker}": 8}}' + (f", and {' and '.join(options)}" if options else "")
 
     def __str__(self):
-        options = (f'{name}="{value}"' for name, value in self.options.items())
+        options = (
+            f'{name}="{value}"' if isinstance(value, str) else f"{name}={value!r}"
+            for name, value in self.options.items()
+        )
         return f"{self.maker}({', '.join([str(self.size), *options])})"
 
     def __format__(self, _how: str):

@@ -8,9 +8,10 @@ from typing import Any
 
 from .axis import Axis, Devices
 from .serial import Serial
+from .stages import Stages
 
 # By the name of what makes one; a plain number is a number of devices.
-KINDS: dict[str, type[Axis]] = {kind.maker: kind for kind in (Serial,)}
+KINDS: dict[str, type[Axis]] = {kind.maker: kind for kind in (Serial, Stages)}
 
 
 def axis_of(size: int | Axis) -> Axis:

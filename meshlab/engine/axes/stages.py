@@ -1,0 +1,114 @@
+"""An axis of stages is a mesh axis of devices that hold different layers, and pass micro-batches on to each other.
+
+    mesh = ml.mesh(data=2, pipe=ml.stages(4), micro=ml.serial(8))       # 8 devices: 4 stages, each of 2
+    program.plan(mesh, "batch:data+micro layers:pipe")                  # a pipeline of 4 stages and 8 micro-batches
+
+What is split over it lies on its devices as on any axis in space: a stage stores its own layers, and updates them. But
+a scan over these layers is computed stage by stage, and a schedule (`schedules/`) says which stage has which
+micro-batch when.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Self
+
+from ..argument_checks import is_whole
+from ..errors import MeshError, closest, listed, shown
+from ..schedules.orders import NAMED
+from ..schedules.pytorch_csv import read as read_csv
+from ..schedules.schedule import Schedule
+from .axis import Axis
+
+# A tick is a forward and a backward cell: the only one of them that waits no longer in lockstep than by itself.
+DEFAULT = "paired"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stages(Axis):
+    """The size of an axis of stages, and their schedule; made by `ml.stages`.
+
+    Attributes:
+        schedule: the name of a schedule, or one for as many stages; None: "paired".
+        chunks: how many chunks of the layers each stage has, of a schedule that leaves this open; None: its own.
+    """
+
+    schedule: str | Schedule | None = None
+    chunks: int | None = None
+
+    maker, noun = "stages", "an axis of stages"
+    meaning = "An axis of stages: each has layers of its own, and micro-batches pass from stage to stage."
+
+    def problems(self) -> list[str]:
+        found = super().problems()
+        given = self.schedule
+        if isinstance(given, Schedule):
+            if not found and given.stages != self.size:
+                found.append(f"a schedule of {given.stages} stages, which must have {self.size}")
+            if self.chunks not in (None, given.chunks):
+                found.append(f"chunks={shown(self.chunks)}, where the schedule has {given.chunks}")
+        elif given is not None and (not isinstance(given, str) or given not in NAMED):
+            found.append(
+                f"schedule={shown(given)}, which must be one of {listed(NAMED)}, or an ml.Schedule{_near(given)}"
+            )
+        elif self.chunks is not None and not (is_whole(self.chunks) and self.chunks >= 1):
+            found.append(f"chunks={shown(self.chunks)}, which must be an integer of at least 1")
+        elif self.chunks is not None and (own := NAMED[given or DEFAULT].chunks) not in (None, self.chunks):
+            found.append(f"chunks={self.chunks}, where {given or DEFAULT} has {own} for each stage")
+        return found
+
+    def order(self, micro: int) -> Schedule:
+        """Returns the schedule for so many micro-batches.
+
+        Raises:
+            MeshError: it has none for so many.
+        """
+        if isinstance(self.schedule, Schedule):
+            if self.schedule.micro != micro:
+                text = f"The schedule {self.schedule.name} has {self.schedule.micro} micro-batches, and there are"
+                raise MeshError(f"{text} {micro}.")
+            return self.schedule
+        return Schedule.of(self.schedule or DEFAULT, self.size, micro, self.chunks)
+
+    def to_dict(self) -> Any:
+        if isinstance(self.schedule, Schedule):
+            written = {"name": self.schedule.name, "csv": self.schedule.csv()}
+            return {**super().to_dict(), "schedule": written}
+        return super().to_dict()
+
+    @classmethod
+    def read(cls, given: Mapping[Any, Any]) -> Self | None:
+        written = given.get("schedule")
+        if isinstance(written, Mapping):
+            name, text = written.get("name"), written.get("csv")
+            if not isinstance(name, str) or not isinstance(text, str):
+                return None
+            try:
+                return super().read({**given, "schedule": Schedule(name, *read_csv(text, shown(name)))})
+            except MeshError:
+                return None
+        return super().read(given)
+
+
+def _near(given: Any) -> str:
+    """What a name is likely to mean."""
+    near = closest(given, NAMED) if isinstance(given, str) else ""
+    return f" ({near.strip().rstrip('.')})" if near else ""
+
+
+def stages(size: int, schedule: str | Schedule | None = None, chunks: int | None = None) -> Stages:
+    """Makes the size of a mesh axis of stages, whose devices hold different layers of a pipeline.
+
+    Args:
+        size: the number of stages, which are devices along the axis.
+        schedule: which stage computes what when: "paired", "gpipe", "1f1b" and others by name (see `ml.Schedule.of`),
+            or an `ml.Schedule` for as many stages. None: "paired", which is the best one where all stages exchange
+            after each step, as they do here.
+        chunks: for "interleaved", how many chunks of the layers each stage has; None: two.
+
+    Example:
+        >>> str(stages(4)), str(stages(4, "1f1b"))
+        ('stages(4)', 'stages(4, schedule="1f1b")')
+    """
+    return Stages(size, schedule, chunks)
