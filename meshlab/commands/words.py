@@ -35,8 +35,8 @@ def mesh_of(text: str, on: str | None) -> Mesh:
     """Reads a mesh.
 
     Args:
-        text: `data=8,model=4`; a size may be `serial(8)`, `serial(8,reduce=once,gather=each)` or `stages(4,schedule=1f1b)`;
-            "" is one device.
+        text: `data=8,model=4`; a size may be `serial(8)`, `serial(8,reduce=once,gather=each)` or
+            `stages(4,schedule=1f1b)`; "" is one device.
         on: the machine, as `ml.mesh` takes it; None: none.
     """
     axes = _pairs("--mesh", [text], _axis_size, "data=8,model=4", "whole number or serial(8,reduce=once)")

@@ -47,6 +47,11 @@ def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple
             )
         elif name in plan.mesh.axes and plan.mesh.axes[name] == 1:
             problems.append(f"the mesh axis `{name}` has one device, so it shards nothing: plan it with 2")
+        elif plan.schedule is not None and name in (*plan.rules.stages, *plan.rules.in_time):
+            problems.append(
+                f"`{name}` is an axis of the pipeline, whose schedule holds for {plan.schedule.stages} stages and"
+                f" {plan.schedule.micro} micro-batches: plan each number of them by itself"
+            )
         elif plan.program.dims.get(name) == 0:
             problems.append(f"`{name}` has size 0 in this program, so no other size can scale with it: trace it with 1")
         same = [other for other in values_by_name if name != other and name in together(plan.program, {other: 0})]

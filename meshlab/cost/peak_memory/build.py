@@ -15,6 +15,7 @@ Nothing here computes: the graph says what reads what.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from ...engine.code.loops import carried
 from ...engine.code.operations import Block, item_bytes
 from ...engine.collectives.kinds import ALL_REDUCE, RING
 from ...engine.collectives.reshard import ReshardStep
+from ...engine.planning.staged import Staged
 from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key, keys
 from ...engine.planning.steps import Compute, Inside, Iterated, Materialise, Move, Nested, Result
@@ -34,6 +36,7 @@ from .backends import Backend
 from .carried_order import is_reordered
 from .combine_all_reduces import combine
 from .graph import Buffer, Context, Graph, GraphBuilder, Node
+from .pipelines import add_pipeline
 from .round_to_bf16 import store_rounded
 from .translate import literals_of, translate
 
@@ -317,4 +320,5 @@ _ADD: dict[type[Step], Callable[[GraphBuilder, Any], None]] = {
     Move: _add_move,
     Nested: _add_nested,
     Iterated: _add_iterations,
+    Staged: functools.partial(add_pipeline, add_steps=_add_steps),
 }

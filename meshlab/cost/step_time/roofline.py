@@ -27,7 +27,7 @@ import numpy as np
 from ...engine.code.operations import item_bytes
 from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key
-from ...engine.planning.steps import Compute, Iterated
+from ...engine.planning.steps import Compute, Result
 from ...engine.rules import READ_IN_PART, TRAITS
 from ...engine.specs.in_time import accumulator_dtype
 from ..machines.hardware import Hardware
@@ -84,21 +84,19 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
     return Kernel(whole, multiplying, matmul.flops, nbytes, scores)
 
 
-def accumulated(loop: Iterated, scenario: Scenario) -> Kernel:
+def accumulated(results: Sequence[Result], scenario: Scenario) -> Kernel:
     """Returns the cost of adding the results of one iteration over an axis in time to those of the iterations before.
 
     Each sum is read and written, and its addend is read; compilers do so in one kernel.
     """
     dtypes, nbytes = scenario.plan.program.code.dtypes, 0
-    for result in loop.results:
+    for result in results:
         if result.is_sum:
             key, dtype = (result.value, result.inside), dtypes[result.value]
             wider = item_bytes(accumulator_dtype(dtype)) / item_bytes(dtype)
             nbytes = nbytes + scenario.nbytes(key) * (1 + 2 * wider)
     largest = np.maximum if scenario.many else max
-    seconds = (
-        largest(nbytes / scenario.bytes_per_second, scenario.launch) if any(r.is_sum for r in loop.results) else 0.0
-    )
+    seconds = largest(nbytes / scenario.bytes_per_second, scenario.launch) if any(r.is_sum for r in results) else 0.0
     return Kernel(seconds, 0.0, 0.0, nbytes)
 
 

@@ -22,7 +22,8 @@ import numpy as np
 
 from ...engine.code.loops import carried
 from ...engine.code.operations import Block, Operation
-from ...engine.collectives.kinds import Kind
+from ...engine.collectives.kinds import COLLECTIVE_PERMUTE, Kind
+from ...engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged
 from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key, keys
 from ...engine.planning.steps import Compute, Inside, Iterated, Move, Nested
@@ -32,6 +33,7 @@ from ..machines.placed import CHIP, Placement
 from ..workload.per_shard_payloads import payload
 from ..workload.scenario import Numbers, Scenario
 from .fusion import Fusion, fuse
+from .lockstep import lockstep
 from .matmul_fusion import MatmulFusion, fuse_matmuls
 from .roofline import Kernel, accumulated, kernel
 from .spent import Span, Spent
@@ -263,7 +265,7 @@ class _Schedule:
         self.executions *= step.times
         block = self.block(step.steps, [(result.value, result.inside) for result in step.results])
         self.executions = before
-        added = accumulated(step, self.scenario)
+        added = accumulated(step.results, self.scenario)
         block.count(added, step)
         block.kernels.append((step, 1, added))
         if not self.scenario.many and added.seconds:
@@ -273,6 +275,53 @@ class _Schedule:
         total.add(block, times)
         self.repeat(total, step, block, times)
         return total
+
+    def staged(self, step: Staged) -> Spent:
+        """The cost of a pipeline: of its busiest stage, and of what that waits for the others, tick by tick."""
+        before, ticks, micro = self.executions, step.schedule.ticks, step.schedule.micro
+        self.executions *= step.parts[0].times
+        pieces = {name: self.piece(step, name) for name in step.pieces}
+        self.executions = before
+        total = Spent()
+        hops = [self.hop(key, step, total, ticks) for keys in step.messages(self.original_of) for key in keys]
+        ends = [self.latest([pieces[PRE].elapsed + pieces[POST].elapsed]), pieces[MID].elapsed]
+        is_first = (ends[0] >= ends[1]) * 1
+        share = {PRE: is_first, FORWARD: 1, MID: 1 - is_first, BACKWARD: 1, POST: is_first}
+        busy: Numbers = 0.0
+        for name, piece in pieces.items():
+            if np.any(share[name]):
+                total.add(piece, micro * share[name])
+            busy = busy + piece.elapsed * share[name]
+        running = lockstep(step.schedule, {name: piece.elapsed for name, piece in pieces.items()}, self.later)
+        total.idle = total.idle + self.later(running - busy * micro, 0.0)
+        total.elapsed = running + sum(hops) * ticks
+        if not self.scenario.many and total.elapsed:
+            inside, now = [], 0.0
+            for name, piece in pieces.items():
+                inside += [span.later(now) for span in piece.spans if share[name]]
+                now += piece.elapsed * share[name]
+            for seconds in hops:
+                kind, end = COLLECTIVE_PERMUTE.name, now + seconds * ticks / micro
+                inside.append(Span(step, now, end, kind=kind, axes=(step.axis,)))
+                now = end
+            total.spans.append(Span(step, 0.0, total.elapsed, now, tuple(inside), micro))
+        return total
+
+    def piece(self, step: Staged, name: str) -> Spent:
+        """The cost of one piece of a pipeline, for one micro-batch."""
+        piece = step.pieces[name]
+        spent = self.block(piece.every, step.leaving(name, self.original_of))
+        added = accumulated(piece.results, self.scenario)
+        spent.count(added, step)
+        spent.kernels.append((step, 1, added))
+        spent.elapsed = spent.elapsed + added.seconds
+        return spent
+
+    def hop(self, key: Key, step: Staged, total: Spent, ticks: int) -> Numbers:
+        """The seconds in which stages send each other one value after a tick."""
+        seconds = self.collective(COLLECTIVE_PERMUTE, (step.axis,), self.scenario.nbytes(key), total, ticks)
+        total.rows.append((step, ticks, seconds))
+        return seconds
 
     def repeat(self, total: Spent, step: Nested | Iterated, block: Spent, runs: Numbers):
         """Adds the time of so many iterations behind those that a loop has already."""
@@ -307,6 +356,7 @@ class _Schedule:
 _INNER: dict[type[Step], Callable[[_Schedule, Any], Spent]] = {
     Nested: _Schedule.nested,
     Iterated: _Schedule.iterated,
+    Staged: _Schedule.staged,
 }
 
 

@@ -54,6 +54,7 @@ class Spent:
 
     Attributes:
         elapsed: from its beginning to its end.
+        idle: of a pipeline's stage, waiting for the others.
         compute: of all kernels.
         compute_bound: of the compute-bound kernels.
         memory_bound: of the memory-bound kernels.
@@ -69,6 +70,7 @@ class Spent:
     """
 
     elapsed: Numbers = 0.0
+    idle: Numbers = 0.0
     compute: Numbers = 0.0
     compute_bound: Numbers = 0.0
     memory_bound: Numbers = 0.0
@@ -83,7 +85,7 @@ class Spent:
 
     def add(self, other: Spent, times: Numbers):
         """Adds another's cost `times` over; `elapsed` is left to the caller."""
-        for name in ("compute", "compute_bound", "memory_bound", "flops", "nbytes"):
+        for name in ("idle", "compute", "compute_bound", "memory_bound", "flops", "nbytes"):
             setattr(self, name, getattr(self, name) + getattr(other, name) * times)
         for backward, (flops, seconds) in other.scores.items():
             self.score(backward, flops * times, seconds * times)

@@ -71,7 +71,7 @@ class Time:
         compute_bound: of the compute-bound kernels, which wait for the matrix units.
         memory_bound: of the memory-bound kernels, which wait for memory, or for their launch.
         communication: of all collectives, by their mesh axes (`"data"`, `"data+model"`).
-        exposed: exposed communication: of the estimate, without `compute`.
+        exposed: exposed communication: of the estimate, without `compute` and `idle`.
         flops: operations of matmuls on one device.
         memory_bytes: read from and written to memory, on one device.
         scenario: the sizes and the machine.
@@ -90,6 +90,11 @@ class Time:
     memory_bytes: Numbers
     scenario: Scenario = dataclasses.field(repr=False)
     spent: Spent = dataclasses.field(repr=False)
+
+    @property
+    def idle(self) -> Numbers:
+        """What the busiest stage of a pipeline waits for the others; 0 without stages."""
+        return self.spent.idle
 
     @property
     def hardware(self) -> Hardware:
@@ -213,6 +218,8 @@ class Time:
         ]
         if any(seconds for _, seconds in sent):
             rows.append(("exposed communication", seconds_text(self.exposed)))
+        if self.idle:
+            rows.append(("waiting for other stages", seconds_text(self.idle)))
         rows += self._rows_of_use()
         if summed := self.substituted:
             rows.append(("replaced by all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
@@ -280,7 +287,7 @@ def time_of(scenario: Scenario) -> Time:
     later, earlier = (np.maximum, np.minimum) if scenario.many else (max, min)
     busiest = functools.reduce(later, spent.busy.values(), 0.0)
     # The three are sums of the same seconds in other orders: rounding must not swap them.
-    upper = spent.compute + sum(spent.sent.values())
+    upper = spent.compute + sum(spent.sent.values()) + spent.idle
     estimate = earlier(spent.elapsed, upper)
     return Time(
         lower=earlier(later(spent.compute, busiest), estimate),
@@ -290,7 +297,7 @@ def time_of(scenario: Scenario) -> Time:
         compute_bound=spent.compute_bound,
         memory_bound=spent.memory_bound,
         communication=MappingProxyType({"+".join(axes): seconds for axes, seconds in spent.sent.items()}),
-        exposed=later(estimate - spent.compute, 0.0),
+        exposed=later(estimate - spent.compute - spent.idle, 0.0),
         flops=spent.flops,
         memory_bytes=spent.nbytes,
         scenario=scenario,

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...engine.attention.scores import Scores
-from ...engine.code.loops import carried
+from ...engine.code.loops import carried, trip_count
 from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.collectives.kinds import ALL_REDUCE, Kind
 from ...engine.planning.step import Step
@@ -218,10 +218,12 @@ class Scenario:
         program = self.plan.program
         if operation.name != "scan" or not self.dims:
             return times
-        count = carried(operation)
+        count, length = carried(operation), trip_count(operation) or times
         stacked = (*operation.inputs[count:], *operation.outputs[count:])
-        names = (program.names[v][0] for v in stacked if isinstance(v, int) and program.code.shapes[v][:1] == (times,))
-        return next((self._size(name, times) for name in names if name is not None), times)
+        names = (program.names[v][0] for v in stacked if isinstance(v, int) and program.code.shapes[v][:1] == (length,))
+        sizes = (self._size(name, length) for name in names if name is not None)
+        # A stage of a pipeline has its share of the layers.
+        return next((size if times == length else size * times / length for size in sizes), times)
 
     def _local(self, value: int, spec: Spec) -> tuple[Numbers, ...]:
         program = self.plan.program

@@ -20,6 +20,11 @@ def carried(operation: Operation) -> int:
     return jax_compat.carries(operation.equation) if operation.name == "scan" else len(operation.inputs)
 
 
+def is_reversed(operation: Operation) -> bool:
+    """Whether a `scan` goes from the last slice to the first."""
+    return jax_compat.scan_options(operation.equation)["reverse"]
+
+
 def trip_count(operation: Operation) -> int | None:
     """Counts the iterations of a loop; None where only running it tells."""
     if operation.name == "scan":

@@ -35,6 +35,7 @@ from .refusal import Refusal, refuse
 from .scan_legality import scanned_problems
 from .scope_legality import Meeting, ScopedRules, judged
 from .size_legality import merged_sizes, size_problems, stored_by_dim, stored_problems
+from .stage_legality import on_stages, stage_problems
 from .time_legality import cut_behind, storage_in_time, time_problems, whole_problems
 from .zigzag_legality import zigzag_problems
 
@@ -80,6 +81,7 @@ def examine(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
     everywhere = judged(program, compute, scoped)
     for rules, meeting in everywhere:
         problems += [*_conflicts(rules, meeting.conflicts), *scanned_problems(program, mesh, rules, meeting.scans)]
+        problems += stage_problems(program, mesh, rules, meeting.scans, matched)
     problems += stored_problems(program, mesh, matched, pad)
     for place, place_rules, _ in _different_storage(program, matched):
         problems += _storage_problems(program, compute, place, place_rules)
@@ -130,7 +132,8 @@ def _legal_rules(
         storage = storage_in_time(program, frozenset(in_time), real(compute), storage)
     fronts = {} if padded else cut_behind(program, frozenset(in_time), (real(compute), *by_scope.values()))
     globs = tuple((glob, real(rules)) for glob, rules in scoped)
-    return LegalRules(real(compute), storage, padded, by_scope, globs, in_time, fronts)
+    staged = {axis: mesh.stages[axis] for axis in mesh.stages if axis in used}
+    return LegalRules(real(compute), storage, padded, by_scope, globs, in_time, fronts, staged)
 
 
 def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
@@ -201,6 +204,7 @@ def _moved_problems(program: Program, mesh: Mesh, moved: AxesByDim, scoped: Scop
     program = under(program, mesh, moved, scoped)
     for rules, meeting in judged(program, moved, scoped):
         yield from scanned_problems(program, mesh, {dim: rules[dim]}, meeting.scans)
+        yield from stage_problems(program, mesh, rules, meeting.scans) if on_stages(mesh, rules[dim]) else ()
         yield from _conflicts(rules, meeting.conflicts, about=dim)
         yield from time_problems(mesh, {dim: rules[dim]}, {})
         yield from (problem for _, problem in whole_problems(program, mesh, {dim: rules[dim]}, meeting.scopes))

@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from ..axes.axis import InTime
+from ..axes.stages import Stages
 from ..code.operations import Scope
 from ..programs.spread_names import Names
 from ..specs.mesh import Mesh
@@ -34,6 +35,7 @@ class LegalRules:
         in_time: the axes in time that split some dim; arguments and outputs are not stored split over them.
         fronts: for what is split over an axis in time the axes of devices in front of it, over whose shards blocks are
             cut; where rules differ the most of them.
+        stages: the axes of stages that layers are on.
     """
 
     compute: AxesByDim
@@ -43,6 +45,7 @@ class LegalRules:
     globs: tuple[tuple[str, AxesByDim], ...] = ()
     in_time: Mapping[str, InTime] = dataclasses.field(default_factory=dict)
     fronts: AxesByDim = dataclasses.field(default_factory=dict)
+    stages: Mapping[str, Stages] = dataclasses.field(default_factory=dict)
 
     def grid(self, mesh: Mesh) -> Grid:
         return Grid(mesh.axes, self.padded, self.in_time)

@@ -25,6 +25,7 @@ from ..programs.trained import trained
 from ..specs.mesh import Mesh
 from ..specs.spec import AxesByDim
 from .refusal import Refusal
+from .stage_legality import on_stages
 from .time_legality import whole_factors
 
 # What the proposed axis in time is called.
@@ -42,7 +43,7 @@ def scanned_problems(program: Program, mesh: Mesh, rules: AxesByDim, scans: Scan
             scan.source,
         )
         for dim, axes in rules.items()
-        if axes and (scan := scans.get(dim))
+        if axes and (scan := scans.get(dim)) and not on_stages(mesh, axes)
         for instead in (_in_time(program, mesh, rules, scans, dim),)
     ]
 

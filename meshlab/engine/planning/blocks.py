@@ -13,6 +13,8 @@ rather than gathered in another. Values that they read from outside are moved in
 
 from __future__ import annotations
 
+import math
+
 from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Operation, walk
 from ..collectives.chains import reshard
@@ -214,7 +216,8 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
     body, count = operation.blocks[0], carried(operation)
     starts = [_start(planner, operation, v, i) for v, i in zip(operation.inputs[:count], body.inputs, strict=False)]
     stacked = [_before(planner, v) for v in operation.inputs[count:]]
-    stacked = [Spec(((), *s.splits[1:]), s.partial) for s in stacked]
+    along = _stages(planner, operation)
+    stacked = [Spec((along, *s.splits[1:]), s.partial) for s in stacked]
     zero = [carry_may_be_partial(planner.uses, v, i, planner.is_zero) for v, i, _ in entering(operation, body)]
     saved, hoped = planner.state.saved(), planner.state.hoped
     # In the first rounds carries of zeros are hoped to be zeros in every iteration, so that what the body adds to them
@@ -241,8 +244,19 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
     operands = _read(planner, operation.inputs, [*starts, *stacked], Cause("operand", operation))
     returned = _read(planner, body.outputs, [*starts, *outputs[count:]], Cause("carry", operation))
     blocks = (Inside(tuple(inner), returned, tuple(inside.steps)), *_test(planner, operation, starts))
-    results = (*starts, *(Spec(((), *s.splits), s.partial) for s in outputs[count:]))
-    return Nested(operation, operands, results, blocks, trip_count(operation) or 1)
+    results = (*starts, *(Spec((along, *s.splits), s.partial) for s in outputs[count:]))
+    times = (trip_count(operation) or 1) // math.prod(planner.sizes[axis] for axis in along)
+    return Nested(operation, operands, results, blocks, times)
+
+
+def _stages(planner: Planner, operation: Operation) -> Axes:
+    """Returns the axis of stages that a scan's dim is on: each stage runs its own layers; () for any other loop."""
+    if not planner.rules.stages or operation.name != "scan":
+        return ()
+    count = carried(operation)
+    stacks = [v for v in (*operation.inputs[count:], *operation.outputs[count:]) if isinstance(v, int)]
+    every = (planner.rules.spec((planner.names[value][0],)).splits[0] for value in stacks)
+    return next((axes for axes in every if any(axis in planner.rules.stages for axis in axes)), ())
 
 
 def _test(planner: Planner, operation: Operation, starts: list[Spec]) -> tuple[Inside, ...]:

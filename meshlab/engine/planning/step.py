@@ -32,12 +32,15 @@ class Inner:
         times: how often they run in one run of the step; each of several branches counts as if it ran.
         given: the values that they begin with.
         returned: the values that they return.
+        runs: how often a device runs them in truth, where it takes a branch in fewer turns than it is counted in; None:
+            as often as they count.
     """
 
     steps: tuple[Step, ...]
     times: int = 1
     given: Made = ((), ())
     returned: Border = ((), ())
+    runs: int | None = None
 
 
 class Step:

@@ -315,7 +315,7 @@ class Result:
 
     @property
     def is_sum(self) -> bool:
-        return self.axis is None and self.inside != self.outside
+        return self.axis is None and not set(self.inside.partial) <= set(self.outside.partial)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

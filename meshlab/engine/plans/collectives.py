@@ -18,6 +18,7 @@ from ..collectives.kinds import EACH, PAIRS, Sending
 from ..collectives.reshard import ReshardStep, gather_then_slice, price, sent_shape
 from ..legality.legal_rules import LegalRules
 from ..planning.shared_steps import each_once, stand_ins
+from ..planning.staged import Staged
 from ..planning.step import Step
 from ..planning.steps import Cause, Compute, Move
 from ..programs.axis_conflicts import scanned_dims
@@ -32,14 +33,9 @@ from .moved_values import Moved, moved_value
 from .partial_sums import Origins, Split
 from .per_shard_collectives import per_shard_collectives_of
 from .remedies import OFF, ON, STORED, Change, Remedy, sentence
+from .stage_hops import stage_hops
 from .trials import Trials
 from .wording import in_scope, joined, quoted, sharded
-
-_WAYS = {
-    "carried": "; the sum is carried through the loop and added up once after it",
-    "stacked": "; the sums of all iterations are stacked and added up once after it",
-    "next": "; the sum is carried into the next iteration and added up there",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +59,8 @@ class Collective:
         chain: for a move between two specs that takes more than a gather: the whole chain, and what its
             gather-then-slice alternative would send.
         moved: the value that it takes from one spec to another; None for what an operation sends inside it.
-        cause: "sum", "operand", "stored", "carry" or "branch", as steps have it; "inside" an operation.
+        cause: "sum", "operand", "stored", "carry" or "branch", as steps have it; "inside" an operation; from "stage" to
+            stage.
         split: the dims whose split is the cause.
         trials: tries what is proposed, when that is read.
     """
@@ -163,6 +160,8 @@ class _Story:
             if isinstance(step, Move) and step.collective:
                 row, gradient = self.move(step, times)
                 yield (self.for_all(row, step, gradient, repetitions) if len(repetitions) > 1 else row,)
+            elif isinstance(step, Staged):
+                yield tuple(Collective(**facts) for facts in stage_hops(self.program, self.grid, step))
             else:
                 yield tuple(self.inside(step)) if isinstance(step, Compute) and step.per_shard else ()
 
@@ -208,8 +207,7 @@ class _Story:
         be = "are" if len(pairs) > 1 else "is"
         verb = {"gather": "looked up", "dynamic_slice": "sliced"}.get(operation.name, "summed")
         because = f"{quoted(dim for dim, _ in pairs)} {be} {verb}{where} while {sharded(pairs)}"
-        if way.loop is not None:
-            because += _WAYS[way.how]
+        because += way.said
         if step.via.kind.cuts:
             because += "; the result is stored split, so each device keeps its part"
         label = self.program.value(step.name)

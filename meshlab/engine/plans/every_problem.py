@@ -26,7 +26,7 @@ from ..programs.scoped import scoped
 from ..specs.in_time import minus
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
-from .iterations import iterated
+from .iterations import divide
 from .plan_data import Plan
 
 
@@ -36,7 +36,7 @@ def refuse_all(program: Program, mesh: Mesh, layout: Layout, verdict: Verdict, p
     if found.rules is None and (fits := _fitting(program, mesh, layout)) is not None:
         on, found = fits, examine(program, fits, layout, pad)
     if found.rules is not None:
-        more = iterated(_plan(program, on, layout, found.rules), found.whole)[1] if found.rules.in_time else ()
+        more = divide(_plan(program, on, layout, found.rules), found.whole)[1] if found.rules.in_time else ()
         refuse(mesh, layout, (*verdict.problems, *more))
     refuse(mesh, layout, verdict.problems, _more_may_follow(mesh, layout))
 

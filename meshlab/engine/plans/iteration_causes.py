@@ -13,7 +13,8 @@ from ..collectives.kinds import ALL_GATHER
 from ..errors import listed
 from ..legality.legal_rules import LegalRules
 from ..planning.shared_steps import each_once
-from ..planning.step import Step, only
+from ..planning.staged import Staged
+from ..planning.step import Step
 from ..planning.steps import Iterated, Move
 from ..specs.in_time import without_all
 
@@ -23,9 +24,9 @@ class IterationCauses:
 
     def __init__(self, steps: Iterable[Step], rules: LegalRules):
         self.rules = rules
-        self.loops: dict[Operation, Iterated] = {}
-        self.inside: dict[int, Iterated] = {}
-        for loop in only(Iterated, steps):
+        self.loops: dict[Operation, Iterated | Staged] = {}
+        self.inside: dict[int, Iterated | Staged] = {}
+        for loop in (step for step in steps if isinstance(step, Iterated | Staged)):
             for step, *_ in each_once(loop.steps):
                 if step.computes:
                     self.loops[step.computes] = loop
@@ -55,7 +56,7 @@ class IterationCauses:
         inside = [axis for axis in self.rules.in_time if all(axis in spec.axes for spec in ends)]
         return step.under(lambda spec: without_all(spec, inside)) if inside else step
 
-    def blocks(self, loop: Iterated) -> str:
+    def blocks(self, loop: Iterated | Staged) -> str:
         """Names the blocks of a loop: micro-batches, where it goes over the batch."""
-        dims = self.rules.on(loop.axis)
-        return f"{loop.times} micro-batches" if "batch" in dims else f"{loop.times} blocks of {listed(dims)}"
+        dims, times = self.rules.on(loop.in_time), loop.schedule.micro if isinstance(loop, Staged) else loop.times
+        return f"{times} micro-batches" if "batch" in dims else f"{times} blocks of {listed(dims)}"

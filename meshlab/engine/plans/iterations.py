@@ -37,6 +37,7 @@ from .iteration_refusals import Refusals
 from .per_shard_collectives import per_shard_collectives_of
 from .placing import Placing
 from .plan_data import Plan
+from .stages import staged
 from .two_loops import Loops, in_each_iteration, two_loops
 
 AnyPlan = TypeVar("AnyPlan", bound=Plan)
@@ -47,9 +48,17 @@ def divided(plan: AnyPlan) -> AnyPlan:
 
     Refuses one where an iteration needs what only all of them together know.
     """
-    planned, problems = iterated(plan)
+    planned, problems = divide(plan)
     refuse(plan.mesh, plan.layout, problems)
     return dataclasses.replace(plan, planned=planned)
+
+
+def divide(plan: Plan, refused: Collection[Operation] = ()) -> tuple[Planned, tuple[Refusal, ...]]:
+    """Divides a plan's steps by its axis in time, and cuts the loop at its stages; see `iterated`."""
+    planned, problems = iterated(plan, refused)
+    if problems or refused or not plan.rules.stages:
+        return planned, problems
+    return staged(plan, planned)
 
 
 def iterated(plan: Plan, refused: Collection[Operation] = ()) -> tuple[Planned, tuple[Refusal, ...]]:
@@ -64,7 +73,7 @@ def iterated(plan: Plan, refused: Collection[Operation] = ()) -> tuple[Planned, 
     """
     ((axis, options),) = plan.rules.in_time.items()
     program, steps = plan.program, unfolded(plan.planned.steps)
-    placed = Placing(program, axis, options, steps)
+    placed = Placing(program, axis, options, steps, apart=bool(plan.rules.stages))
     placed.run(steps, zip(program.code.block.outputs, plan.output_specs, strict=True))
     sent = per_shard_collectives_of(steps, program, plan.grid)
     refusals = Refusals(program, axis, plan.rules, placed.made_by)

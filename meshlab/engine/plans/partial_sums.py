@@ -27,6 +27,13 @@ Split = tuple[str, Axes]
 _FORMS = names_where(lambda traits: traits.keeps)
 
 
+_SAID = {
+    "carried": "; the sum is carried through the loop and added up once after it",
+    "stacked": "; the sums of all iterations are stacked and added up once after it",
+    "next": "; the sum is carried into the next iteration and added up there",
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class Way:
     """The way of a partial sum to where it is reduced.
@@ -39,6 +46,11 @@ class Way:
 
     loop: Operation | None = None
     how: str = ""
+
+    @property
+    def said(self) -> str:
+        """What is said of it behind the cause of the sum; "" where it came through no loop."""
+        return _SAID.get(self.how, "")
 
 
 @dataclasses.dataclass(frozen=True)

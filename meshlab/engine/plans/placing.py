@@ -26,6 +26,13 @@ BEFORE, LOOP, AFTER = "before", "loop", "after"
 class Placing:
     """One walk over the steps of a plan, from the first to the last.
 
+    Args:
+        program: whose plan it is.
+        axis: the axis in time.
+        options: of it.
+        steps: of the plan.
+        apart: whether addends of one sum may be made on different stages, which add them up each by itself.
+
     Attributes:
         late: steps in the loop that read what is known only after it, with that key.
         moved: moves that go over the axis in time as over one of devices, which no loop can do.
@@ -34,7 +41,7 @@ class Placing:
         reduces: whether devices reduce partial sums in each iteration.
     """
 
-    def __init__(self, program: Program, axis: str, options: InTime, steps: Sequence[Step]):
+    def __init__(self, program: Program, axis: str, options: InTime, steps: Sequence[Step], apart: bool = False):
         self.program, self.original_of, self.axis = program, program.original_of, axis
         self._lists: dict[str, list[Step]] = {BEFORE: [], LOOP: [], AFTER: []}
         # Where each key is made; of arguments nowhere.
@@ -42,6 +49,7 @@ class Placing:
         self.made_by: dict[Key, Step] = {}
         # Constants and iotas, which are made wherever they are read.
         self._deferred: dict[Key, Materialise] = {}
+        self._apart = apart
         self._emitted: set[tuple[Key, str]] = set()
         self._results: dict[Key, Result] = {}
         self.late: list[tuple[Step, Key]] = []
@@ -120,6 +128,8 @@ class Placing:
         """Waits for the sum, but where devices reduce it in each iteration, or several addends make one array."""
         inside = {key for key in self._reads(step) if self._phase.get(key) == LOOP}
         addends = sum(self.axis in spec.partial for _, spec in inside)
+        if addends > 1 and self._apart:
+            return AFTER
         return LOOP if id(step) in self._eager or addends > 1 else AFTER
 
     def _place(self, step: Step, phase: str):

@@ -18,8 +18,10 @@ from ..code.operations import Literal, Operation, nbytes
 from ..gc_pause import no_collection
 from ..legality.legal_rules import LegalRules
 from ..planning.planned import Planned
-from ..planning.step import Step, unfolded
+from ..planning.staged import Staged
+from ..planning.step import Step, only, unfolded
 from ..programs.trained import output_names
+from ..schedules.schedule import Schedule
 from ..specs.in_time import without
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
@@ -73,6 +75,11 @@ class Plan:
     def steps(self) -> tuple[Step, ...]:
         """The program of each device."""
         return unfolded(self.planned.steps)
+
+    @functools.cached_property
+    def schedule(self) -> Schedule | None:
+        """Which stage runs what when, for the plan's micro-batches; None without a pipeline."""
+        return next((step.schedule for step in only(Staged, self.planned.steps)), None)
 
     @functools.cached_property
     def producer_specs(self) -> Mapping[int, Spec]:

@@ -61,6 +61,8 @@ def _loop(operation: Operation, operands: Sequence[Any], evaluate: Evaluate, con
     if operation.name == "while":
         return lax.while_loop(lambda c: evaluate(1, c)[0], lambda c: iteration(c)[0], carry(operands))
     options = scan_options(operation.equation)
+    if len(operands) > count:  # a stage of a pipeline has some of the layers
+        options["length"] = jnp.shape(operands[count])[0]
     last, stacked = lax.scan(iteration, carry(operands), list(operands[count:]), **options)
     return [*last, *stacked]
 

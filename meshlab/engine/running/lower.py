@@ -21,6 +21,7 @@ from ..collectives.device import Device
 from ..collectives.kinds import PAIRS, Kind, Sending
 from ..collectives.reshard import ReshardStep, sent_shape
 from ..collectives.routes import Rerouted
+from ..planning.staged import Staged
 from ..planning.step import Step, only
 from ..planning.steps import Compute, Iterated, Materialise, Move, Nested, Result
 from ..plans.per_shard_collectives import sharded_operation
@@ -32,6 +33,7 @@ from ..specs.in_time import accumulator_dtype, without
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .interpret import run_blocks
 from .padding import cut, grown, neutralized
+from .ticks import run_staged
 
 Shards = dict[tuple[int, Spec], Any]
 
@@ -79,6 +81,10 @@ class Lowering:
         self.program, self.sizes = program, sizes
         self.code, self.original_of = program.code, program.original_of
         self.device = device or MeshDevice(sizes)
+
+    def within(self, iteration: Mapping[str, Any]) -> Lowering:
+        """Returns what runs the steps of one iteration over an axis in time."""
+        return Lowering(self.program, self.sizes, MeshDevice(self.sizes, iteration))
 
     def run(self, steps: Sequence[Step], shards: Shards):
         """Runs steps in order, parts written out; adds their results to `shards`."""
@@ -140,8 +146,7 @@ class Lowering:
 
         def iteration(before: Sequence[Any], number: Any) -> tuple[list[Any], list[Any]]:
             known = self.tied(step, shards, number)
-            lowering = Lowering(self.program, self.sizes, MeshDevice(self.sizes, {step.axis: number}))
-            lowering.run(step.steps, known)
+            self.within({step.axis: number}).run(step.steps, known)
             addends = [self.apart(step, r, known[r.value, r.inside]) for r in sums]
             after = [a + b.astype(a.dtype) if r.is_sum else b for r, a, b in zip(sums, before, addends, strict=True)]
             return after, [known[r.value, r.inside] for r in joined]
@@ -197,6 +202,7 @@ _RUN: dict[type[Step], Callable[[Lowering, Any, Shards], None]] = {
     Move: Lowering.move,
     Nested: Lowering.nested,
     Iterated: Lowering.iterated,
+    Staged: run_staged,
 }
 
 

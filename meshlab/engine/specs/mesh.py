@@ -22,6 +22,7 @@ from typing import Any
 from ..argument_checks import is_whole, whole_number
 from ..axes.axis import Axis, Devices, InTime
 from ..axes.axis_kinds import KINDS, axis_of, size_of
+from ..axes.stages import Stages
 from ..errors import MeshError, shown
 from ..tensors.dims import NAME_RULE, is_name, proper
 
@@ -88,6 +89,11 @@ class Mesh:
     def in_time(self) -> Mapping[str, InTime]:
         """The axes in time by name: each device runs their blocks one after the other."""
         return MappingProxyType({name: axis for name, axis in self.kinds.items() if isinstance(axis, InTime)})
+
+    @functools.cached_property
+    def stages(self) -> Mapping[str, Stages]:
+        """The axes of stages by name: devices along them pass micro-batches on to each other."""
+        return MappingProxyType({name: axis for name, axis in self.kinds.items() if isinstance(axis, Stages)})
 
     @functools.cached_property
     def devices(self) -> Mesh:

@@ -1,6 +1,7 @@
 """An axis of stages is one of devices with a schedule, which is saved, read and written with it."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,8 @@ import meshlab as ml
 from meshlab.commands.words import mesh_of
 from meshlab.engine.axes.stages import Stages
 
-OWN = ml.Schedule("mine", [[[("F", 0)], [("B", 0)]], [[("F", 0)], [("B", 0)]]])
+ORDER: Any = [[[("F", 0)], [("B", 0)]], [[("F", 0)], [("B", 0)]]]
+OWN = ml.Schedule("mine", ORDER)
 SIZES = [
     ml.stages(4),
     ml.stages(4, "gpipe"),

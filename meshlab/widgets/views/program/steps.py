@@ -20,6 +20,7 @@ from typing import Any
 from ....engine.code.operations import Operation
 from ....engine.code.source import Source
 from ....engine.jax_compat import scopes
+from ....engine.planning.staged import Staged
 from ....engine.planning.step import Step, only
 from ....engine.planning.steps import Compute, Iterated, Materialise, Move, Nested, Repeated
 from ....engine.specs.spec import Spec, local_shape
@@ -232,6 +233,18 @@ class _Block:
         node = self.tree.add(self.parent, LOOP, f"over {step.axis}", name="serial", times=step.times)
         _Block(self.tree, node, False).lay(step.steps)
 
+    def staged(self, step: Staged, _phased: bool):
+        """Lays a pipeline out: what its stages send each other, and its pieces."""
+        self.close()
+        tree, rows = self.tree, next(self.tree.sent)
+        where = f"over {step.over} through {step.axis}"
+        node = tree.add(self.parent, LOOP, where, name="pipeline", times=step.schedule.ticks)
+        for row in rows:
+            tree.collective(node, row, source=tree.text[row.source], name=row.kind, value=row.value)
+        for name, piece in step.pieces.items():
+            block = tree.add(node, BLOCK, name, times=step.schedule.micro)
+            _Block(tree, block, False).lay(piece.every)
+
     def plain(self, step: Step, _phased: bool):
         """Gathers a step with those of its line; a partial sum is reduced in the line that made it."""
         operation = step.serves
@@ -307,6 +320,7 @@ _LAY: dict[type[Step], Callable[[_Block, Any, bool], None]] = {
     Move: _Block.plain,
     Nested: _Block.nested,
     Iterated: _Block.iterated,
+    Staged: _Block.staged,
     Repeated: _Block.repeated,
 }
 

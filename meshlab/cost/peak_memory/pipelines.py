@@ -1,0 +1,182 @@
+"""Adds a pipeline to a graph: the loop over its ticks, with what all stages hold, and the branches of a tick.
+
+    loop      carries slots for what is sent, returned and held, and what is added up
+      branch  a forward cell, in it a branch for the first stage
+      branch  a backward cell, in it a branch for the last stage, and one for the first
+      permutes, and what writes what arrived and what is held into its slots
+
+All stages run one program, so their buffers are the same, whoever needs them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ...engine.code.operations import item_bytes
+from ...engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged, carries
+from ...engine.planning.step import Step
+from ...engine.planning.step_keys import Key
+from ...engine.planning.steps import Result
+from ...engine.schedules.table import table
+from ...engine.specs.in_time import accumulator_dtype
+from .graph import Buffer, Context, Graph, GraphBuilder, Node
+
+AddSteps = Callable[[GraphBuilder, Sequence[Step]], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Carried:
+    """What the loop carries: as large as a value, or a number of slots of it."""
+
+    key: Key
+    buffer: Buffer
+    slots: int = 0
+
+
+def add_pipeline(builder: GraphBuilder, step: Staged, add_steps: AddSteps):
+    """Adds the loop over the ticks of a pipeline."""
+    tick = _Tick(builder.context, step, add_steps)
+    inner, carried = tick.graph(), tick.carried
+    starts = [_node(builder, "constant", (), each) for each in carried]
+    around = [builder.read(key) for key in inner.outside]
+    main = builder.graph.add(Node("loop", (*starts, *around), None, (), step))
+    node = builder.graph.nodes[main]
+    node.inner, node.carries, node.buffers = (inner,), len(carried), tuple(each.buffer for each in carried)
+    for position, each in enumerate(carried):
+        number = _node(builder, "part", (main,), each)
+        builder.graph.nodes[number].position = position
+        if not each.slots:
+            builder.env[each.key] = number
+
+
+def _node(builder: GraphBuilder, kind: str, reads: Sequence[int], each: _Carried) -> int:
+    context = builder.context
+    shape = (each.slots, *context.shape(each.key)) if each.slots else context.shape(each.key)
+    dtype = context.code.dtypes[each.key[0]]
+    return builder.graph.add(Node(kind, reads, each.buffer, shape, builder.step, dtype=dtype))
+
+
+class _Tick:
+    """The graph of one tick."""
+
+    def __init__(self, context: Context, step: Staged, add_steps: AddSteps):
+        self.context, self.step, self.add_steps = context, step, add_steps
+        self.sent, self.returned = step.messages(context.original_of)
+        slots = table(step.schedule).slots
+        groups = zip((self.sent, self.returned, step.held), slots, strict=True)
+        stacks = [_Carried(key, Buffer(key, n + 1), n + 1) for keys, n in groups for key in keys]
+        self.totals = {name: [self.total(r) for r in piece.results] for name, piece in step.pieces.items()}
+        self.carried = [*stacks, *(each for those in self.totals.values() for each in those)]
+
+    def total(self, result: Result) -> _Carried:
+        key, dtype = (result.value, result.outside), self.context.code.dtypes[result.value]
+        wider = item_bytes(accumulator_dtype(dtype)) / item_bytes(dtype) if result.is_sum else 1.0
+        return _Carried(key, Buffer(key, wider))
+
+    def graph(self) -> Graph:
+        builder = GraphBuilder(self.context)
+        builder.step, graph = self.step, builder.graph
+        sources = [_node(builder, "source", (), each) for each in self.carried]
+        graph.inputs = list(sources)
+        count = len(self.sent), len(self.returned), len(self.step.held)
+        sent, returned = sources[: count[0]], sources[count[0] : count[0] + count[1]]
+        held, totals = sources[sum(count[:2]) : sum(count)], sources[sum(count) :]
+        at = dict(zip((each.key for each in self.carried[sum(count) :]), totals, strict=True))
+        self.slices(builder, self.sent, sent)
+        self.branch(builder, self.forward(), (PRE, FORWARD), (*self.sent, *self.step.held), at)
+        held = [self.update(builder, stack, builder.env[key]) for key, stack in zip(self.step.held, held, strict=True)]
+        arriving = [builder.node("collective", (builder.env[key],), key) for key in self.sent]
+        sent = [self.update(builder, stack, made) for stack, made in zip(sent, arriving, strict=True)]
+        self.slices(builder, self.step.held, held)
+        self.slices(builder, self.returned, returned)
+        self.branch(builder, self.backward(), (MID, BACKWARD, POST), self.returned, at)
+        back = [builder.node("collective", (builder.env[key],), key) for key in self.returned]
+        returned = [self.update(builder, stack, made) for stack, made in zip(returned, back, strict=True)]
+        graph.outputs = [*sent, *returned, *held, *at.values()]
+        graph.output_buffers = [each.buffer for each in self.carried]
+        return graph
+
+    def slices(self, builder: GraphBuilder, keys: Iterable[Key], stacks: Iterable[int]):
+        """Takes a value of each key out of its slots."""
+        for key, stack in zip(keys, stacks, strict=True):
+            builder.env[key] = builder.node("move", (stack,), key)
+
+    def update(self, builder: GraphBuilder, stack: int, made: int) -> int:
+        """Writes a value into its slot, in place."""
+        node = builder.graph.nodes[stack]
+        return builder.graph.add(Node("update", (stack, made), node.buffer, node.shape, self.step, dtype=node.dtype))
+
+    def branch(
+        self, builder: GraphBuilder, inner: Graph, names: Sequence[str], keys: Sequence[Key], at: dict[Key, int]
+    ):
+        """Adds the branch of a cell: it makes some keys, and adds to some totals."""
+        totals = [each for name in names for each in self.totals[name]]
+        around = [at[key] if key in at else builder.read(key) for key in inner.outside]
+        main = builder.graph.add(Node("branch", around, None, (), self.step))
+        builder.graph.nodes[main].inner = (inner,)
+        for position, each in enumerate((*(_Carried(key, Buffer(key)) for key in keys), *totals)):
+            if position < len(keys):
+                builder.env[each.key] = number = _node(builder, "part", (main,), each)
+                builder.graph.nodes[number].position = position
+            else:
+                at[each.key] = _node(builder, "update", (at[each.key], main), each)
+
+    def forward(self) -> Graph:
+        """The graph of a forward cell: what the first stage computes in front of its layers is a branch in it."""
+        builder, step = self.beginning(), self.step
+        self.add_steps(builder, step.pieces[FORWARD].again)
+        of_pre = {key for each in step.pieces[PRE].steps for key in each.makes(self.context.original_of)}
+        starts = carries(step.forward_scan, self.context.original_of, out=False)
+        made = dict.fromkeys((*starts, *step.passed, *(key for key in step.held if key in of_pre)))
+        incoming = [builder.read(key) for key in self.sent]
+        self.inline(builder, PRE, tuple(made), incoming)
+        self.add_steps(builder, step.pieces[FORWARD].steps)
+        return self.ending(builder, (*self.sent, *step.held), (PRE, FORWARD))
+
+    def backward(self) -> Graph:
+        """The graph of a backward cell, with a branch for the last stage, and one for the first."""
+        builder, step = self.beginning(), self.step
+        self.add_steps(builder, step.pieces[BACKWARD].again)
+        starts = carries(step.backward_scan, self.context.original_of, out=False)
+        incoming = [builder.read(key) for key in self.returned]
+        self.inline(builder, MID, tuple(dict.fromkeys((*starts, *step.returned))), incoming)
+        self.add_steps(builder, step.pieces[BACKWARD].steps)
+        self.inline(builder, POST, (), ())
+        return self.ending(builder, self.returned, (MID, BACKWARD, POST))
+
+    def beginning(self) -> GraphBuilder:
+        builder = GraphBuilder(self.context)
+        builder.step = self.step
+        return builder
+
+    def inline(self, builder: GraphBuilder, name: str, keys: Sequence[Key], incoming: Sequence[int]):
+        """Adds the branch of a piece that one stage alone runs; the others return what was sent to them."""
+        inner = self.beginning()
+        self.add_steps(inner, self.step.pieces[name].every)
+        graph = self.ending(inner, keys, (name,))
+        around = [builder.read(key) for key in graph.outside]
+        totals = tuple(each.key for each in self.totals[name])
+        main = builder.several((*incoming, *around), (*keys, *totals), "branch")
+        builder.graph.nodes[main].inner = (graph,)
+
+    def ending(self, builder: GraphBuilder, keys: Sequence[Key], names: Sequence[str]) -> Graph:
+        """Ends a cell, or a branch of it: it returns keys, and totals with what its pieces add to them."""
+        graph, pieces = builder.graph, self.step.pieces
+        graph.outputs = [builder.in_order(builder.read(key)) for key in keys]
+        buffers: list[Any] = [Buffer(key) for key in keys]
+        for name in names:
+            for each, result in zip(self.totals[name], pieces[name].results, strict=True):
+                done = len(names) > 1 and name in (PRE, MID, POST)  # in the branch of that piece
+                number = builder.read(each.key) if done else self.added(builder, each, result)
+                graph.outputs.append(number)
+                buffers.append(each.buffer)
+        graph.output_buffers = buffers
+        return graph
+
+    def added(self, builder: GraphBuilder, each: _Carried, result: Result) -> int:
+        before, made = builder.read(each.key), builder.in_order(builder.read((result.value, result.inside)))
+        number = _node(builder, "elementwise" if result.axis is None else "update", (before, made), each)
+        builder.env[each.key] = number
+        return number

@@ -1,0 +1,115 @@
+"""Judges what a layout puts on an axis of stages: the layers of a scan, and nothing else, beside micro-batches in time.
+
+    ml.mesh(pipe=ml.stages(4), micro=ml.serial(8)), "batch:micro layers:pipe"       a pipeline
+    "layers:pipe"                                                                   refused: nothing would be passed on
+
+What else a step needs so that it can be cut into stages is known when it has been planned (`plans/stages.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..errors import MeshError
+from ..programs.axis_conflicts import Scans
+from ..programs.program import Program
+from ..schedules.cells import BACKWARD, FORWARD, in_order
+from ..schedules.schedule import Schedule
+from ..specs.mesh import Mesh
+from ..specs.spec import Axes, AxesByDim
+from .refusal import Refusal
+
+_CODE = "pipeline"
+
+
+def stage_problems(
+    program: Program, mesh: Mesh, rules: AxesByDim, scans: Scans, matched: Mapping[str, AxesByDim] | None = None
+) -> list[Refusal]:
+    """Returns the problems of what compute rules, and storage rules by place, put on axes of stages.
+
+    Args:
+        program: the program.
+        mesh: the mesh.
+        rules: compute rules.
+        scans: by dim the scans that step through it.
+        matched: by place, the storage rules.
+    """
+    if not mesh.stages:
+        return []
+    problems = [*_no_layers(mesh, rules, scans), *_stored(mesh, matched or {}, scans)]
+    on = {dim: axes for dim, axes in rules.items() if dim in scans and on_stages(mesh, axes)}
+    used = dict.fromkeys(axis for axes in on.values() for axis in axes if mesh.axes[axis] > 1)
+    if len(on) > 1:
+        text = f"{' and '.join(f'`{dim}`' for dim in on)} are both on stages, and one scan is passed through them."
+        problems.append(Refusal(_CODE, text, "Put one of them on stages, and leave the other replicated."))
+    for dim, axes in on.items():
+        (axis, *_) = [each for each in axes if each in mesh.stages]
+        if len(axes) > 1:
+            text = f"`{dim}:{'+'.join(axes)}` has other axes beside the stages: a stage has whole layers."
+            problems.append(Refusal(_CODE, text, f"Write `{dim}:{axis}`.", scans[dim].source))
+        elif axis in used:
+            problems += _unfit(program, mesh, dim, axis, rules)
+    return problems
+
+
+def on_stages(mesh: Mesh, axes: Axes) -> bool:
+    return any(axis in mesh.stages for axis in axes)
+
+
+def _no_layers(mesh: Mesh, rules: AxesByDim, scans: Scans) -> Iterator[Refusal]:
+    for dim, axes in rules.items():
+        if dim not in scans and on_stages(mesh, axes):
+            yield Refusal(_CODE, f"`{dim}` cannot be on {_stages(mesh, axes)}", _elsewhere(dim, scans))
+
+
+def _stored(mesh: Mesh, matched: Mapping[str, AxesByDim], scans: Scans) -> Iterator[Refusal]:
+    for place, rules in matched.items():
+        for dim, axes in rules.items():
+            if dim not in scans and on_stages(mesh, axes):
+                text = f"At `{place}`: `{dim}` cannot be on {_stages(mesh, axes)}"
+                yield Refusal(_CODE, text, _elsewhere(dim, scans))
+
+
+def _stages(mesh: Mesh, axes: Axes) -> str:
+    axis = next(axis for axis in axes if axis in mesh.stages)
+    return f"`{axis}`: its stages hold the layers of a scan, and no other dim."
+
+
+def _elsewhere(dim: str, scans: Scans) -> str:
+    layers = f"; on stages can be {', '.join(f'`{each}`' for each in scans)}" if scans else ""
+    return f"Put `{dim}` on an axis of devices{layers}."
+
+
+def _unfit(program: Program, mesh: Mesh, dim: str, axis: str, rules: AxesByDim) -> Iterator[Refusal]:
+    """Yields why the stages cannot run micro-batches as a layout has them."""
+    stages = mesh.stages[axis]
+    micro = [each for axes in rules.values() for each in axes if each in mesh.in_time and mesh.axes[each] > 1]
+    if not micro:
+        text = f"`{dim}` is on the stages `{axis}`, and nothing is on a serial axis: stages pass micro-batches on."
+        there = next(iter(mesh.in_time), "")
+        write = f"batch:{there}" if there else "batch:micro` with `micro=ml.serial(8)"
+        yield Refusal(_CODE, text, f"Add `{write}`.")
+        return
+    try:
+        schedule = stages.order(mesh.axes[micro[0]])
+    except MeshError as error:
+        yield Refusal(_CODE, f"`{axis}` has no schedule: {error}", f"Choose another schedule or size of `{micro[0]}`.")
+        return
+    if why := not_run(schedule):
+        fix = f"Write {axis}=ml.stages({stages.size}), or choose `gpipe`, `1f1b` or `paired`."
+        yield Refusal(_CODE, f"`{axis}` has the schedule {schedule.name}, {why}.", fix)
+    count = stages.size * schedule.chunks
+    if schedule.chunks > 1 and program.dims[dim] % count:
+        size, down = program.dims[dim], program.dims[dim] // count * count
+        text = f"`{dim}` has size {size}, which {stages.size} stages of {schedule.chunks} chunks do not divide."
+        yield Refusal(_CODE, text, f"Sizes that fit: {f'{down} or ' if down else ''}{down + count}.")
+
+
+def not_run(schedule: Schedule) -> str:
+    """Says why a schedule is not run; "" where it is."""
+    phases = {cell.phase for steps in schedule.order for step in steps for cell in step}
+    if not phases <= {FORWARD, BACKWARD}:
+        return "which computes gradients of weights apart; that is drawn and priced, but not run yet"
+    if schedule.parts != in_order(schedule.stages, schedule.chunks):
+        return "whose chunks are not dealt to the stages in turn; that is drawn and priced, but not run yet"
+    return "which has several chunks a stage; that is drawn and priced, but not run yet" if schedule.chunks > 1 else ""

@@ -1,0 +1,173 @@
+"""The step of a pipeline: the loop over micro-batches, cut into pieces that stages run when a schedule says so.
+
+    pre | F | mid | B | post        an iteration: `F` and `B` are the scans over layers, forward and backward
+
+    forward cell      on the first stage pre; then F, of its own layers     → sends what F carries to the next stage
+    backward cell     on the last stage mid; then B, of its own layers      → sends what B carries back
+                      on the first stage then post
+
+What else a stage needs of another is *passed* on with what F carries, or *returned* with what B carries. What its
+backward cell reads of its forward cell is *held*.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..code.loops import carried
+from ..schedules.schedule import Schedule
+from ..specs.spec import Spec
+from .step import Inner, Step
+from .step_keys import Key, Made, Originals, keys
+from .steps import Nested, Result
+
+PRE, FORWARD, MID, BACKWARD, POST = PIECES = "pre", "F", "mid", "B", "post"
+# The pieces that one stage alone runs, and whether that is the first one.
+ON_ONE_STAGE = {PRE: True, MID: False, POST: True}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Piece:
+    """A part of an iteration that a stage runs at once.
+
+    Attributes:
+        steps: its own, in order.
+        again: what it computes again of other pieces, in front of its own steps: what costs little, and gathers.
+        results: what it makes of the results of the loop.
+    """
+
+    steps: tuple[Step, ...]
+    again: tuple[Step, ...] = ()
+    results: tuple[Result, ...] = ()
+
+    @functools.cached_property
+    def every(self) -> tuple[Step, ...]:
+        """All that it runs."""
+        return (*self.again, *self.steps)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Staged(Step):
+    """The loop over micro-batches of a pipeline.
+
+    Attributes:
+        axis: the axis of stages.
+        over: the axis in time.
+        pieces: by name, in order.
+        forward_scan: the scan over layers in `F`.
+        backward_scan: the scan over layers in `B`.
+        carried: by scan, forward and backward, the positions of the carries that are sent: all but those that nobody
+            reads, neither a layer nor a piece behind the scan.
+        passed: what goes from stage to stage beside what the forward scan carries.
+        returned: what goes back beside what the backward scan carries.
+        held: what a stage keeps of a forward cell for the backward cell of the same micro-batch.
+        schedule: which stage runs which cell in which tick.
+    """
+
+    axis: str
+    over: str
+    pieces: Mapping[str, Piece]
+    forward_scan: Nested
+    backward_scan: Nested
+    carried: tuple[tuple[int, ...], tuple[int, ...]]
+    passed: tuple[Key, ...]
+    returned: tuple[Key, ...]
+    held: tuple[Key, ...]
+    schedule: Schedule
+
+    @property
+    def loops(self) -> bool:
+        return True
+
+    @property
+    def in_time(self) -> str:
+        return self.over
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """What is known after the loop."""
+        return tuple(result for piece in self.pieces.values() for result in piece.results)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of all pieces, as they are compiled: what a piece computes again stands there again."""
+        return tuple(step for piece in self.pieces.values() for step in piece.every)
+
+    @property
+    def parts(self) -> tuple[Inner, ...]:
+        # As compiled: a branch counts in each tick, and a stage takes it in as many as there are micro-batches.
+        values, specs = [result.value for result in self.results], [result.inside for result in self.results]
+        return (Inner(self.steps, self.schedule.ticks, returned=(values, specs), runs=self.schedule.micro),)
+
+    def with_parts(self, steps: Iterable[Sequence[Step]]) -> Staged:
+        (within,) = steps
+        new = dict(zip(map(id, self.steps), within, strict=True))
+        pieces = {
+            name: dataclasses.replace(
+                piece,
+                steps=tuple(new[id(step)] for step in piece.steps),
+                again=tuple(new[id(step)] for step in piece.again),
+            )
+            for name, piece in self.pieces.items()
+        }
+        forward, backward = new[id(self.forward_scan)], new[id(self.backward_scan)]
+        assert isinstance(forward, Nested)
+        assert isinstance(backward, Nested)
+        return dataclasses.replace(self, pieces=pieces, forward_scan=forward, backward_scan=backward)
+
+    def made(self) -> Made:
+        return [result.value for result in self.results], [result.outside for result in self.results]
+
+    @property
+    def routes(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+        """Which stage sends to which: on, and back; with several chunks the last one on to the first."""
+        count = self.schedule.stages
+        on = tuple((stage, (stage + 1) % count) for stage in range(count if self.schedule.chunks > 1 else count - 1))
+        return on, tuple((there, here) for here, there in on)
+
+    def messages(self, original_of: Originals) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+        """Returns what a stage sends on in a tick, and what it sends back."""
+        on, back = (
+            [carries(scan, original_of, out=True)[position] for position in positions]
+            for scan, positions in zip((self.forward_scan, self.backward_scan), self.carried, strict=True)
+        )
+        return (*on, *self.passed), (*back, *self.returned)
+
+    def leaving(self, name: str, original_of: Originals) -> tuple[Key, ...]:
+        """Returns the keys of a piece that outlive it: its results, and what is sent, held, or read by another."""
+        made = {key for step in self.pieces[name].every for key in step.makes(original_of)}
+        starts = {PRE: self.forward_scan, MID: self.backward_scan}
+        ends = carries(starts[name], original_of, out=False) if name in starts else ()
+        results = ((result.value, result.inside) for result in self.pieces[name].results)
+        wanted = (*ends, *sum(self.messages(original_of), ()), *self.held, *results)
+        return tuple(key for key in dict.fromkeys(wanted) if key in made)
+
+    def __str__(self):
+        head = f"{self.axis}: {self.schedule}, {self.schedule.ticks} ticks"
+        lines = [head]
+        for name, piece in self.pieces.items():
+            inside = [f"    {name}", *(f"        {line}" for step in piece.steps for line in str(step).splitlines())]
+            lines += inside if piece.steps else []
+        return "\n".join(lines)
+
+
+def carries(scan: Nested, original_of: Originals, *, out: bool) -> tuple[Key, ...]:
+    """Returns the keys of what a scan carries, as it comes in or goes out; literals have none."""
+    count = carried(scan.operation)
+    values, specs = (scan.operation.outputs, scan.results) if out else (scan.operation.inputs, scan.operands)
+    return keys(values[:count], specs[:count], original_of)
+
+
+def beside_carries(scan: Nested) -> Nested:
+    """Returns a scan that reads no carry: what it reads besides."""
+    count = carried(scan.operation)
+    nothing: tuple[Any, ...] = (None,) * count
+    return dataclasses.replace(scan, operands=(*nothing, *scan.operands[count:]))
+
+
+def summed_over(spec: Spec, axis: str) -> Spec:
+    """Returns the spec of a value of which only some stages have anything: a partial sum over them."""
+    return Spec(spec.splits, tuple(sorted((*spec.partial, axis))))

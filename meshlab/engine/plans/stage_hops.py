@@ -1,0 +1,46 @@
+"""Lists what the stages of a pipeline send each other in each tick, as rows of a plan's collectives.
+
+A tick ends with one collective-permute for each value that goes on, and one for each that comes back, in which all
+stages take part: so many are compiled, and executed, whoever has something to send.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from ..code.operations import nbytes
+from ..collectives.kinds import COLLECTIVE_PERMUTE, Sending
+from ..collectives.routes import Permuted
+from ..planning.staged import Staged
+from ..programs.program import Program
+from ..specs.spec import Grid, local_shape
+
+
+def stage_hops(program: Program, grid: Grid, step: Staged) -> Iterator[dict[str, Any]]:
+    """Yields the facts of each collective-permute of a pipeline."""
+    ticks = step.schedule.ticks
+    ways = zip(step.messages(program.original_of), step.routes, ("the next", "the one before"), strict=True)
+    scans = step.forward_scan, step.backward_scan
+    for (keys, route, other), scan in zip(ways, scans, strict=True):
+        for value, spec in keys:
+            shown, dtype = program.value(value), program.code.dtypes[value]
+            shape = local_shape(program.code.shapes[value], spec, grid)
+            count = nbytes(math.prod(shape), dtype)
+            yield {
+                "kind": COLLECTIVE_PERMUTE.name,
+                "axes": (step.axis,),
+                "payload_bytes": count,
+                "wire_bytes": COLLECTIVE_PERMUTE.wire_bytes(count, (step.axis,), grid),
+                "times": ticks,
+                "dtype": str(dtype),
+                "shape": shape,
+                "value": shown.label,
+                "dims": tuple(dim or "1" for dim in shown.dims),
+                "source": scan.operation.source,
+                "because": f"Each stage of `{step.axis}` sends it to {other}, after each of {ticks} ticks.",
+                "proposed": (),
+                "asked": Sending((step.axis,), route=Permuted((step.axis,), route)),
+                "cause": "stage",
+            }

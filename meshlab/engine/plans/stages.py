@@ -1,0 +1,208 @@
+"""Cuts the loop over micro-batches at the scans over layers, so that stages can run its pieces (`planning/staged.py`).
+
+Which piece a step is in follows from what it depends on: what leads to the forward scan is `pre`, what reads its end is
+`mid`, what reads the end of the backward scan is `post`. What a stage has of its own layers is in `F` or `B` of every
+stage. What a piece reads of another one is, in this order, its stage's own; computed again, if that takes no product,
+or gathered again; or sent along, forward or back. All else is refused, with who reads it and who makes it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from ..code.loops import carried, is_reversed
+from ..legality.refusal import Refusal
+from ..planning.planned import Planned
+from ..planning.shared_steps import counted_only, each_once
+from ..planning.staged import (
+    BACKWARD,
+    FORWARD,
+    MID,
+    ON_ONE_STAGE,
+    PIECES,
+    POST,
+    PRE,
+    Piece,
+    Staged,
+    carries,
+    summed_over,
+)
+from ..planning.step import Step
+from ..planning.step_keys import Key
+from ..planning.steps import Iterated, Move, Nested, Result
+from .iteration_refusals import named
+from .per_shard_collectives import per_shard_collectives_of
+from .pieces import END_OF_BACKWARD, END_OF_FORWARD, Crossing, Pieces
+from .plan_data import Plan
+from .stage_sums import completed
+
+_ENDS = {END_OF_FORWARD: MID, END_OF_BACKWARD: POST}
+
+
+def staged(plan: Plan, planned: Planned) -> tuple[Planned, tuple[Refusal, ...]]:
+    """Cuts the loop over micro-batches of a plan into stages.
+
+    Args:
+        plan: the plan.
+        planned: its steps, divided by its axis in time.
+
+    Returns:
+        The `Planned` with a `Staged` step in the loop's place, and why it cannot be cut.
+    """
+    (axis,) = plan.rules.stages
+    cut = _Cut(plan, axis)
+    found = cut.scans(planned.steps)
+    step = cut.pipeline(*found[1:]) if found else None
+    if found is None or step is None:
+        return planned, tuple(dict.fromkeys(cut.problems))
+    place, original_of = found[0], plan.program.original_of
+    pairs = zip(plan.program.code.block.outputs, plan.output_specs, strict=True)
+    outputs = [(original_of.get(value, value), spec) for value, spec in pairs if isinstance(value, int)]
+    after = completed(plan.program, plan.grid, planned.steps[place + 1 :], step, outputs)
+    return dataclasses.replace(planned, steps=(*planned.steps[:place], step, *after)), ()
+
+
+class _Cut:
+    """Cuts one plan, or finds why it cannot be cut."""
+
+    def __init__(self, plan: Plan, axis: str):
+        self.plan, self.program, self.axis = plan, plan.program, axis
+        self.original_of = plan.program.original_of
+        dims = [dim for dim in plan.rules.on(axis) if dim in plan.program.dims]
+        self.dim = dims[0] if dims else "layers"
+        self.off = f"Take `{self.dim}` off `{axis}`."
+        self.problems: list[Refusal] = []
+
+    def refuse(self, text: str, fix: str = "", step: Step | None = None):
+        source = step.serves.source if step is not None and step.serves else None
+        self.problems.append(Refusal("pipeline", text, fix or self.off, source))
+
+    def scans(self, steps: Sequence[Step]) -> tuple[int, Iterated, Nested, Nested] | None:
+        """Finds the loop over micro-batches with the two scans over layers; None where there is none."""
+        every = [scan for scan, _ in counted_only(Nested, steps) if self.passes_on(scan)]
+        loops = [(place, step) for place, step in enumerate(steps) if isinstance(step, Iterated)]
+        for place, loop in loops:
+            there = [scan for scan in loop.steps if isinstance(scan, Nested) and self.passes_on(scan)]
+            ways = [is_reversed(scan.operation) for scan in there]
+            if len(every) == 2 and ways == [False, True]:
+                return place, loop, there[0], there[1]
+        scans = ", ".join(named(scan.operation) for scan in every)
+        there = f"there are {len(every)}: {scans}" if every else "there is none"
+        if len(every) == 2:
+            there = f"these are {scans}, which do not follow each other so in each micro-batch"
+        self.refuse(
+            f"`{self.dim}` is on the stages `{self.axis}`: a pipeline is one scan over it forward and one in reverse,"
+            f" and {there}.",
+            step=every[0] if every else None,
+        )
+        return None
+
+    def passes_on(self, scan: Nested) -> bool:
+        """Whether a scan carries something over layers that lie on the stages."""
+        count = carried(scan.operation) if scan.operation.name == "scan" else 0
+        specs = (*scan.operands[count:], *scan.results[count:])
+        return count > 0 and any(self.axis in spec.splits[0] for spec in specs if spec and spec.splits)
+
+    def pipeline(self, loop: Iterated, forward: Nested, backward: Nested) -> Staged | None:
+        """Returns the loop as a pipeline; None, with problems, where stages cannot run it."""
+        self.sent_inside(loop)
+        pieces = Pieces(loop, forward, backward, self.axis, self.original_of)
+        crossing = pieces.crossing()
+        for reader, key in crossing.refused:
+            self.refuse(
+                f"{named(reader.serves)} needs on one stage {self.called(key)}, which {self.maker(key)} makes on"
+                " another, and which does not go along with what the scan carries.",
+                step=reader,
+            )
+        if self.problems:
+            return None
+        results = [self.result(result, pieces) for result in loop.results]
+        again = {name: pieces.closure(crossing.again[name], loop.steps) for name in PIECES}
+        own = {name: tuple(pieces.steps[name]) for name in PIECES}
+        own[PRE] = self.needed_of_pre(pieces, crossing, again[FORWARD], loop)
+        every_stage = set(map(id, again[BACKWARD]))
+        for name in (MID, POST):
+            again[name] = [step for step in again[name] if id(step) not in every_stage]
+        made = {
+            name: Piece(own[name], tuple(again[name]), tuple(result for where, result in results if where == name))
+            for name in PIECES
+        }
+        step = Staged(
+            self.axis,
+            loop.axis,
+            made,
+            forward,
+            backward,
+            (self.carried(forward, loop), self.carried(backward, loop)),
+            tuple(crossing.passed),
+            tuple(crossing.returned),
+            tuple(crossing.kept),
+            self.plan.rules.stages[self.axis].order(loop.times),
+        )
+        self.sent(step)
+        return None if self.problems else step
+
+    def carried(self, scan: Nested, loop: Iterated) -> tuple[int, ...]:
+        """Returns the positions of what a scan carries and anybody reads, a layer or what comes behind the scan."""
+        (body,), (inside,) = scan.operation.blocks, scan.blocks
+        read = {key for step in loop.steps for key in step.reads(self.original_of)}
+        read |= {(result.value, result.inside) for result in loop.results}
+        within = {value for step in inside.steps for value, _ in step.reads(self.original_of)}
+        ends = carries(scan, self.original_of, out=True)
+
+        def is_read(position: int) -> bool:
+            others = (*body.outputs[:position], *body.outputs[position + 1 :])
+            return ends[position] in read or body.inputs[position] in within or body.inputs[position] in others
+
+        return tuple(position for position in range(len(ends)) if is_read(position))
+
+    def sent_inside(self, loop: Iterated):
+        """Refuses what an iteration would send over the stages, which have different micro-batches at a time."""
+        moves = (step for step, *_ in each_once(loop.steps) if isinstance(step, Move) and step.collective)
+        for move in moves:
+            if self.axis in move.via.axes:
+                text = f"{named(move.serves)} needs {self.program.value(move.name).label} of all stages `{self.axis}`"
+                self.refuse(f"{text} in each micro-batch, and they have different ones at a time.", step=move)
+        for operation, sent in per_shard_collectives_of(loop.steps, self.program, self.plan.grid).items():
+            if any(self.axis in each.axes for each in sent):
+                text = f"The parts of {named(operation)} depend on each other, and are on different stages."
+                self.problems.append(Refusal("pipeline", text, self.off, operation.source))
+
+    def needed_of_pre(
+        self, pieces: Pieces, crossing: Crossing, again: Sequence[Step], loop: Iterated
+    ) -> tuple[Step, ...]:
+        """Returns what the first stage alone computes in front of its layers."""
+        starts = carries(pieces.forward, self.original_of, out=False)
+        results = [(r.value, r.inside) for r in loop.results]
+        wanted = [key for key in (*starts, *crossing.passed, *crossing.kept, *results) if pieces.home.get(key) == PRE]
+        everywhere = set(map(id, again))
+        return tuple(step for step in pieces.closure(wanted, pieces.steps[PRE]) if id(step) not in everywhere)
+
+    def result(self, result: Result, pieces: Pieces) -> tuple[str, Result]:
+        """Returns the piece that makes a result, and the result: of one stage alone a partial sum over all of them."""
+        home = pieces.home[result.value, result.inside]
+        piece = _ENDS.get(home, home)
+        if piece not in ON_ONE_STAGE:
+            return piece, result
+        dtype = self.program.code.dtypes[result.value]
+        if not (jnp.issubdtype(dtype, jnp.number)):
+            label = self.program.value(result.value).label
+            self.refuse(f"{label} is made on one stage, and values of {dtype} cannot be added up for the others.")
+        return piece, dataclasses.replace(result, outside=summed_over(result.outside, self.axis))
+
+    def sent(self, step: Staged):
+        """Refuses to send or keep what no zeros can stand for: keys of random numbers."""
+        for key in dict.fromkeys((*sum(step.messages(self.original_of), ()), *step.held)):
+            if jnp.issubdtype(self.program.code.dtypes[key[0]], jax.dtypes.extended):
+                text = f"{self.called(key)} would go from stage to stage, and keys of random numbers cannot be sent."
+                self.refuse(text, f"Make them in each layer, of the layer's number, or: {self.off}")
+
+    def called(self, key: Key) -> str:
+        return self.program.value(key[0]).label
+
+    def maker(self, key: Key) -> str:
+        return named(self.program.makers.get(key[0]))

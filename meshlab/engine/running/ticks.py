@@ -1,0 +1,255 @@
+"""Runs a pipeline: one loop over the ticks of its schedule, in which each stage takes a branch for its cell.
+
+All stages run the same program. What differs is the row of the schedule's table that a stage reads: which cell it runs,
+for which micro-batch, and in which slots lies what was sent to it. The permutes stand outside of the branches, so that
+all stages take part in them; so does what writes what a forward cell leaves to its backward cell, or XLA would hold it
+twice.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..code.loops import carried
+from ..code.operations import Code, Input
+from ..collectives.device import Device
+from ..planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged, carries
+from ..planning.step import Step
+from ..planning.step_keys import Key
+from ..planning.steps import Nested, Result
+from ..schedules.table import Columns, Table, table
+from ..specs.spec import Grid, Spec, local_shape
+from .interpret import run_blocks
+
+Arrays = list[Any]
+# By piece, what is added up or joined of each of its results.
+Totals = dict[str, Arrays]
+
+
+class Runs(Protocol):
+    """What runs steps on a device's shards: `lower.Lowering`."""
+
+    @property
+    def device(self) -> Device: ...
+    @property
+    def sizes(self) -> Grid: ...
+    @property
+    def code(self) -> Code: ...
+    @property
+    def original_of(self) -> Mapping[int, int]: ...
+    def run(self, steps: Sequence[Step], shards: dict[Key, Any]) -> None: ...
+    def within(self, iteration: Mapping[str, Any]) -> Runs: ...
+    def read(self, shards: dict[Key, Any], values: Sequence[Input], specs: Sequence[Spec | None]) -> Arrays: ...
+    def inside(self, step: Nested, shards: dict[Key, Any], number: int, arrays: Sequence[Any]) -> Arrays: ...
+    def tied(self, step: Any, shards: dict[Key, Any], number: Any) -> dict[Key, Any]: ...
+    def start(self, result: Result) -> Any: ...
+    def apart(self, step: Any, result: Result, addend: Any) -> Any: ...
+    def joined(self, result: Result, stack: Any) -> Any: ...
+
+
+def run_staged(runs: Runs, step: Staged, shards: dict[Key, Any]):
+    """Runs a pipeline on one device's shards, and adds its results to them."""
+    pipeline, schedule = _Pipeline(runs, step, shards), table(step.schedule)
+    rows = jnp.asarray(schedule.cells), jnp.asarray(schedule.received)
+    start = {
+        "sent": pipeline.stacks(pipeline.sent, schedule.slots.sent),
+        "returned": pipeline.stacks(pipeline.returned, schedule.slots.returned),
+        "held": pipeline.stacks(step.held, schedule.slots.held),
+        "totals": {name: list(map(pipeline.start, piece.results)) for name, piece in step.pieces.items()},
+    }
+    end, _ = lax.scan(functools.partial(pipeline.tick, schedule), start, rows)
+    for name, piece in step.pieces.items():
+        for result, total in zip(piece.results, end["totals"][name], strict=True):
+            shards[result.value, result.outside] = pipeline.result(result, total)
+
+
+class _Pipeline:
+    """One device of a pipeline."""
+
+    def __init__(self, runs: Runs, step: Staged, shards: dict[Key, Any]):
+        self.runs, self.step, self.shards = runs, step, shards
+        self.sent, self.returned = step.messages(runs.original_of)
+        self.stage = runs.device.index((step.axis,))
+        self.last_part = step.schedule.stages * step.schedule.chunks - 1
+
+    def tick(self, schedule: Table, state: dict[str, Any], row: tuple[Any, Any]) -> tuple[dict[str, Any], None]:
+        """Runs what all stages do in a tick; then they exchange."""
+        cells, received = row
+        made: dict[str, Arrays] = {}
+        for phases, of_stages in zip(schedule.halves, cells, strict=True):
+            columns = Columns(*of_stages[self.stage])
+            new = self.half(phases, columns, state)
+            state = {**state, "totals": {**state["totals"], **new.pop("totals")}}
+            if held := new.pop("held", None):
+                slot = jnp.where(columns.phase == 1, columns.held, schedule.slots.held)
+                state["held"] = _put(state["held"], slot, held)
+            made |= new
+        here = received[self.stage]
+        for slot, way, route in zip(here, ("sent", "returned"), self.step.routes, strict=True):
+            arrived = [self.runs.device.permute(each, (self.step.axis,), route) for each in made[way]]
+            state[way] = _put(state[way], slot, arrived)
+        return state, None
+
+    def half(self, phases: tuple[str, ...], columns: Columns, state: dict[str, Any]) -> dict[str, Any]:
+        """Runs the cell of this stage, of some phases, or none: returns what it makes, zeros where that is nothing."""
+        runs = {FORWARD: (self.forward, (PRE, FORWARD)), BACKWARD: (self.backward, (MID, BACKWARD, POST))}
+        nothing: dict[str, Any] = {}
+        for phase in phases:
+            nothing |= {"sent": self.zeros(self.sent), "held": self.zeros(self.step.held)} if phase == FORWARD else {}
+            nothing |= {"returned": self.zeros(self.returned)} if phase == BACKWARD else {}
+        names = [name for phase in phases for name in runs[phase][1]]
+
+        def branch(run: Callable[..., dict[str, Any]]) -> Callable[[Totals], dict[str, Any]]:
+            return lambda totals: {**nothing, **run(columns, state, totals)}
+
+        branches = [branch(runs[phase][0]) for phase in phases]
+        index = columns.phase if len(phases) > 1 else jnp.minimum(columns.phase, 1)
+        waiting = lambda totals: {**nothing, "totals": totals}  # noqa: E731
+        return lax.switch(index, [waiting, *branches], {name: state["totals"][name] for name in names})
+
+    def forward(self, columns: Columns, state: dict[str, Any], totals: Totals) -> dict[str, Any]:
+        """Runs a forward cell: on the first stage from what comes in, on all others from what was sent to them."""
+        step, scan = self.step, self.step.forward_scan
+        runs, known = self.beginning(columns)
+        runs.run(step.pieces[FORWARD].again, known)
+        count = carried(scan.operation)
+        of_pre = [key for key in step.held if key not in step.passed and self.is_made(PRE, key)]
+
+        def first(totals: Totals) -> tuple[Arrays, Arrays, Totals]:
+            inside = dict(known)
+            runs.run(step.pieces[PRE].steps, inside)
+            starts = runs.read(inside, scan.operation.inputs[:count], scan.operands[:count])
+            given = [*(starts[i] for i in step.carried[0]), *(inside[key] for key in step.passed)]
+            kept = self.typed(of_pre, [inside[key] for key in of_pre])
+            return self.typed(self.sent, given), kept, self.added(PRE, totals, inside, columns)
+
+        def others(totals: Totals) -> tuple[Arrays, Arrays, Totals]:
+            return _taken(state["sent"], columns.sent), self.zeros(of_pre), totals
+
+        given, kept, totals = lax.cond(self.part(columns) == 0, first, others, totals)
+        sent = len(step.carried[0])
+        known.update(zip(step.passed, given[sent:], strict=True))
+        known.update(zip(of_pre, kept, strict=True))
+        self.layers(FORWARD, scan, runs, known, dict(zip(step.carried[0], given[:sent], strict=True)))
+        held = self.typed(step.held, [known[key] for key in step.held])
+        sent = self.typed(self.sent, [known[key] for key in self.sent])
+        return {"totals": self.added(FORWARD, totals, known, columns), "sent": sent, "held": held}
+
+    def backward(self, columns: Columns, state: dict[str, Any], totals: Totals) -> dict[str, Any]:
+        """Runs a backward cell: on the last stage from what the forward cells have led to, on all others from there."""
+        step, scan = self.step, self.step.backward_scan
+        runs, known = self.beginning(columns)
+        known.update(zip(step.held, _taken(state["held"], columns.held), strict=True))
+        runs.run(step.pieces[BACKWARD].again, known)
+        count = carried(scan.operation)
+
+        def last(totals: Totals) -> tuple[Arrays, Totals]:
+            inside = self.alone(MID, runs, known)
+            starts = runs.read(inside, scan.operation.inputs[:count], scan.operands[:count])
+            given = [*(starts[i] for i in step.carried[1]), *(inside[key] for key in step.returned)]
+            return self.typed(self.returned, given), self.added(MID, totals, inside, columns)
+
+        def others(totals: Totals) -> tuple[Arrays, Totals]:
+            return _taken(state["returned"], columns.returned), totals
+
+        given, totals = lax.cond(self.part(columns) == self.last_part, last, others, totals)
+        sent = len(step.carried[1])
+        known.update(zip(step.returned, given[sent:], strict=True))
+        self.layers(BACKWARD, scan, runs, known, dict(zip(step.carried[1], given[:sent], strict=True)))
+        totals = self.added(BACKWARD, totals, known, columns)
+
+        def first(totals: Totals) -> Totals:
+            return self.added(POST, totals, self.alone(POST, runs, known), columns)
+
+        totals = lax.cond(self.part(columns) == 0, first, lambda totals: totals, totals)
+        return {"totals": totals, "returned": self.typed(self.returned, [known[key] for key in self.returned])}
+
+    def beginning(self, columns: Columns) -> tuple[Runs, dict[Key, Any]]:
+        """Returns what runs the steps of a micro-batch, and the shards that are known in front of them."""
+        runs = self.runs.within({self.step.over: columns.micro})
+        return runs, self.runs.tied(self.step, self.shards, columns.micro)
+
+    def part(self, columns: Columns) -> Any:
+        """The part of the model that a cell runs: chunks are dealt to the stages in turn."""
+        return columns.chunk * self.step.schedule.stages + self.stage
+
+    def alone(self, name: str, runs: Runs, known: dict[Key, Any]) -> dict[Key, Any]:
+        """Runs the piece of one stage alone."""
+        inside, piece = dict(known), self.step.pieces[name]
+        runs.run((*piece.again, *piece.steps), inside)
+        return inside
+
+    def layers(self, name: str, scan: Nested, runs: Runs, known: dict[Key, Any], sent: Mapping[int, Any]):
+        """Runs a stage's own layers, from what is carried into them, and all else that each stage has of its own."""
+        count, operation = carried(scan.operation), scan.operation
+        starts = self.zeros(carries(scan, self.runs.original_of, out=True))
+        carry = [sent.get(position, zeros) for position, zeros in enumerate(starts)]
+        for step in self.step.pieces[name].steps:
+            if step is not scan:
+                runs.run((step,), known)
+                continue
+            stacks = runs.read(known, operation.inputs[count:], scan.operands[count:])
+            results = run_blocks(operation, [*carry, *stacks], functools.partial(runs.inside, scan, known))
+            known.update(((v, s), r) for v, s, r in zip(operation.outputs, scan.results, results, strict=True))
+
+    def is_made(self, name: str, key: Key) -> bool:
+        return any(key in step.makes(self.runs.original_of) for step in self.step.pieces[name].steps)
+
+    def added(self, name: str, totals: Totals, known: dict[Key, Any], columns: Columns) -> Totals:
+        """Returns the totals with what a piece makes of them for one micro-batch."""
+
+        def one(result: Result, total: Any) -> Any:
+            made = known[result.value, result.inside]
+            if result.axis is not None:
+                return lax.dynamic_update_index_in_dim(total, made.astype(total.dtype), columns.micro, 0)
+            if not result.is_sum:
+                return made.astype(total.dtype)
+            return total + self.runs.apart(self.step, result, made).astype(total.dtype)
+
+        return {**totals, name: list(map(one, self.step.pieces[name].results, totals[name]))}
+
+    def start(self, result: Result) -> Any:
+        if result.axis is None:
+            return self.runs.start(result)
+        (shape,) = self.shapes([(result.value, result.inside)])
+        return jnp.zeros((self.step.schedule.micro, *shape), self.runs.code.dtypes[result.value])
+
+    def result(self, result: Result, total: Any) -> Any:
+        if result.axis is not None:
+            return self.runs.joined(result, total)
+        return total.astype(self.runs.code.dtypes[result.value])
+
+    def shapes(self, keys: Sequence[Key]) -> list[tuple[int, ...]]:
+        return [local_shape(self.runs.code.shapes[value], spec, self.runs.sizes) for value, spec in keys]
+
+    def dtypes(self, keys: Sequence[Key]) -> list[Any]:
+        return [self.runs.code.dtypes[value] for value, _ in keys]
+
+    def typed(self, keys: Sequence[Key], arrays: Sequence[Any]) -> Arrays:
+        """Returns arrays as the branches return them, all alike."""
+        triples = zip(arrays, self.shapes(keys), self.dtypes(keys), strict=True)
+        return [jnp.broadcast_to(jnp.asarray(array, dtype), shape) for array, shape, dtype in triples]
+
+    def zeros(self, keys: Sequence[Key]) -> Arrays:
+        return list(map(jnp.zeros, self.shapes(keys), self.dtypes(keys)))
+
+    def stacks(self, keys: Sequence[Key], slots: int) -> Arrays:
+        """Returns slots for values, and a bin."""
+        return [
+            jnp.zeros((slots + 1, *shape), dtype)
+            for shape, dtype in zip(self.shapes(keys), self.dtypes(keys), strict=True)
+        ]
+
+
+def _put(stacks: Arrays, slot: Any, arrays: Arrays) -> Arrays:
+    pairs = zip(stacks, arrays, strict=True)
+    return [lax.dynamic_update_index_in_dim(stack, array, slot, 0) for stack, array in pairs]
+
+
+def _taken(stacks: Arrays, slot: Any) -> Arrays:
+    return [lax.dynamic_index_in_dim(stack, slot, 0, keepdims=False) for stack in stacks]

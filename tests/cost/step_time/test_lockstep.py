@@ -1,0 +1,76 @@
+"""The time of a pipeline is that of its schedule in lockstep, with what its pieces and its permutes take."""
+
+import pytest
+
+import meshlab as ml
+from meshlab.cost.step_time.lockstep import lockstep
+from meshlab.engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE
+from meshlab.models.language import transformer
+from meshlab.models.parts import training
+from meshlab.models.parts.initial import shapes
+
+SECONDS = {PRE: 0.3, FORWARD: 1.0, MID: 0.7, BACKWARD: 2.5, POST: 0.2}
+
+
+@pytest.mark.parametrize("name", ["gpipe", "1f1b", "paired", "interleaved"])
+@pytest.mark.parametrize(("stages", "micro"), [(2, 4), (4, 8), (4, 16), (8, 32)])
+def test_it_is_the_clock_of_the_schedule(name, stages, micro):
+    schedule = ml.Schedule.of(name, stages, micro)
+    parts = stages * schedule.chunks
+    costs = []
+    for part in range(parts):
+        forward = SECONDS[FORWARD] / schedule.chunks + SECONDS[PRE] * (part == 0)
+        backward = (
+            SECONDS[BACKWARD] / schedule.chunks + SECONDS[MID] * (part == parts - 1) + SECONDS[POST] * (part == 0)
+        )
+        costs.append((forward, backward, 0.0))
+    expected = schedule.clock(costs, lockstep=True).makespan
+    assert lockstep(schedule, SECONDS, max) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("stages", "micro"), [(2, 4), (4, 8), (4, 16), (8, 32)])
+def test_the_closed_form_of_paired(stages, micro):
+    """(m + p − 1)(F + B) + m (pre + mid) + (p − 1) post, as no other piece hides one of them."""
+    schedule = ml.Schedule.of("paired", stages, micro)
+    layers = (micro + stages - 1) * (SECONDS[FORWARD] + SECONDS[BACKWARD])
+    # post comes with a backward cell of the first stage, mid with one of the last: the longer of them counts.
+    both = micro + stages - 1 - 2 * (stages - 1) + (stages - 1)
+    ends = micro * SECONDS[PRE] + both * SECONDS[MID] + (stages - 1) * SECONDS[POST]
+    assert lockstep(schedule, SECONDS, max) == pytest.approx(layers + ends, rel=1e-9)
+
+
+def trained(layers=8, batch=32):
+    config = transformer.Config(layers=layers, batch=batch)
+    return ml.trace(training.sgd_step(transformer.loss), shapes(transformer.init, config), *transformer.inputs(config))
+
+
+def test_a_plan_is_priced_by_its_schedule():
+    program = trained()
+    mesh = lambda schedule: ml.mesh("v5p:2x2x1", pipe=ml.stages(4, schedule), micro=ml.serial(8))  # noqa: E731
+    times = {name: program.plan(mesh(name), "batch:micro layers:pipe").time for name in ("gpipe", "1f1b", "paired")}
+    for time in times.values():
+        assert 0 < time.lower <= time.estimate <= time.upper
+        assert time.idle > 0
+        assert time.upper == pytest.approx(time.compute + sum(time.communication.values()) + time.idle)
+        assert time.spent.elapsed <= time.upper * (1 + 1e-9)
+        assert "waiting for other stages" in str(time)
+        assert any(piece.name.startswith("collective-permute") for piece in time.pieces)
+    # All stages run a forward and a backward cell in each tick of `paired`, and it has fewer ticks.
+    assert times["paired"].estimate < times["1f1b"].estimate
+    assert times["paired"].communication["pipe"] < times["1f1b"].communication["pipe"]
+    alone = program.plan(ml.mesh("v5p:1x1x1", micro=ml.serial(8)), "batch:micro").time
+    assert alone.idle == 0
+    assert alone.compute / 4 < times["paired"].compute < alone.compute
+
+
+def test_numbers_of_stages_and_micro_batches_are_not_swept():
+    plan = trained().plan(ml.mesh("v5p:2x2x1", pipe=ml.stages(4), micro=ml.serial(8)), "batch:micro layers:pipe")
+    for sizes in ({"micro": [4, 8]}, {"pipe": [2, 4]}):
+        with pytest.raises(ml.MeshlabError, match="schedule"):
+            ml.sweep(plan, **sizes)
+    swept = ml.sweep(plan, layers=[8, 16, 32])
+    assert float(swept.estimate[0]) == pytest.approx(float(plan.time.estimate), rel=1e-6)
+    deeper = trained(layers=32).plan(
+        ml.mesh("v5p:2x2x1", pipe=ml.stages(4), micro=ml.serial(8)), "batch:micro layers:pipe"
+    )
+    assert float(swept.estimate[2]) == pytest.approx(float(deeper.time.estimate), rel=1e-6)

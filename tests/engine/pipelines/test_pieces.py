@@ -1,0 +1,86 @@
+"""Which piece of a pipeline a step is in, and how a stage comes by what others make."""
+
+from typing import Any
+
+import pytest
+
+import meshlab as ml
+from meshlab.engine.planning.staged import BACKWARD, FORWARD, MID, PIECES, POST, PRE
+from tests.engine.pipelines import stacks
+
+
+def pipeline(name: str, layout: Any = "batch:micro layers:pipe", **axes: Any) -> Any:
+    mesh = ml.mesh(pipe=ml.stages(2), micro=ml.serial(4), **axes)
+    program = stacks.program(name)
+    return program, stacks.pipeline(program.plan(mesh, layout))
+
+
+def names(piece):
+    return [step.title for step in piece.steps]
+
+
+def test_the_ends_of_a_step_are_on_the_ends_of_the_pipeline():
+    _, staged = pipeline("plain")
+    assert [*staged.pieces] == [*PIECES]
+    assert names(staged.pieces[PRE]) == ["slice", "dot_general"]
+    assert names(staged.pieces[FORWARD]) == names(staged.pieces[BACKWARD]) == ["scan"]
+    assert names(staged.pieces[MID]).count("dot_general") == 3
+    assert names(staged.pieces[POST]) == ["dot_general"]
+    # The block of the batch is sliced again rather than kept.
+    assert [step.title for step in staged.pieces[POST].again] == ["slice"]
+    assert staged.forward_scan.times == 2
+
+
+def test_accumulators_are_where_addends_are_made():
+    program, staged = pipeline("tied")
+    made = {name: {program.value(r.value).shape for r in piece.results} for name, piece in staged.pieces.items()}
+    table = (stacks.WORDS, stacks.WIDTH)
+    assert table in made[MID]
+    assert table in made[POST]
+    assert made[BACKWARD] == {(4, 4, 4), (4, 4)}
+    assert made[PRE] == made[FORWARD] == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "passed", "returned"), [("plain", 0, 0), ("balanced", 0, 0), ("context", 1, 0), ("scaled", 0, 1)]
+)
+def test_what_goes_along(name, passed, returned):
+    """A product that all layers read is sent on, what is known behind them is sent back; a mask is made again."""
+    _, staged = pipeline(name)
+    assert (len(staged.passed), len(staged.returned)) == (passed, returned)
+    if name == "context":
+        again = {step.title for step in staged.pieces[FORWARD].again}
+        assert {"slice", "reduce_sum", "gt"} <= again
+        assert "dot_general" not in again
+
+
+def test_a_stage_holds_its_own():
+    program, staged = pipeline("remat")
+    # The input of each layer, as the scan stacks it, and what the last stage's head reads.
+    assert sorted(program.value(value).shape for value, _ in staged.held) == [(4, 8, 4), (8, 4)]
+
+
+def test_a_result_that_is_carried_is_held():
+    """It was lost once: bytes are equal without it, and only the results tell."""
+    program, staged = pipeline("balanced")
+    (balance,) = (
+        r
+        for r in staged.pieces[MID].results
+        if not program.value(r.value).shape and r.value in {v for v, _ in staged.held}
+    )
+    assert balance.outside.partial == ("pipe",)
+
+
+def test_gathered_weights_are_gathered_on_the_stage_that_reads_them():
+    layout = {"batch": "data+micro", "layers": "pipe", "params/table": {"embed": "data"}}
+    _, staged = pipeline("tied", layout, data=2)
+    gathers = {name: [step.title for step in piece.every].count("all-gather") for name, piece in staged.pieces.items()}
+    assert gathers == {PRE: 1, FORWARD: 0, MID: 1, BACKWARD: 0, POST: 0}
+    assert not staged.passed
+
+
+def test_steps_inside_count_as_compiled_and_in_truth():
+    _, staged = pipeline("plain")
+    (part,) = staged.parts
+    assert (part.times, part.runs) == (6, 4)
+    assert len(part.steps) == sum(len(piece.every) for piece in staged.pieces.values())

@@ -1,0 +1,158 @@
+"""What cannot be a pipeline is refused, with all problems at once: who reads what, and who makes it."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import meshlab as ml
+from tests.engine.pipelines import stacks
+
+LAYOUT = "batch:micro layers:pipe"
+
+
+def refused(
+    program: Any, layout: Any = LAYOUT, schedule: Any = None, micro: int = 4, stages: int = 2, **axes: Any
+) -> list[str]:
+    sizes: Any = {"pipe": ml.stages(stages, schedule), **({"micro": ml.serial(micro)} if micro else {}), **axes}
+    with pytest.raises(ml.LayoutError) as error:
+        program.plan(ml.mesh(**sizes), layout)
+    return [str(problem) for problem in error.value.problems]
+
+
+def traced(loss, value=True, **sizes):
+    return ml.trace(stacks.descent(loss, value), *stacks.named(**sizes))
+
+
+def test_stages_without_micro_batches():
+    """They were accepted once, and silently wrong."""
+    program = stacks.program("plain")
+    told = "`layers` is on the stages `pipe`, and nothing is on a serial axis: stages pass micro-batches on."
+    assert refused(program, "layers:pipe") == [f"{told} Add `batch:micro`."]
+    assert refused(program, "layers:pipe", micro=0) == [f"{told} Add `batch:micro` with `micro=ml.serial(8)`."]
+
+
+def test_only_layers_are_on_stages():
+    program = stacks.program("plain")
+    problems = refused(program, "batch:pipe embed:pipe layers:pipe")
+    told = "cannot be on `pipe`: its stages hold the layers of a scan, and no other dim. Put"
+    for dim in ("batch", "embed"):
+        assert f"`{dim}` {told} `{dim}` on an axis of devices; on stages can be `layers`." in problems
+    (stored,) = refused(program, {"batch": "micro", "layers": "pipe", "params/table": {"words": "pipe"}})
+    assert stored.startswith("At `params/table`: `words` cannot be on `pipe`")
+    assert refused(program, "batch:micro layers:pipe+data", data=2)[0].startswith(
+        "`layers:pipe+data` has other axes beside the stages: a stage has whole layers. Write `layers:pipe`."
+    )
+
+
+def test_all_problems_at_once():
+    problems = refused(stacks.program("plain"), "layers:pipe embed:pipe batch:nowhere", stages=3)
+    for text in ("nothing is on a serial axis", "`embed` cannot be", "nowhere", "`layers` has size 4, which 3"):
+        assert any(text in problem for problem in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("schedule", "micro", "message"),
+    [
+        ("interleaved", 3, "micro=3, which must be a multiple of its 2 stages"),
+        ("dualpipe-v", 2, "over 2 stages it needs at least 4"),
+        (ml.Schedule.of("1f1b", 2, 8), 4, "1f1b has 8 micro-batches, and there are 4"),
+        ("zb-h1", 4, "zb-h1, which computes gradients of weights apart"),
+        ("zb-v", 4, "zb-v, which computes gradients of weights apart"),
+        ("interleaved", 4, "interleaved, which has several chunks a stage"),
+    ],
+)
+def test_schedules_that_are_not_run(schedule, micro, message):
+    program = stacks.program("plain", batch=24)
+    (problem,) = refused(program, schedule=schedule, micro=micro)
+    assert message in problem
+
+
+def test_a_forward_pass_alone():
+    program = ml.trace(lambda params, x, y: stacks.plain(params, x, y), *stacks.named())
+    (problem,) = refused(program)
+    assert "a pipeline is one scan over it forward and one in reverse, and there are 1: `scan` at stacks.py" in problem
+    assert problem.endswith("Take `layers` off `pipe`.")
+
+
+def test_two_stacks():
+    def loss(p, x, y):
+        h, _ = jax.lax.scan(stacks.layer, x @ p["w_in"], {"w": p["w"], "b": p["b"]})
+        h, _ = jax.lax.scan(stacks.layer, h, {"w": p["w"], "b": p["b"]})
+        return jnp.square(h @ p["w_out"] - y).mean()
+
+    (problem,) = refused(traced(loss))
+    assert "and there are 4: `scan` at test_refusals.py" in problem
+
+
+def test_layers_in_a_loop_of_python():
+    def loss(p, x, y):
+        h = x @ p["w_in"]
+        for i in range(stacks.LAYERS):
+            h, _ = stacks.layer(h, {"w": p["w"][i], "b": p["b"][i]})
+        return jnp.square(h @ p["w_out"] - y).mean()
+
+    (problem,) = refused(traced(loss))
+    assert problem == (
+        "`layers` cannot be on `pipe`: its stages hold the layers of a scan, and no other dim. Put `layers` on an axis"
+        " of devices."
+    )
+
+
+def test_what_all_stages_together_know_in_each_micro_batch():
+    """A penalty on the activations of all layers, in which each micro-batch's own loss is multiplied."""
+
+    def loss(p, x, y):
+        def both(h, weights):
+            h, _ = stacks.layer(h, weights)
+            return h, jnp.square(h).sum(1)
+
+        h, sums = jax.lax.scan(both, x @ p["w_in"], {"w": p["w"], "b": p["b"]})
+        return (jnp.square(h @ p["w_out"] - y).mean(1) * sums.sum(0)).sum()
+
+    (problem, *_) = refused(traced(loss))
+    assert "of all stages `pipe` in each micro-batch, and they have different ones at a time" in problem
+
+
+def test_what_does_not_go_along_with_the_carry():
+    """The layers' gradients are scaled by what the first stage has when all of them are through."""
+
+    def loss(p, x, y):
+        h, _ = jax.lax.scan(stacks.layer, x @ p["w_in"], {"w": p["w"], "b": p["b"]})
+        return jnp.square(h @ p["w_out"] - y).sum(), h
+
+    def step(params, x, y):
+        _, vjp = jax.vjp(lambda p, x: loss(p, x, y)[0], params, x)
+        grads, of_x = vjp(1.0)
+        scale = jnp.abs(of_x).sum(1)
+        return jax.tree.map(lambda w, g: w - g, params, grads), (params["b"][:, None] * scale[None, :, None]).sum(1)
+
+    (problem, *_) = refused(ml.trace(step, *stacks.named()))
+    assert "needs on one stage" in problem
+    assert "makes on another" in problem
+
+
+def test_keys_of_random_numbers_are_not_sent():
+    def loss(p, x, y, key):
+        def both(carry, weights):
+            h, key = carry
+            key, own = jax.random.split(key)
+            h, _ = stacks.layer(h, weights)
+            return (h * jax.random.bernoulli(own, 0.5, (stacks.WIDTH,)), key), None
+
+        (h, _), _ = jax.lax.scan(both, (x @ p["w_in"], key), {"w": p["w"], "b": p["b"]})
+        return jnp.square(h @ p["w_out"] - y).mean()
+
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    program = ml.trace(stacks.descent(loss), *stacks.named(), key)
+    (problem, *_) = refused(program)
+    assert "keys of random numbers cannot be sent" in problem
+
+
+def test_a_drop_says_the_same():
+    program, mesh = stacks.program("plain"), ml.mesh(pipe=ml.stages(2), micro=ml.serial(4))
+    table = program.refusals(mesh, "batch:micro")
+    assert table["layers"]["pipe"] is None
+    assert "its stages hold the layers" in str(table["embed"]["pipe"])
+    assert "nothing is on a serial axis" in str(program.refusals(mesh)["layers"]["pipe"])

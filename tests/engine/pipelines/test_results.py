@@ -1,0 +1,92 @@
+"""A pipeline gives what the plain step gives, and sends what its plan says, whatever its stages read of each other."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import meshlab as ml
+from tests.engine.pipelines import stacks
+
+SCHEDULES = ("paired", "gpipe", "1f1b")
+CASES = [*itertools.product(stacks.LOSSES, (2, 4), SCHEDULES)]
+
+
+def planned(name, stages, schedule, micro=4, **sizes):
+    program = stacks.program(name, jnp.float64, **sizes)
+    return program.plan(
+        ml.mesh(data=2, pipe=ml.stages(stages, schedule), micro=ml.serial(micro)), "batch:data+micro layers:pipe"
+    )
+
+
+@pytest.mark.share(6)
+@pytest.mark.parametrize(("name", "stages", "schedule"), CASES)
+def test_it_gives_the_plain_step(name, stages, schedule):
+    with jax.enable_x64(True):
+        plan = planned(name, stages, schedule)
+        report = plan.check()
+    assert report.ok, report
+    assert not report.merged
+    assert max(error for _, error, _ in report.errors) < 1e-12
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_permutes_by_formula(schedule):
+    """One on and one back for each value that is carried, after each tick."""
+    p, m = 4, 8
+    ticks = {"paired": m + 2 * (p - 1), "gpipe": 2 * (m + p - 1), "1f1b": 2 * (m + p - 1)}[schedule]
+    # The balance is carried on; that its gradient is the same for all layers is known, and not sent.
+    for name, carried in (("plain", (1, 1)), ("balanced", (2, 1)), ("context", (2, 2)), ("scaled", (1, 2))):
+        plan = planned(name, p, schedule, micro=m, batch=16)
+        hops = [c for c in plan.collectives if c.kind == "collective-permute"]
+        assert [c.times for c in hops] == [ticks] * sum(carried)
+        assert plan.schedule is not None
+        assert plan.schedule.ticks == ticks
+        assert all(f"after each of {ticks} ticks" in c.because and c.axes == ("pipe",) for c in hops)
+
+
+def test_a_schedule_of_ones_own_is_run():
+    own = ml.Schedule.by(lambda stage, cell: ("BF".index(cell.phase), -cell.micro), stages=2, micro=4)
+    with jax.enable_x64(True):
+        plan = planned("tied", 2, own)
+        assert plan.schedule is own
+        assert plan.check().ok
+
+
+def test_what_one_stage_makes_is_reduced_once_with_the_data():
+    plan = planned("tied", 4, "paired")
+    sums = [(c.kind, c.axes) for c in plan.collectives if "pipe" in c.axes and c.kind != "collective-permute"]
+    # The tied table, whose gradient two stages make, the other weights of the ends, and the loss.
+    assert sums == [("all-reduce", ("data", "pipe"))] * 3
+    table = next(c for c in plan.collectives if c.value == "gradient of params/table" or "table" in c.value)
+    assert table.times == 1
+
+
+def test_results_with_the_batch_are_those_of_one_stage():
+    def loss(p, x, y):
+        h, _ = jax.lax.scan(stacks.layer, x @ p["w_in"], {"w": p["w"], "b": p["b"]})
+        return jnp.square(h @ p["w_out"] - y).mean(), (h @ p["w_out"], x @ p["w_in"])
+
+    def step(p, x, y):
+        return jax.value_and_grad(loss, has_aux=True)(p, x, y)
+
+    with jax.enable_x64(True):
+        program = ml.trace(step, *stacks.named(jnp.float64))
+        plan = program.plan(ml.mesh(pipe=ml.stages(2), micro=ml.serial(4)), "batch:micro layers:pipe")
+        assert plan.check().ok
+
+
+def test_the_layers_of_a_stage_are_stored_on_it():
+    plan = planned("plain", 4, "paired")
+    assert str(plan.spec("params/w")) == "[pipe, ·, ·]"
+    assert plan.shard("params/w", 3)[0] == (3, 4)
+    assert str(plan.spec("params/table")) == "[·, ·]"
+
+
+def test_stages_of_size_one_are_micro_batches_alone():
+    program = stacks.program("plain")
+    alone = program.plan(ml.mesh(micro=ml.serial(4)), "batch:micro")
+    plan = program.plan(ml.mesh(pipe=ml.stages(1), micro=ml.serial(4)), "batch:micro layers:pipe")
+    assert plan.schedule is None
+    assert [str(step) for step in plan.steps] == [str(step) for step in alone.steps]
