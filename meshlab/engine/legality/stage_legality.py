@@ -23,7 +23,12 @@ _CODE = "pipeline"
 
 
 def stage_problems(
-    program: Program, mesh: Mesh, rules: AxesByDim, scans: Scans, matched: Mapping[str, AxesByDim] | None = None
+    program: Program,
+    mesh: Mesh,
+    rules: AxesByDim,
+    scans: Scans,
+    matched: Mapping[str, AxesByDim] | None = None,
+    pad: bool | None = None,
 ) -> list[Refusal]:
     """Returns the problems of what compute rules, and storage rules by place, put on axes of stages.
 
@@ -33,6 +38,7 @@ def stage_problems(
         rules: compute rules.
         scans: by dim the scans that step through it.
         matched: by place, the storage rules.
+        pad: whether sizes that axes do not divide are padded: layers are not.
     """
     if not mesh.stages:
         return []
@@ -48,7 +54,7 @@ def stage_problems(
             text = f"`{dim}:{'+'.join(axes)}` has other axes beside the stages: a stage has whole layers."
             problems.append(Refusal(_CODE, text, f"Write `{dim}:{axis}`.", scans[dim].source))
         elif axis in used:
-            problems += _unfit(program, mesh, dim, axis, rules)
+            problems += _unfit(program, mesh, dim, axis, rules, pad)
     return problems
 
 
@@ -80,7 +86,7 @@ def _elsewhere(dim: str, scans: Scans) -> str:
     return f"Put `{dim}` on an axis of devices{layers}."
 
 
-def _unfit(program: Program, mesh: Mesh, dim: str, axis: str, rules: AxesByDim) -> Iterator[Refusal]:
+def _unfit(program: Program, mesh: Mesh, dim: str, axis: str, rules: AxesByDim, pad: bool | None) -> Iterator[Refusal]:
     """Yields why the stages cannot run micro-batches as a layout has them."""
     stages = mesh.stages[axis]
     micro = [each for axes in rules.values() for each in axes if each in mesh.in_time and mesh.axes[each] > 1]
@@ -98,10 +104,11 @@ def _unfit(program: Program, mesh: Mesh, dim: str, axis: str, rules: AxesByDim) 
     if why := not_run(schedule):
         fix = f"Write {axis}=ml.stages({stages.size}), or choose `gpipe`, `1f1b` or `paired`."
         yield Refusal(_CODE, f"`{axis}` has the schedule {schedule.name}, {why}.", fix)
-    count = stages.size * schedule.chunks
-    if schedule.chunks > 1 and program.dims[dim] % count:
-        size, down = program.dims[dim], program.dims[dim] // count * count
-        text = f"`{dim}` has size {size}, which {stages.size} stages of {schedule.chunks} chunks do not divide."
+    count, size = stages.size * schedule.chunks, program.dims[dim]
+    if size % count and (pad or schedule.chunks > 1):
+        chunks = f" of {schedule.chunks} chunks" if schedule.chunks > 1 else ""
+        text = f"`{dim}` has size {size}, which {stages.size} stages{chunks} do not divide, and layers are not padded."
+        down = size // count * count
         yield Refusal(_CODE, text, f"Sizes that fit: {f'{down} or ' if down else ''}{down + count}.")
 
 

@@ -194,8 +194,9 @@ class _Story:
         """Finds the cause of a partial sum: the operation that made it, and the dims that it adds up."""
         origins, maker, way_back = self.origins.of_sum(step.value, step.via.axes)
         gradient = next((v for v in (step.name, *way_back) if v in self.gradients), None)
+        alone = self.iterations.of_stages(step, origins)
         if not origins:
-            because = f"A partial sum over {quoted(step.via.axes)} is added up."
+            because = f"A partial sum over {quoted(step.via.axes)} is added up{alone}."
             return {"source": maker.source if maker else None, "because": because, "proposed": ()}, gradient
         operation, way = origins[0].operation, origins[0].way
         source, pairs = operation.source, [pair for origin in reversed(origins) for pair in origin.dims]
@@ -216,7 +217,7 @@ class _Story:
             value = f"gradient of {self.gradients[gradient]}"
         return {
             "source": source,
-            "because": because + self.iterations.of_sum(step, operation) + ".",
+            "because": f"{because}{self.iterations.of_sum(step, operation)}{alone}.",
             "proposed": (self.off(pairs, "then every device adds up the whole sum itself", operation),),
             "value": value,
             "split": tuple(dim for dim, _ in pairs),

@@ -17,6 +17,7 @@ from ..planning.staged import Staged
 from ..planning.step import Step
 from ..planning.steps import Iterated, Move
 from ..specs.in_time import without_all
+from .partial_sums import Origin
 
 
 class IterationCauses:
@@ -41,6 +42,12 @@ class IterationCauses:
         if id(step) in self.inside:
             return f"; reduced in each of {self.blocks(loop)}"
         return f"; added up over {self.blocks(loop)}, reduced once"
+
+    def of_stages(self, step: Move, origins: Iterable[Origin]) -> str:
+        """Says that one stage of a pipeline alone makes a sum; "" where all do, of what they split."""
+        split = {axis for origin in origins for _, axes in origin.dims for axis in axes}
+        stages = [axis for axis in step.via.axes if axis in self.rules.stages and axis not in split]
+        return f"; it is made on some stages of `{stages[0]}` alone" if stages else ""
 
     def of_move(self, step: Move) -> str:
         """Says that a move runs again in each iteration; "" where it does not."""

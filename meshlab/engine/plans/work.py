@@ -26,7 +26,8 @@ from ..collectives.kinds import ALL_GATHER
 from ..legality.legal_rules import LegalRules
 from ..planning.operation_specs import as_met
 from ..planning.shared_steps import counted_only
-from ..planning.step import Inner, Step
+from ..planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged
+from ..planning.step import Inner, Step, only
 from ..planning.steps import Compute, Move
 from ..programs.program import Program, analysis, scoped_analysis
 from ..rules import TRAITS
@@ -90,15 +91,28 @@ def work(program: Program, mesh: Mesh, grid: Grid, steps: Iterable[Step]) -> Wor
     The steps are the plan's, repetitions of a repeated stretch listed once.
     """
     of_program, total = measured(program), _total(program)
-    amount = float(
-        sum(
-            times * multiply_adds(program, step.operation, (*step.operands, *step.results), grid)
-            for step, times in counted_only(Compute, steps)
-            if step.operation in of_program
+
+    def of(steps: Iterable[Step]) -> float:
+        return float(
+            sum(
+                times * multiply_adds(program, step.operation, (*step.operands, *step.results), grid)
+                for step, times in counted_only(Compute, steps)
+                if step.operation in of_program
+            )
         )
-    )
+
+    steps = tuple(steps)
+    amount = of(step for step in steps if not isinstance(step, Staged))
+    amount += sum(_of_busiest_stage(step, of) for step in only(Staged, steps))
     unit = _FLOPS if any(map(multiplies, of_program)) else "elements"
     return Work(amount, amount / total if total else 1.0, mesh.size, unit, total)
+
+
+def _of_busiest_stage(step: Staged, of: Callable[[Iterable[Step]], float]) -> float:
+    """The work of the first stage of a pipeline, or of the last, which have the ends of the model besides layers."""
+    made = {name: of(piece.every) for name, piece in step.pieces.items()}
+    ends = max(made[PRE] + made[POST], made[MID])
+    return step.schedule.micro * (made[FORWARD] + made[BACKWARD] + ends)
 
 
 def whole_from(

@@ -106,8 +106,38 @@ def scaled(p: Any, x: Any, y: Any) -> Any:
     return (losses + jax.lax.stop_gradient(jnp.exp(-losses)) * sums.sum(0)).sum()
 
 
+def masked(p: Any, x: Any, y: Any) -> Any:
+    """A mean over some examples, of which a loop in front counts how many there are."""
+    h, _ = jax.lax.scan(layer, x @ p["w_in"], _stack(p))
+    mask = x[:, 0] > 0
+    return (jnp.square(h @ p["w_out"] - y).mean(1) * mask).sum() / mask.sum()
+
+
+def dropped(p: Any, x: Any, y: Any) -> Any:
+    """Each layer drops what a key of its own draws, as the whole batch does."""
+
+    def both(h: Any, weights: Any) -> Any:
+        h, _ = layer(h, weights)
+        return jnp.where(jax.random.bernoulli(weights["key"], 0.8, h.shape), h / 0.8, 0.0), None
+
+    keys = jax.random.split(jax.random.key(0), LAYERS)
+    h, _ = jax.lax.scan(both, x @ p["w_in"], _stack(p) | {"key": keys})
+    return jnp.square(h @ p["w_out"] - y).mean()
+
+
+def stacked(p: Any, x: Any, y: Any) -> Any:
+    """A penalty on the activations of all layers, which each stage adds up by itself."""
+
+    def both(h: Any, weights: Any) -> Any:
+        h, _ = layer(h, weights)
+        return h, jnp.square(h).mean()
+
+    h, means = jax.lax.scan(both, x @ p["w_in"], _stack(p))
+    return jnp.square(h @ p["w_out"] - y).mean() + 0.1 * means.sum()
+
+
 LOSSES: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (plain, tied, balanced, shared, context, remat, scaled)
+    each.__name__: each for each in (plain, tied, balanced, shared, context, remat, scaled, masked, dropped, stacked)
 }
 
 

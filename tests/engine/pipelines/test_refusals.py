@@ -150,6 +150,15 @@ def test_keys_of_random_numbers_are_not_sent():
     assert "keys of random numbers cannot be sent" in problem
 
 
+def test_layers_are_not_padded():
+    program = stacks.program("plain", layers=6)
+    with pytest.raises(
+        ml.LayoutError, match="`layers` has size 6, which 4 stages do not divide, and layers are not padded"
+    ):
+        program.plan(ml.mesh(pipe=ml.stages(4), micro=ml.serial(4)), LAYOUT, pad=True)
+    assert refused(program, stages=4)[0].startswith("`layers` has size 6, which 4 (`pipe`) does not divide.")
+
+
 def test_a_drop_says_the_same():
     program, mesh = stacks.program("plain"), ml.mesh(pipe=ml.stages(2), micro=ml.serial(4))
     table = program.refusals(mesh, "batch:micro")

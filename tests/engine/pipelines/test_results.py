@@ -20,7 +20,7 @@ def planned(name, stages, schedule, micro=4, **sizes):
     )
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(10)
 @pytest.mark.parametrize(("name", "stages", "schedule"), CASES)
 def test_it_gives_the_plain_step(name, stages, schedule):
     with jax.enable_x64(True):
@@ -74,6 +74,14 @@ def test_results_with_the_batch_are_those_of_one_stage():
     with jax.enable_x64(True):
         program = ml.trace(step, *stacks.named(jnp.float64))
         plan = program.plan(ml.mesh(pipe=ml.stages(2), micro=ml.serial(4)), "batch:micro layers:pipe")
+        assert plan.check().ok
+
+
+def test_sizes_of_other_dims_are_padded():
+    with jax.enable_x64(True):
+        program = stacks.program("tied", jnp.float64, words=7)
+        mesh = ml.mesh(pipe=ml.stages(2), model=2, micro=ml.serial(4))
+        plan = program.plan(mesh, "batch:micro layers:pipe words:model", pad=True)
         assert plan.check().ok
 
 
