@@ -40,7 +40,9 @@ def add_pipeline(builder: GraphBuilder, step: Staged, add_steps: AddSteps):
     tick = _Tick(builder.context, step, add_steps)
     inner, carried = tick.graph(), tick.carried
     starts = [_node(builder, "constant", (), each) for each in carried]
-    around = [builder.read(key) for key in inner.outside]
+    stored, results, _ = step.dealt
+    dealt = {key: builder.node("copy", (builder.read(key),), key) for key in stored}
+    around = [dealt[key] if key in dealt else builder.read(key) for key in inner.outside]
     main = builder.graph.add(Node("loop", (*starts, *around), None, (), step))
     node = builder.graph.nodes[main]
     node.inner, node.carries, node.buffers = (inner,), len(carried), tuple(each.buffer for each in carried)
@@ -48,7 +50,7 @@ def add_pipeline(builder: GraphBuilder, step: Staged, add_steps: AddSteps):
         number = _node(builder, "part", (main,), each)
         builder.graph.nodes[number].position = position
         if not each.slots:
-            builder.env[each.key] = number
+            builder.env[each.key] = builder.node("copy", (number,), each.key) if each.key in results else number
 
 
 def _node(builder: GraphBuilder, kind: str, reads: Sequence[int], each: _Carried) -> int:
@@ -66,7 +68,10 @@ class _Tick:
         self.sent, self.returned = step.messages(context.original_of)
         slots = table(step.schedule).slots
         groups = zip((self.sent, self.returned, step.held), slots, strict=True)
-        stacks = [_Carried(key, Buffer(key, n + 1), n + 1) for keys, n in groups for key in keys]
+        chunks = step.schedule.chunks
+        own = frozenset(key for key in step.forward_scan.makes(context.original_of) if step.axis in key[1].axes)
+        pairs = [(key, n + 1) for keys, n in groups for key in keys]
+        stacks = [_Carried(key, Buffer(key, n / (chunks if key in own else 1)), n) for key, n in pairs]
         self.totals = {name: [self.total(r) for r in piece.results] for name, piece in step.pieces.items()}
         self.carried = [*stacks, *(each for those in self.totals.values() for each in those)]
 

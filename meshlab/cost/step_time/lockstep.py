@@ -27,7 +27,7 @@ def lockstep(
 
     Args:
         schedule: the schedule.
-        seconds: by piece, of one micro-batch on a stage with all its chunks.
+        seconds: by piece, of one micro-batch in one chunk of a stage.
         later: the later of two times, point by point.
     """
     cells: dict[_Kind, Numbers] = {}
@@ -36,7 +36,7 @@ def lockstep(
         longest: Numbers = 0.0
         for kind in together:
             if kind not in cells:
-                cells[kind] = _cell(kind, schedule.chunks, seconds)
+                cells[kind] = _cell(kind, seconds)
             longest = later(longest, cells[kind])
         total = total + times * longest
     return total
@@ -54,8 +54,8 @@ def _together(schedule: Schedule) -> Counter[frozenset[_Kind]]:
     return Counter(map(frozenset, at.values()))
 
 
-def _cell(kind: _Kind, chunks: int, seconds: Mapping[str, Numbers]) -> Numbers:
+def _cell(kind: _Kind, seconds: Mapping[str, Numbers]) -> Numbers:
     phase, first, last = kind
     if phase == FORWARD:
-        return seconds[FORWARD] / chunks + seconds[PRE] * first
-    return seconds[BACKWARD] / chunks + seconds[MID] * last + seconds[POST] * first
+        return seconds[FORWARD] + seconds[PRE] * first
+    return seconds[BACKWARD] + seconds[MID] * last + seconds[POST] * first

@@ -290,18 +290,23 @@ class _Schedule:
         busy: Numbers = 0.0
         for name, piece in pieces.items():
             if np.any(share[name]):
-                total.add(piece, micro * share[name])
-            busy = busy + piece.elapsed * share[name]
+                total.add(piece, step.runs_of(name) * share[name])
+            busy = busy + piece.elapsed * share[name] * step.runs_of(name)
         running = lockstep(step.schedule, {name: piece.elapsed for name, piece in pieces.items()}, self.later)
-        total.idle = total.idle + self.later(running - busy * micro, 0.0)
-        total.elapsed = running + sum(hops) * ticks
+        total.idle = total.idle + self.later(running - busy, 0.0)
+        stored, results, rounds = step.dealt
+        times = sum(not each.stays for each in rounds)
+        deals = [self.hop(key, step, total, times, step.schedule.chunks) for key in (*stored, *results)]
+        total.elapsed = running + sum(hops) * ticks + sum(deals) * times
         if not self.scenario.many and total.elapsed:
             inside, now = [], 0.0
             for name, piece in pieces.items():
-                inside += [span.later(now) for span in piece.spans if share[name]]
-                now += piece.elapsed * share[name]
-            for seconds in hops:
-                kind, end = COLLECTIVE_PERMUTE.name, now + seconds * ticks / micro
+                each = step.runs_of(name) / micro * share[name]
+                at = Span(step, now, now + piece.elapsed * each, piece.elapsed, tuple(piece.spans), each)
+                inside += [span.later(now) for span in piece.spans] if each == 1 else [at] * (each > 0)
+                now += piece.elapsed * each
+            for seconds in (*(each * ticks for each in hops), *(each * times for each in deals)):
+                kind, end = COLLECTIVE_PERMUTE.name, now + seconds / micro
                 inside.append(Span(step, now, end, kind=kind, axes=(step.axis,)))
                 now = end
             total.spans.append(Span(step, 0.0, total.elapsed, now, tuple(inside), micro))
@@ -317,10 +322,11 @@ class _Schedule:
         spent.elapsed = spent.elapsed + added.seconds
         return spent
 
-    def hop(self, key: Key, step: Staged, total: Spent, ticks: int) -> Numbers:
-        """The seconds in which stages send each other one value after a tick."""
-        seconds = self.collective(COLLECTIVE_PERMUTE, (step.axis,), self.scenario.nbytes(key), total, ticks)
-        total.rows.append((step, ticks, seconds))
+    def hop(self, key: Key, step: Staged, total: Spent, times: int, parts: int = 1) -> Numbers:
+        """The seconds in which stages send each other one value, or a part of one, so many times."""
+        nbytes = self.scenario.nbytes(key) / parts
+        seconds = self.collective(COLLECTIVE_PERMUTE, (step.axis,), nbytes, total, times)
+        total.rows.append((step, times, seconds))
         return seconds
 
     def repeat(self, total: Spent, step: Nested | Iterated, block: Spent, runs: Numbers):

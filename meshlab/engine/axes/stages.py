@@ -58,6 +58,13 @@ class Stages(Axis):
             found.append(f"chunks={self.chunks}, where {given or DEFAULT} has {own} for each stage")
         return found
 
+    @property
+    def chunk_count(self) -> int:
+        """How many chunks of the layers each stage has."""
+        if isinstance(self.schedule, Schedule):
+            return self.schedule.chunks
+        return self.chunks or NAMED[self.schedule or DEFAULT].chunks or 2
+
     def order(self, micro: int) -> Schedule:
         """Returns the schedule for so many micro-batches.
 

@@ -81,7 +81,7 @@ def examine(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
     everywhere = judged(program, compute, scoped)
     for rules, meeting in everywhere:
         problems += [*_conflicts(rules, meeting.conflicts), *scanned_problems(program, mesh, rules, meeting.scans)]
-        problems += stage_problems(program, mesh, rules, meeting.scans, matched, pad)
+        problems += stage_problems(program, mesh, rules, meeting.scans, matched=matched, pad=pad)
     problems += stored_problems(program, mesh, matched, pad)
     for place, place_rules, _ in _different_storage(program, matched):
         problems += _storage_problems(program, compute, place, place_rules)

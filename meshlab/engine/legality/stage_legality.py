@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..axes.stages import Stages
 from ..errors import MeshError
 from ..programs.axis_conflicts import Scans
 from ..programs.program import Program
@@ -27,6 +28,7 @@ def stage_problems(
     mesh: Mesh,
     rules: AxesByDim,
     scans: Scans,
+    *,
     matched: Mapping[str, AxesByDim] | None = None,
     pad: bool | None = None,
 ) -> list[Refusal]:
@@ -54,7 +56,7 @@ def stage_problems(
             text = f"`{dim}:{'+'.join(axes)}` has other axes beside the stages: a stage has whole layers."
             problems.append(Refusal(_CODE, text, f"Write `{dim}:{axis}`.", scans[dim].source))
         elif axis in used:
-            problems += _unfit(program, mesh, dim, axis, rules, pad)
+            problems += [*_unfit(mesh, dim, axis, rules), *_uneven(program, dim, mesh.stages[axis], pad)]
     return problems
 
 
@@ -86,7 +88,7 @@ def _elsewhere(dim: str, scans: Scans) -> str:
     return f"Put `{dim}` on an axis of devices{layers}."
 
 
-def _unfit(program: Program, mesh: Mesh, dim: str, axis: str, rules: AxesByDim, pad: bool | None) -> Iterator[Refusal]:
+def _unfit(mesh: Mesh, dim: str, axis: str, rules: AxesByDim) -> Iterator[Refusal]:
     """Yields why the stages cannot run micro-batches as a layout has them."""
     stages = mesh.stages[axis]
     micro = [each for axes in rules.values() for each in axes if each in mesh.in_time and mesh.axes[each] > 1]
@@ -102,11 +104,15 @@ def _unfit(program: Program, mesh: Mesh, dim: str, axis: str, rules: AxesByDim, 
         yield Refusal(_CODE, f"`{axis}` has no schedule: {error}", f"Choose another schedule or size of `{micro[0]}`.")
         return
     if why := not_run(schedule):
-        fix = f"Write {axis}=ml.stages({stages.size}), or choose `gpipe`, `1f1b` or `paired`."
+        fix = f"Write {axis}=ml.stages({stages.size}), or choose `gpipe`, `1f1b` or `interleaved`."
         yield Refusal(_CODE, f"`{axis}` has the schedule {schedule.name}, {why}.", fix)
-    count, size = stages.size * schedule.chunks, program.dims[dim]
-    if size % count and (pad or schedule.chunks > 1):
-        chunks = f" of {schedule.chunks} chunks" if schedule.chunks > 1 else ""
+
+
+def _uneven(program: Program, dim: str, stages: Stages, pad: bool | None) -> Iterator[Refusal]:
+    """Refuses layers that the chunks of all stages do not divide, or that would be padded."""
+    count, size = stages.size * stages.chunk_count, program.dims[dim]
+    if size % count and (pad or stages.chunk_count > 1):
+        chunks = f" of {stages.chunk_count} chunks" if stages.chunk_count > 1 else ""
         text = f"`{dim}` has size {size}, which {stages.size} stages{chunks} do not divide, and layers are not padded."
         down = size // count * count
         yield Refusal(_CODE, text, f"Sizes that fit: {f'{down} or ' if down else ''}{down + count}.")
@@ -117,6 +123,5 @@ def not_run(schedule: Schedule) -> str:
     phases = {cell.phase for steps in schedule.order for step in steps for cell in step}
     if not phases <= {FORWARD, BACKWARD}:
         return "which computes gradients of weights apart; that is drawn and priced, but not run yet"
-    if schedule.parts != in_order(schedule.stages, schedule.chunks):
-        return "whose chunks are not dealt to the stages in turn; that is drawn and priced, but not run yet"
-    return "which has several chunks a stage; that is drawn and priced, but not run yet" if schedule.chunks > 1 else ""
+    in_turn = schedule.parts == in_order(schedule.stages, schedule.chunks)
+    return "" if in_turn else "whose chunks are not dealt in turn; that is drawn and priced, but not run yet"

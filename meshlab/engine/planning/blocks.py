@@ -245,7 +245,8 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
     returned = _read(planner, body.outputs, [*starts, *outputs[count:]], Cause("carry", operation))
     blocks = (Inside(tuple(inner), returned, tuple(inside.steps)), *_test(planner, operation, starts))
     results = (*starts, *(Spec((along, *s.splits), s.partial) for s in outputs[count:]))
-    times = (trip_count(operation) or 1) // math.prod(planner.sizes[axis] for axis in along)
+    each = (planner.sizes[axis] * planner.rules.stages[axis].chunk_count for axis in along)
+    times = (trip_count(operation) or 1) // math.prod(each)
     return Nested(operation, operands, results, blocks, times)
 
 

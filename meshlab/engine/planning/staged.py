@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..code.loops import carried
+from ..schedules.dealing import Round, rounds
 from ..schedules.schedule import Schedule
 from ..specs.spec import Spec
 from .step import Inner, Step
@@ -64,6 +65,8 @@ class Staged(Step):
         passed: what goes from stage to stage beside what the forward scan carries.
         returned: what goes back beside what the backward scan carries.
         held: what a stage keeps of a forward cell for the backward cell of the same micro-batch.
+        stored: what stages read of their own layers that is known in front of the loop; with several chunks they are
+            dealt to the stages first, as are the results of layers behind the loop.
         schedule: which stage runs which cell in which tick.
     """
 
@@ -76,6 +79,7 @@ class Staged(Step):
     passed: tuple[Key, ...]
     returned: tuple[Key, ...]
     held: tuple[Key, ...]
+    stored: tuple[Key, ...]
     schedule: Schedule
 
     @property
@@ -127,6 +131,17 @@ class Staged(Step):
         count = self.schedule.stages
         on = tuple((stage, (stage + 1) % count) for stage in range(count if self.schedule.chunks > 1 else count - 1))
         return on, tuple((there, here) for here, there in on)
+
+    def runs_of(self, name: str) -> int:
+        """Returns how often a stage that runs a piece runs it."""
+        return self.schedule.micro * (1 if name in ON_ONE_STAGE else self.schedule.chunks)
+
+    @functools.cached_property
+    def dealt(self) -> tuple[tuple[Key, ...], tuple[Key, ...], tuple[Round, ...]]:
+        """What is dealt to the stages in front of the loop, what back behind it, and how; nothing with one chunk."""
+        each = rounds(self.schedule)
+        own = [(r.value, r.outside) for r in self.results if self.axis in r.outside.axes]
+        return (self.stored, tuple(own), each) if each else ((), (), ())
 
     def messages(self, original_of: Originals) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
         """Returns what a stage sends on in a tick, and what it sends back."""

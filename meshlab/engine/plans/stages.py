@@ -33,7 +33,7 @@ from ..planning.staged import (
 )
 from ..planning.step import Step
 from ..planning.step_keys import Key
-from ..planning.steps import Iterated, Move, Nested, Result
+from ..planning.steps import Iterated, Materialise, Move, Nested, Result
 from .iteration_refusals import named
 from .per_shard_collectives import per_shard_collectives_of
 from .pieces import END_OF_BACKWARD, END_OF_FORWARD, Crossing, Pieces
@@ -111,6 +111,8 @@ class _Cut:
         """Returns the loop as a pipeline; None, with problems, where stages cannot run it."""
         self.sent_inside(loop)
         pieces = Pieces(loop, forward, backward, self.axis, self.original_of)
+        if self.plan.rules.stages[self.axis].chunk_count > 1:
+            self.along_layers(pieces)
         crossing = pieces.crossing()
         for reader, key in crossing.refused:
             self.refuse(
@@ -141,6 +143,7 @@ class _Cut:
             tuple(crossing.passed),
             tuple(crossing.returned),
             tuple(crossing.kept),
+            self.stored(pieces),
             self.plan.rules.stages[self.axis].order(loop.times),
         )
         self.sent(step)
@@ -171,6 +174,40 @@ class _Cut:
             if any(self.axis in each.axes for each in sent):
                 text = f"The parts of {named(operation)} depend on each other, and are on different stages."
                 self.problems.append(Refusal("pipeline", text, self.off, operation.source))
+
+    def along_layers(self, pieces: Pieces):
+        """Refuses what sees the order of layers, or all of a stage's, where a stage has them in several chunks."""
+        made = {
+            key
+            for scan in (pieces.forward, pieces.backward)
+            for key in scan.makes(self.original_of)
+            if self.axis in key[1].axes
+        }
+        for step in (step for name in (FORWARD, BACKWARD) for step in pieces.steps[name]):
+            along = isinstance(step, Move) and self.axis in step.via.axes
+            counts = isinstance(step, Materialise) and step.operation.name == "iota" and self.axis in step.spec.axes
+            whole = step.per_shard or not made.isdisjoint(step.reads(self.original_of))
+            if pieces.scan(step) is None and (along or counts or whole):
+                self.in_chunks(f"{named(step.serves)} works along `{self.dim}` in each micro-batch", step)
+        for result in pieces.loop.results:
+            if result.axis is not None and self.axis in result.inside.axes:
+                self.in_chunks(
+                    f"{self.program.value(result.value).label} is returned for each of `{self.dim}` and of the batch"
+                )
+        for value, _ in self.stored(pieces):
+            if jnp.issubdtype(self.program.code.dtypes[value], jax.dtypes.extended):
+                self.in_chunks(f"{self.program.value(value).label} are keys of random numbers, which cannot be sent")
+
+    def in_chunks(self, what: str, step: Step | None = None):
+        stages = self.plan.rules.stages[self.axis]
+        text = f"{what}, and with the schedule {stages.schedule} a stage has several chunks of `{self.dim}`."
+        self.refuse(text, f"Write {self.axis}=ml.stages({stages.size}): one chunk a stage.", step)
+
+    def stored(self, pieces: Pieces) -> tuple[Key, ...]:
+        """Returns what stages read of their own layers that the loop does not make."""
+        steps = (step for name in (FORWARD, BACKWARD) for step in pieces.steps[name])
+        read = (key for step in steps for key in step.reads(self.original_of))
+        return tuple(dict.fromkeys(key for key in read if self.axis in key[1].axes and key not in pieces.home))
 
     def needed_of_pre(
         self, pieces: Pieces, crossing: Crossing, again: Sequence[Step], loop: Iterated

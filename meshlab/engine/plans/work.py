@@ -110,9 +110,8 @@ def work(program: Program, mesh: Mesh, grid: Grid, steps: Iterable[Step]) -> Wor
 
 def _of_busiest_stage(step: Staged, of: Callable[[Iterable[Step]], float]) -> float:
     """The work of the first stage of a pipeline, or of the last, which have the ends of the model besides layers."""
-    made = {name: of(piece.every) for name, piece in step.pieces.items()}
-    ends = max(made[PRE] + made[POST], made[MID])
-    return step.schedule.micro * (made[FORWARD] + made[BACKWARD] + ends)
+    made = {name: of(piece.every) * step.runs_of(name) for name, piece in step.pieces.items()}
+    return made[FORWARD] + made[BACKWARD] + max(made[PRE] + made[POST], made[MID])
 
 
 def whole_from(

@@ -54,7 +54,8 @@ class Runs(Protocol):
 
 def run_staged(runs: Runs, step: Staged, shards: dict[Key, Any]):
     """Runs a pipeline on one device's shards, and adds its results to them."""
-    pipeline, schedule = _Pipeline(runs, step, shards), table(step.schedule)
+    dealt = {key: dealt_out(runs, step, key, shards[key]) for key in step.dealt[0]}
+    pipeline, schedule = _Pipeline(runs, step, shards | dealt), table(step.schedule)
     rows = jnp.asarray(schedule.cells), jnp.asarray(schedule.received)
     start = {
         "sent": pipeline.stacks(pipeline.sent, schedule.slots.sent),
@@ -65,7 +66,21 @@ def run_staged(runs: Runs, step: Staged, shards: dict[Key, Any]):
     end, _ = lax.scan(functools.partial(pipeline.tick, schedule), start, rows)
     for name, piece in step.pieces.items():
         for result, total in zip(piece.results, end["totals"][name], strict=True):
-            shards[result.value, result.outside] = pipeline.result(result, total)
+            made = pipeline.result(result, total)
+            key = result.value, result.outside
+            shards[key] = dealt_out(runs, step, key, made, back=True) if key in step.dealt[1] else made
+
+
+def dealt_out(runs: Runs, step: Staged, key: Key, array: Any, back: bool = False) -> Any:
+    """Returns a stage's layers as the schedule deals them, of those that it stores; or, back, the other way round."""
+    along = next(i for i, split in enumerate(key[1].splits) if step.axis in split)
+    size = array.shape[along] // step.schedule.chunks
+    stage, result = runs.device.index((step.axis,)), array
+    for each in (turn.back if back else turn for turn in step.dealt[2]):
+        part = lax.dynamic_slice_in_dim(array, jnp.asarray(each.sent)[stage] * size, size, along)
+        arrived = part if each.stays else runs.device.permute(part, (step.axis,), each.pairs)
+        result = lax.dynamic_update_slice_in_dim(result, arrived, jnp.asarray(each.got)[stage] * size, along)
+    return result
 
 
 class _Pipeline:
@@ -135,7 +150,7 @@ class _Pipeline:
         sent = len(step.carried[0])
         known.update(zip(step.passed, given[sent:], strict=True))
         known.update(zip(of_pre, kept, strict=True))
-        self.layers(FORWARD, scan, runs, known, dict(zip(step.carried[0], given[:sent], strict=True)))
+        self.layers(FORWARD, columns, runs, known, dict(zip(step.carried[0], given[:sent], strict=True)))
         held = self.typed(step.held, [known[key] for key in step.held])
         sent = self.typed(self.sent, [known[key] for key in self.sent])
         return {"totals": self.added(FORWARD, totals, known, columns), "sent": sent, "held": held}
@@ -160,7 +175,7 @@ class _Pipeline:
         given, totals = lax.cond(self.part(columns) == self.last_part, last, others, totals)
         sent = len(step.carried[1])
         known.update(zip(step.returned, given[sent:], strict=True))
-        self.layers(BACKWARD, scan, runs, known, dict(zip(step.carried[1], given[:sent], strict=True)))
+        self.layers(BACKWARD, columns, runs, known, dict(zip(step.carried[1], given[:sent], strict=True)))
         totals = self.added(BACKWARD, totals, known, columns)
 
         def first(totals: Totals) -> Totals:
@@ -184,8 +199,9 @@ class _Pipeline:
         runs.run((*piece.again, *piece.steps), inside)
         return inside
 
-    def layers(self, name: str, scan: Nested, runs: Runs, known: dict[Key, Any], sent: Mapping[int, Any]):
+    def layers(self, name: str, columns: Columns, runs: Runs, known: dict[Key, Any], sent: Mapping[int, Any]):
         """Runs a stage's own layers, from what is carried into them, and all else that each stage has of its own."""
+        scan = self.step.forward_scan if name == FORWARD else self.step.backward_scan
         count, operation = carried(scan.operation), scan.operation
         starts = self.zeros(carries(scan, self.runs.original_of, out=True))
         carry = [sent.get(position, zeros) for position, zeros in enumerate(starts)]
@@ -193,9 +209,32 @@ class _Pipeline:
             if step is not scan:
                 runs.run((step,), known)
                 continue
-            stacks = runs.read(known, operation.inputs[count:], scan.operands[count:])
+            values, specs = operation.inputs[count:], scan.operands[count:]
+            triples = zip(runs.read(known, values, specs), values, specs, strict=True)
+            stacks = [self.of_chunk(stack, self.key(value, spec), columns) for stack, value, spec in triples]
             results = run_blocks(operation, [*carry, *stacks], functools.partial(runs.inside, scan, known))
             known.update(((v, s), r) for v, s, r in zip(operation.outputs, scan.results, results, strict=True))
+
+    def key(self, value: Input, spec: Spec | None) -> Key | None:
+        if spec is None or not isinstance(value, int):
+            return None
+        return self.runs.original_of.get(value, value), spec
+
+    @functools.cached_property
+    def by_chunk(self) -> frozenset[Key]:
+        """What a forward cell stacks of the layers of its chunk, where a stage has several."""
+        scan = self.step.forward_scan
+        ends = carries(scan, self.runs.original_of, out=True)
+        made = scan.makes(self.runs.original_of) if self.step.schedule.chunks > 1 else ()
+        return frozenset(made).difference(ends)
+
+    def of_chunk(self, stack: Any, key: Key | None, columns: Columns) -> Any:
+        """Returns those of a stage's layers that are in the chunk of a cell."""
+        chunks = self.step.schedule.chunks
+        if chunks == 1 or key is None or key in self.by_chunk:
+            return stack
+        size = stack.shape[0] // chunks
+        return lax.dynamic_slice_in_dim(stack, columns.chunk * size, size, 0)
 
     def is_made(self, name: str, key: Key) -> bool:
         return any(key in step.makes(self.runs.original_of) for step in self.step.pieces[name].steps)
@@ -209,7 +248,12 @@ class _Pipeline:
                 return lax.dynamic_update_index_in_dim(total, made.astype(total.dtype), columns.micro, 0)
             if not result.is_sum:
                 return made.astype(total.dtype)
-            return total + self.runs.apart(self.step, result, made).astype(total.dtype)
+            addend = self.runs.apart(self.step, result, made).astype(total.dtype)
+            if addend.shape == total.shape:
+                return total + addend
+            start = columns.chunk * addend.shape[0]
+            before = lax.dynamic_slice_in_dim(total, start, addend.shape[0], 0)
+            return lax.dynamic_update_slice_in_dim(total, before + addend, start, 0)
 
         return {**totals, name: list(map(one, self.step.pieces[name].results, totals[name]))}
 
@@ -225,7 +269,11 @@ class _Pipeline:
         return total.astype(self.runs.code.dtypes[result.value])
 
     def shapes(self, keys: Sequence[Key]) -> list[tuple[int, ...]]:
-        return [local_shape(self.runs.code.shapes[value], spec, self.runs.sizes) for value, spec in keys]
+        chunks, shapes = self.step.schedule.chunks, []
+        for key in keys:
+            first, *rest = (*local_shape(self.runs.code.shapes[key[0]], key[1], self.runs.sizes), 0)
+            shapes.append((first // chunks if key in self.by_chunk else first, *rest)[:-1])
+        return shapes
 
     def dtypes(self, keys: Sequence[Key]) -> list[Any]:
         return [self.runs.code.dtypes[value] for value, _ in keys]

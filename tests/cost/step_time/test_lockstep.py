@@ -19,10 +19,8 @@ def test_it_is_the_clock_of_the_schedule(name, stages, micro):
     parts = stages * schedule.chunks
     costs = []
     for part in range(parts):
-        forward = SECONDS[FORWARD] / schedule.chunks + SECONDS[PRE] * (part == 0)
-        backward = (
-            SECONDS[BACKWARD] / schedule.chunks + SECONDS[MID] * (part == parts - 1) + SECONDS[POST] * (part == 0)
-        )
+        forward = SECONDS[FORWARD] + SECONDS[PRE] * (part == 0)
+        backward = SECONDS[BACKWARD] + SECONDS[MID] * (part == parts - 1) + SECONDS[POST] * (part == 0)
         costs.append((forward, backward, 0.0))
     expected = schedule.clock(costs, lockstep=True).makespan
     assert lockstep(schedule, SECONDS, max) == pytest.approx(expected, rel=1e-9)

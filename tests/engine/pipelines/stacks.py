@@ -130,10 +130,10 @@ def stacked(p: Any, x: Any, y: Any) -> Any:
 
     def both(h: Any, weights: Any) -> Any:
         h, _ = layer(h, weights)
-        return h, jnp.square(h).mean()
+        return h, jnp.square(h).sum(1)
 
-    h, means = jax.lax.scan(both, x @ p["w_in"], _stack(p))
-    return jnp.square(h @ p["w_out"] - y).mean() + 0.1 * means.sum()
+    h, sums = jax.lax.scan(both, x @ p["w_in"], _stack(p))
+    return jnp.square(h @ p["w_out"] - y).mean() + 0.1 * jnp.square(sums).mean()
 
 
 LOSSES: dict[str, Callable[..., Any]] = {

@@ -60,12 +60,15 @@ def test_all_problems_at_once():
         (ml.Schedule.of("1f1b", 2, 8), 4, "1f1b has 8 micro-batches, and there are 4"),
         ("zb-h1", 4, "zb-h1, which computes gradients of weights apart"),
         ("zb-v", 4, "zb-v, which computes gradients of weights apart"),
-        ("interleaved", 4, "interleaved, which has several chunks a stage"),
+        (("interleaved", 3), 4, "`layers` has size 4, which 2 stages of 3 chunks do not divide"),
     ],
 )
 def test_schedules_that_are_not_run(schedule, micro, message):
     program = stacks.program("plain", batch=24)
-    (problem,) = refused(program, schedule=schedule, micro=micro)
+    name, chunks = schedule if isinstance(schedule, tuple) else (schedule, None)
+    with pytest.raises(ml.LayoutError) as error:
+        program.plan(ml.mesh(pipe=ml.stages(2, name, chunks), micro=ml.serial(micro)), LAYOUT)
+    (problem,) = map(str, error.value.problems)
     assert message in problem
 
 
@@ -148,6 +151,14 @@ def test_keys_of_random_numbers_are_not_sent():
     program = ml.trace(stacks.descent(loss), *stacks.named(), key)
     (problem, *_) = refused(program)
     assert "keys of random numbers cannot be sent" in problem
+
+
+def test_chunks_in_turn_see_no_order_of_layers():
+    for name, message in (("dropped", "are keys of random numbers"), ("stacked", "works along `layers` in each")):
+        problem, *_ = refused(stacks.program(name), schedule="interleaved")
+        assert message in problem
+        assert "with the schedule interleaved a stage has several chunks of `layers`" in problem
+        assert problem.endswith("Write pipe=ml.stages(2): one chunk a stage.")
 
 
 def test_layers_are_not_padded():

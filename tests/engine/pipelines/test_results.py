@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
+from meshlab.engine.schedules.dealing import rounds
 from tests.engine.pipelines import stacks
 
 SCHEDULES = ("paired", "gpipe", "1f1b")
@@ -44,6 +45,36 @@ def test_permutes_by_formula(schedule):
         assert plan.schedule is not None
         assert plan.schedule.ticks == ticks
         assert all(f"after each of {ticks} ticks" in c.because and c.axes == ("pipe",) for c in hops)
+
+
+@pytest.mark.share(6)
+@pytest.mark.parametrize("chunks", [2, 4])
+@pytest.mark.parametrize("name", [name for name in stacks.LOSSES if name not in ("dropped", "stacked")])
+def test_chunks_in_turn_give_the_plain_step(name, chunks):
+    """Layers are stored in order, and dealt to the stages in front of the loop; so are new weights, back behind it."""
+    with jax.enable_x64(True):
+        program = stacks.program(name, jnp.float64, layers=8)
+        mesh = ml.mesh(pipe=ml.stages(2, "interleaved", chunks), micro=ml.serial(4))
+        plan = program.plan(mesh, "batch:micro layers:pipe")
+        report = plan.check()
+    assert report.ok, report
+    assert max(error for _, error, _ in report.errors) < 1e-12
+    once = [c for c in plan.collectives if c.kind == "collective-permute" and c.times == 1]
+    assert all("chunks of layers, which are dealt" in c.because for c in once)
+    # Weights and what is added up of them: each of two arrays in as many rounds as there are chunks, but for one.
+    assert len(once) == 2 * 2 * sum(not each.stays for each in rounds(plan.schedule))
+
+
+def test_chunks_over_four_stages():
+    with jax.enable_x64(True):
+        program = stacks.program("balanced", jnp.float64, layers=8)
+        mesh = ml.mesh(data=2, pipe=ml.stages(4, "interleaved"), micro=ml.serial(4))
+        plan = program.plan(mesh, "batch:data+micro layers:pipe")
+        report = plan.check()
+    assert report.ok, report
+    assert max(error for _, error, _ in report.errors) < 1e-12
+    assert plan.schedule is not None
+    assert plan.schedule.chunks == 2
 
 
 def test_a_schedule_of_ones_own_is_run():
