@@ -19,7 +19,7 @@ from ..engine.errors import MeshlabError, first_of
 from ..engine.planning.shared_steps import counted_only
 from ..engine.planning.steps import Compute
 from ..engine.plans import turns, work
-from ..engine.plans.collectives import Collective, wire_bytes_by_axis
+from ..engine.plans.collective import Collective, wire_bytes_by_axis
 from ..engine.plans.remedies import Change, Remedy, sentence
 from ..engine.plans.unused_rules import without_effect
 from ..engine.plans.wording import quoted

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ..cost.machines.units import bytes_text
 from ..engine.errors import LayoutError, MeshError, closest, listed, numbered, shown
-from ..engine.plans.collectives import Collective
+from ..engine.plans.collective import Collective
 from ..engine.plans.plan_data import Plan
 from ..engine.specs.mesh import Mesh
 

@@ -23,7 +23,7 @@ from typing import Any
 from ..cost.machines.units import bytes_text, seconds_text
 from ..engine.errors import MeshlabError, shown
 from ..engine.planning.shared_steps import written_out
-from ..engine.plans.collectives import Collective
+from ..engine.plans.collective import Collective
 from ..engine.whole_files import write_whole
 from .priced import Plan
 from .step_slices import KERNELS, LOOP, LOOPS, REPETITION, Frame, Slice, described, frames_of, paths_of, slices_of

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..api.stages import Plan
 from ..cost.workload.options import USUAL, Options
-from ..engine.plans.collectives import wire_bytes_by_axis
+from ..engine.plans.collective import wire_bytes_by_axis
 from ..engine.tables import html_rows, text_rows
 from .objective import LIVE, OBJECTIVES, TRAFFIC, Objective, offered
 from .proof import Proof

@@ -29,7 +29,7 @@ from ..auto.proof import Proof
 from ..cost.machines.meshes import machines_for
 from ..cost.machines.units import bytes_text
 from ..engine.errors import MeshlabError
-from ..engine.plans.collectives import Collective
+from ..engine.plans.collective import Collective
 from ..engine.tables import named, text_rows
 
 _LARGEST, _WIDTH = 8, 110

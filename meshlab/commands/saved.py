@@ -24,7 +24,7 @@ from ..auto.proof import Proof
 from ..engine.axes.axis import Axis
 from ..engine.axes.axis_kinds import read_axis
 from ..engine.errors import first_of, shown
-from ..engine.plans.collectives import wire_bytes_by_axis
+from ..engine.plans.collective import wire_bytes_by_axis
 from ..engine.whole_files import write_whole
 from ..version import __version__
 from .exits import UsageError

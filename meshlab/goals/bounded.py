@@ -20,7 +20,7 @@ from ..cost.machines.meshes import machine_of
 from ..cost.machines.units import bytes_text, seconds_text
 from ..engine.code.operations import nbytes
 from ..engine.errors import closest, listed
-from ..engine.plans.collectives import Collective
+from ..engine.plans.collective import Collective
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import local_shape
 from .conditions import PENDING, Condition, Cost, Costs, Judged, Price, platform_of

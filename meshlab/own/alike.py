@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..engine.plans.collectives import Collective
+from ..engine.plans.collective import Collective
 from .beside import Beside, key_of
 from .explained import Explained
 

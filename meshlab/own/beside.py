@@ -28,7 +28,7 @@ from ..engine.code.operations import walk
 from ..engine.collectives.kinds import REDUCE_SCATTER
 from ..engine.errors import MeshlabError, listed
 from ..engine.jax_programs import constrained, number_of
-from ..engine.plans.collectives import Collective
+from ..engine.plans.collective import Collective
 from ..engine.running.lower import partition_spec
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes

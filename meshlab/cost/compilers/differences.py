@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ...engine.collectives.kinds import ALL_GATHER, ALL_REDUCE, COLLECTIVE_PERMUTE, KINDS, REDUCE_SCATTER
-from ...engine.plans.collectives import Collective
+from ...engine.plans.collective import Collective
 from ...engine.verifying.hlo import HloCollective
 
 Axes = tuple[str, ...] | None
@@ -197,7 +197,7 @@ def _predicted_pieces(collectives: Iterable[Collective], sizes: Mapping[str, int
     pieces: Counter = Counter()
     for c in collectives:
         if c.payload_bytes:
-            pieces[Piece(c.kind, tuple(sorted(c.axes, key=order.index)), c.dtype, c.payload_bytes)] += c.times
+            pieces[Piece(c.kind, tuple(sorted(c.axes, key=order.index)), c.dtype, c.payload_bytes)] += c.counted
     return pieces
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..code.operations import Operation, nbytes
-from ..code.source import Source
 from ..collectives.kinds import EACH, PAIRS, Sending
 from ..collectives.reshard import ReshardStep, gather_then_slice, price, sent_shape
 from ..legality.legal_rules import LegalRules
@@ -28,71 +27,15 @@ from ..programs.program import Program
 from ..rules import PER_SHARD
 from ..specs.in_time import minus
 from ..specs.spec import Axes, Grid, Spec, local_shape
+from .collective import Collective
 from .iteration_causes import IterationCauses
-from .moved_values import Moved, moved_value
+from .moved_values import moved_value
 from .partial_sums import Origins, Split
 from .per_shard_collectives import per_shard_collectives_of
-from .remedies import OFF, ON, STORED, Change, Remedy, sentence
-from .stage_hops import stage_hops
+from .remedies import OFF, ON, STORED, Change, Remedy
+from .stage_hops import in_truth, runs_in_branches, stage_hops
 from .trials import Trials
 from .wording import in_scope, joined, quoted, sharded
-
-
-@dataclasses.dataclass(frozen=True)
-class Collective:
-    """One collective of a plan.
-
-    Attributes:
-        kind: all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute.
-        axes: the mesh axes, major first.
-        payload_bytes: bytes of its operand on one device, one execution.
-        wire_bytes: bytes that one device sends, one execution (ring).
-        times: executions in one run of the plan.
-        dtype: of its operand.
-        shape: of its operand on one device.
-        value: a short name of what is moved.
-        dims: the dims of what is moved.
-        source: the user's line that causes it.
-        because: why it is there.
-        proposed: what may remove it: alternatives, some of which are changes of the layout, none of them tried.
-        asked: what a device asks of the others; of a collective-permute with its route.
-        chain: for a move between two specs that takes more than a gather: the whole chain, and what its
-            gather-then-slice alternative would send.
-        moved: the value that it takes from one spec to another; None for what an operation sends inside it.
-        cause: "sum", "operand", "stored", "carry" or "branch", as steps have it; "inside" an operation; from "stage" to
-            stage.
-        split: the dims whose split is the cause.
-        trials: tries what is proposed, when that is read.
-    """
-
-    kind: str
-    axes: Axes
-    payload_bytes: int
-    wire_bytes: float
-    times: int
-    dtype: str
-    shape: tuple[int, ...]
-    value: str
-    dims: tuple[str, ...]
-    source: Source | None
-    because: str
-    proposed: tuple[Remedy, ...]
-    asked: Sending
-    chain: str = ""
-    moved: Moved | None = None
-    cause: str = ""
-    split: tuple[str, ...] = ()
-    trials: Trials | None = dataclasses.field(default=None, compare=False, repr=False)
-
-    @property
-    def remedies(self) -> tuple[Remedy, ...]:
-        """What would remove it: the legal ones of all that may, each planned, with its outcome."""
-        return self.trials.of(self.proposed, self.axes, self.because) if self.trials is not None else ()
-
-    @property
-    def remedy(self) -> str:
-        """What would remove it, in a sentence; "" where nothing would."""
-        return sentence(self.remedies)
 
 
 def collectives_by_step(
@@ -103,17 +46,11 @@ def collectives_by_step(
     Returns:
         For each step that `each_once` yields its collectives, which are none for most.
     """
-    story = _Story(program, rules, grid, steps)
-    return tuple(tuple(dataclasses.replace(row, trials=trials) for row in rows) for rows in story.of_each())
-
-
-def wire_bytes_by_axis(collectives: Iterable[Collective]) -> dict[str, float]:
-    """Adds up what one device sends in one run by mesh axes, such as "data" or "data+model", in the order given."""
-    by_axis: dict[str, float] = {}
-    for c in collectives:
-        key = "+".join(c.axes)
-        by_axis[key] = by_axis.get(key, 0.0) + c.wire_bytes * c.times
-    return by_axis
+    story, branches = _Story(program, rules, grid, steps), runs_in_branches(steps)
+    return tuple(
+        tuple(dataclasses.replace(in_truth(row, branches.get(id(step))), trials=trials) for row in rows)
+        for (step, *_), rows in zip(story.steps, story.of_each(), strict=True)
+    )
 
 
 def payload(program: Program, grid: Grid, value: int, start: Spec, via: ReshardStep) -> tuple[tuple[int, ...], int]:

@@ -26,7 +26,8 @@ from ..specs.in_time import without
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
 from ..specs.spec import Grid, Spec, local_shape, replicated
-from .collectives import Collective, collectives_by_step
+from .collective import Collective
+from .collectives import collectives_by_step
 from .trials import Trials
 from .work import Work, whole_from, work
 

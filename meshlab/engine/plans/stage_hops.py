@@ -6,16 +6,20 @@ stages take part: so many are compiled, and executed, whoever has something to s
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..code.operations import nbytes
 from ..collectives.kinds import COLLECTIVE_PERMUTE, Sending
 from ..collectives.routes import Permuted
+from ..planning.shared_steps import each_once
 from ..planning.staged import Staged
+from ..planning.step import Step, only
 from ..programs.program import Program
 from ..specs.spec import Grid, local_shape
+from .collective import Collective
 
 
 def stage_hops(program: Program, grid: Grid, step: Staged) -> Iterator[dict[str, Any]]:
@@ -31,6 +35,27 @@ def stage_hops(program: Program, grid: Grid, step: Staged) -> Iterator[dict[str,
                 "source": scan.operation.source
             }
     yield from _dealt(program, grid, step)
+
+
+def runs_in_branches(steps: Iterable[Step]) -> dict[int, tuple[int, int]]:
+    """Returns by the id of each step in a pipeline's branches how often a stage runs it, and how often that counts.
+
+    A step that several pieces run is told by the one that runs it most often.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    for pipeline in only(Staged, steps):
+        for name in sorted(pipeline.pieces, key=pipeline.runs_of):
+            runs = pipeline.runs_of(name), pipeline.schedule.ticks
+            found.update((id(step), runs) for step, *_ in each_once(pipeline.pieces[name].every))
+    return found
+
+
+def in_truth(row: Collective, branch: tuple[int, int] | None) -> Collective:
+    """Returns the row of a collective with how often it is sent, where the compiled program counts more."""
+    if branch is None or row.times % branch[1]:  # what is sent in front of the loop
+        return row
+    runs, ticks = branch
+    return dataclasses.replace(row, times=row.times * runs // ticks, compiled=row.times)
 
 
 def _dealt(program: Program, grid: Grid, step: Staged) -> Iterator[dict[str, Any]]:

@@ -159,7 +159,7 @@ def predicted_totals(plan: Plan, platform: str = "cpu") -> tuple[Totals, tuple[s
         count = c.payload_bytes
         if executed(platform)(c.dtype) != c.dtype:
             count, widened = 2 * count, True
-        sums[c.kind, tuple(sorted(c.axes, key=order.index))] += count * c.times
+        sums[c.kind, tuple(sorted(c.axes, key=order.index))] += count * c.counted
     notes = ("XLA for CPU widens bfloat16 and float8: their bytes are counted double here.",) if widened else ()
     return {k: n for k, n in sums.items() if n}, notes
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from ..collectives.kinds import ALL_TO_ALL
-from ..plans.collectives import Collective
+from ..plans.collective import Collective
 from .hlo import HloCollective
 
 # What XLA may cut into one operand for each device.
@@ -80,7 +80,7 @@ def merged(
     planned_alike: dict[Like, list[Collective]] = {}
     for c in planned:
         like = c.kind, tuple(sorted(c.axes, key=order.__getitem__)), executed(c.dtype), _sizes(c.kind, c.shape)
-        expected[like] += c.times
+        expected[like] += c.counted
         planned_alike.setdefault(like, []).append(c)
     there: Counter[Like] = Counter()
     payload: dict[Like, int] = {}

@@ -21,7 +21,7 @@ from msgspec import UNSET, structs
 
 from ...engine.argument_checks import is_whole
 from ...engine.errors import closest, listed, shown
-from ...engine.plans.collectives import Collective
+from ...engine.plans.collective import Collective
 from ...engine.programs.program import Program
 from ..documents.intents import Place, Refused, Select
 

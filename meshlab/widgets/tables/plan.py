@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...engine.plans.collectives import wire_bytes_by_axis
+from ...engine.plans.collective import wire_bytes_by_axis
 from ..documents.document import ExplorerError
 from ..state.explorer_state import ExplorerState
 from ..state.selection import identities

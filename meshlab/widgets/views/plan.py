@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
-from ...engine.plans.collectives import wire_bytes_by_axis
+from ...engine.plans.collective import wire_bytes_by_axis
 from ...engine.plans.work import by_contractions, line_of
 from ..state.marks import Marks
 from ..state.selection import identities, places_of

@@ -12,7 +12,7 @@ SIZES = {"data": 8, "model": 2}
 
 
 def planned(kind, axes, payload, times=1, dtype="float32") -> Any:
-    return types.SimpleNamespace(kind=kind, axes=axes, payload_bytes=payload, times=times, dtype=dtype)
+    return types.SimpleNamespace(kind=kind, axes=axes, payload_bytes=payload, counted=times, dtype=dtype)
 
 
 def sent(kind, axes, *operands, times=1, dtype="float32", where="", name="name"):

@@ -59,6 +59,7 @@ def test_chunks_in_turn_give_the_plain_step(name, chunks):
         report = plan.check()
     assert report.ok, report
     assert max(error for _, error, _ in report.errors) < 1e-12
+    assert plan.schedule is not None
     once = [c for c in plan.collectives if c.kind == "collective-permute" and c.times == 1]
     assert all("chunks of layers, which are dealt" in c.because for c in once)
     # Weights and what is added up of them: each of two arrays in as many rounds as there are chunks, but for one.
@@ -92,6 +93,20 @@ def test_what_one_stage_makes_is_reduced_once_with_the_data():
     assert sums == [("all-reduce", ("data", "pipe"))] * 3
     table = next(c for c in plan.collectives if c.value == "gradient of params/table" or "table" in c.value)
     assert table.times == 1
+
+
+def test_what_is_sent_in_a_branch_is_told_as_it_is_sent_and_counted_as_it_is_compiled():
+    with jax.enable_x64(True):
+        program = stacks.program("tied", jnp.float64)
+        layout = {"batch": "data+micro", "layers": "pipe", "params/table": {"embed": "data"}}
+        plan = program.plan(ml.mesh(data=2, pipe=ml.stages(2), micro=ml.serial(4)), layout)
+        assert plan.check().ok
+    gathers = [c for c in plan.collectives if c.kind == "all-gather"]
+    # In front of the layers on the first stage, and behind them on the last.
+    assert [(c.times, c.counted) for c in gathers] == [(4, 6)] * 2
+    assert "gathered again in each of 4 micro-batches" in gathers[0].because
+    hops = [c for c in plan.collectives if c.kind == "collective-permute"]
+    assert all(c.times == c.counted == 6 for c in hops)
 
 
 def test_results_with_the_batch_are_those_of_one_stage():

@@ -21,7 +21,7 @@ from ....cost.workload.scenario import at_plan_sizes
 from ....engine.collectives.hops import NOBODY, Course, Transfer, states
 from ....engine.collectives.kinds import KINDS, PAIRS, Kind
 from ....engine.collectives.routes import pairs
-from ....engine.plans.collectives import Collective
+from ....engine.plans.collective import Collective
 from ....engine.specs.spec import Axes
 from ...state.explorer_state import ExplorerState
 from ...state.selection import collective_of

@@ -23,7 +23,7 @@ import numpy as np
 
 from ....engine.collectives.kinds import KINDS
 from ....engine.collectives.routes import Route, pairs
-from ....engine.plans.collectives import Collective
+from ....engine.plans.collective import Collective
 from ...state.explorer_state import ExplorerState
 from .sites import groups_of
 

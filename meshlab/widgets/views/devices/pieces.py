@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ....engine.collectives.hops import Course
 from ....engine.collectives.kinds import KINDS, PAIRS
-from ....engine.plans.collectives import Collective
+from ....engine.plans.collective import Collective
 from ....engine.specs.spec import Axes
 from .holdings import MOST_EDGES, SlicesView
 from .sites import indices_of

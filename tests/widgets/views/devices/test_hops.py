@@ -16,7 +16,7 @@ import pytest
 import meshlab as ml
 import meshlab.widgets
 from meshlab.engine.collectives.kinds import KINDS
-from meshlab.engine.plans.collectives import Collective
+from meshlab.engine.plans.collective import Collective
 from meshlab.engine.specs.mesh import Mesh
 from meshlab.engine.specs.spec import Spec
 from meshlab.engine.verifying.random_layouts import draw, draw_in_turn

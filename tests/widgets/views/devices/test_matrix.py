@@ -10,7 +10,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.collectives.routes import Mirrored, Rerouted, Shifted, pairs
-from meshlab.engine.plans.collectives import wire_bytes_by_axis
+from meshlab.engine.plans.collective import wire_bytes_by_axis
 from meshlab.engine.specs.spec import Spec
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo

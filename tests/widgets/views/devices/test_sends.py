@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import meshlab as ml
-from meshlab.engine.plans.collectives import Collective, wire_bytes_by_axis
+from meshlab.engine.plans.collective import Collective, wire_bytes_by_axis
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
