@@ -63,7 +63,7 @@ def _repeated(plan: Any) -> str:
     of_program, least = work.measured(plan.program), work.LITTLE * plan.work.amount
     for step, times in counted_only(Compute, plan.planned.steps):
         specs = (*step.operands, *step.results)
-        idle = work.repeated_along(step, plan.mesh)
+        idle = work.repeated_along(step, plan.mesh, plan.rules.stages)
         if not idle or step.operation not in of_program:
             continue
         if times * work.multiply_adds(plan.program, step.operation, specs, plan.grid) > least:

@@ -29,9 +29,13 @@ _MOST = 0.5
 
 
 def repeated_along(plan: Plan, spec: Spec) -> Axes:
-    """Returns the mesh axes along which devices hold the same part of a value."""
-    sizes = plan.mesh.devices.axes
-    return tuple(axis for axis, size in sizes.items() if size > 1 and axis not in (*spec.axes, *spec.partial))
+    """Returns the mesh axes along which devices hold the same part of a value.
+
+    Stages of a pipeline hold different micro-batches of a value that exists in an iteration.
+    """
+    sizes, there = plan.mesh.devices.axes, {*spec.axes, *spec.partial}
+    there |= plan.rules.stages.keys() if not there.isdisjoint(plan.rules.in_time) else set()
+    return tuple(axis for axis, size in sizes.items() if size > 1 and axis not in there)
 
 
 def because(plan: Plan, buffer: LiveBuffer, role: str, made_at: Source | None, last: Step | None) -> str:

@@ -98,5 +98,5 @@ def _described(step: Step, scenario: Scenario) -> Group:
     dims = plan.program.names[operation.outputs[0]] if operation.outputs else ()
     name = operation.name + (", backward" if operation.backward else "")
     source = "" if operation.source is None else str(operation.source)
-    repeated = repeated_along(step, plan.mesh)
+    repeated = repeated_along(step, plan.mesh, plan.rules.stages)
     return Group(name, source, "" if real is None else str(real[0]), [dim or "1" for dim in dims], repeated)

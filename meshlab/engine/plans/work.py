@@ -17,7 +17,7 @@ import dataclasses
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..code.loops import LOOPS, trip_count
@@ -78,10 +78,13 @@ class Work:
         return head if self.is_divided else f"{head}; an even split would be {_percent(1 / self.devices)}"
 
 
-def repeated_along(step: Step, mesh: Mesh) -> Axes:
-    """Returns the mesh axes along which devices repeat a step: no value there is sharded over them, or partial."""
+def repeated_along(step: Step, mesh: Mesh, stages: Collection[str]) -> Axes:
+    """Returns the mesh axes along which devices repeat a step: no value there is sharded over them, or partial.
+
+    Stages of a pipeline repeat nothing: they run different steps, or the same for different micro-batches.
+    """
     specs = [spec for _, side in (step.read(), step.made()) for spec in side if spec is not None]
-    there = {axis for spec in specs for axis in (*spec.axes, *spec.partial)}
+    there = {*stages, *(axis for spec in specs for axis in (*spec.axes, *spec.partial))}
     return tuple(axis for axis, size in mesh.devices.axes.items() if size > 1 and axis not in there)
 
 

@@ -53,6 +53,8 @@ def test_a_plan_is_priced_by_its_schedule():
         assert time.spent.elapsed <= time.upper * (1 + 1e-9)
         assert "waiting for other stages" in str(time)
         assert any(piece.name.startswith("collective-permute") for piece in time.pieces)
+        # Stages run different things: none of them repeats what another one does.
+        assert not any("pipe" in piece.repeated for piece in time.pieces)
     # All stages run a forward and a backward cell in each tick of `paired`, and it has fewer ticks.
     assert times["paired"].estimate < times["1f1b"].estimate
     assert times["paired"].communication["pipe"] < times["1f1b"].communication["pipe"]

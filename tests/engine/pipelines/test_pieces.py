@@ -79,6 +79,24 @@ def test_gathered_weights_are_gathered_on_the_stage_that_reads_them():
     assert not staged.passed
 
 
+def test_what_a_piece_runs_is_one_list():
+    """Costs are known by the list: one that was made anew each time had the costs of another once."""
+    _, staged = pipeline("tied")
+    for piece in staged.pieces.values():
+        assert piece.every is piece.every
+        assert piece.every == (*piece.again, *piece.steps)
+
+
+def test_what_the_backward_scan_starts_from_may_be_made_in_front():
+    """Zeros for the gradient of a matrix that all layers read: they were looked for in the wrong piece once."""
+    _, staged = pipeline("shared")
+    count = len(staged.carried[1])
+    assert count == 2
+    made = {key for step in staged.pieces[MID].every for key in step.makes({})}
+    starts = zip(staged.backward_scan.operation.inputs[:count], staged.backward_scan.operands[:count], strict=True)
+    assert all(key in made for key in starts)
+
+
 def test_steps_inside_count_as_compiled_and_in_truth():
     _, staged = pipeline("plain")
     (part,) = staged.parts

@@ -93,7 +93,11 @@ def _inside_lines(inside: Inside) -> Iterator[str]:
 
 
 def _in_time(plan: Any) -> list[str]:
-    return [f"`{axis}` is a serial axis: the function must loop over its blocks itself" for axis in plan.rules.in_time]
+    loops = [f"`{axis}` is a serial axis: the function must loop over its blocks itself" for axis in plan.rules.in_time]
+    stages = (
+        f"`{axis}` is an axis of stages: jax.jit has no schedule, and gathers layers" for axis in plan.rules.stages
+    )
+    return [*loops, *stages]
 
 
 def _scopes(layout: Any) -> list[str]:
