@@ -52,6 +52,20 @@ def is_locked(board: Board) -> bool:
     return not seen
 
 
+def test_a_first_board_asks_before_its_tour_starts(open_board) -> None:
+    """A card over the field would stand between a reader and the question."""
+    board: BlankBoard = open_board(stored=True, first=True)
+    tour = board.root.locator(".mlb-tour")
+    field(board).fill("1")
+    # An observer is called with the next frame.
+    board.blank.view.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    expect(tour).to_be_hidden()
+    assert board.blank.view.evaluate("localStorage.getItem('meshlab:tour')") is None
+    field(board).press("Enter")
+    expect(tour).to_contain_text("1 of 5")
+    expect(task(board)).to_contain_text("run? 1, as you predicted.")
+
+
 def test_the_board_asks_first_and_shows_no_figure(open_board, puzzle: Puzzle) -> None:
     board: BlankBoard = open_board()
     assert is_locked(board)

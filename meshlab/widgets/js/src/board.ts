@@ -141,7 +141,7 @@ export class Board {
     this.showJob();
     this.say(this.can("resize_dim") ? HOW + SIZES : HOW);
     restore(this);
-    if (!parts) this.tour.offer();
+    this.tour.offer();
   }
 
   close() {

@@ -37,6 +37,7 @@ export function paintTask(board: Board) {
   // What was drawn while nothing was seen has no measures.
   board.stage.redraw();
   board.timeline.draw();
+  board.tour.offer();
 }
 
 function drawTask(board: Board, task: Task): Child[] {

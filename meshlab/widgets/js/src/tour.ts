@@ -1,7 +1,8 @@
 /**
  * The tour: five cards, each beside the part of the board that it is about. A browser shows it once, as soon as a third of
- * a board is in sight, and Help starts it again. The board can be used meanwhile. In a card Enter and arrow keys go on and
- * back; Escape ends the tour. A page that cannot remember that it was shown does not start it by itself.
+ * a board is in sight, and after the prediction if the board asks for one; Help starts it again. The board can be used
+ * meanwhile. In a card Enter and arrow keys go on and back; Escape ends the tour. A page that cannot remember that it was
+ * shown does not start it by itself.
  */
 import type { Board } from "./board.ts";
 import { h, prose, redraw } from "./dom.ts";
@@ -74,9 +75,10 @@ export class Tour {
     board.root.append(this.element);
   }
 
-  /** Starts it once the board is in sight, if this browser has not shown it. */
+  /** Starts it once the board is in sight, if this browser has not shown it; not on a view alone, nor over a question. */
   offer() {
-    if (kept("tour")) return;
+    const { root } = this.board;
+    if (kept("tour") || !root.querySelector(".mlb-frame") || root.hasAttribute("data-locked")) return;
     this.sight = new IntersectionObserver(
       ([{ isIntersecting }]) => {
         if (!isIntersecting) return;
@@ -87,7 +89,7 @@ export class Tour {
       },
       { threshold: SEEN },
     );
-    this.sight.observe(this.board.root);
+    this.sight.observe(root);
   }
 
   /** @param asked whether the reader has asked for it: then the keyboard goes there, whoever has it */
