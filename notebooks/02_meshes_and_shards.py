@@ -157,7 +157,8 @@ for given, layout in ((program, "embed:data hidden:data"), (program, "embed:rows
 puzzles.P03.predict(...)
 
 # %% [markdown]
-# And now in code instead of by dragging. A layout is a string; replace it with yours.
+# And now in code instead of by dragging: give each device all of `x`, and a quarter of each weight. A layout is a
+# string; replace it with yours.
 
 # %%
 puzzles.P03.check("batch:x")

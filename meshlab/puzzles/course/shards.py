@@ -65,10 +65,13 @@ P03 = Puzzle(
     "What is legal",
     programs.perceptron,
     ml.mesh(x=2, y=2),
-    ml.goal(keeps={"batch": None}, collectives={"all-reduce": 1, "*": 1}),
+    lambda program: ml.goal(
+        busy=False,
+        stored={"x": "batch:whole embed:whole", "w/*": 2 * program.dims["embed"] * program.dims["hidden"]},
+    ),
     "hidden:x+y",
-    ("batch:x hidden:y", "embed:x hidden:y", "hidden:x", None),
-    "Two dims of one array cannot share a mesh axis. Use all four devices, leave the batch whole, and sum once.",
+    ("embed:x hidden:y", "batch:x hidden:y", "hidden:x", None),
+    "Two dims of one array cannot share a mesh axis. Give each device all of `x`, and a quarter of each weight.",
     Ask("Each dim is on `x`, on `y`, or on neither: how many of the 27 layouts are legal", legal),
     drawn=("batch", "embed", "hidden"),
 )
