@@ -16,6 +16,7 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*OWN, os.environ.get("PYTHONPATH")]))
 
 import executed  # noqa: E402 - found by the path above
+import kernels  # noqa: E402
 import others  # noqa: E402
 
 from meshlab.version import __version__  # noqa: E402
@@ -42,6 +43,7 @@ meshlab_boards = str(BOARDS)
 html_extra_path = [str(BOARDS.parent)]
 
 # Notebooks: executed where their code, or meshlab, has changed since.
+kernels.copy()
 nb_custom_formats = {".py": ["executed.notebook", {"boards": str(BOARDS), "to_root": "../"}]}
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(VERSION / "cache")
