@@ -1,7 +1,7 @@
 """How long puzzles take: a verdict on a layout that is dragged, a check that compiles, and a proof.
 
 A verdict is there within 5 ms of the plan that it reads, for small programs, and within 100 ms with a plan of a large
-one; a check at one drawn size within half a second.
+one; a check at one drawn size within half a second, and that of a function, which is compared at several, within two.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from meshlab import puzzles
 from meshlab.puzzles import Puzzle
 from meshlab.puzzles.play.attempts import Attempts
 
-VERDICT, LARGE, CHECK, PROOF = 0.005, 0.1, 0.5, 1.0
+VERDICT, LARGE, CHECK, COMPARED, PROOF = 0.005, 0.1, 0.5, 2.0, 1.0
 TIMES = 3
 # Their programs are compiled twice, or take seconds to trace.
 APART = ("P12", "P20")
@@ -29,6 +29,7 @@ def measure() -> list[Sample]:
     return [
         timed("puzzles: verdict on a wrong try", [lambda p=p, t=t: goals[p.name].judge(t) for p, t in tries], VERDICT),
         timed("puzzles: check at a drawn size", [lambda p=p: _checked(p) for p in small for _ in range(TIMES)], CHECK),
+        timed("puzzles: check of a function", [_compared] * TIMES, COMPARED),
         timed("puzzles: proof", [_fresh(puzzle).prove for puzzle in small], PROOF),
         timed("Llama 3 70B: verdict with its plan", _large(), LARGE),
     ]
@@ -42,6 +43,10 @@ def _fresh(puzzle: Puzzle) -> Puzzle:
 
 def _checked(puzzle: Puzzle) -> None:
     assert puzzle.check(puzzle.answer)
+
+
+def _compared() -> None:
+    assert puzzles.C01.check(puzzles.C01.reference)
 
 
 def _large() -> list:
