@@ -2,8 +2,9 @@
 # # 3. Where communication comes from
 #
 # So far devices only held arrays. Now they compute, each with its own slices. When can a device work alone, and when
-# does it need data from the others? In twenty minutes you will be able to derive, for any layout of a matmul, which
-# collective runs, over which mesh axis, and how many bytes a device sends.
+# does it need data from the others? You will be able to derive, for any layout of a matmul, which collective runs, over
+# which mesh axis, and how many bytes a device sends. This is the longest lesson: it has two parts, of a quarter of an
+# hour each.
 #
 # Predict first, as before.
 
@@ -144,6 +145,9 @@ puzzles.P05.check()
 # `rows` and `cols` are summed too. Drag one of them, and see which array is now reduced: it has 1,024 columns instead
 # of 10. The size of the summed array matters far more than the number of devices.
 #
+# That was the first part: what is sent, and why. A good place for a break. The second part is about other collectives,
+# and about seconds.
+#
 # ## The two halves have names
 #
 # The first half alone leaves each device with one finished piece: a **reduce-scatter**. The second half alone passes
@@ -196,7 +200,7 @@ puzzles.P07.hint()
 # The expensive way is to gather the whole array, then throw most of it away. Per device, an all-to-all sends (n −
 # 1)/n of its slice; an all-gather passes on n − 1 whole slices.
 #
-# **Puzzle P13.** Four devices.
+# **Puzzle P13.** Four devices, and a program that only scales an array: all that moves is the array itself.
 
 # %%
 puzzles.P13.predict(...)

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 6. Memory: storage is not computation
 #
-# Most rules so far said how a dim is *computed*. But in training, most of the memory holds numbers that stay from one
-# step to the next: weights and optimizer state. In twenty minutes you will shard these numbers without touching the
-# computation. That is ZeRO and FSDP, in one line each.
+# Most rules so far said how a dim is *computed*. But in training, most of the memory holds what stays from one step to
+# the next: weights and optimizer state. In twenty minutes you will shard these without touching the computation. That
+# is ZeRO and FSDP, in one line each.
 
 # %%
 import jax
@@ -17,8 +17,8 @@ ml.simulate(8)
 # %% [markdown]
 # ## What a step stores
 #
-# One matrix of 7 billion parameters represents a whole model. It is stored in bfloat16. Adam stores three more arrays
-# in float32: a master copy, and two moments `m` and `v`. This creates no data: `ml.trace` only needs types.
+# One matrix of 7 billion parameters stands for a whole model, in bfloat16. Adam stores three more arrays in float32: a
+# master copy, and two moments `m` and `v`. This creates no data: `ml.trace` only needs types.
 
 # %%
 Batch, Embed, Ffn = ml.dims(batch=8, embed=8000, ffn=875_000)
@@ -39,8 +39,7 @@ mesh = ml.mesh("h100", data=8)
 program.places
 
 # %% [markdown]
-# These are the program's **places**: its arguments, its results, and the gradient of each parameter. You will need
-# their names in a moment.
+# These are the program's **places**: its arguments, its results, and the gradient of each parameter.
 #
 # **Predict.** Eight devices, data parallelism. How many GB of arguments does *each* device store?
 
@@ -69,9 +68,9 @@ for c in program.plan(mesh, zero1).collectives:
     print(f"{c.kind} of {c.value}, {c.wire_bytes / 1e9:.2f} GB. {c.because}")
 
 # %% [markdown]
-# This is the whole trick. Each device *computes* as before. But it updates only its eighth of the master copy, so it
-# needs only its eighth of the summed gradient: the all-reduce becomes a reduce-scatter. Then the new weights are
-# gathered. An all-reduce *is* a reduce-scatter and an all-gather (lesson 3), so the traffic stays the same.
+# Each device *computes* as before. But it updates only its eighth of the master copy, so it needs only its eighth of
+# the summed gradient: the all-reduce becomes a reduce-scatter. Then the new weights are gathered. An all-reduce *is*
+# these two (lesson 3), so the traffic stays the same.
 #
 # That is **ZeRO-1**. Predict what a device stores now; the puzzle keeps your number.
 
@@ -88,16 +87,7 @@ puzzles.Q["6b"].predict(...)
 
 # %% [markdown]
 # **ZeRO-3** also shards the weights: `"params": {"ffn": "data"}`. Its other name is **FSDP**, fully sharded data
-# parallelism.
-#
-# **Predict.** How many GB does a device store under ZeRO-3?
-
-# %%
-puzzles.Q["6c"].predict(...)
-
-# %% [markdown]
-# Here is the whole table. `ml.layouts` writes the four layouts. ZeRO-2 equals ZeRO-1 in it: with its state sharded,
-# the plan scatters each gradient as soon as it is summed, and no whole gradient is at the peak.
+# parallelism. `ml.layouts` writes all four:
 
 # %%
 presets = {"ZeRO-0": ml.layouts.data_parallel, "ZeRO-1": ml.layouts.zero1, "ZeRO-2": ml.layouts.zero2}
@@ -109,26 +99,21 @@ for name, preset in presets.items():
     print("{}: stored {:6.2f} GB, peak {:6.2f} GB, sent {:.1f} GB".format(name, *table[name]))
 
 # %% [markdown]
-# All four send the same bytes. And look at the peak: ZeRO-3 stores half as much as ZeRO-1, but needs as much memory.
-# Why? It gathers the *one* matrix, whole, before the matmul. A real model has many layers, and gathers one at a time,
-# as you will see below.
+# ZeRO-2 equals ZeRO-1: with the state sharded, the plan scatters each gradient as soon as it is summed. All four send
+# the same bytes. And look at the peak: ZeRO-3 stores half as much as ZeRO-1, but needs as much memory. It gathers the
+# *one* matrix, whole, before the matmul. A real model has many layers, and gathers one at a time.
 #
 # ## Drag it
 #
 # On the board, each place has its own column: a chip in `compute` says how a dim is computed, a chip in `params`,
-# `grads` or `state` how it is stored. Solve **P10**: which chip goes into which column?
+# `grads` or `state` how it is stored. Solve **P10**: which chip goes into which column? (Another way to store less is
+# to *compute* with `embed` sharded. Which condition does that miss?)
 
 # %%
 puzzles.P10.show()
 
 # %%
 puzzles.P10.check()
-
-# %% [markdown]
-# To shard the *computation* by `embed` also reduces the stored bytes. Which condition does it miss?
-
-# %%
-puzzles.P10.check("embed:data")
 
 # %%
 puzzles.P10.hint()
@@ -137,8 +122,8 @@ puzzles.P10.hint()
 # ## Write it in code
 #
 # Now take two layers, with their loss and gradients, on four devices. **P11** asks for FSDP, written as rules. The
-# parameters are `params/up` and `params/down`. The function returns two results, numbered from 0: the loss, at
-# `out/0`, and the gradients, at `out/1/up` and `out/1/down`. First predict.
+# parameters are at `params/up` and `params/down`, the loss is at `out/0`, and the gradients are at `out/1/up` and
+# `out/1/down`. First predict.
 
 # %%
 puzzles.P11.predict(...)
@@ -159,33 +144,17 @@ puzzles.P11.check({"params/*": {"embed": "x"}})
 puzzles.P11.hint()
 
 # %% [markdown]
-# ## Beat it
-#
-# FSDP moves *weights*, so that each device can keep its own rows of the batch. Is that always best? In **P12** the
-# batch is small compared with the weights. Store as little as FSDP does, and send a quarter. Predict a different
-# number: XLA's partitioner gets the specs of FSDP. How many times the bytes of our plan does it send?
-
-# %%
-puzzles.P12.predict(...)
-
-# %%
-puzzles.P12.check("batch:x")
-
-# %%
-puzzles.P12.hint()
-
-# %% [markdown]
 # ## A real model
 #
-# Take Llama 3 8B, with AdamW, and one sequence of 4,096 tokens on each of eight H100s. Suppose that half of the
-# memory is taken: a device may use 40 GB at its peak.
+# Take Llama 3 8B, with AdamW, and one sequence of 4,096 tokens on each of eight H100s. A device may use 40 GB at its
+# peak.
 #
 # **Predict.** How many GB is the peak under FSDP? The model has 8.0 billion parameters. Here the weights are stored in
-# float32: they are the master copy. During the step there are also bfloat16 copies of the weights, their gradients,
-# and activations, which are recomputed layer by layer in the backward pass. Within 25 % is right.
+# float32: they are the master copy. During the step there are also bfloat16 copies of the weights, gradients, and
+# activations, recomputed layer by layer in the backward pass. Within 25 % is right.
 
 # %%
-puzzles.Q["6d"].predict(...)
+puzzles.Q["6c"].predict(...)
 
 # %%
 llama = ml.named_models()["llama3-8b"].trace(batch=8, seq=4096)
@@ -196,19 +165,9 @@ for name, plan in plans.items():
     print(f"{name}: peak {peak:5.1f} GB, sent {plan.wire_bytes / 1e9:.1f} GB, meets the goal: {goal.judge(plan).met}")
 
 # %% [markdown]
-# Only FSDP meets the goal. But the four do not send the same any more. Look at one kind of weights, `down`:
-
-# %%
-for name in ("ZeRO-1", "ZeRO-3"):
-    for c in plans[name].collectives:
-        if "layers/down" in c.value:
-            print(f"{name}: {c.times} × {c.kind} of {c.value}, {c.dtype}")
-
-# %% [markdown]
-# ZeRO-1 gathers the new weights as they are stored, in float32. FSDP gathers them in bfloat16 before each of the 32
-# layers, drops them, and gathers them again for the backward pass.
-#
-# The peak does not fall to an eighth either. `plan.memory.donated.parts` shows its parts:
+# Only FSDP meets the goal. The four do not send the same any more: ZeRO-1 gathers the new weights as they are stored,
+# in float32. FSDP gathers them in bfloat16 before each of the 32 layers, drops them, and gathers them again for the
+# backward pass. The peak does not fall to an eighth either. Here are its parts:
 
 # %%
 before, after = plans["ZeRO-0"].memory.donated.parts, plans["ZeRO-3"].memory.donated.parts
@@ -217,8 +176,8 @@ for part in sorted({**before, **after}, key=lambda part: -before.get(part, 0)):
 
 # %% [markdown]
 # *Optimizer state*, *master copies* (the float32 weights) and *parameters* (their bfloat16 copies) fall to an eighth.
-# Gradients fall less, since the gradients of a layer are whole until they are scattered. *Gathered weights* are the
-# price, a small one: one layer at a time. *Activations* stay the same.
+# Gradients fall less: the gradients of a layer are whole until they are scattered. *Gathered weights* are the price, a
+# small one: one layer at a time. *Activations* stay the same.
 #
 # ## What you know now
 #
@@ -228,3 +187,19 @@ for part in sorted({**before, **after}, key=lambda part: -before.get(part, 0)):
 # - Activations are not stored between steps, and FSDP does not shard them.
 #
 # Activations grow with the length of a sequence. That is the next lesson.
+#
+# ## One more, if you like
+#
+# FSDP moves *weights*, so that each device can keep its own rows of the batch. In **P12** the batch is small compared
+# with the weights. Store as little as FSDP does, and send a quarter. The number to predict is another: under the specs
+# of FSDP, XLA's partitioner sums each gradient with an all-reduce and then takes its part. How many times the bytes of
+# the plan does it send?
+
+# %%
+puzzles.P12.predict(...)
+
+# %%
+puzzles.P12.check("batch:x")
+
+# %%
+puzzles.P12.hint()

@@ -28,8 +28,9 @@ def fsdp(seq, batch=8):
     return program.plan(mesh, ml.layouts.fsdp(program, mesh))
 
 
-for seq in (4096, 8192):
-    print(f"{seq:7,} tokens: peak {fsdp(seq).memory.donated.peak_bytes / 1e9:.1f} GB")
+lengths = {seq: fsdp(seq) for seq in (4096, 8192)}
+for seq, plan in lengths.items():
+    print(f"{seq:7,} tokens: peak {plan.memory.donated.peak_bytes / 1e9:.1f} GB")
 
 # %% [markdown]
 # **Predict.** How many GB is the peak at 32,768 tokens? Attention has a score for each pair of tokens. Is the peak
@@ -38,14 +39,8 @@ for seq in (4096, 8192):
 # %%
 puzzles.Q["7a"].predict(...)
 
-# %% [markdown]
-# **Predict.** And at 131,072 tokens?
-
 # %%
-puzzles.Q["7b"].predict(...)
-
-# %%
-lengths = {seq: fsdp(seq) for seq in (8192, 32_768, 131_072)}
+lengths |= {seq: fsdp(seq) for seq in (32_768, 131_072)}
 for seq, plan in lengths.items():
     peak, seconds = plan.memory.donated.peak_bytes / 1e9, plan.time.estimate
     print(f"{seq:7,} tokens: {peak:5.1f} GB, fits: {plan.memory.donated.fits}, {seconds:5.2f} s")
@@ -137,7 +132,7 @@ except ml.LayoutError as error:
 # move from one spec to another, and by which collective? On eight devices, by what factor does gathering send more?
 
 # %%
-puzzles.Q["7c"].predict(...)
+puzzles.Q["7b"].predict(...)
 
 # %%
 gathered = layer.plan(eight, "seq:y")
@@ -174,7 +169,7 @@ ring = one.plan(eight, "seq:y kv:y")
 # **Predict.** On eight devices, how many times does each device pass its keys on to the next?
 
 # %%
-puzzles.Q["7d"].predict(...)
+puzzles.Q["7c"].predict(...)
 
 # %%
 for c in ring.collectives:

@@ -154,7 +154,16 @@ links
 # Now a real model: Llama 3 70B on 64 H100s, in eight nodes of eight, with the mesh `data=8 × model=8`. The usual
 # recipe is FSDP over `data`, with tensor parallelism over `model`, inside a node.
 #
-# **Puzzle P20.** First predict its number. (This cell traces the model, which takes a while.)
+# **Puzzle P20.** This cell traces the model, which takes a while. Here is what the recipe computes:
+
+# %%
+llama, nodes = puzzles.P20.program, puzzles.P20.mesh
+recipe = ml.layouts.fsdp(llama, nodes, data="data") & ml.layouts.tensor_parallel(llama, nodes, model="model")
+
+print(f"{llama.plan(nodes, recipe).time.compute:.2f} s of compute")
+
+# %% [markdown]
+# Communication comes on top, as far as it does not overlap with compute. **Predict** the time of a step.
 
 # %%
 puzzles.P20.predict(...)

@@ -187,15 +187,13 @@ def memory(done):
         assert done.value(f"after['{part}'] / before['{part}']") == pytest.approx(1 / 8, rel=0.1)
     assert done.value("after['activations'] > 0.9 * before['activations']")
     assert done.value("after['gathered weights']") < 1e9
-    answers(done, "6a", "6b", "6c", "6d")
+    answers(done, "6a", "6b", "6c")
     solves(done, "P10", "P11", "P12")
     assert not done.value("bool(puzzles.P10.check('embed:data'))")
     assert "Did you mean `params/*`?" in done.value("str(puzzles.P11.check({'batch': 'x', 'parms/*': {'embed': 'x'}}))")
-    gathers = [line for line in text.splitlines() if "× all-gather of" in line]
-    assert gathers == [
-        "ZeRO-1: 1 × all-gather of out/1/layers/down, float32",
-        *["ZeRO-3: 32 × all-gather of params/layers/down, bfloat16"] * 2,
-    ]
+    down = "for c in plans[name].collectives if 'layers/down' in c.value and c.kind == 'all-gather'"
+    gathers = done.value(f"[[name, c.times, str(c.dtype)] for name in ('ZeRO-1', 'ZeRO-3') {down}]")
+    assert gathers == [["ZeRO-1", 1, "float32"], *[["ZeRO-3", 32, "bfloat16"]] * 2]
 
 
 def your_own_model(done):
@@ -211,10 +209,11 @@ def your_own_model(done):
     assert not any(done.value("[bool(goal.judge(plan).met) for plan in tried.values()]"))
     fsdp = {"batch": "data+model", "params/*": {"embed": "data+model"}}
     assert done.value(f"bool(goal.judge(program.plan(mesh, {fsdp})).met)")
-    assert done.value("exported.wire_bytes > explorer.plan.wire_bytes > 0")
-    solved = [f"bool(explorer.place({rule}))" for rule in ("'heads'", "'ffn'", "'batch', 'data', 'model'")]
-    solved.append("bool(explorer.place('embed', 'data', 'model', at='params/*'))")
-    assert done.value(f"[{', '.join(solved)}, explorer.goal.met]") == [True] * 5
+    assert done.value("exported.wire_bytes == explorer.plan.wire_bytes > 0")
+    assert not done.value("explorer.goal.met")
+    assert done.value("[bool(explorer.place('embed', 'model', at='params/*')), explorer.goal.met]") == [True, True]
+    again = "ml.explain(alone['jit'](train_step), params, x).wire_bytes > explorer.plan.wire_bytes"
+    assert done.value(f"[exec(explorer.form('jit'), alone), {again}][1]")
     assert done.value("'data+model' in str(explorer.layout) and len(explorer.form('axis rules')) > 0")
     assert done.value("mended.after.sent < mended.before.sent / 2")
     assert "hidden = jax.lax.with_sharding_constraint(hidden, " in text
@@ -258,14 +257,14 @@ def the_solver(done):
 def long_sequences(done):
     text = done.text()
     peaks = done.value("[plan.memory.donated.peak_bytes / 1e9 for plan in lengths.values()]")
-    step = (peaks[1] - peaks[0]) / (32_768 - 8192)
-    assert peaks[2] == pytest.approx(peaks[1] + step * (131_072 - 32_768), rel=0.01)
-    assert peaks[0] - done.value("fsdp(4096).memory.donated.peak_bytes / 1e9") == pytest.approx(2.8, abs=0.1)
-    assert done.value("[plan.memory.donated.fits for plan in lengths.values()]") == [True, True, False]
+    step = (peaks[2] - peaks[1]) / (32_768 - 8192)
+    assert peaks[3] == pytest.approx(peaks[2] + step * (131_072 - 32_768), rel=0.01)
+    assert peaks[1] - peaks[0] == pytest.approx(2.8, abs=0.1)
+    assert done.value("[plan.memory.donated.fits for plan in lengths.values()]") == [True, True, True, False]
     assert done.value("lengths[131_072].time.estimate / lengths[32_768].time.estimate > 9")
     assert "`kv` and `seq` cannot both be on `y`" in text
     assert "The layout 'seq:y · @core: heads:y'" in text
-    assert done.value("gathered.wire_bytes / ulysses.wire_bytes") == done.value('puzzles.Q["7c"].value') == 4
+    assert done.value("gathered.wire_bytes / ulysses.wire_bytes") == done.value('puzzles.Q["7b"].value') == 4
     assert "✓ checked against the compiled program and the unsharded function" in text
     assert done.value("ring.wire_bytes == one.plan(eight, 'seq:y').wire_bytes == gathered.wire_bytes")
     kinds = "{c.kind for c in ring.collectives}, {c.times for c in ring.collectives}"
@@ -279,7 +278,7 @@ def long_sequences(done):
     assert slow[1] == pytest.approx(even[1], rel=0.05)
     assert even[0] == pytest.approx(even[1], rel=0.01)
     assert "`heads` has size 8, which 16 (`a`) does not divide" in text
-    answers(done, "7a", "7b", "7c", "7d")
+    answers(done, "7a", "7b", "7c")
     solves(done, "P14", "P18")
 
 

@@ -64,13 +64,6 @@ QUESTIONS = (
     ),
     Question(
         "7b",
-        "The same at 131,072 tokens: how many GB is the peak, within 15%",
-        lambda: _peak(131_072),
-        near=0.15,
-        because="Still linear: the scores of attention are computed by a fused kernel, and never stored.",
-    ),
-    Question(
-        "7c",
         "On 8 devices, by what factor does a layer of attention send more with keys and values gathered than with heads"
         " split in its core",
         _of_gathering,
@@ -78,7 +71,7 @@ QUESTIONS = (
         " the factor is n/2.",
     ),
     Question(
-        "7d",
+        "7c",
         "In a ring of 8 devices, how many times does each device pass keys on to the next",
         _turns,
         because="Its own keys are there from the start; the keys of the seven others come by, one after another.",

@@ -107,13 +107,6 @@ QUESTIONS = (
     ),
     Question(
         "6c",
-        "How many GB of arguments does a device store under ZeRO-3",
-        lambda: _stored(P10.answer),
-        near=0.02,
-        because="All 14 bytes a parameter are sharded: 98 / 8.",
-    ),
-    Question(
-        "6d",
         "Llama 3 8B on 8 H100s, one sequence of 4,096 tokens on each: how many GB is the peak under FSDP, within 25%",
         _peak_of_llama,
         near=0.25,

@@ -25,8 +25,8 @@ def _arrays() -> tuple:
 C01 = CodePuzzle(
     "C01",
     "The core of attention",
-    "Write attend(q, k, v). For each query it returns a weighted mean of the values. The weights are the softmax, over the"
-    " keys, of the products of the query with each key, without scaling.",
+    "Write attend(q, k, v). For each query it returns a weighted mean of the values. The weights are the softmax, over"
+    " the keys, of the products of the query with each key, without scaling.",
     _attend,
     _arrays,
     ("batch", "seq", "kv", "heads", "head"),

@@ -18,7 +18,8 @@ P18 = Puzzle(
     ml.goal(stores="34 kB", sends="200 B"),
     "heads:a kv:b",
     ("heads:a", "heads:a group:b", "heads:a head:b", "kv:a+b", "heads:b kv:a"),
-    "One token attends to a cache of 1,024 on 8 heads, with 16 devices. Store it once, and send 200 bytes at most.",
+    "One token attends to a cache of 1,024 in bfloat16, on 8 heads, with 16 devices. Store it once, and send 200 bytes"
+    " at most.",
     Ask(
         "How many copies of the cache do the devices hold under `heads:a group:b`",
         lambda plan: round(copies(plan)),
