@@ -9,7 +9,8 @@ On a page of text, the code of a board is executed when the site is built; on Gi
     ```
 
 In a lesson, a hidden cell has the kernel write each board at the end of a cell (`drag_boards_of_cells`). A puzzle's
-board asks for a prediction first, and has the columns of its answer, as `puzzle.share` writes it.
+board asks for a prediction first, and has the columns of its answer, as `puzzle.share` writes it. A goal can be met
+there: else the site is not built.
 """
 
 import contextlib
@@ -47,7 +48,8 @@ class Board(Directive):
         if not file.exists():
             names: dict[str, object] = {}
             exec(compile(code, f"{self.state.document.current_source}, board", "exec"), names)
-            names["explorer"].share(file)  # pyright: ignore[reportAttributeAccessIssue]
+            with contextlib.redirect_stderr(io.StringIO()):  # how far it is
+                names["explorer"].share(file)  # pyright: ignore[reportAttributeAccessIssue]
         frame = _frame(file, "../" * environment.docname.count("/"), int(self.arguments[0]))
         return [nodes.raw("", frame, format="html"), nodes.literal_block(code, code, language="python")]
 
@@ -63,16 +65,41 @@ def drag_boards_of_cells(folder: str, to_root: str) -> None:
     from meshlab.widgets.explorer import Explorer  # noqa: PLC0415
 
     def show(explorer: Explorer) -> None:
-        shown = (puzzle for puzzle in puzzles.COURSE.values() if puzzle.attempts.explorer is explorer)
+        puzzle = next((each for each in puzzles.COURSE.values() if each.attempts.explorer is explorer), None)
         new = pathlib.Path(folder, f"new-{os.getpid()}.html")
         with contextlib.redirect_stderr(io.StringIO()):  # how far it is
-            next(shown, explorer).share(new, limit=LAYOUTS)
+            if puzzle is None:
+                explorer.share(new, _columns(explorer), LAYOUTS)
+            else:
+                puzzle.share(new, limit=LAYOUTS)
         file = new.replace(new.with_name(f"{_hash(new.read_text(encoding='utf-8'))}.html"))
         frame = _frame(file, to_root, explorer.height + ABOVE)
         display({"text/html": frame, "text/plain": repr(explorer)}, raw=True)
 
     shell: Any = get_ipython()
     shell.display_formatter.ipython_display_formatter.for_type(Explorer, show)
+
+
+def _columns(explorer: Any) -> list[str]:
+    """Returns the columns in which chips are dropped, beside compute: one of stored arrays, if a goal needs it."""
+    from meshlab.widgets.frozen.scope import scope_of  # noqa: PLC0415  as above
+    from meshlab.widgets.frozen.walk import all_columns, name_of  # noqa: PLC0415
+
+    stored = [name for name in map(name_of, all_columns(explorer)) if name and not name.startswith("@")]
+    for columns in ([], *([name] for name in stored)):
+        reached = scope_of(explorer, columns, None, LAYOUTS).dropped
+        if explorer.wanted is None or any(_is_met(explorer, each.layout) for each in reached):
+            return columns
+    raise LookupError(f"No layout that drops on this board lead to meets its goal: {explorer.wanted!r}")
+
+
+def _is_met(explorer: Any, layout: Any) -> bool:
+    from meshlab import LayoutError  # noqa: PLC0415  as above
+
+    try:
+        return explorer.wanted.judge(explorer.program.plan(explorer.mesh, layout)).met
+    except LayoutError:
+        return False
 
 
 def _hash(text: str) -> str:
