@@ -7,8 +7,9 @@ for Llama; while a chip is held the 10 nearest zones priced within 400 ms and 30
 100 ms of the press on its tab; a step of 405B costed within 1 s, a small program's best layout found within 1 s, for 95
 of 100; a new layout priced within 25 ms, with its peak 65 ms, for half of them; a good layout of Llama 3 on two axes
 found within 0.5 s, and proved the fastest to 1 % within 5 s, its front and regrets 2 s later, for half of them; a try
-at a puzzle judged within 5 ms; a drop beside Auto's layout as fast as without) is marked as kept or broken, and a
-broken promise is this command's exit status. Other machines differ: the numbers are printed, not asserted in the tests.
+at a puzzle judged within 5 ms, and its conditions drawn within 120 ms of a drop; a drop beside Auto's layout as fast as
+without) is marked as kept or broken, and a broken promise is this command's exit status. Other machines differ: the
+numbers are printed, not asserted in the tests.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ NAMES = {
     "fine": "Llama 3 8B, 6 axes",
     "unrolled": "Llama 3 8B, a loop",
     "long": "10,000 steps",
+    "puzzle": "P08, a puzzle",
 }
 
 # Whether advice is still being worked out for a board that was just opened.

@@ -2,12 +2,13 @@
 # # Boards to drop chips on
 #
 # The two-layer net of the benchmarks and Llama 3 8B, scanned and as a Python loop, on machines, so that every drop is
-# costed too, and a program of 10,000 steps; opened in a browser by `benchmarks/dropping.py`, `holding.py` and
+# costed too, a program of 10,000 steps, and a puzzle; opened in a browser by `benchmarks/dropping.py`, `holding.py` and
 # `showing.py`.
 
 # %%
 import meshlab as ml
 from benchmarks.planning import subjects
+from meshlab import puzzles
 from tests.widgets.views.test_program_steps import long_program
 
 net, _, scanned, loop = subjects()[:4]
@@ -35,3 +36,9 @@ unrolled
 long = ml.explore(long_program(), ml.mesh(x=2), "n:x")
 
 long
+
+# %%
+puzzles.P08.predict(1)
+puzzle = puzzles.P08.show()
+
+puzzle
