@@ -163,3 +163,17 @@ def test_a_module_of_nnx_under_its_own_jit(mesh):
     )
     (only,) = ml.explain(forward, state, jax.ShapeDtypeStruct((8, 16), jnp.float32)).collectives
     assert (only.kind, only.dims) == ("all-reduce", ("mlp",))
+
+
+def test_a_name_of_two_sizes_is_an_error_where_it_is_given_and_left_out_where_it_came_along(mesh):
+    """As of Adafactor, whose state has a placeholder of one element under the name of a parameter's dim."""
+
+    def fn(weight, state):
+        return (weight * state).sum()
+
+    small, large = (jax.ShapeDtypeStruct((size,), jnp.float32) for size in (1, 16))
+    named = [ml.f32[ml.Dim("embed", array.shape[0])] for array in (large, small)]
+    found = dims(subject(lambda *tensors: fn(*(t.array for t in tensors)), *named, mesh=mesh))
+    assert sum(names == ("embed",) for names in found.values()) == 1
+    with pytest.raises(OwnError, match="The names that were given do not fit the program: A dim has one size"):
+        subject(fn, large, small, mesh=mesh, names={"*": "embed"})

@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec
 
 from ...engine import globs
 from ...engine.code.operations import Code
-from ...engine.errors import TraceError, closest, shown
+from ...engine.errors import DimError, TraceError, closest, shown
 from ...engine.programs.naming import Naming, name_axes
 from ...engine.tensors.trees import is_tensor, placed_leaves
 from .errors import OwnError
@@ -90,7 +90,7 @@ def naming(code: Code, given: Given, along: Given) -> Naming:
     """
     try:
         plain = name_axes(code, given)
-    except TraceError as error:
+    except (DimError, TraceError) as error:
         raise OwnError(f"The names that were given do not fit the program: {error}") from error
     further = [(value, names) for value, names in along.items() if value not in given]
     return _with(code, given, further, plain)[1]
@@ -100,7 +100,7 @@ def _with(code: Code, given: Given, further: Sequence[Any], named: Naming) -> tu
     """Adds as many names as fit, earlier ones first."""
     if not further:
         return given, named
-    with contextlib.suppress(TraceError):
+    with contextlib.suppress(DimError, TraceError):
         every = given | dict(further)
         return every, name_axes(code, every)
     if len(further) == 1:
