@@ -23,6 +23,10 @@ MODELS: dict[str, Any] = {
     "state_space": state_space.Config(seq=8, vocab=32, inner=16, layers=4),
     "vit": vit.Config(layers=4),
 }
+DEEP = {
+    "transformer": transformer.Config(seq=8, vocab=32, embed=16, layers=8),
+    "gpt2": gpt2.Config(seq=8, vocab=32, layers=8),
+}
 MODULES = {each.__name__.rpartition(".")[2]: each for each in (transformer, llama, gpt2, moe, state_space, vit)}
 PIPE = {"batch": "data+micro", "layers": "pipe", "groups?": "data+micro"}
 FSDP = {**PIPE, "params/*": {"embed": "data"}}
@@ -63,9 +67,9 @@ MORE: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {
 }
 
 
-def checked(name: str, axes: dict[str, Any], layout: Any) -> None:
+def checked(name: str, axes: dict[str, Any], layout: Any, config: Any = None) -> None:
     """Plans a step of gradient descent in float64, and holds it against the plain one."""
-    module, config = MODULES[name], MODELS[name]
+    module, config = MODULES[name], config or MODELS[name]
     arguments = shapes(module.init, config), *module.inputs(config)
     data = module.init(jax.random.key(0), config), *draw(module.inputs(config), 0, 2)
     with jax.enable_x64(True):
@@ -99,8 +103,23 @@ def test_stages_beside_other_parallelisms(name: str, how: str) -> None:
     checked(name, *MORE[name, how])
 
 
-@pytest.mark.nightly
+@pytest.mark.share(6)
 @pytest.mark.parametrize("schedule", ["paired", "gpipe", "1f1b"])
-def test_eight_stages(schedule: str) -> None:
-    MODELS["deep"], MODULES["deep"] = transformer.Config(seq=8, vocab=32, embed=16, layers=8), transformer
-    checked("deep", {"pipe": ml.stages(8, schedule), "micro": ml.serial(8)}, "batch:micro layers:pipe")
+@pytest.mark.parametrize("name", DEEP)
+def test_eight_stages(name: str, schedule: str) -> None:
+    checked(name, {"pipe": ml.stages(8, schedule), "micro": ml.serial(8)}, "batch:micro layers:pipe", DEEP[name])
+
+
+def test_twenty_steps_reach_the_losses_of_one_device() -> None:
+    config = moe.Config(seq=8, vocab=32, layers=2)
+    step = training.sgd_step(moe.loss)
+    program = ml.trace(step, shapes(moe.init, config), *moe.inputs(config))
+    mesh = ml.mesh(pipe=ml.stages(2), model=2, expert=2, micro=ml.serial(4))
+    layout = {"batch": "micro", "groups": "micro", "layers": "pipe", "experts": "expert", "heads": "model"}
+    plan, plain = program.plan(mesh, layout), jax.jit(step)
+    params = reference = moe.init(jax.random.key(0), config)
+    for seed in range(20):
+        inputs = draw(moe.inputs(config), seed, config.vocab)
+        loss, params = plan.run(params, *inputs)
+        wanted, reference = plain(reference, *inputs)
+        assert float(loss) == pytest.approx(float(wanted), rel=1e-4)

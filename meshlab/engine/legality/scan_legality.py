@@ -38,7 +38,11 @@ def scanned_problems(program: Program, mesh: Mesh, rules: AxesByDim, scans: Scan
         Refusal(
             "pipeline",
             f"`{dim}` is the dim of a scan, whose iterations are sequential: "
-            + ("each reads a part that few devices hold." if instead else "sharding it needs a pipeline schedule."),
+            + (
+                "each reads a part that few devices hold."
+                if instead
+                else "sharding it needs a pipeline schedule, on an axis of `ml.stages`."
+            ),
             instead or _stored_instead(program, dim, axes[0]),
             scan.source,
         )

@@ -190,10 +190,8 @@ class _Cut:
             if pieces.scan(step) is None and (along or counts or whole):
                 self.in_chunks(f"{named(step.serves)} works along `{self.dim}` in each micro-batch", step)
         for result in pieces.loop.results:
-            if result.axis is not None and self.axis in result.inside.axes:
-                self.in_chunks(
-                    f"{self.program.value(result.value).label} is returned for each of `{self.dim}` and of the batch"
-                )
+            if self.axis in result.inside.axes and not result.is_sum:
+                self.in_chunks(f"{self.program.value(result.value).label} is returned for each of `{self.dim}`")
         for value, _ in self.stored(pieces):
             if jnp.issubdtype(self.program.code.dtypes[value], jax.dtypes.extended):
                 self.in_chunks(f"{self.program.value(value).label} are keys of random numbers, which cannot be sent")

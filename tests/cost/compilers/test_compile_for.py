@@ -57,6 +57,17 @@ def small():
     return ml.trace(step, ml.f32[Embed, Ffn], ml.f32[Batch, Embed]).plan(ml.mesh(data=4), "embed:data")
 
 
+@pytest.mark.parametrize(("platform", "machine"), [("tpu", "v5e:2x2"), ("cuda", "h100:1x4")])
+def test_a_pipeline(platform, machine):
+    """Branches that differ from stage to stage, with collectives in them, and the permutes behind them."""
+    needs(platform)
+    mesh = ml.mesh(machine, data=2, pipe=ml.stages(2), micro=ml.serial(4))
+    plan = program("transformer_sgd").plan(
+        mesh, {"batch": "data+micro", "layers": "pipe", "params/*": {"embed": "data"}}
+    )
+    assert compile_for(plan).ok
+
+
 def test_a_step_of_training_on_tpus(tpu):
     plan = program("transformer_adamw").plan(ml.mesh(data=2, model=4), "batch:data ffn:model")
     answer = compile_for(plan, "v5e:2x4")
