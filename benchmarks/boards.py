@@ -53,7 +53,7 @@ def boards() -> Iterator[dict[str, Board]]:
 def moves(page: NotebookPage, variable: str) -> list[tuple[str, str]]:
     """Returns the dims and axes of the moves that are legal now and change something, back to the tray included."""
     onto_axes = page.python(
-        f"[(d, a) for d, axes in {variable}.refusals().items() for a, refusal in axes.items()"
+        f"[(d, a) for d, axes in {variable}.documents.refusals().items() for a, refusal in axes.items()"
         f" if refusal is None and {variable}.layout.rules.get(d) != (a,)]"
     )
     return onto_axes + [(dim, TRAY) for dim in page.python(f"list({variable}.layout.rules)")]
