@@ -1,5 +1,6 @@
 """Matmuls on one GPU, held against measured ones on A100, H100 and H200 (benchmarks/matmuls.py has the source)."""
 
+import dataclasses
 from pathlib import Path
 
 import jax
@@ -8,7 +9,20 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from benchmarks.matmuls import BANDS, HELD_OUT, MACHINES, SECTION, errors, figure, measured, medians, predicted, table
+from benchmarks.matmuls import (
+    BANDS,
+    FP8,
+    HELD_OUT,
+    KINDS,
+    MACHINES,
+    SECTION,
+    errors,
+    figure,
+    measured,
+    medians,
+    predicted,
+    table,
+)
 from meshlab.cost.machines.hardware import hardware
 from meshlab.cost.machines.placement import place_mesh
 from meshlab.engine.specs.mesh import Mesh
@@ -24,6 +38,18 @@ def test_matmuls_of_all_sizes_are_predicted_as_they_were_measured(machine: str, 
     assert len(off) == 480
     assert MOST.keys() == BANDS.keys()
     assert {band: error for band, error in medians(off).items() if error > MOST[band]} == {}
+
+
+@pytest.mark.parametrize("machine", KINDS[FP8][1])
+def test_matmuls_in_8_bits_of_all_sizes_are_predicted_as_they_were_measured(machine: str):
+    off = errors(machine, kind=FP8)
+    assert len(off) == 240
+    assert {band: error for band, error in medians(off).items() if error > 0.15} == {}
+    # Taken for half as long as in 16 bits, they would be twice as fast as they are, or more.
+    kernels = hardware(machine).matmuls
+    assert kernels is not None
+    halved = errors(machine, dataclasses.replace(kernels, narrow={}), FP8)
+    assert {band: error for band, error in medians(halved).items() if error < 1.5 * medians(off)[band]} == {}
 
 
 def test_many_sizes_at_once_are_predicted_as_a_plan_of_each():

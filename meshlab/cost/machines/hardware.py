@@ -225,10 +225,14 @@ class Hardware:
         """Returns the FLOP/s of one device for dense matmuls in a dtype; see `rate`."""
         return self.rate(dtype).value / self.devices_per_chip
 
-    @property
-    def matmul_share(self) -> Figure:
-        """The share of its FLOP/s that large matmuls reach."""
-        return self.efficiency.matmul if self.matmuls is None else self.matmuls.share
+    def kernels(self, dtype: Any) -> MatmulKernels | None:
+        """Returns what its matmul kernels reach in a dtype, if that is known."""
+        return None if self.matmuls is None else self.matmuls.of_kind(kind_of(dtype))
+
+    def matmul_share(self, dtype: Any) -> Figure:
+        """Returns the share of its FLOP/s that large matmuls reach in a dtype."""
+        kernels = self.kernels(dtype)
+        return self.efficiency.matmul if kernels is None else kernels.share
 
     @property
     def ideal(self) -> Hardware:

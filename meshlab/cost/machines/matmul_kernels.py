@@ -12,6 +12,9 @@ Where there are few tiles each is made by several processors, of a part of k eac
 added: `joining` + bytes / `partial` seconds. Of all tiles and parts a library takes the fastest. Memory is read
 meanwhile, at a share of its bandwidth, and `base` is what every kernel takes.
 
+Numbers of 8 bits have figures of their own (`Narrow`): a kernel that scales its result takes longer to begin, and
+reaches less of twice the FLOP/s.
+
 That is one matmul on a cool device. In a long run, of numbers that are not zeros, the power limit lowers the clocks: of
 the FLOP/s the share `sustained` is left.
 
@@ -44,6 +47,32 @@ _SHORTEST, _SUM_BYTES = 128, 8
 
 
 @dataclasses.dataclass(frozen=True)
+class Narrow:
+    """What a GPU's matmuls of narrower numbers reach, where it is not what those of 16 bits reach.
+
+    Attributes:
+        base: seconds that any matmul takes.
+        share: of the FLOP/s, in the largest tiles.
+        smaller: the power of a tile's size with which the share falls.
+        prologue: products that filling a tile is worth.
+        memory: the share of the memory's bandwidth.
+    """
+
+    base: Figure
+    share: Figure
+    smaller: Figure
+    prologue: Figure
+    memory: Figure
+
+    def __post_init__(self):
+        shares, others = ["share", "memory"], ["base", "smaller", "prologue"]
+        refuse("matmul kernels", [*no_figures(self, shares, others), *_too_large(self, *shares)])
+
+
+_NARROW = tuple(field.name for field in dataclasses.fields(Narrow))
+
+
+@dataclasses.dataclass(frozen=True)
 class MatmulKernels:
     """What a GPU's matmuls reach.
 
@@ -57,6 +86,7 @@ class MatmulKernels:
         joining: seconds to begin adding partial sums.
         partial: bytes/s at which they are written and read.
         sustained: the share of all this that is left in a long run.
+        narrow: by the kind of narrower numbers, "fp8" say, what their matmuls reach.
     """
 
     processors: int
@@ -68,15 +98,12 @@ class MatmulKernels:
     joining: Figure
     partial: Figure
     sustained: Figure
+    narrow: Mapping[str, Narrow] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         shares, others = ["share", "memory", "sustained"], ["base", "smaller", "prologue", "joining"]
-        above = [(name, value) for name in shares if (value := getattr(getattr(self, name), "value", 0)) > 1]
-        too_large = [f"`{name}` must be a share of the figures, 0 < {name} ≤ 1, not {value:g}" for name, value in above]
-        refuse(
-            "matmul kernels",
-            [*no_counts(self, "processors"), *no_figures(self, [*shares, "partial"], others), *too_large],
-        )
+        problems = [*no_counts(self, "processors"), *no_figures(self, [*shares, "partial"], others)]
+        refuse("matmul kernels", [*problems, *_too_large(self, *shares)])
 
     @classmethod
     def of(
@@ -95,6 +122,17 @@ class MatmulKernels:
         """Makes it from plain numbers."""
         figures = base, share, smaller, prologue, memory, joining, partial, sustained
         return cls(processors, *map(figure, figures))
+
+    def of_kind(self, kind: str) -> MatmulKernels:
+        """Returns what matmuls of a kind of numbers reach: "bf16", "fp8"."""
+        return self._narrow.get(kind, self)
+
+    @functools.cached_property
+    def _narrow(self) -> Mapping[str, MatmulKernels]:
+        return {
+            kind: dataclasses.replace(self, **{name: getattr(each, name) for name in _NARROW}, narrow={})
+            for kind, each in self.narrow.items()
+        }
 
     def multiplying(self, rows: Any, columns: Any, inner: Any, times: Any, flops_per_second: float) -> Any:
         """Returns the seconds in which the processors multiply in a long run, without `base` and the wait for memory.
@@ -131,8 +169,19 @@ def read_kernels(data: Mapping[str, Any], read: Any) -> MatmulKernels:
     """Reads what matmul kernels reach from a machine's file.
 
     Args:
-        data: the table `[matmuls]`: `processors`, and the figures by name.
+        data: the table `[matmuls]`: `processors`, the figures by name, and a table for each kind of narrower numbers.
         read: reads a figure.
     """
-    names = (field.name for field in dataclasses.fields(MatmulKernels))
-    return MatmulKernels(**{name: data[name] if name == "processors" else read(data[name]) for name in names})
+    names = [field.name for field in dataclasses.fields(MatmulKernels) if field.name not in ("processors", "narrow")]
+    narrow = {
+        kind: Narrow(**{name: read(table[name]) for name in _NARROW})
+        for kind, table in data.items()
+        if isinstance(table, Mapping)
+    }
+    return MatmulKernels(data["processors"], **{name: read(data[name]) for name in names}, narrow=narrow)
+
+
+def _too_large(owner: Any, *shares: str) -> list[str]:
+    """The problems of shares above one."""
+    above = [(name, value) for name in shares if (value := getattr(getattr(owner, name), "value", 0)) > 1]
+    return [f"`{name}` must be a share of the figures, 0 < {name} ≤ 1, not {value:g}" for name, value in above]

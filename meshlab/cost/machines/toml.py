@@ -42,6 +42,8 @@ def to_toml(machine: Hardware) -> str:
         tables |= {f"protocols.{name}": _fields(way) for name, way in _named(protocols)}
     if machine.matmuls is not None:
         tables["matmuls"] = _fields(machine.matmuls)
+        narrow = tables["matmuls"].pop("narrow")
+        tables |= {f"matmuls.{kind}": _fields(each) for kind, each in narrow.items()}
     if machine.inter_node is not None:
         tables["inter_node"] = _fields(machine.inter_node)
     if machine.host is not None:

@@ -65,6 +65,12 @@ def multiplied(operation: Operation, code: Code) -> tuple[Any, int] | None:
     return _of_dtypes(operands[0], operands[-1])
 
 
+def multiplied_at(operation: Operation, scenario: Scenario) -> tuple[Any, int] | None:
+    """Returns the same in the numbers in which a scenario computes it."""
+    real = multiplied(operation, scenario.plan.program.code)
+    return real and (scenario.dtype_of(operation, real[0]), real[1])
+
+
 @functools.cache
 def _of_dtypes(one: Any, other: Any) -> tuple[Any, int] | None:
     dtype = jnp.promote_types(one, other)
@@ -76,18 +82,20 @@ def _of_dtypes(one: Any, other: Any) -> tuple[Any, int] | None:
 
 def matmul_of(step: Compute, scenario: Scenario) -> Matmul | None:
     """Returns the matmul of a step, if the matrix units run it; see `multiplied`."""
-    return matmul_in(step.operation, scenario.plan.program.code, lambda: shapes(step, scenario))
+    return matmul_in(step.operation, scenario, lambda: shapes(step, scenario))
 
 
-def matmul_in(operation: Operation, code: Code, shaped: Callable[[], Sequence[tuple[Numbers, ...]]]) -> Matmul | None:
+def matmul_in(
+    operation: Operation, scenario: Scenario, shaped: Callable[[], Sequence[tuple[Numbers, ...]]]
+) -> Matmul | None:
     """Returns the matmul of an operation, if the matrix units run it; see `multiplied`.
 
     Args:
         operation: of the program.
-        code: the program's.
+        scenario: which says in which numbers it is computed.
         shaped: returns the shapes of its operands, and of its first result.
     """
-    real = multiplied(operation, code)
+    real = multiplied_at(operation, scenario)
     if real is None:
         return None
     dtype, each = real

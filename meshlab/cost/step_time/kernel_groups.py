@@ -14,7 +14,7 @@ from ...engine.planning.step import Step
 from ...engine.plans.work import repeated_along
 from ...engine.specs.spec import Axes
 from ..workload.scenario import Scenario
-from .flops import multiplied
+from .flops import multiplied_at
 from .spent import Spent
 
 Bound = Literal["compute", "memory", "launch"]
@@ -62,7 +62,7 @@ class Group:
 
     def launch(self, scenario: Scenario) -> float:
         """Returns the seconds that one of its kernels takes however little it does."""
-        base = float(scenario.matmul_base) if self.dtype else 0.0
+        base = float(scenario.matmul_base(self.dtype)) if self.dtype else 0.0
         return base or float(scenario.launch)
 
     def bound(self, scenario: Scenario) -> Bound:
@@ -70,7 +70,7 @@ class Group:
         if self.matmuls >= self.seconds:
             return COMPUTE
         launch = self.launch(scenario) * self.count
-        share = _ON_TOP if self.dtype and scenario.matmul_base else _INSTEAD
+        share = _ON_TOP if self.dtype and scenario.matmul_base(self.dtype) else _INSTEAD
         # What is a part of a fused kernel takes less than a launch, and has none.
         return LAUNCH if 0 < launch <= self.seconds * (1 + _EVEN) and launch >= share * self.seconds else MEMORY
 
@@ -81,7 +81,7 @@ def groups_of(scenario: Scenario, spent: Spent) -> list[Group]:
     for step, times, cost in spent.kernels:
         if not cost.seconds:
             continue
-        fresh = _described(step, scenario)
+        fresh = _described(step, cost.name, scenario)
         group = groups.setdefault((fresh.name, fresh.source, fresh.dtype), fresh)
         group.repeated = tuple(axis for axis in group.repeated if axis in fresh.repeated)
         group.count += int(times)
@@ -90,13 +90,13 @@ def groups_of(scenario: Scenario, spent: Spent) -> list[Group]:
     return sorted(groups.values(), key=lambda group: -group.seconds)
 
 
-def _described(step: Step, scenario: Scenario) -> Group:
+def _described(step: Step, given: str, scenario: Scenario) -> Group:
     plan, operation = scenario.plan, step.runs
     if operation is None:
         return Group(f"accumulate over {step.in_time}", "", "", [])
-    real = multiplied(operation, plan.program.code)
+    real = None if given else multiplied_at(operation, scenario)
     dims = plan.program.names[operation.outputs[0]] if operation.outputs else ()
-    name = operation.name + (", backward" if operation.backward else "")
+    name = (given or operation.name) + (", backward" if operation.backward else "")
     source = "" if operation.source is None else str(operation.source)
     repeated = repeated_along(step, plan.mesh, plan.rules.stages)
     return Group(name, source, "" if real is None else str(real[0]), [dim or "1" for dim in dims], repeated)

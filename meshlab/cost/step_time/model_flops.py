@@ -64,7 +64,7 @@ class _Count:
 
     def matmul(self, operation: Operation) -> ByDtype:
         share = self.shares.get(operation, 1.0)
-        matmul = matmul_in(operation, self.code, lambda: self.shapes(operation)) if share else None
+        matmul = matmul_in(operation, self.scenario, lambda: self.shapes(operation)) if share else None
         if matmul is None:
             return {}
         if self.scenario.options.attention == CAUSAL and self.scenario.masked(operation):

@@ -32,6 +32,7 @@ from ...engine.rules import READ_IN_PART, TRAITS
 from ...engine.specs.in_time import accumulator_dtype
 from ..machines.hardware import Hardware
 from ..workload.attention import CAUSAL, STORED
+from ..workload.linear import CAST, cast_bytes
 from ..workload.scenario import Numbers, Scenario
 from .flops import Matmul, matmul_of, touches_scores
 
@@ -49,6 +50,7 @@ class Kernel:
         flops: operations of its matmuls.
         nbytes: read from and written to memory.
         scores: whether it makes scores of attention in a fused kernel.
+        name: what it is, where it is not the step's operation itself.
     """
 
     seconds: Numbers
@@ -56,6 +58,7 @@ class Kernel:
     flops: Numbers
     nbytes: Numbers
     scores: bool = False
+    name: str = ""
 
 
 def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Scenario) -> Kernel:
@@ -67,9 +70,10 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
         stores: the keys that it writes there.
         scenario: the sizes and the machine.
     """
-    nbytes = _moved(step, loads, stores, scenario)
-    largest = np.maximum if scenario.many else max
     operation = step.runs
+    linear = None if operation is None else scenario.linear(operation)
+    nbytes = _moved(step, loads, stores, scenario) if linear is None else _narrowed(loads, stores, scenario)
+    largest = np.maximum if scenario.many else max
     is_fused = operation is not None and scenario.attention != STORED and touches_scores(operation, scenario)
     matmul = matmul_of(step, scenario) if isinstance(step, Compute) else None
     if matmul is None or operation is None:
@@ -82,6 +86,21 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
     whole, multiplying = scenario.once(key, lambda: _seconds(matmul, nbytes, is_fused, scenario))
     scores = scenario.is_score(operation.outputs[0])
     return Kernel(whole, multiplying, matmul.flops, nbytes, scores)
+
+
+def cast(step: Step, scenario: Scenario) -> Kernel | None:
+    """Returns the cost of casting the operands of a linear matmul to 8 bits; None where none is."""
+    linear = scenario.linear(step.runs) if isinstance(step, Compute) and step.runs is not None else None
+    if linear is None or not linear.casts:
+        return None
+    values, specs = step.read()
+    code, nbytes = scenario.plan.program.code, 0.0
+    for position in linear.casts:
+        value, spec = values[position], specs[position]
+        assert isinstance(value, int)
+        assert spec is not None
+        nbytes = nbytes + cast_bytes(code.dtypes[value], math.prod(scenario.local((value, spec))))
+    return Kernel(nbytes / scenario.bytes_per_second, 0.0, 0.0, nbytes, name=CAST)
 
 
 def accumulated(results: Sequence[Result], scenario: Scenario) -> Kernel:
@@ -102,15 +121,15 @@ def accumulated(results: Sequence[Result], scenario: Scenario) -> Kernel:
 
 def _seconds(matmul: Matmul, nbytes: Numbers, is_fused: bool, scenario: Scenario) -> tuple[Numbers, Numbers]:
     """The seconds of a matmul, and those of its multiplications alone: of a small one, without its beginning."""
-    largest, begin = np.maximum if scenario.many else max, scenario.matmul_base
+    largest, begin = np.maximum if scenario.many else max, scenario.matmul_base(matmul.dtype)
     multiplying = scenario.of_hardware(lambda machine: _multiplying(matmul, machine, is_fused))
-    waiting = scenario.of_hardware(lambda machine: _waiting(nbytes, machine, largest))
+    waiting = scenario.of_hardware(lambda machine: _waiting(nbytes, machine, matmul.dtype, largest))
     return begin + largest(multiplying, waiting), multiplying + begin * (multiplying >= begin)
 
 
 def _multiplying(matmul: Matmul, machine: Hardware, is_fused: bool) -> Numbers:
     """The seconds of a matmul that waits for the matrix units alone, of its own or in a kernel of fused attention."""
-    rate, kernels = machine.flops_per_second(matmul.dtype), machine.matmuls
+    rate, kernels = machine.flops_per_second(matmul.dtype), machine.kernels(matmul.dtype)
     if is_fused and machine.efficiency.attention is not None:
         return matmul.flops / (rate * machine.efficiency.attention.value)
     if kernels is None:
@@ -118,9 +137,9 @@ def _multiplying(matmul: Matmul, machine: Hardware, is_fused: bool) -> Numbers:
     return kernels.multiplying(matmul.rows, matmul.columns, matmul.inner, matmul.times, rate)
 
 
-def _waiting(nbytes: Numbers, machine: Hardware, largest: Any) -> Numbers:
+def _waiting(nbytes: Numbers, machine: Hardware, dtype: Any, largest: Any) -> Numbers:
     """The seconds of a matmul that waits for memory or its launch alone."""
-    kernels, reached = machine.matmuls, machine.efficiency
+    kernels, reached = machine.kernels(dtype), machine.efficiency
     if kernels is None:
         return largest(nbytes / (machine.bytes_per_second * reached.memory.value), reached.launch.value)
     return nbytes / (machine.bytes_per_second * kernels.memory.value)
@@ -142,6 +161,12 @@ def filled(matmul: Matmul, machine: Hardware) -> Numbers:
 
 def _padded(size: Numbers, tile: int) -> Numbers:
     return np.ceil(size / tile) * tile if isinstance(size, np.ndarray) else math.ceil(size / tile) * tile
+
+
+def _narrowed(loads: Sequence[Key], stores: Sequence[Key], scenario: Scenario) -> Numbers:
+    """The bytes of a matmul whose operands are of 8 bits, and whose result is as the program has it."""
+    dtypes = scenario.plan.program.code.dtypes
+    return sum(map(scenario.nbytes, stores)) + sum(scenario.nbytes(key) / item_bytes(dtypes[key[0]]) for key in loads)
 
 
 def _moved(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Scenario) -> Numbers:

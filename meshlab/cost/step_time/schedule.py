@@ -35,7 +35,7 @@ from ..workload.scenario import Numbers, Scenario
 from .fusion import Fusion, fuse
 from .lockstep import lockstep
 from .matmul_fusion import MatmulFusion, fuse_matmuls
-from .roofline import Kernel, accumulated, kernel
+from .roofline import Kernel, accumulated, cast, kernel
 from .spent import Span, Spent
 
 Axes = tuple[str, ...]
@@ -202,12 +202,13 @@ class _Schedule:
         keys_of = fusion.flow.keys
         loads = [keys_of[n] for n in fusion.loaded(position) if n not in epilogue]
         stores = [keys_of[n] for n in fusion.stored(position) if n not in epilogue]
-        cost = kernel(step, loads, stores, self.scenario)
-        spent.count(cost, step)
-        spent.kernels.append((step, 1, cost))
-        end = now + cost.seconds + self.slower(cost.seconds, clock.idle - now)
-        if not self.scenario.many and cost.seconds:
-            spent.spans.append(Span(step, now, end))
+        begin = end = now
+        for cost in filter(None, (cast(step, self.scenario), kernel(step, loads, stores, self.scenario))):
+            spent.count(cost, step)
+            spent.kernels.append((step, 1, cost))
+            begin, end = end, end + cost.seconds + self.slower(cost.seconds, clock.idle - end)
+            if not self.scenario.many and cost.seconds:
+                spent.spans.append(Span(step, begin, end))
         return self.within(step, now, end, clock, spent) if isinstance(step, Compute) and step.per_shard else end
 
     def within(self, step: Compute, start: Numbers, end: Numbers, clock: _Clock, spent: Spent) -> Numbers:

@@ -34,6 +34,7 @@ from ..machines.hardware import Hardware
 from ..machines.units import scaled_text, seconds_text, share_text
 from ..machines.xla_substitutes import substituted
 from ..workload.attention import CAUSAL, DEFAULT, STORED
+from ..workload.linear import AS_WRITTEN, CAST, linear_matmuls
 from ..workload.scenario import Numbers, Scenario
 from .pieces import Piece, pieces_of, summary
 from .schedule import spend
@@ -224,6 +225,7 @@ class Time:
         if summed := self.substituted:
             rows.append(("replaced by all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
         rows += [("attention", text) for text in [self._attention()] if text]
+        rows += [("linear matmuls", text) for text in [self._linear()] if text]
         if self.recalled:
             rows.append(("unverified figures", ", ".join(self.recalled)))
         rows.append(("accuracy", accuracy(TIME, self.hardware)["text"]))
@@ -238,6 +240,16 @@ class Time:
             return {STORED: "scores are stored"}.get(run, "in a fused kernel, which stores no scores")
         spread = ", balanced over the devices" if self.scenario.options.balanced else ""
         return f"in a fused kernel, which skips what its causal mask hides{spread}"
+
+    def _linear(self) -> str:
+        """In which numbers linear matmuls are computed, where that is not as the program has it."""
+        if self.scenario.options.linear == AS_WRITTEN:
+            return ""
+        count = len(linear_matmuls(self.scenario.plan.program))
+        if not count:
+            return "none in this program: `fp8` has no effect"
+        seconds = sum(float(cost.seconds * times) for _, times, cost in self.spent.kernels if cost.name == CAST)
+        return f"{count:,} in 8-bit floats, with casts of {seconds_text(seconds)}"
 
     def _rows_of_use(self) -> list[tuple[str, str]]:
         """How well a step with matmuls uses its devices."""

@@ -24,7 +24,7 @@ from ...engine.tensors.dims import Dim
 from ..machines.accuracy import TimeFactor
 from ..machines.units import seconds_text
 from ..workload.scenario import Numbers, Scenario
-from .flops import multiplied
+from .flops import multiplied_at
 from .model_flops import model_flops, second_runs
 from .spent import Spent
 
@@ -45,11 +45,10 @@ def seconds_at_peak(scenario: Scenario) -> Numbers:
 
 def seconds_executed(scenario: Scenario, spent: Spent) -> Numbers:
     """Returns the seconds that all FLOPs that a device executes take at its peak."""
-    code = scenario.plan.program.code
     matmuls = (
         (known[0], cost.flops * times)
         for step, times, cost in spent.kernels
-        if step.computes and (known := multiplied(step.computes, code)) is not None
+        if step.computes and (known := multiplied_at(step.computes, scenario)) is not None
     )
     return sum((flops / _peak(scenario, dtype) for dtype, flops in matmuls), 0.0)
 

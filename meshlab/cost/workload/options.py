@@ -12,6 +12,7 @@ from typing import Any
 from ...engine.errors import closest, listed, shown
 from ..machines.hardware import HardwareError
 from .attention import ATTENTION, DEFAULT
+from .linear import AS_WRITTEN, LINEAR
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +28,9 @@ class Options:
         prefetch: whether a loop gathers the stored weights of the next iteration ahead, and reduces gradients during
             the next iteration, as PyTorch's FSDP does. The weights of the first iteration and the sums of the last stay
             exposed.
+        linear: in which numbers linear matmuls are computed, forward and backward: "program", as the program has it;
+            "fp8", in 8-bit floats, into which activations and their gradients are cast, while attention, heads, routers
+            and lookups stay as the program has them.
         book: whether collectives cost what the scaling book has: without (n-1)/n, and without substitutes of a
             compiler.
     """
@@ -35,12 +39,18 @@ class Options:
     prefetch: bool = False
     balanced: bool = False
     book: bool = False
+    linear: str = AS_WRITTEN
 
     def __post_init__(self):
         if not isinstance(self.attention, str) or self.attention not in ATTENTION:
             raise HardwareError(
                 f"There is no attention {shown(self.attention)}.{closest(self.attention, ATTENTION)} There are"
                 f" {listed(ATTENTION)}."
+            )
+        if not isinstance(self.linear, str) or self.linear not in LINEAR:
+            raise HardwareError(
+                f"Linear matmuls cannot be computed in {shown(self.linear)}.{closest(self.linear, LINEAR)} There are"
+                f" {listed(LINEAR)}."
             )
         unclear = [name for name in ("prefetch", "balanced", "book") if not isinstance(getattr(self, name), bool)]
         if unclear:

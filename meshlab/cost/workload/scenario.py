@@ -35,6 +35,7 @@ from ..machines.xla_substitutes import most_summed
 from .attention import CAUSAL, STORED, as_run, fusable, supposed
 from .causal_masks import unmasked
 from .dataflow import local_shapes
+from .linear import AS_WRITTEN, FP8_DTYPE, Linear, linear_matmuls, require_fp8
 from .options import USUAL, Options
 
 # A number, or an array of numbers: one for each point.
@@ -64,6 +65,10 @@ class Scenario:
     options: Options = USUAL
     blocks: dict[Any, Any] = dataclasses.field(default_factory=dict, repr=False)
     _known: dict[Any, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        if self.options.linear != AS_WRITTEN:
+            require_fp8(placement.hardware for placement in self.placements)
 
     @property
     def has_plan_sizes(self) -> bool:
@@ -115,10 +120,12 @@ class Scenario:
         """Seconds to launch a kernel."""
         return self.of_machine(lambda p: p.hardware.efficiency.launch.value)
 
-    @functools.cached_property
-    def matmul_base(self) -> Numbers:
-        """Seconds that any matmul takes beside what it multiplies and moves, where that is known."""
-        return self.of_machine(lambda p: p.hardware.matmuls.base.value if p.hardware.matmuls else 0.0)
+    def matmul_base(self, dtype: Any) -> Numbers:
+        """Returns the seconds that any matmul takes beside what it multiplies and moves, where that is known."""
+        key = ("base", str(dtype))
+        if key not in self._known:
+            self._known[key] = self.of_hardware(lambda machine: _base(machine, dtype))
+        return self._known[key]
 
     @functools.cached_property
     def overlap(self) -> Numbers:
@@ -130,7 +137,7 @@ class Scenario:
         key = ("flops", str(dtype))
         if key not in self._known:
             self._known[key] = self.of_machine(
-                lambda p: p.hardware.flops_per_second(dtype) * p.hardware.matmul_share.value
+                lambda p: p.hardware.flops_per_second(dtype) * p.hardware.matmul_share(dtype).value
             )
         return self._known[key]
 
@@ -191,6 +198,14 @@ class Scenario:
     @functools.cached_property
     def _scores(self) -> Mapping[int, Scores]:
         return fusable(self.plan)
+
+    def linear(self, operation: Operation) -> Linear | None:
+        """Returns what is known of a linear matmul that is computed in 8 bits; None of any other operation."""
+        return None if self.options.linear == AS_WRITTEN else linear_matmuls(self.plan.program).get(operation)
+
+    def dtype_of(self, operation: Operation, dtype: Any) -> Any:
+        """Returns the dtype in which an operation of a dtype multiplies."""
+        return dtype if self.linear(operation) is None else FP8_DTYPE
 
     def shown(self, operation: Operation, step: Step) -> Numbers:
         """Returns the share of an operation's scores that no causal mask hides, on the device that has most of them."""
@@ -280,6 +295,11 @@ class Scenario:
         stem = name.split(".", maxsplit=1)[0]
         candidates = (stem,) if not stem.startswith("~") else (stem[1:], re.sub(r"_\d+$", "", stem[1:]))
         return next((dim for dim in candidates if dim in self.dims), None)
+
+
+def _base(machine: Hardware, dtype: Any) -> float:
+    kernels = machine.kernels(dtype)
+    return kernels.base.value if kernels else 0.0
 
 
 def _joined(rates: Sequence[Rate], which: np.ndarray) -> Rate:

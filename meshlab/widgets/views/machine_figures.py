@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from ...cost.machines.accuracy import accuracy
+from ...cost.machines.figures import kind_of
 from ...cost.machines.hardware import Figure, Hardware, HardwareError, Switch
 from ...cost.machines.placed import CHIP, Placement
 from ...cost.machines.units import scaled_text, seconds_text, share_text
@@ -56,6 +57,7 @@ _NUMBERS = {
     "matmuls.prologue": "tile prologue, in steps along k:",
 }
 _PROTOCOLS = "network.protocols."
+_NARROW = "matmuls.narrow."
 _WAYS = {"rings": "rings in {}", "exchanges": "{} exchanges", "in_switch": "in-switch reduction"}
 _WHAT = {"base": "latency", "step": "step latency", "bandwidth": "bandwidth"}
 
@@ -84,7 +86,10 @@ def accuracy_view(what: str, machine: Hardware) -> AccuracyView:
 
 def figure_view(name: str, figure: Figure) -> FigureView:
     """Describes one figure: its name, its value as text, its source, and whether it was looked up there."""
-    if name.startswith("flops."):
+    if name.startswith(_NARROW):
+        kind, _, of = name.removeprefix(_NARROW).partition(".")
+        text = f"in {kind}: {figure_view(f'matmuls.{of}', figure)['text']}"
+    elif name.startswith("flops."):
         text = f"matmuls in {name.removeprefix('flops.')} {scaled_text(figure.value, 'FLOP/s')}"
     elif name in _RATES:
         text = f"{_RATES[name]} {scaled_text(figure.value, 'B/s')}"
@@ -120,7 +125,9 @@ def figures_behind(part: str, placement: Placement, code: Code) -> list[FigureVi
     """
     machine, figures = placement.hardware, placement.hardware.figures
     if part == "compute":
-        reached = [name for name in figures if name.startswith("matmuls.") and name != "matmuls.memory"]
+        narrow = tuple(f"{_NARROW}{kind_of(dtype)}." for dtype in _matmul_dtypes(code))
+        reached = [name for name in figures if name.startswith("matmuls.") and not name.endswith(".memory")]
+        reached = [name for name in reached if not name.startswith(_NARROW) or name.startswith(narrow)]
         names = [*_rates_of(machine, code), *(reached or ["efficiency.matmul"]), "efficiency.attention"]
     elif part == "memory":
         names = ["bandwidth", "efficiency.memory", "matmuls.memory", "efficiency.launch"]

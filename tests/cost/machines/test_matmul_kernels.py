@@ -10,6 +10,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.machines.hardware import HardwareError
+from meshlab.cost.machines.matmul_kernels import Narrow
 
 # Ten processors of 1e12 FLOP/s each that lose nothing.
 EXACT = ml.MatmulKernels.of(10, base=0.0, share=1.0, smaller=0.0, prologue=0.0, memory=1.0, joining=0.0, partial=1e30)
@@ -112,3 +113,21 @@ def test_a_machine_refuses_what_are_no_kernels():
     said = re.escape("`matmuls` must be an ml.MatmulKernels, not 3")
     with pytest.raises(HardwareError, match=said):
         dataclasses.replace(ml.hardware("h100"), matmuls=3)  # type: ignore[arg-type]
+
+
+def test_narrower_numbers_have_figures_of_their_own():
+    narrow = H100.narrow["fp8"]
+    fp8 = H100.of_kind("fp8")
+    assert (fp8.base, fp8.share, fp8.memory) == (narrow.base, narrow.share, narrow.memory)
+    assert fp8.prologue == narrow.prologue
+    assert fp8.joining == H100.joining
+    assert H100.of_kind("bf16") is H100
+    assert "aiconfigurator" in ml.hardware("h100").figures["matmuls.narrow.fp8.share"].source
+
+
+def test_what_narrower_numbers_reach_is_checked():
+    said = re.escape(
+        "Invalid matmul kernels: `memory` must be above zero, not 0; `share` must be a share of the figures"
+    )
+    with pytest.raises(HardwareError, match=said):
+        Narrow(ml.Figure(0.0), ml.Figure(1.5), ml.Figure(0.0), ml.Figure(1.0), ml.Figure(0.0))
