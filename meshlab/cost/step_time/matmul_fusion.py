@@ -12,6 +12,7 @@ gemm_fusion). cuBLAS, and XLA for CPUs, read operands from memory and write resu
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from ...engine.planning.step import Step
 from ..workload.primitives import EXPENSIVE, MATMULS
@@ -49,6 +50,50 @@ def fuse_matmuls(fusion: Fusion, platform: str) -> MatmulFusion:
         elif platform == "tpu" and _is_matmul(maker) and len(steps) == 1 and is_fused(steps[0]):
             epilogue.add(number)
     return MatmulFusion(fusion.with_virtual(prologue), frozenset(epilogue))
+
+
+@dataclasses.dataclass(frozen=True)
+class Beside:
+    """The collectives of a block that may go piece by piece beside matmuls, by position.
+
+    Attributes:
+        gathers: those whose result matmuls alone read.
+        sums: those of what a matmul makes, or several that are added, with the position of the last of them.
+    """
+
+    gathers: frozenset[int]
+    sums: Mapping[int, int]
+
+
+# Where none may.
+NOT_BESIDE = Beside(frozenset(), {})
+
+
+def beside_matmuls(fusion: Fusion) -> Beside:
+    """Returns the collectives of a block that may go piece by piece beside matmuls."""
+    flow, readers = fusion.flow, _readers(fusion)
+    returned, gathers, sums = set(flow.outputs), set(), {}
+    for position, step in enumerate(flow.steps):
+        via, makes = step.collective, flow.makes[position]
+        if via is None or not via.kind.sends or fusion.is_gone(position):
+            continue
+        if via.kind.sums:
+            last = max((_made_by(fusion, number) for number in fusion.loaded(position)), default=-1)
+            sums |= {position: last} if last >= 0 else {}
+        else:
+            reading = {reader for number in makes for reader in readers[number]}
+            if reading and returned.isdisjoint(makes) and all(_is_matmul(flow.steps[at]) for at in reading):
+                gathers.add(position)
+    return Beside(frozenset(gathers), sums)
+
+
+def _made_by(fusion: Fusion, number: int) -> int:
+    """Returns the position of the matmul that makes a value, or of the last one of which it is computed; -1."""
+    at = fusion.flow.maker[number]
+    if at < 0 or _is_matmul(fusion.flow.steps[at]):
+        return at
+    makers = [_made_by(fusion, term) for term in fusion.loaded(at)] if is_fused(fusion.flow.steps[at]) else []
+    return max(makers) if makers and min(makers) >= 0 else -1
 
 
 def _readers(fusion: Fusion) -> list[set[int]]:

@@ -3,7 +3,10 @@
 Each device computes in the plan's order, and communicates meanwhile: a collective begins once its operand is ready and
 its links are free; a kernel waits for its operands. So a gather of weights, or a reduction of gradients, overlaps with
 the kernels of that time, and an all-reduce of activations, for which the next matmul waits, is exposed. What goes
-around a ring for the next turn of an operation overlaps with the present one (`Sending.ahead`). Nothing else overlaps:
+around a ring for the next turn of an operation overlaps with the present one (`Sending.ahead`). With `beside=True`
+collectives go in pieces beside the matmuls that need them: of n pieces the first is there at once, and the last of what
+is gathered, or summed, takes 1/n of the matmul, or of the sum (Wang et al. 2023, Overlap Communication with Dependent
+Computation via Decomposition: https://doi.org/10.1145/3567955.3567959). Nothing else overlaps:
 the iterations of a loop follow each other, and the steps around a loop wait for it, as in the programs that XLA makes.
 
 Collectives over mesh axes along different axes of a torus have links of their own; behind a switch all share a device's
@@ -15,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +37,7 @@ from ..workload.per_shard_payloads import payload
 from ..workload.scenario import Numbers, Scenario
 from .fusion import Fusion, fuse
 from .lockstep import lockstep
-from .matmul_fusion import MatmulFusion, fuse_matmuls
+from .matmul_fusion import NOT_BESIDE, Beside, MatmulFusion, beside_matmuls, fuse_matmuls
 from .roofline import Kernel, accumulated, cast, kernel
 from .spent import Span, Spent
 
@@ -53,12 +56,18 @@ def spend(scenario: Scenario, is_free: Callable[[Move], bool] | None = None) -> 
 
 @dataclasses.dataclass
 class _Clock:
-    """The times at which the next kernel can begin, each value is ready, each link is free, and all of them are."""
+    """The times at which the next kernel can begin, each value is ready, each link is free, and all of them are.
+
+    Where collectives go piece by piece: of what is gathered when all of it is there, and in how many pieces it comes;
+    of each kernel, by position, when it began and ended.
+    """
 
     now: Numbers = 0.0
     idle: Numbers = 0.0
     ready: dict[int, Numbers] = dataclasses.field(default_factory=dict)
     free: dict[Any, Numbers] = dataclasses.field(default_factory=dict)
+    whole: dict[int, tuple[Numbers, Numbers]] = dataclasses.field(default_factory=dict)
+    ran: dict[int, tuple[Numbers, Numbers]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,18 +122,30 @@ class _Schedule:
         return per_shard_collectives_of(plan.planned.steps, plan.program, plan.grid)
 
     def block(self, steps: Sequence[Step], outputs: Sequence[Key], prefetched: Prefetched | None = None) -> Spent:
-        matmul_fusion, order = self.fused(steps, outputs)
-        fusion = matmul_fusion.fusion
+        matmul_fusion, order, pieced = self.fused(steps, outputs)
+        fusion, beside = matmul_fusion.fusion, pieced if self.scenario.options.beside else NOT_BESIDE
         spent, clock, ahead = Spent(), _Clock(), _Clock()
         for position in order:
             step = steps[position]
             start = self.latest(clock.ready[n] for n in fusion.loaded(position) if n in clock.ready)
             if isinstance(step, Move):
                 hidden = prefetched is not None and prefetched.overlaps(fusion, position)
-                end = self.send(step, 0.0, ahead, spent) * 0.0 if hidden else self.send(step, start, clock, spent)
+                if hidden:
+                    end = self.send(step, 0.0, ahead, spent) * 0.0
+                elif position in beside.sums:
+                    end = self.summed(step, start, clock.ran[beside.sums[position]], clock, spent)
+                elif position in beside.gathers:
+                    whole = self.send(step, start, clock, spent)
+                    # The piece that a device has is there from the beginning on.
+                    end = whole - self.seconds(step)
+                    clock.whole.update(dict.fromkeys(fusion.flow.makes[position], (whole, self.pieces(step))))
+                else:
+                    end = self.send(step, start, clock, spent)
             else:
                 clock.now = start = self.later(clock.now, start)
                 end = clock.now = self.compute(step, position, matmul_fusion, clock, spent)
+                end = clock.now = self.latest([end, *self.last_pieces(start, end, position, fusion, clock)])
+                clock.ran[position] = start, end
             clock.ready.update(dict.fromkeys(fusion.flow.makes[position], end))
         spent.elapsed = self.later(clock.now, clock.idle)
         if prefetched is not None:
@@ -140,12 +161,38 @@ class _Schedule:
         sooner = np.minimum if self.scenario.many else min
         return slowdown * sooner(seconds, self.later(beside, 0.0) / (1 + slowdown))
 
-    def fused(self, steps: Sequence[Step], outputs: Sequence[Key]) -> tuple[MatmulFusion, Sequence[int]]:
-        """The fusion of a block, and the order in which its steps begin: the same at all sizes."""
+    def summed(self, step: Move, start: Numbers, ran: tuple[Numbers, Numbers], clock: _Clock, spent: Spent) -> Numbers:
+        """Runs a sum beside the matmul that makes its operand, from the first piece on; returns when it ends."""
+        (begun, made), pieces = ran, self.pieces(step)
+        end = self.send(step, begun + (made - begun) / pieces, clock, spent)
+        end = self.later(end, start + self.seconds(step) / pieces)
+        clock.idle = self.later(clock.idle, end)
+        return end
+
+    def pieces(self, step: Move) -> Numbers:
+        return self.scenario.ways(step.via.axes)
+
+    def seconds(self, step: Move) -> Numbers:
+        return self.scenario.seconds_of(step.via.kind, step.via.axes, self.scenario.nbytes((step.value, step.start)))
+
+    def last_pieces(
+        self, start: Numbers, end: Numbers, position: int, fusion: Fusion, clock: _Clock
+    ) -> Iterator[Numbers]:
+        """When a matmul has computed the last piece of each operand that comes in pieces."""
+        for number in fusion.loaded(position):
+            if number in clock.whole:
+                whole, pieces = clock.whole[number]
+                yield whole + (end - start) / pieces
+
+    def fused(self, steps: Sequence[Step], outputs: Sequence[Key]) -> tuple[MatmulFusion, Sequence[int], Beside]:
+        """The fusion of a block, the order in which its steps begin, and its collectives that may go beside matmuls.
+
+        All of it is the same at all sizes.
+        """
         known, key = self.scenario.blocks, (id(steps), self.scenario.platform)
         if key not in known:
             matmul_fusion = fuse_matmuls(fuse(steps, outputs, self.original_of), self.scenario.platform)
-            known[key] = matmul_fusion, _order(matmul_fusion.fusion)
+            known[key] = matmul_fusion, _order(matmul_fusion.fusion), beside_matmuls(matmul_fusion.fusion)
         return known[key]
 
     def latest(self, times: Iterable[Numbers]) -> Numbers:

@@ -31,6 +31,9 @@ class Options:
         linear: in which numbers linear matmuls are computed, forward and backward: "program", as the program has it;
             "fp8", in 8-bit floats, into which activations and their gradients are cast, while attention, heads, routers
             and lookups stay as the program has them.
+        beside: whether a gather for matmuls, or a sum of what a matmul makes, runs piece by piece beside it, around a
+            ring: a device computes with one piece while it receives or sends the next, as in Transformer Engine's user
+            buffers and PyTorch's asynchronous tensor parallelism.
         book: whether collectives cost what the scaling book has: without (n-1)/n, and without substitutes of a
             compiler.
     """
@@ -40,6 +43,7 @@ class Options:
     balanced: bool = False
     book: bool = False
     linear: str = AS_WRITTEN
+    beside: bool = False
 
     def __post_init__(self):
         if not isinstance(self.attention, str) or self.attention not in ATTENTION:
@@ -52,7 +56,9 @@ class Options:
                 f"Linear matmuls cannot be computed in {shown(self.linear)}.{closest(self.linear, LINEAR)} There are"
                 f" {listed(LINEAR)}."
             )
-        unclear = [name for name in ("prefetch", "balanced", "book") if not isinstance(getattr(self, name), bool)]
+        unclear = [
+            name for name in ("prefetch", "balanced", "beside", "book") if not isinstance(getattr(self, name), bool)
+        ]
         if unclear:
             raise HardwareError(f"{listed(unclear)} must be True or False, not {shown(getattr(self, unclear[0]))}.")
 
