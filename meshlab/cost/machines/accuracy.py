@@ -38,30 +38,34 @@ def _sections(path: pathlib.Path) -> Mapping[str, Mapping[str, Any]]:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def accuracy(what: str, machine: Hardware) -> dict:
+def accuracy(what: str, machine: Hardware, precision: str = "") -> dict:
     """Returns the measured error of a kind of prediction on a machine.
 
     Args:
         what: "time", "memory" or "collectives".
         machine: the machine. Errors of its platform's compiler hold for all machines; errors of the machine itself only
             for those that meshlab brings, since one's own may have the same name and other figures.
+        precision: in which linear matmuls are computed, where that is not as the program has it: "FP8".
 
     Returns:
         The statement, whether there is one, and where the documentation has it.
     """
     section = _sections(FILE).get(what, {"anchor": "", "texts": {}})
     own = known().get(machine.name) != machine
-    names = (machine.platform,) if own else (machine.name, machine.platform)
+    named = _named(machine, precision)
+    names = (machine.platform,) if own else (named, machine.platform)
     statement = next((section["texts"][name] for name in names if name in section["texts"]), None)
     if statement is None:
         return {
             "measured": False,
             "where": DOCUMENT,
-            "text": NOT_YET
-            if not section["texts"]
-            else _others(section, machine.name if not own else f"this {machine.name}"),
+            "text": NOT_YET if not section["texts"] else _others(section, named if not own else f"this {named}"),
         }
     return {"measured": True, "where": f"{DOCUMENT}#{section['anchor']}", "text": statement}
+
+
+def _named(machine: Hardware, precision: str) -> str:
+    return f"{machine.name} in {precision}" if precision else machine.name
 
 
 def _others(section: Mapping[str, Any], machine: str) -> str:
@@ -83,15 +87,16 @@ class TimeFactor:
     runs: int
 
 
-def time_factor(machine: Hardware) -> TimeFactor | None:
-    """Returns how many times longer published steps took on a machine than was predicted.
+def time_factor(machine: Hardware, precision: str = "") -> TimeFactor | None:
+    """Returns how many times longer published steps took on a machine, in a precision, than was predicted.
 
-    None where no steps of the machine are published, or where it is one of the user's own or changed.
+    None where no such steps are published, or where it is one of the user's own or changed.
     """
     factors = _sections(FILE).get(TIME, {}).get("factors", {})
-    if machine.name not in factors or known().get(machine.name) != machine:
+    named = _named(machine, precision)
+    if named not in factors or known().get(machine.name) != machine:
         return None
-    return TimeFactor(**factors[machine.name])
+    return TimeFactor(**factors[named])
 
 
 def other_compiler(platform: str, version: str | None = None) -> str:

@@ -117,13 +117,21 @@ class Time:
         steps: weights are gathered ahead (`given(prefetch=True)`), and attention is computed piece by piece. Of many
         points it is an array, nan where no steps are published.
         """
-        factors = self.scenario.of_machine(lambda p: getattr(time_factor(p.hardware), "factor", math.nan))
+        factors = self.scenario.of_machine(
+            lambda p: getattr(time_factor(p.hardware, self._precision), "factor", math.nan)
+        )
         return self.estimate * factors if self.scenario.many or not math.isnan(factors) else None
 
     @property
     def factor(self) -> TimeFactor | None:
         """The factor between `estimate` and `expected`, with its spread; None where no steps are published."""
-        return time_factor(self.hardware)
+        return time_factor(self.hardware, self._precision)
+
+    @property
+    def _precision(self) -> str:
+        """In which linear matmuls are computed, as of published steps; "" as the program has it."""
+        linear = self.scenario.options.linear
+        return "" if linear == AS_WRITTEN else linear.upper()
 
     @functools.cached_property
     def model_flops(self) -> Numbers:
@@ -213,7 +221,7 @@ class Time:
                 "estimated step time",
                 f"{seconds_text(self.estimate)} ({seconds_text(self.lower)} to {seconds_text(self.upper)})",
             ),
-            ("expected step time", expected_text(self.expected, self.factor, str(self.hardware))),
+            ("expected step time", expected_text(self.expected, self.factor, str(self.hardware), self._precision)),
             ("bound by", self.limited_by),
             *((name, seconds_text(seconds)) for name, seconds in [part for part in parts if part[1]] or parts),
         ]
@@ -228,7 +236,7 @@ class Time:
         rows += [("linear matmuls", text) for text in [self._linear()] if text]
         if self.recalled:
             rows.append(("unverified figures", ", ".join(self.recalled)))
-        rows.append(("accuracy", accuracy(TIME, self.hardware)["text"]))
+        rows.append(("accuracy", accuracy(TIME, self.hardware, self._precision)["text"]))
         return rows
 
     def _attention(self) -> str:
@@ -243,7 +251,7 @@ class Time:
 
     def _linear(self) -> str:
         """In which numbers linear matmuls are computed, where that is not as the program has it."""
-        if self.scenario.options.linear == AS_WRITTEN:
+        if not self._precision:
             return ""
         count = len(linear_matmuls(self.scenario.plan.program))
         if not count:

@@ -98,10 +98,10 @@ def expected_between(expected: Numbers, spread: Numbers) -> tuple[Numbers, Numbe
     return expected / (1 + spread), expected / (1 - spread)
 
 
-def expected_text(expected: float | None, factor: TimeFactor | None, machine: str) -> str:
+def expected_text(expected: float | None, factor: TimeFactor | None, machine: str, precision: str = "") -> str:
     """Returns the expected step time as text, with the published runs that it rests on."""
     if expected is None or factor is None:
-        return f"not known: no steps on {machine} are published"
+        return f"not known: no steps{f' in {precision}' if precision else ''} on {machine} are published"
     times = f"{factor.factor:g} times the estimate"
     if factor.spread is None:
         return f"{seconds_text(expected)}: {times}, as in the one published run"
