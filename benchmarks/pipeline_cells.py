@@ -14,21 +14,34 @@ import math
 import pathlib
 import tomllib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
 import meshlab as ml
 from benchmarks import published
+from meshlab.cost.machines.hardware import Figure, Hardware, hardware
 from meshlab.cost.step_time.schedule import spend
 from meshlab.cost.workload.options import Options
 from meshlab.cost.workload.scenario import at_plan_sizes
 from meshlab.engine.planning.steps import Move
-from meshlab.models.parts.layers import attention, gated, looked_up, repeated, rms_norm, rotary, to_logits, token_loss
+from meshlab.models.language import gpt2
+from meshlab.models.parts.layers import (
+    attention,
+    feed_forward,
+    gated,
+    layer_norm,
+    looked_up,
+    repeated,
+    rms_norm,
+    rotary,
+    to_logits,
+    token_loss,
+)
 from meshlab.models.parts.weights import one_of
 
 DATA = pathlib.Path(__file__).with_name("pipelines.toml")
-SEQ, THETA, EPSILON = 8192, 500_000.0, 1e-5
+THETA, EPSILON = 500_000.0, 1e-5
 OPTIONS = Options(attention="causal", balanced=True, linear="fp8", beside=True)
 Dims = Mapping[str, ml.Dim]
 
@@ -45,8 +58,15 @@ class Layout:
         chunks: how many parts of the model each stage has.
         micro: sequences of a micro-batch.
         parts: layers of each part, in their order.
+        runs: release, sequences of a step, and what was measured of it.
         again: how many layers are computed again for the backward pass.
-        runs: release, sequences of a step, and tokens per second and device.
+        unit: "tokens" per second and device, or "seconds".
+        seq: tokens of a sequence.
+        saved: what the other layers keep for their backward pass.
+        residual: whether `tensor` splits the stream between layers.
+        options: assumptions about the run.
+        memory: `bytes` and `bandwidth` of the machine's memory where they are not those of the machine that it names.
+        clock: the part of its clocks in long runs that this machine's power leaves.
     """
 
     model: str
@@ -56,8 +76,15 @@ class Layout:
     chunks: int
     micro: int
     parts: tuple[int, ...]
-    again: int
     runs: tuple[tuple[str, int, float], ...]
+    again: int = 0
+    unit: str = "tokens"
+    seq: int = 8192
+    saved: tuple[str, ...] = ("all",)
+    residual: bool = True
+    options: Options = OPTIONS
+    memory: tuple[tuple[str, float], ...] = ()
+    clock: float = 1.0
 
     def ways(self, axis: str) -> int:
         return dict(self.mesh).get(axis, 1)
@@ -70,23 +97,36 @@ class Layout:
     def devices(self) -> int:
         return math.prod(size for _, size in self.mesh)
 
-    def measured(self, batch: int, rate: float) -> float:
-        """Returns the seconds of a step of so many sequences, at so many tokens per second and device."""
-        return batch * SEQ / self.devices / rate
+    def measured(self, batch: int, figure: float) -> float:
+        """Returns the seconds of a step of so many sequences, of what was measured of it."""
+        return figure if self.unit == "seconds" else batch * self.seq / self.devices / figure
 
 
 @functools.cache
 def layouts() -> tuple[Layout, ...]:
-    """Returns all published layouts."""
-    return tuple(map(_layout, tomllib.loads(DATA.read_text())["groups"]))
+    """Returns the published layouts whose steps are judged."""
+    return tuple(map(_layout, _data()["groups"]))
+
+
+@functools.cache
+def pairs() -> tuple[tuple[str, Layout, Layout], ...]:
+    """Returns pairs of published layouts that differ in one thing, with what it is."""
+    shared = [{key: value for key, value in pair.items() if key not in ("one", "other")} for pair in _data()["pairs"]]
+    given = zip(shared, _data()["pairs"], strict=True)
+    return tuple((each["title"], _layout(each | pair["one"]), _layout(each | pair["other"])) for each, pair in given)
+
+
+def _data() -> Mapping[str, Any]:
+    return tomllib.loads(DATA.read_text())
 
 
 def _layout(group: Mapping[str, Any]) -> Layout:
     mesh, chunks = group["mesh"], group["chunks"]
     count, layers = mesh.get("pipe", 1) * chunks, published.models()[group["model"]]["layers"]
-    parts = group.get("parts") or _dealt(layers, count)
+    parts = tuple(group.get("parts") or _dealt(layers, count))
     assert (sum(parts), len(parts)) == (layers, count)
-    runs = tuple(map(tuple, group["runs"]))
+    read = {name: group[name] for name in ("again", "unit", "seq", "residual", "clock") if name in group}
+    read |= {"saved": tuple(group["saved"])} if "saved" in group else {}
     return Layout(
         group["model"],
         group["on"],
@@ -94,9 +134,11 @@ def _layout(group: Mapping[str, Any]) -> Layout:
         tuple(mesh.items()),
         chunks,
         group["micro"],
-        tuple(parts),
-        group.get("again", 0),
-        runs,
+        parts,
+        tuple(map(tuple, group["runs"])),
+        options=OPTIONS.given(**group.get("options", {})),
+        memory=tuple(group.get("memory", {}).items()),
+        **read,
     )
 
 
@@ -108,44 +150,95 @@ def _dealt(layers: int, count: int) -> list[int]:
     return [each - (part in (0, count - 1)) for part in range(count)]
 
 
+def machine(layout: Layout) -> Hardware:
+    """Returns a layout's machine."""
+    on = hardware(layout.on)
+    if layout.clock != 1.0 and on.matmuls is not None:
+        sustained = Figure(on.matmuls.sustained.value * layout.clock, "the power of this machine")
+        on = dataclasses.replace(on, matmuls=dataclasses.replace(on.matmuls, sustained=sustained))
+    own = {name: Figure(value, "the memory of this machine") for name, value in layout.memory}
+    return dataclasses.replace(on, memory=own.get("bytes", on.memory), bandwidth=own.get("bandwidth", on.bandwidth))
+
+
 # The plans of a cell
 
 
 def _dims(layout: Layout) -> Dims:
     sizes = published.models()[layout.model]
-    named = ("embed", "heads", "group", "head", "ffn", "vocab")
-    return {name: ml.Dim(name, sizes[name]) for name in named} | {
-        "batch": ml.Dim("batch", layout.micro),
-        "seq": ml.Dim("seq", SEQ),
-    }
+    named = {name: sizes[name] for name in ("embed", "heads", "group", "head", "ffn", "vocab") if name in sizes}
+    return {name: ml.Dim(name, size) for name, size in (named | {"batch": layout.micro, "seq": layout.seq}).items()}
 
 
-def _stack(weights: Any, x: ml.Tensor, saved: tuple[str, ...]) -> ml.Tensor:
-    """The layers of a part; the zoo's llama has no function for them alone."""
+class Family(NamedTuple):
+    """A family of models: its layers, which the zoo has only as a part of a whole model.
+
+    Attributes:
+        tables: the weights of a layer by name, with their dims; several of them are a tuple.
+        layer: makes the layer of (x, weights) of the stack's weights and its input.
+        norm: the dims of the last norm's weights.
+        normed: applies a norm.
+        head: the dims of the head.
+    """
+
+    tables: Mapping[str, tuple[str, ...]]
+    layer: Callable[[Any, ml.Tensor], Callable[[ml.Tensor, Any], ml.Tensor]]
+    norm: tuple[str, ...]
+    normed: Callable[[ml.Tensor, Any], ml.Tensor]
+    head: str
+
+
+def _rms(x: ml.Tensor, scale: Any) -> ml.Tensor:
+    return rms_norm(x, scale, EPSILON)
+
+
+def _layer_norm(x: ml.Tensor, weights: Any) -> ml.Tensor:
+    return layer_norm(x, *weights)
+
+
+def _llama_layer(weights: Any, x: ml.Tensor) -> Callable[[ml.Tensor, Any], ml.Tensor]:
     rotation = rotary(x, one_of(weights)["query"], THETA)
 
     def layer(x, w):
-        x = ml.tag(x, "residual")
-        x = ml.tag(x + attention(rms_norm(x, w["attention_norm"], EPSILON), rotation, w), "residual")
-        return ml.tag(x + gated(rms_norm(x, w["ffn_norm"], EPSILON), w), "residual")
+        x = ml.tag(ml.tag(x, "residual") + attention(_rms(x, w["attention_norm"]), rotation, w), "residual")
+        return ml.tag(x + gated(_rms(x, w["ffn_norm"]), w), "residual")
 
-    return repeated(layer, ml.tag(x, "residual"), weights, saved=saved)
+    return layer
 
 
-def _weights(dims: Dims, count: int) -> dict[str, Any]:
-    tables = {
-        "query": "embed heads group head",
-        "key": "embed heads head",
-        "value": "embed heads head",
-        "output": "heads group head embed",
-        "gate": "embed ffn",
-        "up": "embed ffn",
-        "down": "ffn embed",
-        "attention_norm": "embed",
-        "ffn_norm": "embed",
-    }
-    layers = ml.Dim("layers", count)
-    return {name: ml.bf16[(layers, *(dims[dim] for dim in text.split()))] for name, text in tables.items()}
+def _gpt2_layer(_weights: Any, _x: ml.Tensor) -> Callable[[ml.Tensor, Any], ml.Tensor]:
+    def layer(x, w):
+        x = ml.tag(ml.tag(x, "residual") + gpt2.attention(_layer_norm(x, w["attention_norm"]), w), "residual")
+        return ml.tag(x + feed_forward(_layer_norm(x, w["ffn_norm"]), w), "residual")
+
+    return layer
+
+
+_LLAMA = {"query": "embed heads group head", "key": "embed heads head", "value": "embed heads head"}
+_LLAMA |= {"output": "heads group head embed", "gate": "embed ffn", "up": "embed ffn", "down": "ffn embed"}
+_LLAMA |= dict.fromkeys(("attention_norm", "ffn_norm"), "embed")
+_GPT2 = dict.fromkeys(("query", "key", "value"), "embed heads head") | {"output": "heads head embed"}
+_GPT2 |= {"up": "embed ffn", "down": "ffn embed", "up_bias": "ffn", "output_bias": "embed", "down_bias": "embed"}
+_GPT2 |= dict.fromkeys(("query_bias", "key_bias", "value_bias"), "heads head")
+_NORMS = {"attention_norm": ("embed", "embed"), "ffn_norm": ("embed", "embed")}
+FAMILIES = {
+    "llama": Family({k: (v,) for k, v in _LLAMA.items()}, _llama_layer, ("embed",), _rms, "embed vocab"),
+    "gpt2": Family(
+        {k: (v,) for k, v in _GPT2.items()} | _NORMS, _gpt2_layer, ("embed", "embed"), _layer_norm, "vocab embed"
+    ),
+}
+
+
+def _family(layout: Layout) -> Family:
+    return FAMILIES[published.models()[layout.model]["family"]]
+
+
+def _shapes(each: tuple[str, ...], dims: Dims, *layers: ml.Dim) -> Any:
+    shapes = tuple(ml.bf16[(*layers, *(dims[dim] for dim in text.split()))] for text in each)
+    return shapes[0] if len(shapes) == 1 else shapes
+
+
+def _stack(family: Family, weights: Any, x: ml.Tensor, saved: tuple[str, ...]) -> ml.Tensor:
+    return repeated(family.layer(weights, x), ml.tag(x, "residual"), weights, saved=saved)
 
 
 def _with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -159,7 +252,7 @@ def _with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
 @functools.cache
 def program(layout: Layout, what: str, count: int = 0) -> ml.Program:
     """Traces a part of the model: "forward", "cell" or "again" of some layers, "embedding" or "head"."""
-    dims = _dims(layout)
+    dims, family = _dims(layout), _family(layout)
     x = ml.bf16[dims["batch"], dims["seq"], dims["embed"]]
     tokens = ml.i32[dims["batch"], dims["seq"]]
     if what == "embedding":
@@ -169,17 +262,18 @@ def program(layout: Layout, what: str, count: int = 0) -> ml.Program:
 
         def head(w, x, targets):
             def loss(w, x):
-                return token_loss(to_logits(rms_norm(ml.tag(x, "residual"), w["norm"], EPSILON), w["head"]), targets)
+                normed = family.normed(ml.tag(x, "residual"), w["norm"])
+                return token_loss(to_logits(normed, w["head"]), targets)
 
             return jax.value_and_grad(loss, argnums=(0, 1))(w, x)
 
-        w = {"norm": ml.bf16[dims["embed"]], "head": ml.bf16[dims["embed"], dims["vocab"]]}
-        return ml.trace(head, w, x, tokens)
-    saved = () if what == "again" else ("all",)
-    weights = _weights(dims, count)
+        return ml.trace(head, {"norm": _shapes(family.norm, dims), "head": _shapes((family.head,), dims)}, x, tokens)
+    saved = () if what == "again" else layout.saved
+    layers = ml.Dim("layers", count)
+    weights = {name: _shapes(each, dims, layers) for name, each in family.tables.items()}
     if what == "forward":
-        return ml.trace(lambda w, x, tokens: (_stack(w, x, saved), tokens + 1), weights, x, tokens)
-    return ml.trace(_with_gradients(lambda w, x, _: _stack(w, x, saved)), weights, x, x, tokens)
+        return ml.trace(lambda w, x, tokens: (_stack(family, w, x, saved), tokens + 1), weights, x, tokens)
+    return ml.trace(_with_gradients(lambda w, x, _: _stack(family, w, x, saved)), weights, x, x, tokens)
 
 
 def planned(layout: Layout, program: ml.Program) -> tuple[ml.Mesh, dict[str, Any]]:
@@ -191,8 +285,8 @@ def planned(layout: Layout, program: ml.Program) -> tuple[ml.Mesh, dict[str, Any
     places = {*program.outputs, *(argument.place for argument in program.arguments)}
     # What the head is given is the residual; its output, the loss, has no positions.
     ends = {"x", "cotangent", "out/0"} & places if "cotangent" in places or "vocab" not in program.dims else set()
-    rules |= {place: {"seq": split} for place in ("residual", *sorted(ends)) if split}
-    return ml.mesh(layout.on, **axes), rules
+    rules |= {place: {"seq": split} for place in ("residual", *sorted(ends)) if split and layout.residual}
+    return ml.mesh(machine(layout), **axes), rules
 
 
 @functools.cache
@@ -205,4 +299,4 @@ def seconds(layout: Layout, what: str, count: int = 0) -> float:
     def of_weights(move: Move) -> bool:
         return "context" in move.via.axes and tokens.isdisjoint(own.names[move.value])
 
-    return float(spend(at_plan_sizes(plan, OPTIONS), of_weights).elapsed)
+    return float(spend(at_plan_sizes(plan, layout.options), of_weights).elapsed)

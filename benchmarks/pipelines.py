@@ -1,7 +1,7 @@
 """Published steps of pipelines, held against what is composed of plans and a schedule.
 
     python -m benchmarks.pipelines                   prints the table
-    python -m benchmarks.pipelines docs/accuracy.md  writes it between the marks of that page
+    python -m benchmarks.pipelines docs/accuracy.md  writes it, and that of pairs, between the marks of that page
 
 A step is composed of cells, what a micro-batch takes in one part of the model (`pipeline_cells`). `ml.Schedule` says
 when they run, as processes run that send to each other. Behind them the step has one sum of gradients over `data` and
@@ -22,10 +22,9 @@ from collections.abc import Sequence
 import meshlab as ml
 from benchmarks import published
 from benchmarks.pages import Section
-from benchmarks.pipeline_cells import SEQ, Layout, layouts, seconds
-from meshlab.cost.machines.hardware import hardware
+from benchmarks.pipeline_cells import FAMILIES, Layout, layouts, machine, pairs, seconds
 
-SECTION = Section("pipelines")
+SECTION, PAIRS = Section("pipelines"), Section("pairs")
 # What Adam reads and writes for a parameter: three numbers of 32 bits twice, its gradient, and the parameter.
 OPTIMIZER_BYTES = 28
 
@@ -78,26 +77,28 @@ def _costs(layout: Layout, part: int) -> tuple[float, float, float]:
 
 def _mesh(layout: Layout) -> ml.Mesh:
     """The whole mesh, in nodes of a power of two devices: of the 72 of GB200's nodes, 64."""
-    network = hardware(layout.on).network
-    assert isinstance(network, ml.Switch)
-    inside = min(2 ** int(math.log2(network.domain)), layout.devices)
-    return ml.mesh(f"{layout.on}:{layout.devices // inside}x{inside}", **dict(layout.mesh))
+    on = machine(layout)
+    assert isinstance(on.network, ml.Switch)
+    inside = min(2 ** int(math.log2(on.network.domain)), layout.devices)
+    network = dataclasses.replace(on.network, domain=inside)
+    return ml.mesh(dataclasses.replace(on, network=network), **dict(layout.mesh))
 
 
 def _hop(layout: Layout) -> float:
     """The seconds in which a micro-batch goes from stage to stage."""
     if layout.stages == 1:
         return 0.0
-    shard = 2 * layout.micro * SEQ * published.models()[layout.model]["embed"]
-    shard /= layout.ways("context") * layout.ways("tensor")
+    shard = 2 * layout.micro * layout.seq * published.models()[layout.model]["embed"]
+    shard /= layout.ways("context") * (layout.ways("tensor") if layout.residual else 1)
     return float(ml.collective_time("collective-permute", shard * layout.stages, _mesh(layout), "pipe"))
 
 
 def _parameters(layout: Layout) -> float:
     """The parameters of a device of the stage that has most, in all its parts."""
     sizes = published.models()[layout.model]
+    family = FAMILIES[sizes["family"]]
     embed, kv, ffn = sizes["embed"], sizes["heads"] * sizes["head"], sizes["ffn"]
-    layer = 2 * embed * kv * (sizes["group"] + 1) + 3 * embed * ffn
+    layer = 2 * embed * kv * (sizes.get("group", 1) + 1) + embed * ffn * (3 if "gate" in family.tables else 2)
     table = embed * sizes["vocab"]
     own = [layer * count for count in layout.parts]
     own[0], own[-1] = own[0] + table, own[-1] + table
@@ -112,6 +113,8 @@ def _sums(layout: Layout) -> float:
     model is one part, layer by layer. Those of one part have nothing beside them.
     """
     axes = tuple(axis for axis in ("data", "context") if layout.ways(axis) > 1)
+    if not axes:
+        return 0.0
     pieces = layout.chunks if layout.stages > 1 else sum(layout.parts)
     kinds = ("reduce-scatter", "all-gather")
     nbytes = 2 * _parameters(layout)
@@ -119,8 +122,8 @@ def _sums(layout: Layout) -> float:
 
 
 def _optimizer(layout: Layout) -> float:
-    machine = hardware(layout.on)
-    rate = machine.bytes_per_second * machine.efficiency.memory.value
+    on = machine(layout)
+    rate = on.bytes_per_second * on.efficiency.memory.value
     return OPTIMIZER_BYTES * _parameters(layout) / (layout.ways("data") * layout.ways("context")) / rate
 
 
@@ -169,10 +172,10 @@ def on(machine: str) -> list[Layout]:
 def table() -> str:
     """Returns measured and predicted steps as tables in Markdown, a row for each layout."""
     lines, longer = [], factors(layouts())
-    for machine in dict.fromkeys(layout.on for layout in layouts()):
-        mine = on(machine)
+    for name in dict.fromkeys(layout.on for layout in layouts()):
+        mine = on(name)
         lines += [
-            f"On {machine} the {len(mine)} layouts are off by {before(mine):.1%} on average without a factor, by"
+            f"On {name} the {len(mine)} layouts are off by {before(mine):.1%} on average without a factor, by"
             f" {after(mine):.1%} after one for each precision.",
             "",
         ]
@@ -205,12 +208,70 @@ def _row(layout: Layout) -> str:
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """Two steps that differ in one thing, in seconds: the slower one first.
+
+    Attributes:
+        title: what the other one has.
+        layout: the other one's.
+        measured: of both.
+        predicted: of both.
+    """
+
+    title: str
+    layout: Layout
+    measured: tuple[float, float]
+    predicted: tuple[float, float]
+
+    @property
+    def off(self) -> float:
+        """By how much the predicted ratio is off: 0.1 where it is 10% too large."""
+        (one, other), (slow, fast) = self.predicted, self.measured
+        return one / other / (slow / fast) - 1
+
+
+@functools.cache
+def compared() -> tuple[Pair, ...]:
+    """Returns the published pairs."""
+    found = []
+    for title, one, other in pairs():
+        both = [(layout, *layout.runs[0]) for layout in (one, other)]
+        measured = tuple(layout.measured(batch, figure) for layout, _, batch, figure in both)
+        times = tuple(predicted(layout, batch).total for layout, _, batch, _ in both)
+        found.append(Pair(title, other, (measured[0], measured[1]), (times[0], times[1])))
+    return tuple(found)
+
+
+def pairs_table() -> str:
+    """Returns measured and predicted pairs as a table in Markdown."""
+    off = [abs(pair.off) for pair in compared()]
+    return "\n".join(
+        [
+            f"The predicted ratios are off by up to {max(off):.0%}, on average by {statistics.mean(off):.0%}.",
+            "",
+            "| model | devices | stages | change | measured | predicted | measured ratio | predicted ratio | off by |",
+            "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
+            *map(_pair_row, compared()),
+        ]
+    )
+
+
+def _pair_row(pair: Pair) -> str:
+    measured, times = (" → ".join(f"{each:.3g}" for each in both) for both in (pair.measured, pair.predicted))
+    ratios_of = (both[0] / both[1] for both in (pair.measured, pair.predicted))
+    cells = [pair.layout.model, f"{pair.layout.devices:,}", str(pair.layout.stages), pair.title, f"{measured} s"]
+    cells += [f"{times} s", *(f"{each:.2f}" for each in ratios_of), f"{pair.off:+.0%}"]
+    return f"| {' | '.join(cells)} |"
+
+
 def main() -> int:
-    """Prints the table, or writes it into the page that is named."""
+    """Prints the tables, or writes them into the page that is named."""
     if len(sys.argv) > 1:
         SECTION.write(pathlib.Path(sys.argv[1]), table())
+        PAIRS.write(pathlib.Path(sys.argv[1]), pairs_table())
     else:
-        print(table())
+        print(table(), pairs_table(), sep="\n\n")
     return 0
 
 

@@ -18,7 +18,8 @@ BY = {(layout.model, layout.on, layout.precision): layout for layout in LAYOUTS}
 
 
 def test_layouts_fill_their_devices_and_have_a_source():
-    assert "https://" in tomllib.loads(pipeline_cells.DATA.read_text())["source"]
+    data = tomllib.loads(pipeline_cells.DATA.read_text())
+    assert all("https://" in each["source"] for each in (data, *data["pairs"]))
     assert len({(layout.model, layout.on, layout.mesh, layout.chunks, layout.precision) for layout in LAYOUTS}) == 7
     assert [layout.devices for layout in LAYOUTS] == [8, 64, 1024, 8, 64, 256, 256]
     for layout in LAYOUTS:
@@ -52,9 +53,35 @@ def test_steps_take_as_long_as_was_measured(machine, most):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("pair", range(4))
+def test_steps_that_differ_in_one_thing_have_the_measured_ratio(pair):
+    """1F1B and interleaved; all recomputed, and attention alone with sequence parallelism."""
+    one = pipelines.compared()[pair]
+    assert one.measured[0] > 1.25 * one.measured[1]
+    assert abs(one.off) <= 0.10
+
+
+@pytest.mark.slow
+def test_steps_on_a100_take_as_long_as_was_measured_without_a_factor():
+    pairs = [pair for pair in pipelines.compared() if pair.layout.on == "a100"]
+    assert [pair.layout.devices for pair in pairs] == [64, 280, 512]
+    off = [one / other - 1 for pair in pairs for one, other in zip(pair.predicted, pair.measured, strict=True)]
+    assert max(map(abs, off)) <= 0.06
+
+
+@pytest.mark.slow
+def test_without_the_schedule_1f1b_would_be_as_fast_as_interleaved():
+    title, one, other = pipeline_cells.pairs()[0]
+    assert title.startswith("interleaved")
+    busy = [step.total - step.waiting - step.sums for step in (pipelines.predicted(each, 256) for each in (one, other))]
+    assert busy[0] == pytest.approx(busy[1], rel=0.03)
+
+
+@pytest.mark.slow
 def test_the_page_and_the_factors_are_of_today():
     """If not: python -m benchmarks.pipelines docs/accuracy.md, and python -m benchmarks.accuracy."""
     assert pipelines.SECTION.read(PAGE) == pipelines.table().strip("\n")
+    assert pipelines.PAIRS.read(PAGE) == pipelines.pairs_table()
     for name, factor in pipelines.factors(LAYOUTS).items():
         machine, _, precision = name.partition(" in ")
         packed = time_factor(ml.hardware(machine), precision)
