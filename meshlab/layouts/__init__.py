@@ -7,6 +7,7 @@
 
     ml.layouts.from_axis_rules([("batch", "data"), ("mlp", "model")], program, mesh)    as T5X and MaxText write it
     ml.layouts.from_partition_specs(plan.partition_specs[0], program, mesh)             as `jax.jit` takes it
+    ml.layouts.from_levanter({"fsdp_axis": "embed"}, program, mesh)                     as Levanter's trainer has it
 
 What comes out is written as a user would write it, and may be changed like any layout. A preset that a program has
 nothing for is refused with what is missing and the dims that it could take.
@@ -22,6 +23,8 @@ from .data_parallel import zero1 as zero1
 from .data_parallel import zero2 as zero2
 from .data_parallel import zero3 as zero3
 from .experts import expert_parallel as expert_parallel
+from .levanter import from_levanter as from_levanter
+from .levanter import to_levanter as to_levanter
 from .model import sequence_parallel as sequence_parallel
 from .model import tensor_parallel as tensor_parallel
 from .naming import Named as Named

@@ -298,7 +298,7 @@ class Explorer(TriedGestures):
 
         Args:
             name: "Python", "dict", "JSON", "jit" (for `jax.jit`, without meshlab), "PartitionSpecs", "axis rules",
-                "MaxText" or "Mesh TensorFlow".
+                "MaxText", "Levanter" or "Mesh TensorFlow".
 
         Returns:
             A text, whose `lost` lists what the form cannot express.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 from collections import namedtuple
@@ -69,6 +70,10 @@ def test_every_form_of_every_layout_gives_the_same_plan(name: str) -> None:
         rules = written["axis rules"]
         if not rules["lost"] and layout.dim_rules:
             assert same(program.plan(mesh, ml.layouts.from_axis_rules(eval(rules["text"], {}), program, mesh)), plan)
+        levanter = written["Levanter"]
+        if not levanter["lost"] and not layout.scope_rules:
+            settings = {key: json.loads(value) for key, value in re.findall(r"  (\w+): (.*)", levanter["text"])}
+            assert same(program.plan(mesh, ml.layouts.from_levanter(settings, program, mesh)), plan)
         mesh_tf = written["Mesh TensorFlow"]
         if not mesh_tf["lost"]:
             strings += 1

@@ -5,8 +5,8 @@
     written(explorer, "jit")                    that form alone, by its name: for a script, a cell, the command line
 
 A form is an entry of `FORMS`. Python's and that of `jax.jit` run in a fresh kernel, the latter without meshlab; all
-others say the layout alone, in Python's and in JSON's words, as the `PartitionSpec`s of JAX, as axis rules, and as Mesh
-TensorFlow's string.
+others say the layout alone, in Python's and in JSON's words, as the `PartitionSpec`s of JAX, as axis rules, as
+Levanter's axis mappings, and as Mesh TensorFlow's string.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ....cost.machines.meshes import slice_of
 from ....cost.workload.options import USUAL
 from ....engine.errors import closest, listed, numbered, shown
 from ....engine.specs import flax_rules, mesh_tf_string
+from ....layouts import levanter
 from ...documents.document import Document, ExplorerError
 from ...state.explorer_state import ExplorerState
 from .jit import jit_text
@@ -97,6 +98,11 @@ def _maxtext(plan: Any) -> tuple[str, Any]:
     return f"logical_axis_rules: {json.dumps(rules)}\n", lost
 
 
+def _levanter(plan: Any) -> tuple[str, Any]:
+    settings, lost = levanter.said(plan)
+    return "\n".join(["trainer:", *(f"  {key}: {json.dumps(value)}" for key, value in settings.items())]) + "\n", lost
+
+
 @dataclasses.dataclass(frozen=True)
 class Form:
     """A form of the layout.
@@ -121,6 +127,10 @@ FORMS: Mapping[str, Form] = {
         _of_plan(_axis_rules),
     ),
     "MaxText": Form("a line of its YAML: the axis rules, with its own names of dims", _of_plan(_maxtext)),
+    "Levanter": Form(
+        "the axes in its YAML's trainer, with its own names of dims; ml.layouts.from_levanter reads them",
+        _of_plan(_levanter),
+    ),
     "Mesh TensorFlow": Form(
         "for mtf.convert_to_layout_rules; ml.Layout.of reads it too",
         _of_plan(lambda plan: mesh_tf_string.said(plan.layout)),
