@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..specs.spec import Axes
-from .kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COLLECTIVE_PERMUTE, REDUCE_SCATTER, Kind, Sending
+from .kinds import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COLLECTIVE_PERMUTE, REDUCE_SCATTER, Kind, Of, Sending
 from .routes import Mirrored, Permuted, Shifted, crossing
 
 
@@ -52,11 +52,11 @@ class Device(abc.ABC):
         """Returns this device's part, along an axis of `x`, of the sum of `x` over the devices along `axes`."""
         return self.send(REDUCE_SCATTER, x, Sending(axes, axis))
 
-    def all_to_all(self, x: Any, axes: Axes, axis: int, other: int) -> Any:
+    def all_to_all(self, x: Any, axes: Axes, axis: int, other: int, of: Of | None = None) -> Any:
         """Cuts `x` along `axis`, sends each device along `axes` its part, and joins what it gets along `other`."""
-        return self.send(ALL_TO_ALL, x, Sending(axes, axis, other))
+        return self.send(ALL_TO_ALL, x, Sending(axes, axis, other, of=of))
 
-    def permute(self, x: Any, axes: Axes, pairs: Iterable[tuple[int, int]], of: tuple[str, int] | None = None) -> Any:
+    def permute(self, x: Any, axes: Axes, pairs: Iterable[tuple[int, int]], of: Of | None = None) -> Any:
         """Sends `x` to another device, as (source, target) pairs say: zeros where nobody sends.
 
         Args:
@@ -77,7 +77,7 @@ class Device(abc.ABC):
         distance: int,
         wrap: bool = False,
         *,
-        of: tuple[str, int] | None = None,
+        of: Of | None = None,
         ahead: bool = False,
     ) -> Any:
         """Returns `x` of the device `distance` shards before this one; zeros if there is none and it does not wrap."""

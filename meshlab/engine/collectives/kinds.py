@@ -39,6 +39,20 @@ class Here(Protocol):
         ...
 
 
+class Of(NamedTuple):
+    """What an operation sends that sends several things.
+
+    Attributes:
+        what: its name; `{}` stands for the operation's own.
+        operand: the operand that has its dims; None where the result has them.
+        why: the cause of it, a sentence with `{dims}`, `{are}` and `{axes}`; "" where the operation's does.
+    """
+
+    what: str
+    operand: int | None = None
+    why: str = ""
+
+
 class Sending(NamedTuple):
     """What a device asks of the others in one collective.
 
@@ -48,7 +62,7 @@ class Sending(NamedTuple):
         other: all-to-all only: the axis along which parts are joined.
         route: of a collective-permute, who sends to whom.
         operation: "sum", "max" or "min".
-        of: of an operation that sends several things, what this is, and the operand that has its dims.
+        of: of an operation that sends several things, what this is.
         ahead: whether it is for the next turn of an operation, which computes this one meanwhile.
     """
 
@@ -57,7 +71,7 @@ class Sending(NamedTuple):
     other: int = -1
     route: Route | None = None
     operation: str = "sum"
-    of: tuple[str, int] | None = None
+    of: Of | None = None
     ahead: bool = False
 
 

@@ -13,18 +13,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..code.operations import Operation, nbytes
-from ..collectives.kinds import EACH, PAIRS, Sending
+from ..collectives.kinds import EACH, PAIRS, Of, Sending
 from ..collectives.reshard import ReshardStep, gather_then_slice, price, sent_shape
 from ..legality.legal_rules import LegalRules
 from ..planning.shared_steps import each_once, stand_ins
 from ..planning.staged import Staged
 from ..planning.step import Step
 from ..planning.steps import Cause, Compute, Move
-from ..programs.axis_conflicts import scanned_dims
+from ..programs.axis_conflicts import key_dims, scanned_dims
 from ..programs.gradients import gradient_values
 from ..programs.outline import Repetition
 from ..programs.program import Program
-from ..rules import PER_SHARD
 from ..specs.in_time import minus
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .collective import Collective
@@ -35,7 +34,7 @@ from .per_shard_collectives import per_shard_collectives_of
 from .remedies import OFF, ON, STORED, Change, Remedy
 from .stage_hops import in_truth, runs_in_branches, stage_hops
 from .trials import Trials
-from .wording import in_scope, joined, quoted, sharded
+from .wording import in_scope, inside, joined, quoted, sharded
 
 
 def collectives_by_step(
@@ -308,13 +307,14 @@ class _Story:
 
     def inside(self, step: Compute) -> Iterator[Collective]:
         """Yields the collectives inside an operation whose axis is sharded."""
-        operation = step.operation
-        shown = self.program.value(operation.outputs[0])
+        operation, shown = step.operation, self.program.value(step.operation.outputs[0])
         for sent, times in self.per_shard[step.operation].items():
             pairs = self.origins.per_shard(step, sent.axes)
-            several = len(pairs) > 1
-            text = PER_SHARD[operation.name].said(quoted(dim for dim, _ in pairs), several)
-            what, operand = sent.asked.of or ("", None)
+            key = [pair for pair in pairs if pair[0] in key_dims(self.program, operation)]
+            ways: list[tuple[Sequence[Split], str]] = [(pairs, "")]
+            if 0 < len(key) < len(pairs):
+                ways.insert(0, (key, "then keys and values are gathered"))
+            what, operand, _ = of = sent.asked.of or Of("{}")
             like = shown if operand is None else self.program.value(operation.reads[operand])
             yield Collective(
                 kind=sent.kind.name,
@@ -324,11 +324,11 @@ class _Story:
                 times=times,
                 dtype=str(sent.dtype),
                 shape=sent.shape,
-                value=f"{what} of {shown.label}" if what else shown.label,
+                value=what.format(shown.label),
                 dims=tuple(d or "1" for d in like.dims),
                 source=operation.source,
-                because=f"{text} while {'they are' if several else 'it is'} {sharded(pairs)}.",
-                proposed=(self.off(pairs, "", operation),),
+                because=inside(operation, of, pairs, sent.axes),
+                proposed=tuple(self.off(each, effect, operation) for each, effect in ways),
                 asked=sent.asked,
                 cause="inside",
                 split=tuple(dim for dim, _ in pairs),

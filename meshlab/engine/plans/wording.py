@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..code.operations import Operation
+from ..collectives.kinds import Of
 from ..legality.legal_rules import LegalRules
+from ..rules import PER_SHARD
+from ..specs.spec import Axes
 from .partial_sums import Split
 
 
@@ -39,3 +42,12 @@ def in_scope(rules: LegalRules, operation: Operation | None, *dims: str) -> str:
         return ""
     globs = dict.fromkeys(filter(None, (rules.glob(operation.scope, dim) for dim in dims)))
     return f" in {quoted(globs)}" if globs else ""
+
+
+def inside(operation: Operation, of: Of, pairs: Sequence[Split], axes: Axes) -> str:
+    """Says why an operation sends something inside it: by what is sent, or else by what happens to the split dims."""
+    dims, several = quoted(dim for dim, _ in pairs), len(pairs) > 1
+    if of.why:
+        return of.why.format(dims=dims, are="are" if several else "is", axes=quoted(axes))
+    text = PER_SHARD[operation.name].said(dims, several)
+    return f"{text} while {'they are' if several else 'it is'} {sharded(pairs)}."

@@ -105,6 +105,12 @@ def exchangeable_dims(program: Program) -> tuple[tuple[str, str], ...]:
     return (*pairs,)
 
 
+def key_dims(program: Program, operation: Operation) -> frozenset[str | None]:
+    """Returns the later dim of each such pair of one operation: keys, which go around where queries stay."""
+    dims = dict(program.factor_dims[operation])
+    return frozenset(dims.get(max(pair)) for pair in program.factors[operation].exchangeable)
+
+
 @analysis
 def conflicting_dims(program: Program) -> dict[str, frozenset[str]]:
     """Finds for each dim the dims that can share no mesh axis with it."""

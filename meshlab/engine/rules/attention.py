@@ -26,6 +26,7 @@ from jax import lax
 
 from ..code.operations import Operation
 from ..collectives.device import Device
+from ..collectives.kinds import Of
 from ..specs.spec import Axes
 from ..tensors.attention import (
     Attention,
@@ -44,6 +45,9 @@ from .traits import FIRST, NOWHERE, Groups, opaque
 
 _SUMMARY = "{dims} {are} attended to part by part"
 _GRADIENT = "gradient of "
+_AROUND = "{dims} {are} split over {axes} in attention: keys and values go around the devices, in a ring."
+_BACK = "{dims} {are} split over {axes} in attention: gradients of keys and values go around the devices, in a ring."
+_BALANCED = "{dims} {are} in zig-zag order over {axes}, in which all devices attend to as much: halves change places."
 
 
 def _multiplies(count: float) -> Callable[[Operation, Sequence[Sizes], Sizes], Matmuls]:
@@ -171,9 +175,10 @@ class _Ring:
 
     def turned(self, arrays: Sequence[Any], moves: Sequence[bool], what: str = "", distance: int = 1) -> list[Any]:
         """What is here after a turn, or after several at once; `what` says what of the operands it is."""
-        names, ahead = [what + name for name in self.how.names], not what
+        why, ahead = _BACK if what else _AROUND, not what
+        of = [Of(f"{what}{name} of {{}}", i, why) for i, name in enumerate(self.how.names)]
         return [
-            self.device.shift(a, self.axes, distance, wrap=True, of=(names[i], i), ahead=ahead) if goes else a
+            self.device.shift(a, self.axes, distance, wrap=True, of=of[i], ahead=ahead) if goes else a
             for i, (a, goes) in enumerate(zip(arrays, moves, strict=True))
         ]
 
@@ -263,7 +268,8 @@ def _exchange(device: Device, sharded: ShardedOperation, operands: Sequence[Any]
     for number, half in enumerate(halves):
         targets = [(part, both[number]) for part, both in enumerate(places(parts))]
         pairs = [(target, part) for part, target in targets] if back else targets
-        sent.append(_permuted(device, half, axes, pairs))
+        of = Of(f"halves of what attention {'makes' if back else 'reads'}", 0, _BALANCED)
+        sent.append(_permuted(device, half, axes, pairs, of))
     return [jnp.concatenate(_swapped(sent, None if back else swaps), axis)]
 
 
@@ -272,7 +278,7 @@ def _swapped(halves: Sequence[Any], swaps: Any) -> list[Any]:
     return [first, second] if swaps is None else [jnp.where(swaps, b, a) for a, b in ((first, second), (second, first))]
 
 
-def _permuted(device: Device, x: Any, axes: Axes, pairs: Sequence[tuple[int, int]]) -> Any:
+def _permuted(device: Device, x: Any, axes: Axes, pairs: Sequence[tuple[int, int]], of: Of) -> Any:
     """Sends halves from part to part; parts are counted along the axes as given, devices in the order of the mesh."""
     if all(source == target for source, target in pairs):
         return x
@@ -280,4 +286,4 @@ def _permuted(device: Device, x: Any, axes: Axes, pairs: Sequence[tuple[int, int
     numbers = np.arange(len(pairs)).reshape([device.sizes[a] for a in ordered])
     of_part = numbers.transpose([ordered.index(a) for a in axes]).ravel().tolist()
     targets = [(of_part[source], of_part[target]) for source, target in pairs]
-    return device.permute(x, ordered, targets, of=("halves", 0))
+    return device.permute(x, ordered, targets, of=of)

@@ -18,13 +18,19 @@ import jax.numpy as jnp
 
 from ..code.operations import Operation
 from ..collectives.device import Device
+from ..collectives.kinds import Of
 from ..tensors.experts import Place, Routing, collect, route, send, weigh
 from .matmuls import Matmuls, Sizes
 from .per_shard import ShardedOperation, per_shard
 from .table import NONE, AxisFactors, Factors, Facts, Routed, Shape, local_params, rule
 from .traits import FIRST, NOWHERE, linear_in, opaque
 
-_SUMMARY = "rows are sent to the parts of {dims} that they belong to"
+_SUMMARY = "{dims} {are} chosen by tokens"
+_THERE = "{dims} {are} split over {axes}: tokens are sent to the devices of their experts."
+_BACK = "{dims} {are} split over {axes}: what experts make is sent back to the devices of its tokens."
+_NUMBERS = Of("which experts the rows are for", None, _THERE)
+_ROWS = Of("rows to their experts", None, _THERE)
+_RETURNED = Of("rows back from their experts", 0, _BACK)
 
 
 class _Axes:
@@ -161,11 +167,12 @@ class _Split(Place):
     Attributes:
         over: the mesh axes of the experts.
         exchanged: those of them that split tokens too: over the others each device has the same tokens.
+        of: what is exchanged.
     """
 
-    def __init__(self, device: Device, sharded: ShardedOperation, choice: int, places: Any):
+    def __init__(self, device: Device, sharded: ShardedOperation, choice: int, places: Any, of: Of):
         how: Routing = sharded.params["how"]
-        self.device = device
+        self.device, self.of = device, of
         self.over = places.splits[how.stacked]
         tokens = {a for axis in range(how.stacked, how.stacked + how.items) for a in sharded.split(axis, choice)}
         self.exchanged = tuple(axis for axis in self.over if axis in tokens)
@@ -186,13 +193,13 @@ class _Split(Place):
         return jnp.where(is_here, to, self.sources)
 
     def exchange(self, x: Any, axis: int) -> Any:
-        return self.device.all_to_all(x, self.exchanged, axis, axis) if self.sources > 1 else x
+        return self.device.all_to_all(x, self.exchanged, axis, axis, self.of) if self.sources > 1 else x
 
 
 @per_shard("route_experts", summary=_SUMMARY, composite=True)
 def _run_route(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     how: Routing = sharded.params["how"]
-    place = _Split(device, sharded, 0, sharded.results[1])
+    place = _Split(device, sharded, 0, sharded.results[1], _NUMBERS)
     rows, over = sharded.params["places"][1], sharded.results[1].splits[how.stacked + 1]
     places = (place.experts, rows // math.prod(device.sizes[axis] for axis in over))
     return route(how, place, operands[0], places)
@@ -200,17 +207,18 @@ def _run_route(device: Device, sharded: ShardedOperation, operands: Sequence[Any
 
 @per_shard("send_experts", summary=_SUMMARY, composite=True)
 def _run_send(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
-    place = _Split(device, sharded, 1, sharded.operands[2])
+    place = _Split(device, sharded, 1, sharded.operands[2], _ROWS)
     return [send(sharded.params["how"], place, sharded.params["repeated"], operands[0], (operands[1], operands[2]))]
 
 
 @per_shard("collect_experts", summary=_SUMMARY, composite=True)
 def _run_collect(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
-    place = _Split(device, sharded, 1, sharded.operands[2])
+    place = _Split(device, sharded, 1, sharded.operands[2], _RETURNED)
     return [collect(sharded.params["how"], place, sharded.params["summed"], operands[0], (operands[1], operands[2]))]
 
 
 @per_shard("weigh_experts", summary=_SUMMARY, composite=True)
 def _run_weigh(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     rows, choice, order, weights = operands
-    return weigh(sharded.params["how"], _Split(device, sharded, 1, sharded.operands[2]), rows, (choice, order), weights)
+    place = _Split(device, sharded, 1, sharded.operands[2], _RETURNED)
+    return weigh(sharded.params["how"], place, rows, (choice, order), weights)

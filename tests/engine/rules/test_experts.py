@@ -380,3 +380,15 @@ def test_predicted_times_and_peaks_know_the_rows_that_there_are():
     flops = [plan.time.flops for plan in plans]
     assert flops[0] == flops[1] > 0
     assert plans[0].memory.peak_bytes < plans[1].memory.peak_bytes
+
+
+def test_what_is_sent_has_a_name_and_a_cause():
+    plan = ml.trace(step(4.0), Params, ml.f32[Batch, Seq, Embed]).plan(ml.mesh(data=4), "batch:data experts:data")
+    sent = {c.value: c.because for c in plan.collectives if c.kind == "all-to-all"}
+    there = "`experts` is split over `data`: tokens are sent to the devices of their experts."
+    assert sent == {
+        "which experts the rows are for": there,
+        "rows to their experts": there,
+        "rows back from their experts": "`experts` is split over `data`: what experts make is sent back to the devices"
+        " of its tokens.",
+    }

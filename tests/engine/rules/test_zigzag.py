@@ -244,10 +244,32 @@ def test_what_goes_round_is_named():
     plan = PROGRAM.plan(ml.mesh(a=4), RING)
     named = {c.value.split(" of attention")[0] for c in plan.collectives if c.kind == "collective-permute"}
     gradients = {"gradient of keys", "gradient of values"}
-    assert named == {"keys", "values", *gradients, "halves of zigzag in attend"}
+    assert named == {"keys", "values", *gradients, "halves of what attention reads", "halves of what attention makes"}
     keys = next(c for c in plan.collectives if c.value.startswith("keys"))
     assert keys.dims == ("batch", "kv", "heads", "depth")
-    assert keys.because.startswith("`seq` and `kv` are attended to part by part while they are split")
+    around = "in attention: keys and values go around the devices, in a ring."
+    assert keys.because == f"`seq` and `kv` are split over `a` {around}"
+    back = next(c for c in plan.collectives if c.value.startswith("gradient of keys"))
+    assert "gradients of keys and values go around" in back.because
+    halves = next(c for c in plan.collectives if c.value.startswith("halves"))
+    assert halves.because.startswith("`seq` is in zig-zag order over `a`, in which all devices attend to as much")
+
+
+def test_a_ring_may_be_gathered_instead():
+    plan = PROGRAM.plan(ml.mesh(a=4), "seq:a kv:a")
+    keys = next(c for c in plan.collectives if c.value.startswith("keys"))
+    gathered, none = keys.remedies
+    assert gathered.text == "take `kv` off `a`"
+    assert gathered.effect == "then keys and values are gathered"
+    assert {c.kind for c in gathered.outcome.then.collectives if c.shape} >= {"all-gather"}
+    assert none.text == "take `seq` off `a` and `kv` off `a`"
+
+
+def test_a_mesh_may_have_a_serial_axis_beside_it():
+    mesh = ml.mesh(a=4, micro=ml.serial(2))
+    assert PROGRAM.plan(mesh, RING).check().ok
+    with pytest.raises(LayoutError, match="has a serial axis in front"):
+        PROGRAM.plan(mesh, {"seq": "micro+a"})
 
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "long-sequences.md"
