@@ -38,6 +38,7 @@ PRESETS: dict[str, Preset] = {
     "context_parallel": context_parallel,
     "ulysses": functools.partial(context_parallel, kind="ulysses"),
     "ring": functools.partial(context_parallel, kind="ring"),
+    "zigzag_ring": functools.partial(context_parallel, kind="ring", balanced=True),
     "usp": functools.partial(context_parallel, kind="usp"),
     "accumulate": accumulate,
 }
@@ -55,6 +56,7 @@ SHORT: dict[str, str] = {
     "context_parallel": "CP",
     "ulysses": "Ulysses",
     "ring": "Ring",
+    "zigzag_ring": "Zigzag ring",
     "usp": "USP",
     "accumulate": "micro-batches",
 }

@@ -229,9 +229,12 @@ class _Reading:
             return
         rules = (self.layout.dim_rules, *(own for _, own in self.layout.scope_rules))
         balanced = any(isinstance(axes, Zigzag) for each in rules for _, axes in each)
+        if balanced:
+            yield (dataclasses.replace(part, preset="zigzag_ring"),)
         more = {"balanced": True} if balanced else {}
         note = ", ".join(filter(None, (part.note, "balanced" if balanced else "")))
-        kinds = [("ring", {}), *(("usp", {"core": glob}) for glob, _ in self.rules.globs)]
+        rings = [] if balanced else [("ring", {})]
+        kinds = [*rings, *(("usp", {"core": glob}) for glob, _ in self.rules.globs)]
         for preset, own in (*kinds, *([("context_parallel", {})] if balanced else [])):
             yield (dataclasses.replace(part, preset=preset, given={**part.given, **own, **more}, note=note),)
 

@@ -205,7 +205,7 @@ def test_rings_are_named():
         return str(ml.layouts.named(program, mesh, layout))
 
     assert said("seq:ring kv:ring") == "Ring over ring"
-    assert said("seq:zigzag(ring) kv:zigzag(ring)") == "Ring over ring (balanced)"
+    assert said("seq:zigzag(ring) kv:zigzag(ring)") == "Zigzag ring over ring"
     assert said("seq:zigzag(ring)") == "CP over ring (balanced)"
     assert said("seq:zigzag(ring) kv:ring") == "None"
     assert said(PRESETS["usp"](program, mesh)) == "USP over ring+ulysses"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal
 
+from ...engine.attention.recognise import positions, unnamed_keys
 from ...engine.errors import LayoutError
 from ...engine.legality.uneven import FITTING
 from ...engine.programs.axis_conflicts import exchangeable_dims
@@ -41,8 +42,9 @@ class Kind:
 _SHARDED = "a parameter with a dim that the mesh axis divides"
 _BATCH = "data with a batch dim that no parameter has, in a program that says what its parameters are"
 _SEQUENCE = "a sequence, a dim called `seq`, that the mesh axis divides"
-# Those of `ml.attention`.
-_OF_RINGS = ("ring", "usp")
+_ATTENTION = "attention that is recognised as one operation, or written so: `ml.attention`"
+# Those of attention.
+_OF_RINGS = ("ring", "zigzag_ring", "usp")
 # The presets that are buttons, in their order.
 KINDS: dict[str, Kind] = {
     "data_parallel": Kind(
@@ -108,13 +110,20 @@ KINDS: dict[str, Kind] = {
         "sequence",
         "context",
         "Ring attention: each device has a part of every sequence, and keys and values go around the devices.",
-        f"{_SEQUENCE}, and attention as one operation: `ml.attention`",
+        f"{_SEQUENCE}, and {_ATTENTION}",
+    ),
+    "zigzag_ring": Kind(
+        "sequence",
+        "context",
+        "Zigzag ring: a ring under a causal mask, in which each device has an early and a late part of every sequence,"
+        " so that all compute as much.",
+        f"{_SEQUENCE}, twice, and causal {_ATTENTION}",
     ),
     "usp": Kind(
         "sequence",
         "context",
         "USP: a ring over the first of two mesh axes, and in attention's core heads over the second.",
-        f"{_SEQUENCE}, attention as one operation inside of a scope, and a mesh of two axes",
+        f"{_SEQUENCE}, {_ATTENTION}, a scope around it, and a mesh of two axes",
     ),
     "accumulate": Kind(
         "time",
@@ -155,8 +164,8 @@ class Preset:
 
 
 def presets_of(program: Any, mesh: Any) -> tuple[Preset, ...]:
-    """Returns what each preset makes of a program on a mesh; those of an operation only where the program has it."""
-    rings = bool(exchangeable_dims(program))
+    """Returns what each preset makes of a program on a mesh; those of attention only where the program has it."""
+    rings = bool(exchangeable_dims(program) or positions(program) or unnamed_keys(program))
     return tuple(_preset(name, program, mesh) for name in KINDS if rings or name not in _OF_RINGS)
 
 

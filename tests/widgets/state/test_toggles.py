@@ -201,9 +201,26 @@ def test_rings_are_offered_where_attention_is_one_operation():
     ring = next(preset for preset in presets_of(program, mesh) if preset.name == "ring")
     assert str(ring.layout) == "kv:context seq:context"
     plain = ml.trace(lambda x: x * 2, array)
-    assert not {"ring", "usp"} & {preset.name for preset in presets_of(plain, mesh)}
+    assert not {"ring", "zigzag_ring", "usp"} & {preset.name for preset in presets_of(plain, mesh)}
     board = ml.explore(program, mesh)
     board.toggle("ring")
     assert str(board.layout) == "kv:context seq:context"
-    board.toggle("ring")
+    board.toggle("zigzag_ring")
+    assert str(board.layout) == "kv:zigzag(context) seq:zigzag(context)"
+    named = board.view()["named"]
+    assert named is not None
+    assert [named["text"], *named["parts"]] == [
+        "Zigzag ring over context",
+        {"name": "zigzag_ring", "text": "Zigzag ring over context", "note": ""},
+    ]
+    board.toggle("zigzag_ring")
     assert str(board.layout) == ""
+
+
+def test_rings_are_offered_of_models_whose_attention_is_recognised():
+    mesh = ml.mesh(context=4)
+    offered = {p.name: p for p in presets_of(ml.named_models()["llama"].trace(), mesh)}
+    assert str(offered["ring"].layout) == "kv:context seq:context"
+    assert str(offered["zigzag_ring"].layout) == "kv:zigzag(context) seq:zigzag(context)"
+    unnamed = {p.name: p for p in presets_of(ml.named_models()["plain_gpt"].trace(), mesh)}
+    assert unnamed["ring"].why == "A layout says how keys are split by their name, and theirs are made up: `~seq`."
