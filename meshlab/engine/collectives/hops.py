@@ -102,6 +102,18 @@ def along(n: int, pairs: Pairs) -> Course:
     return Course(1, tuple((i,) for i in range(n)), (Hop(text, sent),))
 
 
+def onward(n: int, pairs: Pairs, turns: int) -> Course:
+    """Each member sends its slice to one other, and then so often on what it has got."""
+    targets, held, hops = dict(pairs), list(range(n)), list[Hop]()
+    for turn in range(turns):
+        which = "the slice that it just got" if turn else "its slice"
+        sent = tuple(Transfer(i, targets[i], held[i]) for i in range(n))
+        hops.append(Hop(f"each device sends {which}, {{bytes}}, along the arrow", sent))
+        for _, target, piece in sent:
+            held[target] = piece
+    return Course(1, tuple((i,) for i in range(n)), tuple(hops))
+
+
 def states(course: Course) -> Iterator[list[Held]]:
     """Yields what each member has, at first and after each hop: the same lists, which change from hop to hop."""
     held = [{piece: 1 << member for piece in pieces} for member, pieces in enumerate(course.start)]

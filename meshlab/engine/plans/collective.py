@@ -37,6 +37,7 @@ class Collective:
         cause: "sum", "operand", "stored", "carry" or "branch", as steps have it; "inside" an operation; from "stage" to
             stage.
         split: the dims whose split is the cause.
+        turns: how many executions follow each other, each of which sends on what the one before it brought.
         compiled: how often the compiled program counts it, where that is more: a branch counts in each turn of a loop.
         trials: tries what is proposed, when that is read.
     """
@@ -58,6 +59,7 @@ class Collective:
     moved: Moved | None = None
     cause: str = ""
     split: tuple[str, ...] = ()
+    turns: int = 1
     compiled: int | None = None
     trials: Trials | None = dataclasses.field(default=None, compare=False, repr=False)
 

@@ -332,4 +332,5 @@ class _Story:
                 asked=sent.asked,
                 cause="inside",
                 split=tuple(dim for dim, _ in pairs),
+                turns=sent.turns,
             )

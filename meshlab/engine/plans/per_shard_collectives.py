@@ -24,6 +24,7 @@ from jax.extend.core import Primitive
 from ..code.operations import Code, Literal, Operation, nbytes
 from ..collectives.device import Device
 from ..collectives.kinds import Kind, Sending
+from ..collectives.routes import Shifted
 from ..jax_compat import call, needed, nested, opened, scan_options, with_shape
 from ..passes.common_subexpressions import per_shard_key
 from ..planning.shared_steps import counted
@@ -62,6 +63,12 @@ class PerShardCollective(NamedTuple):
     def axes(self) -> Axes:
         """The mesh axes, major first."""
         return self.asked.axes
+
+    @property
+    def turns(self) -> int:
+        """How often it goes around in a row: of what is sent on in a loop, from each device to the next."""
+        around = isinstance(self.asked.route, Shifted) and self.asked.route.wrap
+        return self.times if around else 1
 
     @property
     def payload_bytes(self) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
 
 from ...engine.plans.summed_gradients import splits_after_sums
+from ...engine.specs.zigzag import Zigzag
 from ..state.columns import Column, columns_of, rules_at, scope_columns
 from ..state.explorer_state import ExplorerState
 
@@ -25,6 +26,7 @@ class ColumnView(ColumnRulesView):
     """A column of the board; `inherited` are compute rules that hold there, `within` rules at places inside it.
 
     `follows` are mesh axes over which gradients are split all the same, since what is made of them is stored so.
+    The dims of `zigzag` have a rule that puts positions in zig-zag order.
     """
 
     label: str
@@ -32,6 +34,7 @@ class ColumnView(ColumnRulesView):
     open: bool
     inherited: dict[str, list[str]]
     follows: NotRequired[dict[str, list[str]]]
+    zigzag: NotRequired[list[str]]
     within: list[ColumnRulesView]
 
 
@@ -51,6 +54,7 @@ def columns_view(explorer: ExplorerState) -> list[ColumnView]:
             "open": column not in closed,
             "inherited": rules_view(_inherited(explorer, column), explorer.mesh.axes),
             **follows_view(explorer, column),
+            **zigzag_view(rules_at(layout, column)),
             "within": [{"at": at, "rules": rules_view(layout.places[at], explorer.mesh.axes)} for at in column.within],
         }
         for column in (*columns_of(explorer.program, layout), *closed)
@@ -73,6 +77,16 @@ def _inherited(explorer: ExplorerState, column: Column) -> dict[str, Sequence[st
 
 class FollowsView(TypedDict, total=False):
     follows: dict[str, list[str]]
+
+
+class ZigzagView(TypedDict, total=False):
+    zigzag: list[str]
+
+
+def zigzag_view(rules: Mapping[str, Sequence[str]]) -> ZigzagView:
+    """Describes which of some rules are for zig-zag order."""
+    dims = [dim.removesuffix("?") for dim, axes in rules.items() if isinstance(axes, Zigzag)]
+    return {"zigzag": dims} if dims else {}
 
 
 def follows_view(explorer: ExplorerState, column: Column) -> FollowsView:

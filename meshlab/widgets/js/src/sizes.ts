@@ -227,7 +227,8 @@ function drawCurves(curve: Curve | null, rows: Row[], sizes: number[], at: numbe
         "text",
         {
           key: size,
-          x: x(size),
+          // The first and the last are drawn inside, however long they are.
+          x: Math.min(Math.max(x(size), wideOf(size) / 2), WIDTH - wideOf(size) / 2),
           y: bottom + 29,
           "text-anchor": "middle",
           class: size === curve?.present ? "mlb-sizes-now" : "",
@@ -238,10 +239,13 @@ function drawCurves(curve: Curve | null, rows: Row[], sizes: number[], at: numbe
   );
 }
 
+/** The pixels that a size takes as text. */
+const wideOf = (size: number): number => 7.5 * exact(size).length;
+
 /** @returns the sizes that are written: the first, the last and the present one, and what has room between them */
 export function labelled(sizes: number[], present: number): number[] {
   const room = (WIDTH - 2 * EDGE) / Math.max(1, sizes.length - 1);
-  const wide = (size: number) => 7.5 * exact(size).length + 8;
+  const wide = (size: number) => wideOf(size) + 8;
   const chosen: number[] = [];
   for (const size of [present, sizes[0], sizes[sizes.length - 1], ...sizes]) {
     const i = sizes.indexOf(size);

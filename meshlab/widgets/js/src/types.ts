@@ -327,11 +327,16 @@ export type Column = {
   open: boolean;
   inherited: Record<string, string[]>;
   follows?: Record<string, string[]>;
+  zigzag?: string[];
   within: ColumnRules[];
 };
 
 export type Follows = {
   follows?: Record<string, string[]>;
+};
+
+export type Zigzag = {
+  zigzag?: string[];
 };
 
 /** The totals of a layout; step and peak are null without a machine, and while they are computed. */

@@ -24,6 +24,8 @@ const SAID: Record<ChipMark, string> = { star: "has the best zone", unfit: "cann
  * @param help id of the element that explains the keys
  * @param mark what advice says of it
  */
+const ZIGZAG = "inside attention in zig-zag order: each device has an early and a late part, and attends to as much";
+
 function drawChip(
   view: View,
   chip: Chip,
@@ -36,7 +38,9 @@ function drawChip(
   const axes = column?.rules[chip.name] ?? [];
   const place = column ? `sharded over ${axes.join(", then ")}` : "without a compute rule";
   const where = column?.at ? `, for ${column.label}` : "";
-  const order = axes.length > 1 ? `${axes.indexOf(axis) + 1} of ${axes.length}` : "";
+  const zigzag = column?.zigzag?.includes(chip.name);
+  const number = axes.length > 1 ? `${axes.indexOf(axis) + 1} of ${axes.length}` : "";
+  const order = [number, zigzag && "zig-zag"].filter(Boolean).join(", ");
   const size = exact(chip.size) + (column ? ` → ${exact(Math.ceil(chip.size / parts(view, axes)))}` : "");
   // At a place, where compute rules stand beside it, what a device has of it is enough.
   const short = column?.at ? size.slice(size.indexOf("→")) : size;
@@ -51,11 +55,12 @@ function drawChip(
       "data-dim": chip.name,
       "data-zone": zone,
       "data-mark": mark ?? null,
-      title: `${chip.name} ${size}${mark === "unfit" ? `, ${SAID.unfit}. ${whyUnfit(view, chip.name)}` : ""}`,
+      title: `${chip.name} ${size}${zigzag ? `, ${ZIGZAG}` : ""}${mark === "unfit" ? `, ${SAID.unfit}. ${whyUnfit(view, chip.name)}` : ""}`,
       "aria-label": [
         seen,
         column?.at && size,
         `${place}${where}`,
+        zigzag && ZIGZAG,
         !column?.at && pinText(view, chip.name),
         mark && SAID[mark],
       ]

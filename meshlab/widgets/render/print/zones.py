@@ -67,7 +67,9 @@ def zones_of(view: dict[str, Any], column: dict[str, Any]) -> Zones:
     known = {chip["name"]: chip["size"] for chip in view["chips"]}
 
     def line(dim: str, axes: Sequence[str], axis: str) -> str:
-        order = f" ({axes.index(axis) + 1} of {len(axes)})" if len(axes) > 1 else ""
+        notes = [f"{axes.index(axis) + 1} of {len(axes)}"] if len(axes) > 1 else []
+        notes += ["zig-zag"] if dim in column.get("zigzag", ()) else []
+        order = f" ({', '.join(notes)})" if notes else ""
         if dim not in known or column["at"]:
             return f"{dim}{order}"
         local = -(-known[dim] // math.prod(sizes[each] for each in axes))

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypedDict
 from ....cost.machines.hardware import HardwareError
 from ....cost.machines.units import bytes_text
 from ....cost.workload.scenario import at_plan_sizes
-from ....engine.collectives.hops import NOBODY, Course, Transfer, states
+from ....engine.collectives.hops import NOBODY, Course, Transfer, onward, states
 from ....engine.collectives.kinds import KINDS, PAIRS, Kind
 from ....engine.collectives.routes import pairs
 from ....engine.plans.collective import Collective
@@ -125,9 +125,11 @@ def hops_view(explorer: ExplorerState, collective: str, device: int = 0) -> Hops
     members = groups[(groups == device).any(axis=1).argmax()].tolist()
     size, firsts = len(members), groups[:, 0].tolist()
     listed = firsts[:MOST_GROUPS] if members[0] in firsts[:MOST_GROUPS] else [*firsts[: MOST_GROUPS - 1], members[0]]
-    course = kind.course(size, sent_to) if size <= MOST_DEVICES else None
+    course = _course(found, kind, size, sent_to) if size <= MOST_DEVICES else None
     drawn = 0 if course is None else size if size <= MOST_DRAWN else FIRST
-    sent = f"{kind.formula} × {bytes_text(found.payload_bytes)} = {bytes_text(found.wire_bytes)}"
+    turns, wire = found.turns, found.wire_bytes * found.turns
+    often = f"{turns} × " if turns > 1 else ""
+    sent = f"{often}{kind.formula} × {bytes_text(found.payload_bytes)} = {bytes_text(wire)}"
     return {
         "id": collective,
         "kind": found.kind,
@@ -143,8 +145,8 @@ def hops_view(explorer: ExplorerState, collective: str, device: int = 0) -> Hops
         **_ends_view(found, kind),
         **(NOT_PLAYED if course is None else _play_view(plan.mesh, found, course, members, drawn)),
         "formula": sent,
-        "wire": float(found.wire_bytes),
-        "times": found.times,
+        "wire": float(wire),
+        "times": found.times // turns,
         "seconds": _seconds(explorer, found, kind),
         "note": _note(found, course, size),
     }
@@ -159,6 +161,11 @@ NOT_PLAYED: PlayView = {
     "start": [],
     "hops": [],
 }
+
+
+def _course(found: Collective, kind: Kind, size: int, sent_to: Sequence[tuple[int, int]]) -> Course:
+    """Returns how a collective goes; of what is sent on and on, all of its turns."""
+    return onward(size, sent_to, found.turns) if found.turns > 1 else kind.course(size, sent_to)
 
 
 def _route(found: Collective, kind: Kind, sizes: Mapping[str, int]) -> tuple[Axes, list[tuple[int, int]]]:
@@ -176,6 +183,8 @@ def _group_view(mesh: Any, axes: Axes, first: int) -> GroupNameView:
 def _ends_view(found: Collective, kind: Kind) -> EndsView:
     """Says how the tensor is cut; of what an operation sends inside it, what its kind does."""
     if found.moved is None:
+        if found.turns > 1:
+            return {"before": "Each device has a slice.", "after": "Each slice has gone from device to device."}
         before, _, after = kind.meaning.rstrip(".").partition("; afterwards ")
         return {"before": f"{before}.", "after": f"{after or before}."}
     before, after = (f"{found.value} {cut_text(found.dims, end)}." for end in (found.moved.start, found.moved.result))
@@ -239,7 +248,8 @@ def _seconds(explorer: ExplorerState, found: Collective, kind: Kind) -> float | 
     if plan.mesh.on is None:
         return None
     try:
-        return float(at_plan_sizes(plan, explorer.document.options).seconds_of(kind, found.axes, found.payload_bytes))
+        seconds = at_plan_sizes(plan, explorer.document.options).seconds_of(kind, found.axes, found.payload_bytes)
+        return found.turns * float(seconds)
     except HardwareError:
         return None
 

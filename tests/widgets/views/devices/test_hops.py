@@ -230,3 +230,19 @@ def test_the_page_plays_them_as_they_are_played_here(kind: str) -> None:
     assert json.loads(json.dumps({name: view[name] for name in table["sent"]})) == table["sent"]
     states = [[[device, sorted(held.items())] for device, held in state.items()] for state in played(view)]
     assert json.loads(json.dumps(states)) == table["states"]
+
+
+def test_a_ring_of_attention_is_played_turn_by_turn() -> None:
+    program = ml.named_models()["llama"].trace()
+    explorer = explore(program, ml.mesh(context=4), "seq:context kv:context")
+    rings = [(found, view) for found, view in views(explorer) if found.value.startswith("keys of attention")]
+    assert rings
+    for found, view in rings:
+        assert [len(view["hops"]), found.turns] == [3, 3]
+        assert sum(hop["bytes"] for hop in view["hops"]) == view["wire"] == 3 * found.wire_bytes
+        assert view["wire"] * view["times"] == found.wire_bytes * found.times
+        assert view["formula"].startswith("3 × 1 × ")
+        seen = [{next(iter(state[device])) for state in played(view)} for device in view["devices"]]
+        assert seen == [{0, 1, 2, 3}] * 4, "each device has had the keys of all"
+    halves = [view for found, view in views(explorer) if found.turns == 1 and found.kind == "collective-permute"]
+    assert all(len(view["hops"]) == 1 for view in halves)
