@@ -18,8 +18,8 @@ from ..cost.workload.options import USUAL
 from ..engine.specs.layout import LayoutLike
 from ..engine.specs.mesh import Mesh
 from .additive.choices import Splits, space_of
+from .best_first.contexts import beginnings
 from .best_first.pricer import LayoutPrice, Pricer
-from .best_first.recipes import recipes
 from .best_first.space import search_space
 from .objective import LIVE, objective_of
 from .request.constraints import read_constraints
@@ -58,8 +58,7 @@ def priced_layouts(
     """Yields what every layout costs that a search for time, peak memory or traffic compares, recipes first."""
     pricer = Pricer(program, mesh, USUAL)
     space = search_space(pricer, read_constraints(program, mesh, pin, forbid, scopes, everything=True))
-    layouts = [layout for _, recipe in recipes(program, mesh) if (layout := space.constrained(recipe)) is not None]
-    for layout in dict.fromkeys((*layouts, *map(space.layout, space.points()))):
+    for layout in dict.fromkeys((*beginnings(space, mesh), *map(space.layout, space.points()))):
         price = pricer.price(layout)
         if price is not None:
             yield price

@@ -115,11 +115,16 @@ def _balanced(request: Request, layout: Layout) -> Layout:
             fix = "Write it as ml.attention(…, causal=True), or leave balanced=True out."
         request.refuse("unknown_dim", text, fix)
         return request.layout({})
-    return request.layout(_in_order(asked, layout))
+    return request.layout(in_zigzag_order(asked, layout))
 
 
-def _in_order(program: Program, layout: Layout) -> Layout:
-    """Returns a layout with the positions of attention in zig-zag order, by the rules that count there."""
+def in_zigzag_order(program: Program, layout: Layout) -> Layout:
+    """Returns a layout with the positions of attention in zig-zag order, by the rules that count there.
+
+    Args:
+        program: as the layout needs it: with attention as one operation.
+        layout: with the positions in their order.
+    """
     dims = {dim for _, *pair in position_pairs(program) for dim in pair}
 
     def ordered(rules: DimRules) -> DimRules:

@@ -49,7 +49,7 @@ def test_proof_in_words():
     )
     assert text.endswith(
         "single changes of the answer, presets among them. Not searched: rules in scopes; two or more arrays each"
-        " stored in its own way; outputs stored differently from the arguments that they become."
+        " stored in its own way; rings; outputs stored differently from the arguments that they become."
     )
     loose = str(dataclasses.replace(proof, bound=proof.value / 2, gap=0.5, made=("`embed` whole",)))
     assert "bytes: lower bound 14,338 bytes, gap 50%" in loose

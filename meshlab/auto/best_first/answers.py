@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 
 from ...cost.machines.units import bytes_text
 from ...engine.errors import MeshlabError, first_of, listed
+from ...engine.programs.axis_conflicts import exchangeable_dims
 from ...engine.specs.layout import Layout
 from ..request.answer import Answer, Asked, Found, Limits
 from .changes import handed_on
+from .contexts import tried_alone
 from .fastest import Fastest
 from .in_the_way import Obstacle, in_the_way
 from .least_peak import LeastPeak
-from .points import SearchSpace
 from .polish import Polished, polish
 from .pricer import LayoutPrice, Pricer
 from .search import TIED, Search
@@ -78,8 +79,8 @@ def answer_of(asked: Asked, search: Search, found: Found, method: str = BY_CLOCK
         most_work=search.most_work,
         plans=found.plans + search.pricer.plans - before,
         ties=tuple(price.layout for price in ties),
-        searched=_searched(search.space, polished),
-        not_searched=_not_searched(search.space, polished),
+        searched=_searched(search, polished),
+        not_searched=_not_searched(search, polished),
         made=polished.made,
         search=search,
     )
@@ -98,26 +99,35 @@ def _as_trusted(search: Search) -> str:
     return f" (some bounds did not hold, and {looser})"
 
 
-def _searched(space: SearchSpace, polished: Polished) -> str:
-    extras = space.extras
+def _searched(search: Search, polished: Polished) -> str:
+    space, extras = search.space, search.space.extras
     loop = extras.loop if extras.in_time else ""
     ways = f"{space.count():,} way{'' if space.count() == 1 else 's'} to compute with "
     kinds = kinds_searched(len(space.axes), bool(space.parameters), extras.tags, extras.scopes, loop)
-    changed = f"{polished.tried:,} single change{'' if polished.tried == 1 else 's'} of the answer, presets among them"
+    among = " and ".join(("presets", *(() if _hidden(search) else tried_alone(space))))
+    changed = f"{polished.tried:,} single change{'' if polished.tried == 1 else 's'} of the answer, {among} among them"
     return f"{ways}{kinds}; {changed}"
 
 
-def _not_searched(space: SearchSpace, polished: Polished) -> str:
+def _hidden(search: Search) -> bool:
+    """Whether attention is an operation for no layout that the search compares."""
+    return search.as_written and not exchangeable_dims(search.space.program)
+
+
+def _not_searched(search: Search, polished: Polished) -> str:
+    space = search.space
     places = [f"at `{at}`" if at else "of compute rules" for at in dict.fromkeys(each.at for each in polished.left)]
     late = [f"up to {len(polished.left):,} single changes ({first_of(places, _NAMED)})"] if places else []
     scopes = "other scopes" if space.extras.scopes else "rules in scopes"
     several = [scopes, "two or more arrays each stored in its own way"] if space.parameters else [scopes]
     ends = ["outputs stored differently from the arguments that they become"] if handed_on(space.program) else []
+    alone = " and ".join(tried_alone(space))
+    rings = [alone + " beyond the presets and single changes of the answer" * (not _hidden(search))] if alone else []
     whole: dict[str, list[str]] = {}
     for dim, reason in space.left_out.items():
         whole.setdefault(reason, []).append(dim)
     dims = [f"{listed(some)} ({reason})" for reason, some in whole.items()]
-    return "; ".join((*late, *several, *ends, *dims))
+    return "; ".join((*late, *several, *rings, *ends, *dims))
 
 
 def _look_for_the_least_peak(asked: Asked, search: Search):

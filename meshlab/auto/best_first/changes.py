@@ -15,13 +15,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
+from ...engine.attention.recognise import as_asked
 from ...engine.errors import LayoutError
 from ...engine.legality.legal_rules import LegalRules
 from ...engine.programs.program import Program, analysis
 from ...engine.programs.trained import donors, trained
+from ...engine.programs.zigzagged import position_pairs
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...engine.specs.spec import Axes
+from ...engine.specs.zigzag import Zigzag, around, ordered_as
 from ...layouts.by_name import PRESETS
 from ...layouts.given_globs import exact
 from .extras import some
@@ -55,32 +58,37 @@ class RuleChange:
 
     def __str__(self):
         where = f" at `{self.at}`" if self.at else ""
-        how = "without a rule" if self.axes is None else f"on `{'+'.join(self.axes)}`" if self.axes else "whole"
+        on = around(self.axes or (), "+".join(self.axes or ()))
+        how = "without a rule" if self.axes is None else f"on `{on}`" if self.axes else "whole"
         return f"`{self.dim}` {how}{where}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Preset:
-    """A preset in the place of a layout."""
+    """A preset in the place of a layout, or of what it has on some axes."""
 
     name: str
     layout: Layout
+    at: str = ""
 
     def applied(self, layout: Layout) -> Layout:
         return self.layout
 
     def __str__(self):
-        return f"the preset `{self.name}`"
+        return f"the preset `{self.name}`{self.at}"
 
 
 def changes(program: Program, mesh: Mesh, layout: Layout) -> Iterator[RuleChange | Preset]:
     """Yields every single change of a layout, legal or not."""
+    ordered = {dim for _, *pair in position_pairs(as_asked(program, mesh, layout)) for dim in pair}
     for at, dims in _places(program, layout).items():
-        rules = _rules(layout, at)
+        rules, computes = _rules(layout, at), not at or at.startswith("@")
         for dim in dims:
             now = rules.get(dim)
             here = _axes_at(program, layout, at, dim)
             options = dict.fromkeys(_options(mesh, now, here))
+            if now and computes and dim in ordered:
+                options |= dict.fromkeys((tuple(now), Zigzag(now)))
             yield from (RuleChange(at, dim, axes) for axes in options if axes != now and (at or axes != ()))
     for name, preset in PRESETS.items():
         try:
@@ -93,7 +101,7 @@ def _options(mesh: Mesh, now: Axes | None, here: Axes) -> Iterator[Axes | None]:
     """The axes that a dim may get where it has `now` by its own rule there, and `here` by what counts there."""
     yield from (None, (), *some(mesh.axes))
     for axis in mesh.axes:
-        yield from ((*there, axis) for there in (now or (), here) if axis not in there)
+        yield from (ordered_as(there, (*there, axis)) for there in (now or (), here) if axis not in there)
 
 
 def _rules(layout: Layout, at: str) -> Mapping[str, Axes]:

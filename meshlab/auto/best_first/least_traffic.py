@@ -29,6 +29,9 @@ class LeastTraffic(Staged):
         least_work: the fewest multiply-adds of a device.
     """
 
+    # As an operation it leaves out what a mask hides: it has less work, which is divided no better for that.
+    as_written = True
+
     def __init__(
         self, space: SearchSpace, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None
     ):

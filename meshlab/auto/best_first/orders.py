@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ...engine.specs.layout import DimRules, Layout
 from ...engine.specs.spec import Axes
+from ...engine.specs.zigzag import ordered_as
 
 
 def reordered(layout: Layout, axes: Sequence[str]) -> Iterator[Layout]:
@@ -37,7 +38,9 @@ def _in_order(layout: Layout, order: Axes) -> Layout:
     computed = layout.rules
 
     def rules(own: DimRules) -> DimRules:
-        return tuple((dim, tuple(sorted(axes, key=lambda axis: place(dim, axis)))) for dim, axes in own)
+        return tuple(
+            (dim, ordered_as(axes, tuple(sorted(axes, key=lambda axis: place(dim, axis))))) for dim, axes in own
+        )
 
     def place(dim: str, axis: str) -> tuple[bool, bool, int]:
         if axis not in order:

@@ -17,11 +17,13 @@ from ...engine.errors import LayoutError
 from ...engine.legality.examine import resolve
 from ...engine.legality.legal_rules import LegalRules
 from ...engine.programs.program import Program
+from ...engine.programs.zigzagged import zigzags
 from ...engine.specs.layout import Layout
 from ..request.answer import Limits
 from .changes import Preset, RuleChange, changes, handed_on, otherwise
+from .contexts import elsewhere
 from .extras import Dims
-from .pricer import LayoutPrice
+from .pricer import LayoutPrice, Pricer
 from .search import ROUNDING, TIED, Search
 
 # So many changes are planned in any case, and so large a share of what the search planned.
@@ -75,6 +77,7 @@ class _Polish:
         self.most = search.pricer.plans + most
         self.without: dict[tuple[Layout, Dims], float] = {}
         self.made: dict[Layout, tuple[str, ...]] = {}
+        self.searches: dict[int, Search] = {}
 
     def run(self, share: float) -> Polished:
         answer, complete = self.search.tied(share)[0], False
@@ -92,9 +95,11 @@ class _Polish:
         search, cost = self.search, self.search.cost
         rules = self._resolved(answer.layout)
         assert rules is not None, "it was planned"
-        self.now = effect(self.program, rules)
+        self.now = self._effect(answer.layout, rules)
         self.seen.add(self.now)
-        every = sorted(changes(self.program, self.mesh, answer.layout), key=lambda each: isinstance(each, RuleChange))
+        single = changes(self.program, self.mesh, answer.layout)
+        presets = elsewhere(search.space, self.mesh, answer.layout)
+        every = sorted((*presets, *single), key=lambda each: isinstance(each, RuleChange))
         for number, change in enumerate(every):
             if search.is_over(self.limits.seconds) or search.pricer.plans >= self.most:
                 self.left = tuple(each for each in every[number:] if isinstance(each, RuleChange))
@@ -118,7 +123,7 @@ class _Polish:
         rules = None if layout is None else self._resolved(layout)
         if layout is None or rules is None or otherwise(self.program, rules) - self.kept:
             return None
-        key = effect(self.program, rules)
+        key = self._effect(layout, rules)
         if key == self.now and (alike := self.search.pricer.price(layout)) is not None and alike.rules < answer.rules:
             # The same in fewer rules, which is preferred where costs are equal.
             self.search.consider(alike)
@@ -143,7 +148,7 @@ class _Polish:
         search = self.search
         if isinstance(change, Preset) or not change.at:
             rules = {dim.removesuffix("?"): axes for dim, axes in layout.rules.items()}
-            return 0.0 if layout.scope_rules else search.least(rules)
+            return 0.0 if layout.scope_rules else self._as_planned(layout).least(rules)
         places = set(self.program.matching(change.at))
         if search.broken or not places or not places <= self.trained:
             return 0.0
@@ -165,13 +170,31 @@ class _Polish:
         return changed if allowed is not None and allowed.dim_rules == changed.dim_rules else None
 
     def _resolved(self, layout: Layout) -> LegalRules | None:
-        if as_asked(self.program, self.mesh, layout) is not self.program:
-            # Attention as an operation is another program: what bounds this one's cost says nothing of it.
+        if self.search.as_written and as_asked(self.program, self.mesh, layout) is not self.program:
             return None
         try:
             return resolve(self.program, self.mesh, layout)
         except LayoutError:
             return None
+
+    def _effect(self, layout: Layout, rules: LegalRules) -> tuple:
+        asked = as_asked(self.program, self.mesh, layout)
+        return effect(self.program, rules), frozenset((scope, dim) for scope, dim, _ in zigzags(asked, layout))
+
+    def _as_planned(self, layout: Layout) -> Search:
+        """The search; or where a layout has attention as an operation, one that knows what that costs at least."""
+        program = as_asked(self.search.pricer.program, self.mesh, layout)
+        if program is self.program:
+            return self.search
+        if id(program) not in self.searches:
+            pricer = Pricer(program, self.mesh, self.search.pricer.options)
+            space = dataclasses.replace(self.search.space, program=program)
+            other = type(self.search)(space, pricer, self.limits)
+            unsplit = pricer.price(Layout())
+            assert unsplit is not None, "a layout without rules is legal"
+            other.amounts = other.divisible(unsplit)
+            self.searches[id(program)] = other
+        return self.searches[id(program)]
 
     def _otherwise(self, layout: Layout) -> frozenset[str]:
         rules = self._resolved(layout)

@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 from ... import layouts
+from ...engine.attention.recognise import around
 from ...engine.errors import LayoutError
 from ...engine.programs.program import Program
 from ...engine.specs.layout import Layout
@@ -19,6 +20,9 @@ from ...engine.specs.mesh import Mesh
 from ...engine.specs.spec import Axes
 
 Recipe = Callable[[], Layout]
+
+# USP has one axis for a ring and one for heads.
+_USP = 2
 
 
 def recipes(program: Program, mesh: Mesh) -> Iterator[tuple[str, Layout]]:
@@ -56,13 +60,25 @@ def _inside(program: Program, mesh: Mesh, data: Axes, rest: Axes) -> Iterable[tu
         return [*found, ("expert", functools.partial(layouts.expert_parallel, program, mesh, expert=data))]
     tensor = functools.partial(layouts.tensor_parallel, program, mesh, model=rest)
     return [
+        *((name, make) for name, _, make in contexts(program, mesh, rest)),
         ("sequence", functools.partial(layouts.sequence_parallel, program, mesh, model=rest)),
         ("tensor", tensor),
-        ("context", functools.partial(layouts.context_parallel, program, mesh, context=rest)),
-        ("ulysses", functools.partial(layouts.context_parallel, program, mesh, kind="ulysses", context=rest)),
         ("expert", functools.partial(layouts.expert_parallel, program, mesh, expert=rest)),
         *([("", Layout)] if data else []),
     ]
+
+
+def contexts(program: Program, mesh: Mesh, over: Axes) -> Iterator[tuple[str, Axes, Recipe]]:
+    """Yields the ways to have a sequence on some axes: their names, the axes, of USP in either order, and a recipe."""
+    each = [("context", "gather", over), ("ulysses", "ulysses", over)]
+    if attends := bool(around(program)):
+        orders = itertools.permutations(over) if len(over) == _USP else ()
+        each += [("ring", "ring", over), *(("usp", "usp", order) for order in orders)]
+    for (name, kind, axes), balanced in itertools.product(each, (False, True) if attends else (False,)):
+        # Ulysses has whole sequences in attention: there is nothing to balance.
+        if not balanced or kind != "ulysses":
+            preset = functools.partial(layouts.context_parallel, program, mesh, kind=kind, context=axes)
+            yield f"balanced {name}" if balanced else name, axes, functools.partial(preset, balanced=balanced)
 
 
 def _beside(program: Program, mesh: Mesh, data: Axes, name: str, beside: Recipe) -> Iterator[tuple[str, Recipe]]:

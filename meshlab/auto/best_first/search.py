@@ -25,11 +25,11 @@ from ...engine.gc_pause import paused
 from ...engine.specs.layout import Layout
 from ..request.answer import Found, Limits
 from .bounds import Amounts, divided, least_under, memory_bounds
+from .contexts import beginnings
 from .extras import Dims, Extra, Rules
 from .orders import reordered
 from .points import Parts, Point, SearchSpace
 from .pricer import LayoutPrice, Pricer
-from .recipes import recipes
 
 # The share by which a bound may lie above what it bounds, for rounding.
 ROUNDING = 1e-6
@@ -129,6 +129,9 @@ class Search:
         trust: the share of a sharpest bound that counts: 1 where none was broken.
     """
 
+    # Whether costs of attention as an operation cannot be compared with those of the program as it is written.
+    as_written = False
+
     def __init__(
         self, space: SearchSpace, pricer: Pricer, limits: Limits, allows: Callable[[Layout], bool] | None = None
     ):
@@ -204,10 +207,9 @@ class Search:
 
     def begin(self) -> Iterator[Found]:
         """Prices the recipes, the best one with its axes in other orders too."""
-        for _, recipe in recipes(self.space.program, self.pricer.mesh):
-            layout = self.space.constrained(recipe)
+        for layout in beginnings(self.space, self.pricer.mesh, self.as_written):
             self.limits.watch.check()
-            if layout is None or (self.allows is not None and not self.allows(layout)):
+            if self.allows is not None and not self.allows(layout):
                 continue
             if self.consider(self.pricer.price(layout)):
                 yield self.found(0.0)

@@ -2,6 +2,7 @@
 
     seq:zigzag(a) kv:zigzag(a)      2n halves of parts on n devices: the size is a multiple of 2n
     seq:zigzag(a+b) kv:zigzag(a)    refused: keys would be gathered in their new order
+    seq:zigzag(a) kv:a              refused: balanced in all, but in no turn of the ring
 
 A value is stored in the order of its positions.
 """
@@ -68,7 +69,10 @@ def _in(scope: tuple[str, ...], glob: str) -> bool:
 
 
 def _apart(program: Program, mesh: Mesh, layout: Layout) -> Iterator[Refusal]:
-    """Yields the problems of queries and keys that share some axes: keys would be gathered in the new order."""
+    """Yields the problems of queries and keys that share some axes and are not split alike, and in one order.
+
+    Keys would be gathered in the new order, or devices of a ring would wait for each other in every turn.
+    """
 
     def real(axes: Axes) -> Axes:
         return tuple(axis for axis in axes if mesh.axes.get(axis, 1) > 1)
@@ -77,9 +81,14 @@ def _apart(program: Program, mesh: Mesh, layout: Layout) -> Iterator[Refusal]:
     for scope, query, key in position_pairs(program):
         rules = rules_by_scope(layout, scope)
         both = [real(rules.get(dim, ())) for dim in (query, key)]
-        if ordered.isdisjoint(((scope, query), (scope, key))) or both[0] == both[1] or not set(both[0]) & set(both[1]):
+        in_order = [(scope, dim) in ordered for dim in (query, key)]
+        if not any(in_order) or not set(both[0]) & set(both[1]) or (both[0] == both[1] and all(in_order)):
             continue
         split = " and ".join(f"`{dim}` over `{'+'.join(axes)}`" for dim, axes in zip((query, key), both, strict=True))
         text = f"{split} cannot be in zig-zag order: where queries and keys share an axis they are split alike."
+        if both[0] == both[1]:
+            first, second = (query, key) if in_order[0] else (key, query)
+            text = f"`{first}` is in zig-zag order and `{second}`, around the same ring, is not: in each turn some"
+            text += " device attends to all keys that it holds, and the others wait."
         alike = f"{query}:zigzag({'+'.join(both[0])}) {key}:zigzag({'+'.join(both[0])})"
         yield Refusal("conflict", text, f"Write `{alike}`, or leave one of them replicated.")
