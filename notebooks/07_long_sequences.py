@@ -188,6 +188,49 @@ print(f"gathered: {one.plan(eight, 'seq:y').wire_bytes:,.0f} bytes, ring: {ring.
 print([c.kind for c in layer.plan(eight, "seq:y kv:y").collectives])
 
 # %% [markdown]
+# **Puzzle P15.** The backward pass goes around as well: the gradients of keys and values are summed on their way, and
+# go home. There are two heads for four devices, and no device may hold all keys.
+
+# %%
+puzzles.P15.predict(...)
+
+# %%
+puzzles.P15.show()
+
+# %%
+puzzles.P15.check("seq:y kv:y")
+
+# %%
+puzzles.P15.hint()
+
+# %% [markdown]
+# ## The mask, and a balanced ring
+#
+# In a language model the mask is *causal*: a token looks only at earlier tokens. So the device with the first tokens
+# has hardly any work, the device with the last tokens has the most, and all wait for it.
+#
+# **Predict.** The busiest of eight devices does how much of all FLOPs? An even split would be 12.5%.
+
+# %%
+puzzles.Q["7e"].predict(...)
+
+
+# %%
+def causal(q, k, v):
+    return ml.attention(q, k.rename(seq="kv"), v.rename(seq="kv"), Seq, "kv", causal=True)
+
+
+masked = ml.trace(causal, *[ml.f32[Batch, Seq, Heads, Head]] * 3)
+for layout in ("seq:y kv:y", "seq:zigzag(y) kv:zigzag(y)"):
+    plan = masked.plan(eight, layout)
+    print(f"{layout}: {plan.work}, {plan.wire_bytes:,.0f} bytes")
+
+# %% [markdown]
+# `zigzag(y)` gives each device one block from the front and one from the back, inside attention alone. Then all have as
+# much work. For that the devices exchange halves of their blocks in front of attention and behind it, which costs some
+# bytes. In a ring both dims are written so: with one of them alone, some device would still have the most work in each
+# turn.
+#
 # ## One sequence of 131,072 tokens
 #
 # Back to Llama, with a single sequence on all eight devices. `ml.layouts` writes both layouts.
@@ -204,10 +247,9 @@ for name, plan in ways.items():
     )
 
 # %% [markdown]
-# Both fit now. Why is gathering so much slower? Not because of its bytes. The mask is *causal*: a token looks only at
-# earlier tokens. The device with the first tokens has hardly any work, the device with the last tokens has the most,
-# and all wait for it. `balanced=True` assumes that the work is even, as in programs that give each device one block
-# from the front and one from the back. Heads are always balanced.
+# Both fit now. Why is gathering so much slower? Not because of its bytes: the mask of this model is causal.
+# `balanced=True` assumes that the work is even, as in programs that give each device one block from the front and one
+# from the back. Heads are always balanced.
 #
 # ## Serving: fewer heads than devices
 #
@@ -246,7 +288,7 @@ puzzles.P18.hint()
 # - Activations grow with the length: in proportion to it, with a fused kernel. Time grows faster.
 # - Queries and keys are two dims: shard one, or neither. As one operation, attention takes both: the ring.
 # - Gathering keys is simple. Ulysses trades the sequence for heads in the core, and sends 2/n of that on n devices.
-# - With a causal mask, the blocks of a sequence have uneven work.
+# - With a causal mask, the blocks of a sequence have uneven work. In zig-zag order it is even.
 # - With fewer heads than devices, the length of the cache is another dim to shard.
 #
 # The next lesson has two more dims to shard: experts, and layers.

@@ -28,6 +28,26 @@ P14 = Puzzle(
     drawn=("kv", "heads"),
 )
 
+_RING = "seq:y kv:y"
+
+P15 = Puzzle(
+    "P15",
+    "Pass the keys around",
+    programs.attention_gradients,
+    ml.mesh(y=4),
+    ml.goal(peak="3 MB"),
+    _RING,
+    ("seq:y", "kv:y", "head:y"),
+    "Attention as one operation, forward and backward, with fewer heads than devices. All four devices work, and none"
+    " ever holds all keys: at most 3 MB at the peak.",
+    Ask(
+        "In a ring, keys and values go around in the forward and in the backward pass, and there their gradients as"
+        " well, which go home in the end. How many collective-permutes does a device run",
+        lambda plan: sum(c.times for c in plan.collectives if c.kind == "collective-permute"),
+        _RING,
+    ),
+)
+
 
 def _elements(program: ml.Program) -> int:
     dims = program.dims
@@ -47,13 +67,18 @@ def _of_gathering() -> float:
     return program.plan(mesh, "seq:y").wire_bytes / ulysses.wire_bytes
 
 
+def _busiest() -> float:
+    """What percentage of the FLOPs of causal attention the last of 8 devices has in a ring."""
+    return 100 * programs.attention_gradients(causal=True).plan(ml.mesh(y=8), _RING).work.share
+
+
 def _turns() -> int:
     """How many times each of 8 devices passes keys on in a ring."""
     plan = programs.attention(fused=True).plan(ml.mesh(y=8), "seq:y kv:y")
     return next(collective.times for collective in plan.collectives)
 
 
-PUZZLES = (P14,)
+PUZZLES = (P14, P15)
 QUESTIONS = (
     Question(
         "7a",
@@ -75,5 +100,13 @@ QUESTIONS = (
         "In a ring of 8 devices, how many times does each device pass keys on to the next",
         _turns,
         because="Its own keys are there from the start; the keys of the seven others come by, one after another.",
+    ),
+    Question(
+        "7e",
+        "Under a causal mask, what percentage of the FLOPs of attention does the busiest of 8 devices do in a ring,"
+        " within 3%",
+        _busiest,
+        near=0.03,
+        because="The last eighth of the queries looks at 15/16 of the keys, the average query at a half: 1/8 × 15/8.",
     ),
 )

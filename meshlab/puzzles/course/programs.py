@@ -140,6 +140,18 @@ def attention(*, fused: bool = False) -> Any:
     return ml.trace(layer, w, ml.f32[Batch, Seq, Embed])
 
 
+def attention_gradients(*, causal: bool = False) -> Any:
+    """Attention as one operation, forward and backward: the gradients of queries, keys and values."""
+    Seq, Heads, Head = ml.dims(seq=1024, heads=2, head=32)
+
+    def loss(q, k, v):
+        mixed = ml.attention(q, k.rename(seq="kv"), v.rename(seq="kv"), "seq", "kv", causal=causal)
+        return ml.square(mixed).mean()
+
+    gradients = jax.value_and_grad(loss, argnums=(0, 1, 2))
+    return ml.trace(gradients, *[ml.f32[Seq, Heads, Head]] * 3)
+
+
 def adam() -> Any:
     """7 billion parameters in bfloat16, with a master copy and two moments in float32."""
     Batch, Embed, Ffn = ml.dims(batch=8, embed=8000, ffn=875_000)
