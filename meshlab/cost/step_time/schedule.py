@@ -3,11 +3,12 @@
 Each device computes in the plan's order, and communicates meanwhile: a collective begins once its operand is ready and
 its links are free; a kernel waits for its operands. So a gather of weights, or a reduction of gradients, overlaps with
 the kernels of that time, and an all-reduce of activations, for which the next matmul waits, is exposed. What goes
-around a ring for the next turn of an operation overlaps with the present one (`Sending.ahead`). With `beside=True`
-collectives go in pieces beside the matmuls that need them: of n pieces the first is there at once, and the last of what
-is gathered, or summed, takes 1/n of the matmul, or of the sum (Wang et al. 2023, Overlap Communication with Dependent
-Computation via Decomposition: https://doi.org/10.1145/3567955.3567959). Nothing else overlaps:
-the iterations of a loop follow each other, and the steps around a loop wait for it, as in the programs that XLA makes.
+around a ring for the next turn of an operation overlaps with the present one (`Sending.ahead`), and what is put in
+zig-zag order with kernels that do not wait for it. With `beside=True` collectives go in pieces beside the matmuls that
+need them: of n pieces the first is there at once, and the last of what is gathered, or summed, takes 1/n of the matmul,
+or of the sum (Wang et al. 2023, Overlap Communication with Dependent Computation via Decomposition:
+https://doi.org/10.1145/3567955.3567959). Nothing else overlaps: the iterations of a loop follow each other, and the
+steps around a loop wait for it, as in the programs that XLA makes.
 
 Collectives over mesh axes along different axes of a torus have links of their own; behind a switch all share a device's
 one port, and another to other nodes.
@@ -31,6 +32,7 @@ from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key, keys
 from ...engine.planning.steps import Compute, Inside, Iterated, Move, Nested
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
+from ...engine.rules.per_shard import PER_SHARD
 from ..machines.hardware import Switch
 from ..machines.placed import CHIP, Placement
 from ..workload.per_shard_payloads import payload
@@ -143,8 +145,9 @@ class _Schedule:
                     end = self.send(step, start, clock, spent)
             else:
                 clock.now = start = self.later(clock.now, start)
-                end = clock.now = self.compute(step, position, matmul_fusion, clock, spent)
-                end = clock.now = self.latest([end, *self.last_pieces(start, end, position, fusion, clock)])
+                end = self.compute(step, position, matmul_fusion, clock, spent)
+                last = list(self.last_pieces(start, end, position, fusion, clock))
+                clock.now, end = self.latest([clock.now, *last]), self.latest([end, *last])
                 clock.ran[position] = start, end
             clock.ready.update(dict.fromkeys(fusion.flow.makes[position], end))
         spent.elapsed = self.later(clock.now, clock.idle)
@@ -232,14 +235,14 @@ class _Schedule:
         return end
 
     def compute(self, step: Step, position: int, matmul_fusion: MatmulFusion, clock: _Clock, spent: Spent) -> Numbers:
-        """Runs one kernel, or a loop, from now on; returns when it ends."""
+        """Runs one kernel, or a loop, from now on; returns when its results are there."""
         now = clock.now
         if step.parts:
             inner = _INNER[type(step)](self, step)
             spent.add(inner, 1)
             # It occupies the links that it uses until it ends.
             waits = (clock.free.get(link, 0.0) * (seconds > 0) for link, seconds in inner.busy.items())
-            end = self.later(now, self.latest(waits)) + inner.elapsed
+            clock.now = end = self.later(now, self.latest(waits)) + inner.elapsed
             spent.spans += [span.later(end - inner.elapsed) for span in inner.spans]
             for link, seconds in inner.busy.items():
                 clock.free[link] = self.later(clock.free.get(link, 0.0), end * (seconds > 0))
@@ -256,7 +259,12 @@ class _Schedule:
             begin, end = end, end + cost.seconds + self.slower(cost.seconds, clock.idle - end)
             if not self.scenario.many and cost.seconds:
                 spent.spans.append(Span(step, begin, end))
-        return self.within(step, now, end, clock, spent) if isinstance(step, Compute) and step.per_shard else end
+        clock.now = end
+        if isinstance(step, Compute) and step.per_shard:
+            end = self.within(step, now, end, clock, spent)
+            # Where it moves data alone, the next kernels run meanwhile, as beside a collective between operations.
+            clock.now = clock.now if PER_SHARD[step.operation.name].moves else end
+        return end
 
     def within(self, step: Compute, start: Numbers, end: Numbers, clock: _Clock, spent: Spent) -> Numbers:
         """Runs the collectives inside an operation that computes from start to end; returns when all is done.

@@ -63,15 +63,29 @@ def _multiplies(count: float) -> Callable[[Operation, Sequence[Sizes], Sizes], M
         rows = math.prod(size for axis, size in sizes.items() if axis not in how.k)
         times = math.prod(size for axis, size in sizes.items() if axis in how.k and axis != how.depth)
         keys = operands[1][how.k.index(how.key)]
-        shares = _even(operation, sizes[how.query], keys) if how.zigzag else _shown(how, sizes[how.query], keys)
-        return Matmuls(rows, keys, sizes[how.depth], count * times * shares)
+        share = (_even if how.zigzag else _shown)(operation, sizes[how.query], keys)
+        return Matmuls(rows, keys, sizes[how.depth], count * times * share)
 
     return products
 
 
-def _shown(how: Attention, queries: Any, keys: Any) -> Any:
-    """The share of its scores that a device computes, of so many queries at the end and so many keys."""
-    share = 1 - np.minimum(queries, keys) / (2 * np.maximum(queries, keys)) if how.causal else 1.0
+def _lengths(operation: Operation) -> tuple[int, int]:
+    """How many queries and keys there are on all devices."""
+    how: Attention = operation.params["how"]
+    q, k = (variable.aval.shape for variable in operation.equation.invars[:2])
+    return q[how.q.index(how.query)], k[how.k.index(how.key)]
+
+
+def _shown(operation: Operation, queries: Any, keys: Any) -> Any:
+    """The share of its scores that a device computes, of so many queries at the end and so many keys.
+
+    All of them where keys are split as well, over other axes: some device has the last queries and the first keys.
+    """
+    how: Attention = operation.params["how"]
+    every_query, every_key = _lengths(operation)
+    apart = (queries < every_query) & (keys < every_key)
+    hidden = np.where(apart, 0.0, np.minimum(queries, keys) / (2 * np.maximum(queries, keys)))
+    share = 1 - hidden if how.causal else 1.0
     reach = None if how.window is None else how.window if how.causal else 2 * how.window - 1
     return share if reach is None else np.minimum(share, reach / keys)
 
@@ -82,8 +96,7 @@ def _even(operation: Operation, queries: Any, keys: Any) -> Any:
     As much as any other one, unless queries and keys are split over different axes, and one side alone is in the order.
     """
     how: Attention = operation.params["how"]
-    q, k = (variable.aval.shape for variable in operation.equation.invars[:2])
-    every_query, every_key = q[how.q.index(how.query)], k[how.k.index(how.key)]
+    every_query, every_key = _lengths(operation)
     apart = (queries < every_query) & (keys < every_key) & (len(how.zigzag) == 1)
     share = 1 - every_key / (2 * every_query) if every_key < every_query else every_query / (2 * every_key)
     return np.where(apart, 1.0, share)
@@ -256,7 +269,7 @@ def places(parts: int) -> list[tuple[int, int]]:
     return [(holder[2 * part], holder[2 * part + 1]) for part in range(parts)]
 
 
-@per_shard("zigzag", summary="{dims} {are} put in zig-zag order")
+@per_shard("zigzag", summary="{dims} {are} put in zig-zag order", moves=True)
 def _exchange(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     (block,), axis, back = operands, sharded.params["axis"], sharded.params["back"]
     axes = sharded.split(axis)

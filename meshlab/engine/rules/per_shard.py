@@ -97,6 +97,7 @@ class PerShard:
         padded: whether it may be used on padded axes.
         gathers: whether it gathers one slice of each shard.
         composite: whether it is made of many operations where nothing is split, too: its own arrays take memory.
+        moves: whether it moves data, and computes nothing.
     """
 
     run: Function
@@ -104,6 +105,7 @@ class PerShard:
     padded: bool
     gathers: bool
     composite: bool
+    moves: bool
 
     def said(self, dims: str, several: bool) -> str:
         """Returns the beginning of a sentence about sharded dims, one or several."""
@@ -115,7 +117,12 @@ PER_SHARD: dict[str, PerShard] = {}
 
 
 def per_shard(
-    *names: str, summary: str, padded: bool = False, gathers: bool = False, composite: bool = False
+    *names: str,
+    summary: str,
+    padded: bool = False,
+    gathers: bool = False,
+    composite: bool = False,
+    moves: bool = False,
 ) -> Callable[[Function], Function]:
     """Registers the per-shard implementation of one or more primitives.
 
@@ -128,10 +135,11 @@ def per_shard(
         gathers: whether it gathers one slice of each shard; where a shard is one element the operand is gathered
             instead, which other operations may read as well.
         composite: whether it is made of many operations where nothing is split, too.
+        moves: whether it moves data alone, so that a device computes meanwhile.
     """
 
     def register(function: Function) -> Function:
-        PER_SHARD.update(dict.fromkeys(names, PerShard(function, summary, padded, gathers, composite)))
+        PER_SHARD.update(dict.fromkeys(names, PerShard(function, summary, padded, gathers, composite, moves)))
         return function
 
     return register

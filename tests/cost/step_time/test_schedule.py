@@ -214,3 +214,27 @@ def test_a_sweep_over_machines_has_what_each_of_them_reaches():
     plans = [program.plan(ml.mesh(machine, data=4), "batch:data") for machine in machines]
     swept = ml.sweep(plans[0], on=machines, out=[1024, 8192])
     assert swept.estimate[:, 1].tolist() == pytest.approx([plan.time.estimate for plan in plans])
+
+
+def test_halves_are_exchanged_while_others_are_computed() -> None:
+    """The queries enter zig-zag order while keys are projected; what enters last is waited for."""
+    Seq, Embed, Heads, Head = ml.dims(seq=65_536, embed=2048, heads=8, head=128)
+
+    def attend(x, w):
+        q, k, v = (ml.dot(x, w[name], Embed) for name in "qkv")
+        return ml.attention(q, k.rename(seq="kv"), v.rename(seq="kv"), "seq", "kv", causal=True)
+
+    weights = dict.fromkeys("qkv", ml.bf16[Embed, Heads, Head])
+    program = ml.trace(attend, ml.bf16[Seq, Embed], weights)
+    spent = program.plan(ml.mesh("v5p:2x2x2", cp=8), "seq:zigzag(cp) kv:zigzag(cp)").time.spent
+    computed = [span for span in spent.spans if span.kind == "compute"]
+    exchanged = [
+        span for span in spent.spans if span.kind != "compute" and (ran := span.step.computes) and ran.name == "zigzag"
+    ]
+
+    def is_beside(span) -> bool:
+        return any(one.begin < span.end and one.end > span.begin for one in computed)
+
+    assert len(exchanged) == 8
+    assert any(map(is_beside, exchanged))
+    assert not all(map(is_beside, exchanged))

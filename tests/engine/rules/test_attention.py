@@ -168,6 +168,12 @@ def test_a_ring_sends_keys_values_and_their_gradients_around(n):
     assert plan.work.share == pytest.approx((1 - 1 / (2 * n)) / n / 0.5)
 
 
+def test_some_device_attends_to_all_that_it_has_where_keys_are_split_over_other_axes():
+    plan = PROGRAM.plan(ml.mesh(a=2, b=2), "seq:a kv:b")
+    assert plan.work.share == pytest.approx(2 / 4)
+    assert plan.check().ok
+
+
 @pytest.mark.parametrize(("queries", "keys"), [(32, 64), (64, 32), (8, 64), (64, 8)])
 @pytest.mark.parametrize("window", [1, 5, 17, 60])
 def test_a_window_of_more_or_fewer_keys_than_queries(queries: int, keys: int, window: int):
