@@ -8,7 +8,8 @@ There a rule is for whatever array is annotated with the name, and is skipped wh
 one name is on different axes in different arrays (`engine/specs/flax_rules.py`). Here plain rules hold for all that is
 computed, and rules at places for what is stored. So the table is gone through twice:
 
-- for the program as one array, in which no two dims that meet in an operation or a value share an axis: plain rules;
+- for the program as one array, in which no two dims that meet in an operation or a value share an axis, but those of a
+  ring: plain rules;
 - for each argument and each tag by itself: what is stored there, as a rule at the place wherever that is different.
 
 Arguments get exactly the `PartitionSpec`s that Flax's `logical_to_mesh_axes` gives their names. Outputs have the rules
@@ -27,6 +28,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..engine.attention.recognise import around
 from ..engine.errors import closest, listed, shown
 from ..engine.programs.axis_conflicts import conflicting_dims, scanned_dims
 from ..engine.programs.program import Program
@@ -176,12 +178,16 @@ def _refuse_shared_names(request: Request, called: _Names):
 def _computed(request: Request, table: AxisRules, called: _Names) -> dict[str, Axes]:
     """Returns the plain rules: those of the table for all that is computed, as if the program were one array."""
     program, scans = request.program, scanned_dims(request.program)
-    beside = conflicting_dims(program)
+    beside, rings = conflicting_dims(program), frozenset(map(frozenset, around(program)))
     dims_of: dict[str | None, list[str]] = {}
     for dim in program.dims:
         if dim not in scans:
             dims_of.setdefault(called.computed(dim), []).append(dim)
-    axes_of = chosen(table, lambda name: dims_of.get(name, ()), lambda dim: beside[dim])
+    axes_of = chosen(
+        table,
+        lambda name: dims_of.get(name, ()),
+        lambda dim: [each for each in beside[dim] if {dim, each} not in rings],
+    )
     return {dim: _split(request, axes) for dim, axes in axes_of.items()}
 
 

@@ -111,11 +111,24 @@ def _balanced(request: Request, layout: Layout) -> Layout:
     if not position_pairs(asked):
         text = "balanced=True is for causal attention as one operation, without a window, and this layout has none."
         fix = "Leave balanced=True out."
-        if asked is request.program and not position_pairs(request.program):
-            fix = "Write it as ml.attention(…, causal=True), or leave balanced=True out."
+        if asked is request.program:
+            ring = (
+                'Take kind="ring", in which attention is recognised here; write' if _rings(request, layout) else "Write"
+            )
+            fix = f"{ring} it as ml.attention(…, causal=True), or leave balanced=True out."
         request.refuse("unknown_dim", text, fix)
         return request.layout({})
     return request.layout(in_zigzag_order(asked, layout))
+
+
+def _rings(request: Request, layout: Layout) -> bool:
+    """Says whether keys may be split as the queries of a layout are, in zig-zag order."""
+    rules = layout.rules
+    for query, key in around(request.program) if not layout.scope_rules else ():
+        ring = layout.with_rule(key, rules.get(query, ()))
+        if request.fits(in_zigzag_order(as_asked(request.program, request.mesh, ring), ring)):
+            return True
+    return False
 
 
 def in_zigzag_order(program: Program, layout: Layout) -> Layout:

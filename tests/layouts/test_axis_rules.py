@@ -243,3 +243,10 @@ def test_the_rules_come_first() -> None:
         ml.MeshlabError, match=r"write ml.layouts.from_axis_rules\(rules, program, .*program comes second"
     ):
         read([("batch", "data")], MESH, program())  # type: ignore[arg-type]
+
+
+def test_rules_of_both_positions_make_a_ring() -> None:
+    """The program is as it is written, and attention is an operation where both are on one axis."""
+    model, mesh = traced("transformer_sgd"), ml.mesh(cp=2)
+    assert read([("seq", "cp"), ("kv", "cp")], model, mesh).rules == {"seq": ("cp",), "kv": ("cp",)}
+    assert read([("heads", "cp"), ("kv", "cp")], model, mesh).rules == {"heads": ("cp",)}

@@ -28,7 +28,7 @@ from ..specs.in_time import minus
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .collective import Collective
 from .iteration_causes import IterationCauses
-from .moved_values import moved_value
+from .moved_values import called, moved_value
 from .partial_sums import Origins, Split
 from .per_shard_collectives import per_shard_collectives_of
 from .remedies import OFF, ON, STORED, Change, Remedy
@@ -308,6 +308,7 @@ class _Story:
     def inside(self, step: Compute) -> Iterator[Collective]:
         """Yields the collectives inside an operation whose axis is sharded."""
         operation, shown = step.operation, self.program.value(step.operation.outputs[0])
+        name = called(self.program, operation)
         for sent, times in self.per_shard[step.operation].items():
             pairs = self.origins.per_shard(step, sent.axes)
             key = [pair for pair in pairs if pair[0] in key_dims(self.program, operation)]
@@ -324,7 +325,7 @@ class _Story:
                 times=times,
                 dtype=str(sent.dtype),
                 shape=sent.shape,
-                value=what.format(shown.label),
+                value=what.format(name),
                 dims=tuple(d or "1" for d in like.dims),
                 source=operation.source,
                 because=inside(operation, of, pairs, sent.axes),

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..code.operations import Operation
 from ..collectives.routes import Rerouted
 from ..planning.steps import Move
 from ..programs.gradients import gradient_values
 from ..programs.program import Program, analysis
+from ..rules.per_shard import PER_SHARD
 from ..specs.in_time import without_all
 from ..specs.spec import Grid, Spec, local_shape
 
@@ -52,6 +54,14 @@ def moved_value(program: Program, grid: Grid, step: Move, called: int | None = N
     asked = (each for each in (value, program.outermost(value), called) if each is not None)
     place = next((places[each] for each in asked if each in places), None)
     return Moved(place, tuple(block), without_all(step.start, in_time), without_all(step.via.result, in_time))
+
+
+def called(program: Program, operation: Operation) -> str:
+    """Returns what that is called which is sent inside an operation: after its result; what is moved alone as it is."""
+    made = program.value(operation.outputs[0])
+    if made.place or not PER_SHARD[operation.name].moves:
+        return made.label
+    return program.value(program.original_of.get(operation.reads[0], operation.reads[0])).label
 
 
 @analysis

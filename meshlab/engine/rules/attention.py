@@ -281,8 +281,7 @@ def _exchange(device: Device, sharded: ShardedOperation, operands: Sequence[Any]
     for number, half in enumerate(halves):
         targets = [(part, both[number]) for part, both in enumerate(places(parts))]
         pairs = [(target, part) for part, target in targets] if back else targets
-        of = Of(f"halves of what attention {'makes' if back else 'reads'}", 0, _BALANCED)
-        sent.append(_permuted(device, half, axes, pairs, of))
+        sent.append(_permuted(device, half, axes, pairs, Of("halves of {}", 0, _BALANCED)))
     return [jnp.concatenate(_swapped(sent, None if back else swaps), axis)]
 
 

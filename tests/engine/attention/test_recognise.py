@@ -119,7 +119,9 @@ def test_what_is_not_causal_or_gathered_is_not_balanced():
         return str(caught.value)
 
     assert refused("block", "ring").endswith("none. Leave balanced=True out.")
-    assert "Write it as ml.attention" in refused("transformer_sgd", "gather")
+    assert 'Take kind="ring", in which attention is recognised here; write it as' in refused(
+        "transformer_sgd", "gather"
+    )
 
 
 # --- modules, unmodified, beside FSDP ---------------------------------------------------------------------------------
@@ -179,9 +181,10 @@ def equinox():
     return lambda params, x: jax.vmap(eqx.combine(params, static))(x), params, names
 
 
+@pytest.mark.parametrize("balanced", [False, True], ids=["in order", "zig-zag"])
 @pytest.mark.parametrize("again", [False, True], ids=["kept", "rematerialised"])
 @pytest.mark.parametrize("module", [flax, equinox])
-def test_a_ring_in_an_unmodified_module_beside_fsdp(module, again: bool):
+def test_a_ring_in_an_unmodified_module_beside_fsdp(module, again: bool, balanced: bool):
     forward, params, names = module()
     run = jax.checkpoint(forward) if again else forward
 
@@ -196,12 +199,15 @@ def test_a_ring_in_an_unmodified_module_beside_fsdp(module, again: bool):
     with pytest.raises(LayoutError, match=rf'Rename them first: program.rename\({{"{unnamed}": "kv"}}\)'):
         ml.layouts.context_parallel(program, mesh, context="cp", kind="ring")
     program = program.rename({unnamed: "kv"})
-    ring = ml.layouts.context_parallel(program, mesh, context="cp", kind="ring")
-    assert ring.to_dict() == {"seq": "cp", "kv": "cp"}
+    ring = ml.layouts.context_parallel(program, mesh, context="cp", kind="ring", balanced=balanced)
+    assert ring.to_dict() == dict.fromkeys(("seq", "kv"), "zigzag(cp)" if balanced else "cp")
     plan = program.plan(mesh, {**ring.to_dict(), "batch": "data", "params/*": {"embed": "data"}})
     sent = Counter()
     for c in plan.collectives:
-        sent[c.kind, c.axes] += c.times
+        kind = "halves" if c.value.startswith("halves of ") else c.kind
+        sent[kind, c.axes] += c.times
+    # What attention reads and makes, forward and backward: 8 values, or with what is read and made again 12.
+    assert sent["halves", ("cp",)] == (2 * (12 if again else 8) if balanced else 0)
     # A ring there and back; of what is computed again the forward pass goes around once more.
     assert sent["collective-permute", ("cp",)] == (8 * 4 - 6 if again else 6 * 4 - 4)
     assert sent["all-gather", ("data",)]
