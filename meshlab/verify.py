@@ -4,7 +4,8 @@
     python -m meshlab.verify --each 3 --checked 8 --seed 5     three layouts of each are planned, those of 8 checked
 
 Layouts are drawn in turn on plain meshes, on meshes with an axis in time, on meshes whose axes divide few dims (these
-plans pad), and on such with an axis in time, each with rules at places and in scopes. The layouts of a program are
+plans pad), and on such with an axis in time, each with rules at places and in scopes, and where a program has attention
+with rings, in zig-zag order and not, as well. The layouts of a program are
 spread over its loss and its steps of training; with `--each`, every one of these has so many. Each case is one line in
 the journal, so a sweep that was stopped goes on where it was. The table at the end says for each program how many
 layouts were checked, how many were only planned, in how many the compiler merged collectives, and how many failed, with
@@ -110,7 +111,7 @@ def sweep(
     """
     program = model.trace()
     data = model.data(seed) if check else None
-    for mesh, layout, pad in draw_in_turn(program, seed, count, turns):
+    for mesh, layout, pad in draw_in_turn(program, seed, count, turns, rings=True):
         case = {"program": model.program, "model": model.name, "mesh": mesh.to_dict(), "layout": layout.to_dict()}
         case |= {"pad": True} if pad else {}
         if _key(case) not in done:

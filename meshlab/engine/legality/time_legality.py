@@ -74,7 +74,8 @@ def _not_last(mesh: Mesh, rules: Iterable[tuple[str, Axes]]) -> Iterator[Refusal
     for dim, axes in rules:
         spatial = minus(axes, frozenset(mesh.in_time))
         right = (*spatial, *minus(axes, spatial))
-        if tuple(axes) != right:  # in zig-zag order or not
+        # What is in zig-zag order compares unequal to the same axes without.
+        if tuple(axes) != right:
             noun = mesh.in_time[next(axis for axis in axes if axis in mesh.in_time)].noun
             text = f"`{dim}:{'+'.join(axes)}` has {noun} in front: a device would hold many small pieces of it."
             yield Refusal("in_time", text, f"Write `{dim}:{'+'.join(right)}`.")

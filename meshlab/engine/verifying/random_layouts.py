@@ -7,6 +7,9 @@ then some places get rules of their own in the same way, and some scopes, where 
 layout of compute rules can come up, and many of places and scopes. On a mesh with an axis in time one dim, or two, go
 on over it in the end, if an iteration can run alone then. All of it is drawn for plans that pad, too, on meshes whose
 axes divide few dims.
+
+With `rings` each layout begins with one, in zig-zag order more often than not: of `ml.attention`, and of attention that
+is recognised.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..attention.recognise import as_asked
+from ..attention.recognise import around, as_asked
 from ..axes.serial import serial
 from ..errors import LayoutError
 from ..legality.examine import resolve
@@ -27,6 +30,7 @@ from ..programs.program import Program
 from ..programs.scoped import scoped, scopes
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
+from ..specs.zigzag import Zigzag, ordered_as
 
 Turn = tuple[Sequence[Mesh], bool]
 MESHES = tuple(
@@ -42,6 +46,8 @@ MESHES = tuple(
     )
 )
 
+# How often a ring is in zig-zag order.
+_ORDERED = 0.6
 # How often micro-batches are tried before other dims.
 _MOSTLY_BATCH = 0.7
 # The same with micro-batches, in all ways to reduce and to gather.
@@ -76,7 +82,9 @@ class Drawn(NamedTuple):
     pad: bool = False
 
 
-def draw_in_turn(program: Program, seed: int, count: int, turns: Sequence[Turn] = TURNS) -> Iterator[Drawn]:
+def draw_in_turn(
+    program: Program, seed: int, count: int, turns: Sequence[Turn] = TURNS, rings: bool = False
+) -> Iterator[Drawn]:
     """Draws layouts on all kinds of meshes in turn: plain, with an axis in time, padded, and padded with one.
 
     Args:
@@ -84,8 +92,11 @@ def draw_in_turn(program: Program, seed: int, count: int, turns: Sequence[Turn] 
         seed: equal seeds draw equal layouts.
         count: how many at most, of all kinds together.
         turns: the kinds: meshes to draw from, and whether plans pad.
+        rings: whether rings on each kind are kinds as well, where the program has attention.
     """
     kinds = [(pad, draw(program, seed, count, meshes, pad)) for meshes, pad in turns]
+    if rings and around(program):
+        kinds += [(pad, draw(program, seed, count, meshes, pad, rings=True)) for meshes, pad in turns]
     # Whoever draws few begins with another kind for each seed.
     kinds = kinds[seed % len(kinds) :] + kinds[: seed % len(kinds)]
     while kinds and count:
@@ -99,7 +110,13 @@ def draw_in_turn(program: Program, seed: int, count: int, turns: Sequence[Turn] 
 
 
 def draw(
-    program: Program, seed: int, count: int, meshes: Sequence[Mesh] = MESHES, pad: bool = False
+    program: Program,
+    seed: int,
+    count: int,
+    meshes: Sequence[Mesh] = MESHES,
+    pad: bool = False,
+    *,
+    rings: bool = False,
 ) -> Iterator[tuple[Mesh, Layout]]:
     """Draws different legal layouts.
 
@@ -110,12 +127,14 @@ def draw(
         meshes: the meshes to draw from; by default of 2, 4 and 8 devices with one to three axes. On those with an
             axis in time only layouts are drawn that use it.
         pad: whether the layouts are for plans that pad dims which their axes do not divide.
+        rings: whether each has a ring.
     """
     chance = random.Random(seed)
     seen = set()
     for _ in range(count * 20):
         mesh = chance.choice(meshes)
-        layout = _draw_layout(program, mesh, chance, pad)
+        ring = _ring(program, mesh, chance, pad) if rings else {}
+        layout = None if rings and not ring else _draw_layout(program, mesh, chance, pad, ring)
         if layout is None:
             continue
         key = (mesh, str(layout))
@@ -126,9 +145,16 @@ def draw(
             return
 
 
-def _draw_layout(program: Program, mesh: Mesh, chance: random.Random, pad: bool) -> Layout | None:
-    rules: dict[str, Any] = {}
-    dims = list(program.dims)
+def _ring(program: Program, mesh: Mesh, chance: random.Random, pad: bool) -> dict[str, Any]:
+    """Returns rules for both positions of some attention, on axes that are drawn; none where these are not legal."""
+    axes = _axes(mesh, chance)
+    ordered = Zigzag(axes) if axes and chance.random() < _ORDERED else axes
+    rules = dict.fromkeys(chance.choice(around(program)), ordered) if axes else {}
+    return rules if _is_legal(program, mesh, rules, pad) else {}
+
+
+def _draw_layout(program: Program, mesh: Mesh, chance: random.Random, pad: bool, ring: dict[str, Any]) -> Layout | None:
+    rules, dims = dict(ring), [dim for dim in program.dims if dim not in ring]
     chance.shuffle(dims)
     for dim in dims[: chance.randint(0, len(dims))] if mesh.size > 1 else ():
         rules = _extended(program, mesh, rules, {dim: _axes(mesh, chance)}, pad)
@@ -164,7 +190,7 @@ def _in_time(program: Program, mesh: Mesh, rules: dict[str, Any], chance: random
     first = [dim for dim in ("batch", "groups") if dim in dims]
     tried = [first, first[:1], *(chance.sample(dims, min(len(dims), count)) for count in (1, 1, 2))]
     for chosen in tried if chance.random() < _MOSTLY_BATCH else tried[::-1]:
-        layout = Layout.of(rules | {dim: (*rules.get(dim, ()), axis) for dim in chosen})
+        layout = Layout.of(rules | {dim: ordered_as(now := rules.get(dim, ()), (*now, axis)) for dim in chosen})
         if chosen and _is_accepted(program, mesh, layout, pad):
             return layout
     return None
@@ -174,7 +200,7 @@ def _is_accepted(program: Program, mesh: Mesh, layout: Layout, pad: bool) -> boo
     """Says whether a layout is legal, and its iterations need nothing that only all of them know."""
     try:
         rules = resolve(program, mesh, layout, pad)
-        program = scoped(program, mesh, layout)
+        program = scoped(as_asked(program, mesh, layout), mesh, layout)
         planned = plan_steps(program, rules, rules.grid(mesh), outline(program))
         divided(Plan(program, mesh, layout, rules, planned))
     except LayoutError:
@@ -185,13 +211,18 @@ def _is_accepted(program: Program, mesh: Mesh, layout: Layout, pad: bool) -> boo
 def _extended(program: Program, mesh: Mesh, rules: dict[str, Any], more: dict[str, Any], pad: bool) -> dict[str, Any]:
     """Returns the rules with more of them, or as they were if that is not legal, or of another program.
 
-    That is one in which attention is an operation.
+    That is one in which attention is an operation, or in one with a ring one in which it is none.
     """
+    now, after = (as_asked(program, mesh, Layout.of(each)) for each in (rules, rules | more))
+    return rules | more if after is now and _is_legal(program, mesh, rules | more, pad) else rules
+
+
+def _is_legal(program: Program, mesh: Mesh, rules: dict[str, Any], pad: bool) -> bool:
     try:
-        resolve(program, mesh, rules | more, pad)
+        resolve(program, mesh, rules, pad)
     except LayoutError:
-        return rules
-    return rules | more if as_asked(program, mesh, Layout.of(rules | more)) is program else rules
+        return False
+    return True
 
 
 def _axes(mesh: Mesh, chance: random.Random) -> tuple[str, ...]:

@@ -214,6 +214,12 @@ def test_what_cannot_be_in_order_is_refused():
     assert refused(scoped, "rules of a scope replace this one", program) == ["unused_dim"]
 
 
+def test_beside_micro_batches():
+    mesh = ml.mesh(a=2, t=ml.serial(2))
+    plan = PROGRAM.plan(mesh, f"{RING} batch:t")
+    assert plan.check().ok
+
+
 def test_a_plan_that_would_cut_them_anew_is_refused():
     """No layout is known that gives one."""
     ring, gathered = (PROGRAM.plan(ml.mesh(a=4), layout) for layout in (RING, "seq:a"))

@@ -153,3 +153,15 @@ def test_layouts_are_drawn_reproducibly_legal_and_of_all_kinds():
     assert places >= {"params/*", "opt_state/*", "residual", "grads/*", "grads/params/embedding"}
     for mesh, layout in drawn:
         program.plan(mesh, layout)
+
+
+def test_rings_are_drawn_where_a_program_has_attention():
+    program = MODELS["transformer_sgd"].trace()
+    drawn = list(draw(program, seed=1, count=12, rings=True))
+    assert drawn == list(draw(program, seed=1, count=12, rings=True))
+    for _, layout in drawn:
+        assert tuple(layout.rules["seq"]) == tuple(layout.rules["kv"])
+        assert layout.rules["seq"]
+    assert 0 < sum("zigzag" in str(layout) for _, layout in drawn) < 12
+    in_turn = list(draw_in_turn(program, seed=0, count=8, rings=True))
+    assert any(layout.rules.get("kv") and layout.rules["kv"] == layout.rules.get("seq") for _, layout, _ in in_turn)
