@@ -7,6 +7,7 @@
     plan.memory.because             what most of the peak is, and why
     plan.memory.alive_at(3)         the same at any step; with `padding_at(3)` they add up to `timeline[3].bytes`
     plan.memory.timeline            bytes after each step
+    plan.memory.range               the least and the most, by how many places there are for rows of experts
     plan.memory.donated             the same with carried arguments overwritten
     plan.memory.other_compiler      a warning, where another compiler is installed than the one that is modelled
 
@@ -50,6 +51,7 @@ from .backends import BACKENDS, Backend, tiled_bytes
 from .build import build_graph
 from .causes import because, repeated_along, summary
 from .liveness import LiveBuffer, Liveness, liveness_of
+from .places_range import MemoryRange, range_of
 from .roles import ACTIVATIONS, GATHERED, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
 
 _SHOWN = 8
@@ -66,6 +68,7 @@ class Memory:
         is_donated: whether carried arguments are overwritten.
         attention: "stored", or "flash" or "causal", where a fused kernel computes the scores, which take no memory.
         other_compiler: a warning, where another compiler is installed than the one whose passes are followed.
+        resized: other sizes than the plan's own, which buffers are placed at.
     """
 
     plan: Plan
@@ -74,6 +77,7 @@ class Memory:
     is_donated: bool = False
     attention: str = STORED
     other_compiler: str = ""
+    resized: Scenario | None = None
 
     @functools.cached_property
     def peak_bytes(self) -> int:
@@ -156,6 +160,15 @@ class Memory:
             return tiled_bytes(scenario.local(key), item_bytes(self.plan.program.code.dtypes[key[0]])) * factor
 
         return self._at(nbytes, self.assignment.heap_bytes(nbytes, self.backend.alignment))
+
+    @functools.cached_property
+    def range(self) -> MemoryRange:
+        """The least and the most that the peak is, by how many places there are for rows of experts."""
+
+        def peak(sizes: Mapping[str, float]) -> int:
+            return dataclasses.replace(self, resized=Scenario(self.plan, sizes, self.plan.grid, ())).peak_bytes
+
+        return range_of(self.plan, self.peak_bytes, peak)
 
     def _at(self, nbytes: Callable[[LiveBuffer], Numbers], heap: Numbers) -> Numbers:
         """The bytes at the peak, for any sizes of buffers; `heap` at each point in time."""
@@ -265,6 +278,8 @@ class Memory:
         return round(size * buffer.size.factor)
 
     def _shape(self, value: int, spec: Spec) -> tuple[int, ...]:
+        if self.resized is not None:
+            return tuple(round(size) for size in self.resized.local((value, spec)))
         return local_shapes(self.plan.program, self.plan.grid)[value, spec]
 
     def _alive(self, buffer: LiveBuffer) -> Alive:
@@ -330,6 +345,7 @@ class Memory:
     def _machine_lines(self) -> list[str]:
         """The memory of a device, whether the peak fits, and the measured error of such peaks."""
         other = [f"{'compiler':<16} {self.other_compiler}"] if self.other_compiler else []
+        other += [f"{'range':<16} {self.range}"] if self.range.factors else []
         other += [f"{'attention':<16} in a fused kernel, which stores no scores"] if self.attention != STORED else []
         if self.plan.mesh.on is None:
             return other

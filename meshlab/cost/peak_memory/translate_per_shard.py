@@ -4,7 +4,7 @@
     convolution, rows sharded      slices of the edges → collectives → concatenate → opaque
 
 The implementation is traced on shards, so its arrays are no values of the program: the size of each is a multiple of
-that of the operation's first result.
+that of the operation's first result, or of the array of places where rows of experts are sent, if it has as many.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute
 from ...engine.plans.per_shard_collectives import traced
 from ...engine.rules import names_where
+from ..workload.expert_places import array_of_places
 from ..workload.primitives import EXPENSIVE
 from .graph import Buffer, Graph, GraphBuilder, Node
 from .primitive_kinds import KINDS, ascends, orders
@@ -35,7 +36,7 @@ _PARTS = names_where(lambda traits: traits.kind == "concatenate" or (traits.kind
 def translate_per_shard(builder: GraphBuilder, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
     """Adds the nodes of a step with a per-shard implementation to a block."""
     program, grid = builder.context.program, builder.context.grid
-    walk = _Walk(builder, results[0])
+    walk = _Walk(builder, results[0], _places(step, builder))
     outputs = walk.run(traced(step, program, grid), [r for r in operands if r is not None])
     # Nothing is computed that nobody reads.
     used = [key for key, value in zip(results, step.operation.outputs, strict=True) if program.uses[value] > 0]
@@ -48,13 +49,36 @@ def translate_per_shard(builder: GraphBuilder, step: Compute, operands: Sequence
         builder.env[target] = number
 
 
-class _Walk:
-    """Translates the equations of one per-shard implementation."""
+def _places(step: Compute, builder: GraphBuilder) -> tuple[Key, int] | None:
+    """The array of places that a step sends rows to or from, and how many there are on one device.
 
-    def __init__(self, builder: GraphBuilder, base: Key):
-        self.builder, self.base = builder, base
-        shape, dtype = builder.context.shape(base), builder.context.code.dtypes[base[0]]
-        self.bytes = max(1, math.prod(shape) * item_bytes(dtype))
+    None where as many items are sent as there are places: no array then says which of them it has.
+    """
+    context, operation = builder.context, step.operation
+    key, routed = array_of_places(step, context.program), context.program.factors[operation].routed
+    if key is None or routed is None:
+        return None
+    at = routed.followed[0] if routed.followed else 0
+    choice, spec = operation.inputs[at], step.operands[at]
+    assert isinstance(choice, int)
+    assert spec is not None
+    first = operation.params["how"].stacked
+    count = math.prod(context.shape(key)[first : first + 2])
+    return (key, count) if count != math.prod(context.shape((choice, spec))[first:]) else None
+
+
+class _Walk:
+    """Translates the equations of one per-shard implementation.
+
+    Args:
+        builder: of the block.
+        base: the array that those of the implementation are multiples of.
+        rows: the array of places for rows of experts, and how many there are, where any are sent: arrays with as many
+            are multiples of that.
+    """
+
+    def __init__(self, builder: GraphBuilder, base: Key, rows: tuple[Key, int] | None = None):
+        self.builder, self.base, self.rows = builder, base, rows
 
     def run(self, closed: Any, reads: Sequence[int]) -> list[int]:
         """Adds the equations of a jaxpr; returns the nodes of its results."""
@@ -128,7 +152,7 @@ class _Walk:
         """Returns the graph of one iteration, or of a branch; its constants are values from around it."""
         builder = GraphBuilder(self.builder.context)
         builder.step, graph = self.builder.step, builder.graph
-        walk = _Walk(builder, self.base)
+        walk = _Walk(builder, self.base, self.rows)
         sources = [walk.add("source", (), variable.aval) for variable in opened(jaxpr).invars]
         graph.inputs = sources[constants:]
         graph.outputs = list(walk.run(jaxpr, sources))
@@ -137,7 +161,10 @@ class _Walk:
 
     def buffer(self, aval: Any) -> Buffer:
         """The bytes of an array of the implementation."""
-        return Buffer(self.base, math.prod(aval.shape) * item_bytes(aval.dtype) / self.bytes)
+        has_places = self.rows is not None and self.rows[1] in aval.shape[:2]
+        key, context = self.rows[0] if self.rows is not None and has_places else self.base, self.builder.context
+        base = math.prod(context.shape(key)) * item_bytes(context.code.dtypes[key[0]])
+        return Buffer(key, math.prod(aval.shape) * item_bytes(aval.dtype) / max(1, base))
 
     def plain(self, equation: Any, reads: Sequence[int], aval: Any) -> int:
         """Adds an equation as one node."""

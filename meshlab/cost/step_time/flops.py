@@ -23,6 +23,7 @@ from ...engine.code.operations import Code, Literal, Operation
 from ...engine.planning.operation_specs import as_met
 from ...engine.planning.steps import Compute
 from ...engine.rules import TRAITS
+from ..workload.expert_loads import as_filled
 from ..workload.scenario import Numbers, Scenario
 
 
@@ -112,7 +113,10 @@ def touches_scores(operation: Operation, scenario: Scenario) -> bool:
 
 
 def shapes(step: Compute, scenario: Scenario) -> list[tuple[Numbers, ...]]:
-    """Returns the shapes of a step's operands, and of its first result, on one device; literals are scalars."""
+    """Returns the shapes of a step's operands, and of its first result, on one device; literals are scalars.
+
+    Of rows of experts there are as many as on the busiest device.
+    """
     operation = step.operation
     read = [
         () if isinstance(value, Literal) or spec is None else scenario.local((value, spec))
@@ -121,4 +125,6 @@ def shapes(step: Compute, scenario: Scenario) -> list[tuple[Numbers, ...]]:
     factors = scenario.plan.program.factors[operation]
     if factors.exchangeable:
         read = as_met(factors, step.operands, read, scenario.grid)
+    if factors.routed:
+        read = as_filled(step, read, scenario)
     return [*read, scenario.local((operation.outputs[0], step.results[0]))]

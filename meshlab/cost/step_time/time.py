@@ -34,8 +34,10 @@ from ..machines.hardware import Hardware
 from ..machines.units import scaled_text, seconds_text, share_text
 from ..machines.xla_substitutes import substituted
 from ..workload.attention import CAUSAL, DEFAULT, STORED
+from ..workload.expert_loads import Busiest, busiest
 from ..workload.linear import AS_WRITTEN, CAST, linear_matmuls
 from ..workload.scenario import Numbers, Scenario
+from ..workload.token_load import BALANCED
 from .pieces import Piece, pieces_of, summary
 from .schedule import spend
 from .spent import Spent
@@ -188,6 +190,11 @@ class Time:
         """Which piece adds most to the step, and why; "" of many points."""
         return summary(self.pieces, float(self.estimate)) if self.pieces else ""
 
+    @functools.cached_property
+    def experts(self) -> tuple[Busiest, ...]:
+        """The device that has most rows of each kind of experts, for which all wait; none of many points."""
+        return () if self.scenario.many else busiest(self.scenario)
+
     def given(self, **options: Any) -> Time:
         """Returns the time under other assumptions; see `Options`: `plan.time.given(attention="flash", prefetch=True)`.
 
@@ -234,6 +241,9 @@ class Time:
             rows.append(("replaced by all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
         rows += [("attention", text) for text in [self._attention()] if text]
         rows += [("linear matmuls", text) for text in [self._linear()] if text]
+        rows += [("experts", str(each)) for each in self.experts]
+        if not self.experts and self.scenario.options.load != BALANCED:
+            rows.append(("experts", "none in this program that `ml.dispatch` sends rows to: `load` has no effect"))
         if self.recalled:
             rows.append(("unverified figures", ", ".join(self.recalled)))
         rows.append(("accuracy", accuracy(TIME, self.hardware, self._precision)["text"]))

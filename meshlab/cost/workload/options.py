@@ -13,6 +13,7 @@ from ...engine.errors import closest, listed, shown
 from ..machines.hardware import HardwareError
 from .attention import ATTENTION, DEFAULT
 from .linear import AS_WRITTEN, LINEAR
+from .token_load import BALANCED, Load, read_load
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Options:
             buffers and PyTorch's asynchronous tensor parallelism.
         book: whether collectives cost what the scaling book has: without (n-1)/n, and without substitutes of a
             compiler.
+        load: how tokens fall on the experts of `ml.dispatch`: "balanced", equally; "zipf:1.2", the n-th expert in
+            proportion to n ** -1.2; or counts, how often each was chosen. All wait for the device with most rows.
     """
 
     attention: str = DEFAULT
@@ -44,15 +47,17 @@ class Options:
     book: bool = False
     linear: str = AS_WRITTEN
     beside: bool = False
+    load: Load = BALANCED
 
     def __post_init__(self):
+        problems = []
         if not isinstance(self.attention, str) or self.attention not in ATTENTION:
-            raise HardwareError(
+            problems.append(
                 f"There is no attention {shown(self.attention)}.{closest(self.attention, ATTENTION)} There are"
                 f" {listed(ATTENTION)}."
             )
         if not isinstance(self.linear, str) or self.linear not in LINEAR:
-            raise HardwareError(
+            problems.append(
                 f"Linear matmuls cannot be computed in {shown(self.linear)}.{closest(self.linear, LINEAR)} There are"
                 f" {listed(LINEAR)}."
             )
@@ -60,7 +65,14 @@ class Options:
             name for name in ("prefetch", "balanced", "beside", "book") if not isinstance(getattr(self, name), bool)
         ]
         if unclear:
-            raise HardwareError(f"{listed(unclear)} must be True or False, not {shown(getattr(self, unclear[0]))}.")
+            problems.append(f"{listed(unclear)} must be True or False, not {shown(getattr(self, unclear[0]))}.")
+        try:
+            # Options are compared, and kept as keys: arrays become tuples.
+            object.__setattr__(self, "load", read_load(self.load))
+        except ValueError as error:
+            problems.append(str(error))
+        if problems:
+            raise HardwareError(" ".join(problems))
 
     @classmethod
     def read(cls, what: str, given: Any) -> Options:

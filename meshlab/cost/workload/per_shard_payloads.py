@@ -5,7 +5,8 @@
 
 A collective is known from tracing the per-shard implementation at the plan's own sizes. An axis of its array that is as
 long as that of a shard that the step reads or writes counts as the same axis, and scales with it; all others keep their
-size. Where such an axis is also sharded over the collective's mesh axes, other sizes are refused.
+size. Where such an axis is also sharded over the collective's mesh axes, other sizes are refused. What sends rows of
+experts sends as many as there are places: it scales with the array of these.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ...engine.planning.steps import Compute
 from ...engine.plans.per_shard_collectives import PerShardCollective
 from ...engine.plans.plan_data import Plan
 from ...engine.specs.spec import Spec, local_shape
+from .expert_places import array_of_places
 from .scenario import Numbers, Scenario
 
 # The value and spec whose shard a collective is shaped like, and the axes that both share.
@@ -26,7 +28,15 @@ _Likeness = tuple[int, Spec, tuple[int, ...]]
 def payload(step: Compute, sent: PerShardCollective, scenario: Scenario) -> Numbers:
     """Returns the bytes of a collective's operand on one device."""
     own = sent.payload_bytes
-    alike = None if scenario.has_plan_sizes else likeness(step, sent, scenario.plan)
+    if scenario.has_plan_sizes:
+        return own
+    plan = scenario.plan
+    rows = array_of_places(step, plan.program)
+    if rows is not None:
+        value, spec = rows
+        before = math.prod(local_shape(plan.program.code.shapes[value], spec, plan.grid))
+        return own * math.prod(scenario.local(rows)) / before
+    alike = likeness(step, sent, plan)
     if alike is None:
         return own
     value, spec, axes = alike
@@ -36,7 +46,7 @@ def payload(step: Compute, sent: PerShardCollective, scenario: Scenario) -> Numb
 
 def follows(step: Compute, sent: PerShardCollective, plan: Plan, names: Mapping[str, str]) -> str | None:
     """Returns a changed size with which a collective scales in an unknown way; None where there is none."""
-    if likeness(step, sent, plan) is not None:
+    if array_of_places(step, plan.program) is not None or likeness(step, sent, plan) is not None:
         return None
     for value, spec in _shards(step, sent.reads):
         parts = [part for name in plan.program.names[value] if name for part in name.split("*")]

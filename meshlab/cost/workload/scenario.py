@@ -35,6 +35,7 @@ from ..machines.xla_substitutes import most_summed
 from .attention import CAUSAL, STORED, as_run, fusable, supposed
 from .causal_masks import unmasked
 from .dataflow import local_shapes
+from .expert_places import grown
 from .linear import AS_WRITTEN, FP8_DTYPE, Linear, linear_matmuls, require_fp8
 from .options import USUAL, Options
 
@@ -350,7 +351,10 @@ def _known_at(_program: Program) -> dict[tuple, tuple[Placement, dict[Any, Any]]
 
 
 def together(program: Program, sizes: Mapping[str, Numbers]) -> dict[str, Numbers]:
-    """Returns sizes of dims, and of all dims that they were renamed from or to: `kv` is as long as `seq`."""
+    """Returns sizes of dims, and of all dims that follow: `kv` is as long as `seq`, which it was renamed from or to.
+
+    Dims of places for rows of experts grow with the tokens.
+    """
     extended = {name: size for name, size in sizes.items() if name in program.dims}
     waiting, renamed = list(extended), _renamed(program)
     while waiting:
@@ -359,7 +363,7 @@ def together(program: Program, sizes: Mapping[str, Numbers]) -> dict[str, Number
             if other not in extended and other in program.dims:
                 extended[other] = extended[name]
                 waiting.append(other)
-    return extended
+    return extended | grown(program, extended)
 
 
 def _renamed(program: Program) -> Mapping[str, frozenset[str]]:
