@@ -76,6 +76,73 @@ puzzles.P16.hint()
 puzzles.Q["8a"].predict(...)
 
 # %% [markdown]
+# ## Without room
+#
+# `room` drops tokens: the fifth of a group that goes to one expert finds no place. `ml.dispatch` takes the number of
+# each token's experts instead of a table. It sorts tokens by expert, as many as there are, into `rows`, and
+# `ml.combine` brings them back. Here each token goes to two experts:
+
+# %%
+Words, K = ml.dims(tokens=64, k=2)
+
+
+def dropless(x, choice, up, down):
+    rows, sent = ml.dispatch(x, choice, Experts, factor=4)  # [experts rows embed]
+    hidden = ml.relu(ml.ragged_dot(rows, up, sent, "embed"))
+    return ml.combine(ml.ragged_dot(hidden, down, sent, "ffn"), sent)
+
+
+# %%
+weights = ml.f32[Experts, Embed, Ffn], ml.f32[Experts, Ffn, Embed]
+sorted_rows = ml.trace(dropless, ml.f32[Words, Embed], ml.i32[Words, K], *weights)
+
+# %% [markdown]
+# Tokens and experts never meet in one array, so one axis may split both, without other names.
+#
+# **Puzzle P21.** Split both. First predict what the experts alone take.
+
+# %%
+puzzles.P21.predict(...)
+
+# %%
+puzzles.P21.show()
+
+# %%
+for layout in ("experts:y", "tokens:y experts:y"):
+    sent = [f"{c.kind}, {c.wire_bytes:,.0f} bytes" for c in sorted_rows.plan(mesh, layout).collectives]
+    print(f"{layout}: {'; '.join(sent)}")
+
+# %% [markdown]
+# The smallest of the three all-to-alls sends the numbers of the experts; the others send rows, there and back.
+#
+# Arrays have a size, so each device has *places*, `factor` times its share of all rows, and what finds none is dropped.
+#
+# **Predict.** On four devices, what is the least factor with which nothing is ever dropped?
+
+# %%
+puzzles.Q["8b"].predict(...)
+
+# %% [markdown]
+# Places take memory. This is the peak with a factor of 1, and with one that never drops:
+
+# %%
+print(sorted_rows.plan(mesh, "tokens:y experts:y").memory.range)
+
+# %% [markdown]
+# **Predict.** Tokens do not choose equally. Say the first of the eight experts is chosen as often as all others
+# together, and these equally often. How many times the mean of rows does its device have?
+
+# %%
+puzzles.Q["8c"].predict(...)
+
+# %% [markdown]
+# All devices wait for that one: `plan.time` says which it is.
+
+# %%
+on_h100 = sorted_rows.plan(ml.mesh("h100:1x1x4", y=4), "tokens:y experts:y")
+print(on_h100.time.given(load=(7, 1, 1, 1, 1, 1, 1, 1)).experts[0])
+
+# %% [markdown]
 # ## A real one
 #
 # Mixtral 8x7B has 32 layers of eight experts each. We have two *nodes*, machines with eight H100s each: `data` is
@@ -136,7 +203,7 @@ for stage, row in enumerate(busy):
 # 3`.
 
 # %%
-puzzles.Q["8b"].predict(...)
+puzzles.Q["8d"].predict(...)
 
 # %% [markdown]
 # With `p` stages and `m` micro-batches, the table has `m + p - 1` columns, and each row has `p - 1` dots. So the bubble
@@ -146,7 +213,7 @@ puzzles.Q["8b"].predict(...)
 # **Predict.** What is the least number of micro-batches with which four stages have a bubble *below* 10 %?
 
 # %%
-puzzles.Q["8c"].predict(...)
+puzzles.Q["8e"].predict(...)
 
 # %% [markdown]
 # ## A pipeline is a program
@@ -184,6 +251,7 @@ for c in plan.collectives:
 #
 # - If an array moves from one sharded dim to another, it takes an all-to-all; on n devices, this sends 1/n of a
 #   gather.
+# - Without a capacity, rows have places: a factor of n on n devices never drops, and all wait for the fullest device.
 # - Experts on an axis send tokens; tensor parallelism inside experts sends n times as much; FSDP sends weights.
 # - A pipeline of p stages and m micro-batches is idle for (p − 1)/(m + p − 1) of the time.
 #

@@ -303,9 +303,16 @@ def experts_and_pipelines(done):
     assert done.value("[row.count(False) for row in busy] == [STAGES - 1] * STAGES and len(busy[0])") == 11
     assert "11 × collective-permute over pipe, 2,048 bytes each" in text
     assert done.value("[plan.check().ok for plan in [piped.plan(ml.mesh(pipe=4), 'stages:pipe')]]") == [True]
-    assert done.value("[puzzles.Q[name].value for name in ('8a', '8c')]") == [4, 28]
-    answers(done, "8a", "8b", "8c")
-    solves(done, "P16")
+    assert done.value("[puzzles.Q[name].value for name in ('8a', '8b', '8e')]") == [4, 4, 28]
+    assert done.value("puzzles.Q['8c'].value") == pytest.approx(8 / 14 * 4)
+    assert done.value("dict(sorted_rows.dims) == dict(puzzles.P21.program.dims)")
+    assert "experts:y: all-reduce, 12,288 bytes\n" in text
+    rows = "tokens:y experts:y: all-to-all, 384 bytes; all-to-all, 12,288 bytes; all-to-all, 12,288 bytes"
+    assert rows in text
+    assert "with a factor of 1, or of 4, which never drops; it is 4" in text
+    assert "device 0 of 4 along `y`, with `experts` 0 to 1, decides: it multiplies 2.29 times the mean of rows" in text
+    answers(done, "8a", "8b", "8c", "8d", "8e")
+    solves(done, "P16", "P21")
 
 
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.

@@ -30,6 +30,24 @@ P16 = Puzzle(
     drawn=("groups", "tokens", "embed", "ffn"),
 )
 
+P21 = Puzzle(
+    "P21",
+    "As many rows as there are",
+    programs.dropless,
+    ml.mesh(y=4),
+    ml.goal(collectives={"all-to-all": 3, "*": 3}),
+    "tokens:y experts:y",
+    ("experts:y", "tokens:y", "tokens:y ffn:y", "ffn:y"),
+    "Each device has its own tokens and its own experts. Rows go there and back, and their numbers go with them: three"
+    " all-to-alls, and nothing else.",
+    Ask(
+        "How many collectives does `experts:y` take",
+        lambda plan: sum(each.times for each in plan.collectives),
+        "experts:y",
+    ),
+    drawn=("tokens", "embed", "ffn"),
+)
+
 
 def bubble(stages: int, micro: int) -> Fraction:
     """The share of a pipeline's time in which a stage waits: GPipe, arXiv 1811.06965."""
@@ -42,7 +60,19 @@ def _of_tensor_parallelism() -> float:
     return inside.wire_bytes / P16.program.plan(P16.mesh, P16.answer).wire_bytes
 
 
-PUZZLES = (P16,)
+def _never_drops() -> float:
+    """The factor with which nothing is dropped, whatever tokens choose."""
+    return max(P21.program.plan(P21.mesh, P21.answer).memory.range.most.values())
+
+
+def _of_one_often() -> float:
+    """How many times the mean of rows a device has, with one expert that is chosen as often as all others together."""
+    plan = P21.program.plan(ml.mesh("h100:1x1x4", y=4), P21.answer)
+    (busiest,) = plan.time.given(load=(7, *[1] * 7)).experts
+    return busiest.asked
+
+
+PUZZLES = (P16, P21)
 QUESTIONS = (
     Question(
         "8a",
@@ -53,13 +83,27 @@ QUESTIONS = (
     ),
     Question(
         "8b",
+        "On 4 devices, what is the least factor of `ml.dispatch` with which no choice is ever dropped",
+        _never_drops,
+        because="All tokens may choose the experts of one device: it then has all rows, 4 times its share.",
+    ),
+    Question(
+        "8c",
+        "On 4 devices with 2 experts each, the first of the 8 experts is chosen as often as all others together, and"
+        " these equally often: how many times the mean of rows does its device have",
+        _of_one_often,
+        near=0.01,
+        because="It has 7/14 of them for the first expert and 1/14 for the second: 8/14, and a fair share is 1/4.",
+    ),
+    Question(
+        "8d",
         "A pipeline of 4 stages and 8 micro-batches: in what share of its ticks does a stage wait",
         lambda: float(bubble(4, 8)),
         near=0.01,
         because="There are 8 + 4 − 1 = 11 ticks, and a stage waits in 3: while the pipeline fills, or while it drains.",
     ),
     Question(
-        "8c",
+        "8e",
         "What is the least number of micro-batches with which 4 stages wait in less than 10% of the ticks",
         lambda: next(micro for micro in itertools.count(1) if bubble(4, micro) < Fraction(1, 10)),
         because="3/(m + 3) < 1/10 where m + 3 > 30; with m = 27 it is exactly 10%.",

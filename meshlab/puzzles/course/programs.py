@@ -187,6 +187,20 @@ def experts() -> Any:
     return ml.trace(forward, tokens, table, ml.f32[Experts, Embed, Ffn], ml.f32[Experts, Ffn, Embed])
 
 
+def dropless() -> Any:
+    """A layer of experts without a capacity: with places for all, so that nothing is ever dropped on four devices."""
+    Tokens, Embed, Ffn = ml.dims(tokens=64, embed=32, ffn=64)
+    Experts, K = ml.dims(experts=8, k=2)
+
+    def forward(x, choice, up, down):
+        rows, sent = ml.dispatch(x, choice, Experts, factor=4)
+        hidden = ml.relu(ml.ragged_dot(rows, up, sent, "embed"))
+        return ml.combine(ml.ragged_dot(hidden, down, sent, "ffn"), sent)
+
+    tokens, choice = ml.f32[Tokens, Embed], ml.i32[Tokens, K]
+    return ml.trace(forward, tokens, choice, ml.f32[Experts, Embed, Ffn], ml.f32[Experts, Ffn, Embed])
+
+
 def decoding() -> Any:
     """Attention of one new token over its cache, with 8 heads of keys and 4 queries for each."""
     Kv, Heads, Group, Head = ml.dims(kv=1024, heads=8, group=4, head=16)
