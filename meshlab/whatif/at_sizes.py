@@ -25,10 +25,12 @@ from ..cost.workload.per_shard_payloads import payload
 from ..cost.workload.scenario import Numbers, Scenario, together
 from ..engine.code.operations import item_bytes
 from ..engine.planning.shared_steps import counted_only
+from ..engine.planning.staged import Staged
 from ..engine.planning.step import Step
 from ..engine.planning.step_keys import Key
 from ..engine.planning.steps import Compute, Move, Nested
 from ..engine.plans.per_shard_collectives import per_shard_collectives_of
+from ..engine.plans.stage_hops import runs_in_branches
 from .sweep import check_payloads
 from .variations import check_names
 
@@ -95,6 +97,10 @@ def _moved(plan: Plan, scenario: Scenario) -> Numbers:
         if isinstance(step, Move) and step.via.kind.sends:
             operand = _bytes(scenario, (step.value, step.start))
             total = total + step.via.kind.wire_bytes(operand, step.via.axes, plan.grid) * times
+        elif isinstance(step, Staged):
+            total = total + sum(
+                _bytes(scenario, key) * ticks for key, ticks in step.hops(scenario.plan.program.original_of)
+            )
     return total
 
 
@@ -106,13 +112,16 @@ def _runs(scenario: Scenario, steps: Iterable[Step], times: Numbers) -> Iterator
         if isinstance(step, Nested) and step.loops and step.times:
             longer = scenario.trip_count(step.operation, step.times) / step.times
         for part in step.parts:
-            yield from _runs(scenario, part.steps, times * part.times * longer)
+            yield from _runs(scenario, part.steps, times * (part.runs or part.times) * longer)
 
 
 def _per_shard(plan: Plan, scenario: Scenario) -> Numbers:
     total: Numbers = 0.0
     inside = per_shard_collectives_of(plan.planned.steps, plan.program, plan.grid)
+    branches = runs_in_branches(plan.planned.steps)
     for step, _ in counted_only(Compute, plan.planned.steps):
+        runs, counted = branches.get(id(step), (1, 1))
         for sent, times in inside.get(step.operation, {}).items():
-            total = total + sent.kind.wire_bytes(payload(step, sent, scenario), sent.axes, plan.grid) * times
+            nbytes = sent.kind.wire_bytes(payload(step, sent, scenario), sent.axes, plan.grid)
+            total = total + nbytes * times * runs / counted
     return total

@@ -7,6 +7,9 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.workload.options import Options
+from meshlab.models.language import transformer
+from meshlab.models.parts import training
+from meshlab.models.parts.initial import shapes
 from meshlab.whatif.at_sizes import costs_at
 from tests.given import refused
 
@@ -53,3 +56,15 @@ def test_on_a_machine_times_are_those_of_a_sweep_and_the_peak_is_donated():
 def test_what_is_no_dim_is_refused():
     plan = ml.named_models()["mlp"].trace().plan(BARE, "batch:data")
     refused(lambda: costs_at(plan, "bach", [8]), ml.MeshlabError, r"no mesh axis `bach`. Did you mean `batch`")
+
+
+@pytest.mark.parametrize("schedule", ["paired", "interleaved"])
+def test_a_pipeline_sends_what_its_plan_says(schedule):
+    config = transformer.Config(seq=8, vocab=32, embed=16, heads=2, group=2, head=8, ffn=32, batch=8, layers=4)
+    arguments = shapes(transformer.init, config), *transformer.inputs(config)
+    program = ml.trace(training.sgd_step(transformer.loss), *arguments)
+    mesh = ml.mesh(data=2, pipe=ml.stages(2, schedule), micro=ml.serial(4))
+    plan = program.plan(mesh, {"batch": "data+micro", "layers": "pipe", "params/*": {"embed": "data"}})
+    costs = costs_at(plan, "ffn", [32, 64])
+    assert costs.wire_bytes[0] == pytest.approx(plan.wire_bytes)
+    assert costs.wire_bytes[1] > costs.wire_bytes[0]

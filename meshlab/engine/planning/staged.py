@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..code.loops import carried
@@ -22,7 +23,7 @@ from ..schedules.dealing import Round, rounds
 from ..schedules.schedule import Schedule
 from ..specs.spec import Spec
 from .step import Inner, Step
-from .step_keys import Key, Made, Originals, keys
+from .step_keys import Key, Made, Originals, from_around, keys
 from .steps import Nested, Result
 
 PRE, FORWARD, MID, BACKWARD, POST = PIECES = "pre", "F", "mid", "B", "post"
@@ -102,13 +103,25 @@ class Staged(Step):
 
     @property
     def parts(self) -> tuple[Inner, ...]:
-        # As compiled: a branch counts in each tick, and a stage takes it in as many as there are micro-batches.
-        values, specs = [result.value for result in self.results], [result.inside for result in self.results]
-        return (Inner(self.steps, self.schedule.ticks, returned=(values, specs), runs=self.schedule.micro),)
+        # As compiled: a branch counts in each tick, whoever takes it.
+        ticks = self.schedule.ticks
+        return tuple(
+            Inner(
+                piece.every,
+                ticks,
+                returned=([result.value for result in piece.results], [result.inside for result in piece.results]),
+                runs=self.runs_of(name),
+            )
+            for name, piece in self.pieces.items()
+        )
+
+    def keys(self, original_of: Originals) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+        # What one piece reads of another is not read from around.
+        returned = [(result.value, result.inside) for result in self.results]
+        return tuple(dict.fromkeys(from_around(self.steps, (), returned, original_of))), keys(*self.made(), original_of)
 
     def with_parts(self, steps: Iterable[Sequence[Step]]) -> Staged:
-        (within,) = steps
-        new = dict(zip(map(id, self.steps), within, strict=True))
+        new = dict(zip(map(id, self.steps), itertools.chain.from_iterable(steps), strict=True))
         pieces = {
             name: dataclasses.replace(
                 piece,
@@ -150,6 +163,13 @@ class Staged(Step):
             for scan, positions in zip((self.forward_scan, self.backward_scan), self.carried, strict=True)
         )
         return (*on, *self.passed), (*back, *self.returned)
+
+    def hops(self, original_of: Originals) -> Iterator[tuple[Key, float]]:
+        """Yields what stages send each other, with how often: a chunk counts as its share of a stage's layers."""
+        yield from ((key, self.schedule.ticks) for keys in self.messages(original_of) for key in keys)
+        stored, results, turns = self.dealt
+        times = sum(not each.stays for each in turns) / self.schedule.chunks
+        yield from ((key, times) for key in (*stored, *results))
 
     def leaving(self, name: str, original_of: Originals) -> tuple[Key, ...]:
         """Returns the keys of a piece that outlive it: its results, and what is sent, held, or read by another."""

@@ -198,7 +198,8 @@ class _Cut:
 
     def in_chunks(self, what: str, step: Step | None = None):
         stages = self.plan.rules.stages[self.axis]
-        text = f"{what}, and with the schedule {stages.schedule} a stage has several chunks of `{self.dim}`."
+        name = stages.schedule if isinstance(stages.schedule, str) else getattr(stages.schedule, "name", "")
+        text = f"{what}, and with the schedule {name} a stage has several chunks of `{self.dim}`."
         self.refuse(text, f"Write {self.axis}=ml.stages({stages.size}): one chunk a stage.", step)
 
     def stored(self, pieces: Pieces) -> tuple[Key, ...]:

@@ -22,7 +22,7 @@ from ..planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged, carries
 from ..planning.step import Step
 from ..planning.step_keys import Key
 from ..planning.steps import Nested, Result
-from ..schedules.table import Columns, Table, table
+from ..schedules.table import NUMBERS, Columns, Table, table
 from ..specs.spec import Grid, Spec, local_shape
 from .interpret import run_blocks
 
@@ -101,7 +101,7 @@ class _Pipeline:
             new = self.half(phases, columns, state)
             state = {**state, "totals": {**state["totals"], **new.pop("totals")}}
             if held := new.pop("held", None):
-                slot = jnp.where(columns.phase == 1, columns.held, schedule.slots.held)
+                slot = jnp.where(columns.phase == NUMBERS[FORWARD], columns.held, schedule.slots.held)
                 state["held"] = _put(state["held"], slot, held)
             made |= new
         here = received[self.stage]

@@ -98,7 +98,9 @@ def test_what_the_backward_scan_starts_from_may_be_made_in_front():
 
 
 def test_steps_inside_count_as_compiled_and_in_truth():
-    _, staged = pipeline("plain")
-    (part,) = staged.parts
-    assert (part.times, part.runs) == (6, 4)
-    assert len(part.steps) == sum(len(piece.every) for piece in staged.pieces.values())
+    program, staged = pipeline("plain")
+    assert [(part.times, part.runs) for part in staged.parts] == [(6, 4)] * 5
+    assert [part.steps for part in staged.parts] == [piece.every for piece in staged.pieces.values()]
+    # What one piece makes for another is not read from around.
+    arguments = {argument.value for argument in program.arguments}
+    assert {value for value, _ in staged.reads(program.original_of)} <= arguments
