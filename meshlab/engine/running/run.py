@@ -1,14 +1,15 @@
 """Runs plans on the attached devices where there are enough, else on simulated ones.
 
 Arguments come as tensors, NumPy or JAX arrays; they are placed as the plan stores them, and the results come back in
-the function's own tree. The executable is stored with the plan, so a training loop compiles once.
+the function's own tree. The executable is stored with the plan, so a training loop compiles once, and checks once what
+its steps pass on (`dispatch.py`).
 """
 
 from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -24,18 +25,18 @@ from ..errors import RunError, closest, shown, some
 from ..plans.plan_data import Plan
 from ..programs.program import Argument, Program
 from ..specs.mesh import Mesh
-from ..specs.spec import Spec
 from ..tensors.dtypes import beyond
 from ..tensors.named_arrays import NamedArray
 from ..tensors.tensor import Tensor
 from ..tensors.trees import is_tensor, placed_leaves
+from .dispatch import Executable, placed
 from .lower import lowered, partition_spec
 from .padding import cut, grown, stored_shape
 
 # How many differences are listed.
 _MOST = 8
 _NUMBERS = bool | int | float | complex
-_compiled: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+_executables: weakref.WeakKeyDictionary[Plan, dict[tuple, Executable]] = weakref.WeakKeyDictionary()
 
 
 def mesh_axes(mesh: Mesh) -> tuple[tuple[str, int], ...]:
@@ -53,20 +54,26 @@ def abstract_mesh(mesh: Mesh) -> AbstractMesh:
     return AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
 
 
-def compiled(plan: Plan, donate: bool = False) -> Any:
-    """Compiles a plan, or returns the executable that was compiled before for the same devices."""
+def compiled(plan: Plan, donate: bool = False) -> jax.stages.Compiled:
+    """Compiles a plan, or returns what JAX compiled before for the same devices."""
+    return _executable(plan, donate).compiled
+
+
+def _executable(plan: Plan, donate: bool) -> Executable:
     on = devices(plan.mesh.size, plan.mesh.order)
-    known = _compiled.setdefault(plan, {})
-    key = (donate, tuple(id(d) for d in on))
+    known = _executables.setdefault(plan, {})
+    key = (donate, *map(id, on))
     if key not in known:
         known[key] = _compile(plan, on, donate)
     return known[key]
 
 
-def _compile(plan: Plan, on: Sequence[Any], donate: bool) -> Any:
+def _compile(plan: Plan, on: Sequence[Any], donate: bool) -> Executable:
     mesh = jax_mesh(plan.mesh, on)
     function = jax.jit(lowered(plan, mesh), donate_argnums=donated(plan) if donate else (), keep_unused=True)
-    return function.lower(*abstract_arguments(plan, mesh)).compile(compiler_options=compiler_options(on[0].platform))
+    arguments = abstract_arguments(plan, mesh)
+    compiled = function.lower(*arguments).compile(compiler_options=compiler_options(on[0].platform))
+    return Executable(plan, compiled, arguments)
 
 
 def donated(plan: Plan) -> tuple[int, ...]:
@@ -87,29 +94,30 @@ def abstract_arguments(plan: Plan, mesh: Any) -> list[jax.ShapeDtypeStruct]:
     ]
 
 
-def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
+def run(plan: Plan, args: tuple[Any, ...], donate: bool) -> Any:
     """Runs a plan; see `Plan.run`."""
     donate = flag("run()", "donate", donate, RunError)
-    arrays = flat_arguments(plan, args)
-    executable = compiled(plan, donate)
-    mesh = jax_mesh(plan.mesh, devices(plan.mesh.size, plan.mesh.order))
-    placed = [
-        _stored(plan, a.value, plan.argument_specs[a.value], array, mesh)
-        for array, a in zip(arrays, plan.program.arguments, strict=True)
-    ]
+    executable = _executable(plan, donate)
+    arrays = executable.known(args)
+    others = () if arrays is None else executable.elsewhere(arrays)
+    if arrays is None or any(isinstance(arrays[position], Tracer) for position in others):
+        arrays = flat_arguments(plan, args)
+        placed = executable.placed(arrays, range(len(arrays)))
+        executable.remember(args, placed)
+    else:
+        arrays = _fitting(plan.program, arrays, others)
+        placed = executable.placed(arrays, others)
     if donate:
         _refuse_shared(plan, arrays, placed)
-    return output_tree(plan, executable(*placed))
+    return executable(placed)
 
 
 def stored(plan: Plan, place: str, array: Any) -> jax.Array:
     """Returns an array as the plan's devices store it at a place, padding included; moves none that is stored so."""
     mesh = jax_mesh(plan.mesh, devices(plan.mesh.size, plan.mesh.order))
-    return _stored(plan, plan.program.place(place).number, plan.spec(place), array, mesh)
-
-
-def _stored(plan: Plan, value: int, spec: Spec, array: Any, mesh: JaxMesh) -> jax.Array:
-    return jax.device_put(grown(array, stored_shape(plan, value, spec)), NamedSharding(mesh, partition_spec(spec)))
+    spec = plan.spec(place)
+    shape = stored_shape(plan, plan.program.place(place).number, spec)
+    return placed(grown(array, shape), NamedSharding(mesh, partition_spec(spec)))
 
 
 def _refuse_shared(plan: Plan, arrays: Sequence[Any], placed: Sequence[Any]):
@@ -117,13 +125,15 @@ def _refuse_shared(plan: Plan, arrays: Sequence[Any], placed: Sequence[Any]):
 
     `placed` are the arrays as the plan stores them: those that had to be moved are copies, and share nothing.
     """
+    if len(set(map(id, arrays))) == len(arrays):
+        return
     holders: dict[int, list[int]] = {}
     for position, array in enumerate(arrays):
         if isinstance(array, jax.Array):
             holders.setdefault(id(array), []).append(position)
     given_up, problems = frozenset(donated(plan)), []
     for positions in holders.values():
-        shared = [i for i in positions if _is_placed(arrays[i], placed[i])] if len(positions) > 1 else []
+        shared = [i for i in positions if placed[i] is arrays[i]] if len(positions) > 1 else []
         if len(shared) > 1 and not given_up.isdisjoint(shared):
             *most, last = (plan.program.arguments[i].place for i in shared)
             twice = "twice" if given_up.issuperset(shared) else "where it is read as well"
@@ -132,13 +142,6 @@ def _refuse_shared(plan: Plan, arrays: Sequence[Any], placed: Sequence[Any]):
             )
     if problems:
         raise RunError(f"{'; '.join(problems)}: copy one (jnp.copy) or run without donate=True.")
-
-
-def _is_placed(array: Any, placed: Any) -> bool:
-    """Says whether an array was already placed as the plan stores it, and not copied."""
-    return placed is array or (
-        placed.shape == array.shape and array.sharding.is_equivalent_to(placed.sharding, array.ndim)
-    )
 
 
 def output_tree(plan: Plan, arrays: Sequence[Any]) -> Any:
@@ -160,10 +163,15 @@ def flat_arguments(plan: Plan, args: Sequence[Any], given_to: str = "run()") -> 
     if structure != program.structure:
         difference = _difference(program, args, structure)
         raise RunError(f"{difference} Give {given_to} the same arguments as ml.trace().")
-    arrays, problems = [], []
-    for position, (leaf, argument) in enumerate(zip(leaves, program.arguments, strict=True)):
-        array, problem = _array(leaf, program, argument, program.templates[position])
-        arrays.append(array)
+    return _fitting(program, leaves, range(len(leaves)))
+
+
+def _fitting(program: Program, leaves: Sequence[Any], positions: Iterable[int]) -> list[Any]:
+    """Returns leaves, at some positions the arrays that they hold; refuses all that do not fit there."""
+    arrays, problems = list(leaves), []
+    for position in positions:
+        template = program.templates[position]
+        arrays[position], problem = _array(leaves[position], program, program.arguments[position], template)
         problems += [problem] if problem else []
     if problems:
         more = f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""

@@ -26,7 +26,7 @@ def is_tensor(node: Any) -> bool:
     return isinstance(node, Tensor)
 
 
-def _is_endless(tree: Any) -> bool:
+def is_endless(tree: Any) -> bool:
     """Says whether lists, tuples and dicts hold themselves, or are too deep: JAX would break Python's stack."""
     path: list[tuple[int, list[Any]]] = []
     within: set[int] = set()
@@ -62,7 +62,7 @@ def placed_leaves(name: str, tree: Any, is_leaf: Callable[[Any], bool] = is_tens
         f"{called} has no end: it contains itself, or is nested too deeply. Give a tree without cycles, and stack"
         " repeated parts."
     )
-    if _is_endless(tree):
+    if is_endless(tree):
         raise TraceError(endless)
     try:
         leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=is_leaf)

@@ -51,6 +51,7 @@ from ..plans.plan_data import Plan
 from ..running import compile_worker
 from ..running.compile_worker import written
 from ..running.compiler_process import Cancel, Process, Progress, Watch, inherited, refuse_callbacks
+from ..running.dispatch import placed
 from ..running.interpret import run_blocks
 from ..running.lower import partition_spec
 from ..running.run import abstract_arguments, abstract_mesh, flat_arguments, jax_mesh, mesh_axes, output_tree
@@ -161,8 +162,7 @@ class Partitioned:
             RunError: an argument does not fit.
         """
         arrays = flat_arguments(self.plan, args)
-        placed = map(jax.device_put, arrays, self.compiled.input_shardings[0])
-        return output_tree(self.plan, self.compiled(*placed))
+        return output_tree(self.plan, self.compiled(*map(placed, arrays, self.compiled.input_shardings[0])))
 
     def __str__(self):
         head = (
