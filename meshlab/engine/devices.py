@@ -31,6 +31,7 @@ from .absent_hardware import only_absent
 from .argument_checks import is_whole
 from .errors import MeshError, shown
 from .jax_compat import PLAIN_GENERATOR, setting
+from .processes import is_joined
 
 # Collectives among 320 and more simulated devices were seen to deadlock, after which XLA ends the process.
 LIMIT = 64
@@ -60,7 +61,8 @@ def leave_absent_hardware_alone() -> None:
 def simulate(n: int = 8) -> None:
     """Gives this process simulated CPU devices, before or after JAX was first used.
 
-    Nothing happens if JAX has as many CPU devices already.
+    Nothing happens if JAX has as many CPU devices already. Several processes (`ml.distributed()`) share them, and
+    their number was fixed when the processes were started.
 
     Args:
         n: how many, 1 to 64.
@@ -73,6 +75,9 @@ def simulate(n: int = 8) -> None:
     count = _check_limit(_check_count(n, "ml.simulate"), "ml.simulate")
     jax.config.update("jax_platforms", "cpu")
     _UNASKED.clear()
+    if is_joined():
+        _check_together(jax.devices("cpu"), count, "ml.simulate")
+        return
     if _started():
         if len(_cpu_devices()) >= count:
             return
@@ -95,6 +100,8 @@ def devices(n: int, order: Sequence[Sequence[int]] | None = None) -> list[Any]:
         `n` JAX devices of one platform.
     """
     count = _check_count(n, "devices()")
+    if is_joined():
+        return _of_all_processes(count, order)
     if not _started() and count <= LIMIT:
         # Whatever else is attached, the CPU back end that starts now will have enough devices.
         jax.config.update("jax_num_cpu_devices", max(count, _configured()))
@@ -110,6 +117,37 @@ def devices(n: int, order: Sequence[Sequence[int]] | None = None) -> list[Any]:
     if not asked_for_cpu:
         _say_once(f"No {count} accelerators are attached: running on {describe(simulated)}.")
     return simulated
+
+
+def _of_all_processes(count: int, order: Sequence[Sequence[int]] | None) -> list[Any]:
+    """Returns as many devices of each process: one without a device of the mesh could not take part in its steps."""
+    attached, processes = jax.devices(), jax.process_count()
+    _check_together(attached, count, "The mesh")
+    if count % processes:
+        raise MeshError(
+            f"The mesh has {count} devices, which {processes} processes cannot share equally. Use a mesh of"
+            f" {max(1, count // processes) * processes} devices, or another number of processes."
+        )
+    own = [[d for d in attached if d.process_index == process] for process in range(processes)]
+    if count == len(attached) or any(len(each) < count // processes for each in own):
+        return (in_order(attached, order) or attached)[:count]
+    return [device for each in own for device in each[: count // processes]]
+
+
+def _check_together(attached: Sequence[Any], count: int, asking: str) -> None:
+    """Refuses more devices than several processes have together: their number cannot change any more."""
+    if len(attached) < count:
+        processes = jax.process_count()
+        how = (
+            f"Start each with more: `meshlab run FILE --processes {processes} --simulate {count}`, or on a cluster"
+            f" JAX_NUM_CPU_DEVICES={-(-count // processes)}."
+            if attached[0].platform == "cpu"
+            else "Use a smaller mesh, or more processes."
+        )
+        raise MeshError(
+            f"{asking} asks for {count} devices, and {processes} process{'es' * (processes != 1)} have"
+            f" {len(attached)} together. {how}"
+        )
 
 
 def in_order(listed: Sequence[Any], order: Sequence[Sequence[int]] | None) -> list[Any] | None:

@@ -11,8 +11,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import jax
+
 from ..cost.machines.meshes import mesh as make_mesh
 from ..engine.argument_checks import whole_number
+from ..engine.processes import is_first
 from ..goals.goals import Goal, check_goal
 from ..training.feeding import Training
 from ..widgets.background.models import Model, Models
@@ -62,11 +65,17 @@ def explore(  # noqa: PLR0917  in the order that is promised
         DimError: there is no dim of that name, or it cannot have that size.
         LayoutError: the layout does not fit.
         ExplorerError: `run` does not fit the program, `height` is too small, or `document` is not a document of a
-            program with these dims; or `address` cannot be opened: everything that is wrong is listed.
+            program with these dims; or `address` cannot be opened: everything that is wrong is listed. Or this is not
+            the first of several processes.
 
     Example:
         >>> ml.explore(program, ml.mesh(data=2, model=2), "batch:data")
     """
+    if not is_first():
+        raise ExplorerError(
+            f"ml.explore() was called in process {jax.process_index()}; of several processes only process 0 talks to"
+            " people: call it `if jax.process_index() == 0`."
+        )
     tall = whole_number("explore()", "height", height, least=400)
     check_goal(goal)
     text = None if document is None else saved(document)

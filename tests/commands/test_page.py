@@ -25,7 +25,7 @@ def test_every_command_of_the_page_runs(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plans").mkdir()
     (tmp_path / "train.py").write_text(TRAIN)
-    assert len(lines("commands.md")) == 16
+    assert len(lines("commands.md")) == 17
     for line in lines("commands.md"):
         if "plans/gpt2.json" in line:
             shutil.copy("new.json", "plans/gpt2.json")
@@ -34,7 +34,7 @@ def test_every_command_of_the_page_runs(tmp_path, capsys, monkeypatch):
         # What a form cannot say is no part of it.
         quiet = err in ("", "printed by the file\n")
         assert err.startswith("jit cannot express: ") if "--as jit" in line else quiet, line
-        assert out
+        assert out or line.startswith("run"), "a file prints to this process's own streams"
         assert "--json" not in line or json.loads(out)
 
 

@@ -35,10 +35,16 @@ def placed(array: Any, sharding: Sharding) -> jax.Array:
     if isinstance(array, jax.Array):
         if array.sharding.is_equivalent_to(sharding, array.ndim):
             return array
-        if sharding.is_fully_addressable or not array.is_fully_addressable:
+        if sharding.is_fully_addressable:
             return jax.device_put(array, sharding)
+        if not array.is_fully_addressable:
+            return jax.jit(_same, out_shardings=sharding)(array)
     host = array if jnp.issubdtype(array.dtype, jax.dtypes.prng_key) else np.asarray(array)
     return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
+
+
+def _same(array: Any) -> Any:
+    return array
 
 
 @dataclasses.dataclass

@@ -94,10 +94,11 @@ def abstract_arguments(plan: Plan, mesh: Any) -> list[jax.ShapeDtypeStruct]:
     ]
 
 
-def run(plan: Plan, args: tuple[Any, ...], donate: bool) -> Any:
+def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
     """Runs a plan; see `Plan.run`."""
     donate = flag("run()", "donate", donate, RunError)
     executable = _executable(plan, donate)
+    args = tuple(args)
     arrays = executable.known(args)
     others = () if arrays is None else executable.elsewhere(arrays)
     if arrays is None or any(isinstance(arrays[position], Tracer) for position in others):

@@ -9,6 +9,8 @@ Three things must be equal:
 A compiler may run one collective where two were planned, because it sees that both send the same. The report names it
 (`merged_collectives.py`), and it is no error: the plan is an upper bound then.
 
+In several processes all of them check, and each compares all results: one alone would wait for the others.
+
 Without arguments, data is drawn, unless the program is too large to run: then bytes are checked, numbers are not.
 """
 
@@ -23,6 +25,7 @@ from typing import Any
 from ..argument_checks import function
 from ..errors import RunError, shown
 from ..plans.plan_data import Plan
+from ..processes import is_first
 from ..running.compiler_process import Cancel, Progress
 from ..running.run import compiled
 from ..tables import Totals, collective_rows, comparison, mark, note_lines
@@ -140,7 +143,8 @@ class _Stages:
             function("check()'s progress", progress, "progress=print", RunError)
         if cancel is not None and not callable(getattr(cancel, "is_set", None)):
             raise RunError(f"check() was given cancel={shown(cancel)}; it must be a threading.Event or similar.")
-        self.target, self.progress, self.cancel, self.begun = target, progress, cancel, time.monotonic()
+        self.target, self.cancel, self.begun = target, cancel, time.monotonic()
+        self.progress = progress if is_first() else None
 
     def __call__(self, name: str):
         seconds = time.monotonic() - self.begun

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..errors import some
 from ..plans.plan_data import Plan
+from ..processes import whole
 from ..programs.program import Program
 from ..programs.random_arguments import drawn_arguments, is_key
 from ..running.run import compiled, flat_arguments, run
@@ -97,7 +98,7 @@ def _draws(program: Program) -> Iterator[tuple[str, Callable[[], Any]]]:
 def _compared(plan: Plan, args: Sequence[Any], name: str, stage: Callable[[str], None]) -> list[Compared]:
     """Compares each output; what is further off than the order of additions explains, with what rounding does."""
     stage(f"running the plan on {name}")
-    found = jax.tree.leaves(run(plan, args, donate=False))
+    found = list(map(whole, jax.tree.leaves(run(plan, args, donate=False))))
     stage(f"running the unsharded function on {name}")
     expected = unsharded(plan, args)
     compared = compare(plan.program, expected, found)
@@ -161,14 +162,15 @@ def unsharded(plan: Plan, args: Sequence[Any]) -> list[Any]:
     arrays = flat_arguments(plan, args)
     program = plan.program
     tree = jax.tree.unflatten(program.structure, _as_traced(program, arrays))
-    device = compiled(plan).input_shardings[0][0].mesh.devices.flat[0] if program.arguments else None
+    mesh = compiled(plan).input_shardings[0][0].mesh if program.arguments else None
+    device = mesh.local_devices[0] if mesh is not None else None
     with jax.default_device(device):
         return jax.tree.leaves(jax.jit(program.fn)(*on_host(tree)))
 
 
 def on_host(args: Any) -> Any:
     """Returns arguments as NumPy arrays: JAX compiles a program to cut one of its own into shards, for each shape."""
-    return jax.tree.map(lambda leaf: leaf if is_key(leaf) else np.asarray(leaf), args)
+    return jax.tree.map(lambda leaf: whole(leaf) if is_key(leaf) else np.asarray(whole(leaf)), args)
 
 
 def _as_traced(program: Program, arrays: Sequence[Any]) -> list[Any]:

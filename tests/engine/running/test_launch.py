@@ -1,0 +1,212 @@
+"""Several processes compute what one does, and end together, whatever ends one of them."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meshlab import cli
+from meshlab.engine.running.launch import Fault, launch
+from tests.engine.running import many_processes
+from tests.engine.running.many_processes import CASES, results
+
+ROOT = Path(__file__).parents[3]
+QUICK = ("FSDP", "ulysses", "pipeline")
+# Others wait here for one that never comes.
+WAITS = """
+import os, signal, sys
+import meshlab as ml
+ml.distributed()
+import jax
+from jax.experimental import multihost_utils
+print("process", jax.process_index(), "says so", flush=True)
+multihost_utils.sync_global_devices("all are there")
+if jax.process_index() == int(sys.argv[1]):
+    {fault}
+multihost_utils.sync_global_devices("nobody comes")
+"""
+
+
+@pytest.fixture(autouse=True)
+def finds_tests(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+
+
+def written(folder, text):
+    path = folder / "train.py"
+    path.write_text(text)
+    return str(path)
+
+
+def equal_to_one_process(folder, processes, names):
+    out = folder / "out.npz"
+    fault = launch([many_processes.__file__, str(out), *names], processes, 8 // processes)
+    assert fault is None, fault
+    with np.load(out) as found:
+        assert {key.split("/")[0] for key in found} == set(names)
+        for name in names:
+            for i, expected in enumerate(results(name)):
+                scale = np.sqrt(np.mean(np.square(expected, dtype=np.float64))) or 1.0
+                np.testing.assert_allclose(found[f"{name}/{i}"], expected, rtol=0, atol=1e-5 * scale)
+
+
+def test_two_processes_compute_what_one_does(tmp_path, capfd):
+    equal_to_one_process(tmp_path, 2, QUICK)
+    assert re.findall(r"^\d processes.*", capfd.readouterr().out, re.M) == ["2 processes, 8 devices, 4 here"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("processes", [2, 4])
+def test_all_kinds_of_collectives_are_the_same_in_many_processes(tmp_path, processes):
+    equal_to_one_process(tmp_path, processes, list(CASES))
+
+
+FAULTS = {
+    "os.kill(os.getpid(), signal.SIGKILL)": "was killed by SIGKILL",
+    "os.kill(os.getpid(), signal.SIGSTOP)": "was stopped by SIGSTOP",
+    "os.abort()": "was killed by SIGABRT",
+    "raise RuntimeError('the data loader broke')": "ended with status 1",
+    "sys.exit(3)": "ended with status 3",
+    "sys.exit('no data')": "ended with status 1",
+    "os._exit(4)": "ended with status 4",
+}
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("process", [0, 1])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_process_that_fails_is_named_and_all_are_ended(tmp_path, capfd, fault, process):
+    file = written(tmp_path, WAITS.format(fault=fault))
+    told = launch([file, str(process)], 2, 1)
+    assert told is not None
+    assert (told.process, told.processes, told.how) == (process, 2, FAULTS[fault]), told
+    lines = list(told.lines or capfd.readouterr().out.splitlines())
+    assert f"process {process} says so" in lines
+    if process and "RuntimeError" in fault:
+        assert lines[-1] == "RuntimeError: the data loader broke"
+        assert f'  File "{file}", line 10, in <module>' in lines
+        assert not any("runpy" in line for line in lines)
+    if process and "no data" in fault:
+        assert lines[-1] == "no data"
+
+
+def test_a_fault_is_told_in_words():
+    one = Fault(2, 4, "was killed by SIGKILL", ("step 1", "step 2"))
+    assert (
+        str(one) == "Process 2 of 4 was killed by SIGKILL, and the others were ended. Its last lines:\nstep 1\nstep 2"
+    )
+    assert str(Fault(1, 2, "ended with status 3", ())).endswith("were ended. It wrote nothing.")
+    assert (
+        str(Fault(0, 1, "ended with status 3", None)) == "Process 0 of 1 ended with status 3. What it wrote is above."
+    )
+
+
+def test_what_one_process_raises_alone_is_a_status_and_arguments_are_passed_on(tmp_path, capfd):
+    file = written(tmp_path, "import sys; print(sys.argv[1:], sys.path[0]); sys.exit(5)")
+    assert cli.main(["run", file, "--steps", "3", "--processes", "1"]) == 1
+    out, err = capfd.readouterr()
+    assert f"['--steps', '3'] {tmp_path}" in out
+    assert "Process 0 of 1 ended with status 5. What it wrote is above." in err
+
+
+def test_a_file_that_joins_nobody_is_joined(tmp_path, capfd):
+    file = written(tmp_path, "import jax; print(jax.process_count(), jax.device_count(), flush=True)")
+    assert cli.main(["run", file, "--processes", "2", "--simulate", "6"]) == 0
+    assert "2 6\n" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--processes", "0"], "--processes was given 0; it takes 1 to 64."),
+        (["--processes", "3", "--simulate", "8"], "3 processes cannot share 8 devices equally; give --simulate 6."),
+        (["--processes", "99", "--simulate", "0"], "--processes was given 99.*; --simulate was given 0; it takes 1"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(words, message, tmp_path, capsys):
+    assert cli.main(["run", written(tmp_path, ""), *words]) == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path, capsys):
+    written(tmp_path, "")
+    assert cli.main(["run", str(tmp_path / "trian.py")]) == 2
+    assert re.search("there is no file .*trian.py.*Did you mean .*train.py", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_all_end_with_the_supervisor(tmp_path, sent, status):
+    """Each process holds a pipe open: it is read to its end when the last of them has ended."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    file = written(
+        tmp_path,
+        f"import os, threading\nos.write(os.open({str(pipe)!r}, os.O_WRONLY), b'.')\n" + "threading.Event().wait()",
+    )
+    command = [sys.executable, "-m", "meshlab.cli", "run", file, "--processes", "2"]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as supervisor, pipe.open("rb") as read:
+        assert read.read(2) == b".."
+        supervisor.send_signal(sent)
+        assert read.read() == b""
+        assert supervisor.wait() == status
+        assert supervisor.stderr is not None
+        assert ("Stopped." in supervisor.stderr.read().decode()) == (sent == signal.SIGINT)
+
+
+CLUSTERS = {
+    "SLURM": {"JOB_ID": "{job}", "STEP_NODELIST": "localhost", "NTASKS": "2", "PROCID": "{i}", "LOCALID": "{i}"},
+    "OMPI": {
+        "MCA_orte_hnp_uri": "{job}.0;tcp://127.0.0.1:34911",
+        "COMM_WORLD_SIZE": "2",
+        "COMM_WORLD_RANK": "{i}",
+        "COMM_WORLD_LOCAL_RANK": "{i}",
+    },
+}
+JOINS = """
+import meshlab as ml
+ml.distributed()
+ml.distributed()
+import jax
+from meshlab.models import zoo
+program = next(model for model in zoo.models() if model.name == "mlp").trace()
+plan = program.plan(ml.mesh(data=2, model=2), "batch:data hidden:model")
+assert plan.check().ok
+print(jax.process_index(), jax.process_count(), jax.device_count(), len(jax.local_devices()), flush=True)
+{then}
+"""
+
+
+def together(cluster, then):
+    """Runs JOINS in two processes under a launcher's variables; returns what each prints, and how it ends."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM", "OMPI", "XLA_FLAGS"))}
+    clean |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "2"}
+    started = []
+    for i in range(2):
+        own = {f"{cluster}_{key}": value.format(i=i, job=os.getpid()) for key, value in CLUSTERS[cluster].items()}
+        command = [sys.executable, "-W", "ignore", "-c", JOINS.format(then=then)]
+        started.append(
+            subprocess.Popen(command, env=clean | own, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        )
+    ends = [(*(text.decode() for text in each.communicate()), each.returncode) for each in started]
+    return ends
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_processes_of_a_cluster_find_each_other(cluster):
+    for i, (out, err, status) in enumerate(together(cluster, "")):
+        assert status == 0, err
+        assert f"{i} 2 4 2" in out.splitlines()
+
+
+def test_a_process_that_raises_does_not_wait_for_others():
+    then = 'if jax.process_index(): raise RuntimeError("no data")\nfrom jax.experimental import multihost_utils\n'
+    (_, _, first), (_, err, second) = together("SLURM", then + 'multihost_utils.sync_global_devices("x")')
+    assert first != 0
+    assert second == 1
+    assert err.rstrip().endswith("RuntimeError: no data")
