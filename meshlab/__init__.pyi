@@ -23,6 +23,8 @@ from .cost.machines.meshes import lay as lay
 from .cost.machines.meshes import mesh as mesh
 from .cost.machines.protocols import Protocol as Protocol
 from .cost.machines.protocols import Protocols as Protocols
+from .engine.attached_devices import Devices as Devices
+from .engine.attached_devices import devices as devices
 from .engine.axes.serial import serial as serial
 from .engine.axes.stages import stages as stages
 from .engine.devices import simulate as simulate
