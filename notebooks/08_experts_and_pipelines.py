@@ -117,7 +117,7 @@ for layout in ("experts:y", "tokens:y experts:y"):
 #
 # Arrays have a size, so each device has *places*, `factor` times its share of all rows, and what finds none is dropped.
 #
-# **Predict.** On four devices, what is the least factor with which nothing is ever dropped?
+# **Predict.** On four devices, which factor is the least that never drops a choice?
 
 # %%
 puzzles.Q["8b"].predict(...)

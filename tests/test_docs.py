@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).parent.parent
         "long-sequences.md",
         "schedules.md",
         "experts.md",
-        *("own-jit.md", "processes.md", "puzzles.md", "scopes.md", "serial.md", "techniques.md"),
+        *("own-jit.md", "puzzles.md", "scopes.md", "serial.md", "techniques.md"),
         *("cases/mesh-tensorflow.md", "cases/zero.md", "cases/megatron.md", "cases/decoding.md"),
     ],
 )

@@ -24,7 +24,8 @@ from ..api.priced import Plan
 from ..cost.machines.meshes import machine_of
 from ..cost.machines.units import bytes_text, scaled_text
 from ..cost.peak_memory.memory import memory_of
-from ..cost.step_time.schedule import links_of, spend
+from ..cost.step_time.links import links_of
+from ..cost.step_time.schedule import spend
 from ..cost.workload.scenario import at_plan_sizes
 from ..engine.verifying.hlo_flops import flops
 from .compiled import Compiled

@@ -26,7 +26,7 @@ from ..cost.machines.placed import Placement
 from ..cost.machines.placement import place_mesh
 from ..cost.machines.units import seconds_text, share_text
 from ..cost.peak_memory.memory import Memory, memory_of
-from ..cost.step_time.schedule import links_of
+from ..cost.step_time.links import links_of
 from ..cost.step_time.time import FIGURES, Time, time_of
 from ..cost.workload.options import Options
 from ..cost.workload.per_shard_payloads import follows

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from ...cost.step_time.schedule import links_of
+from ...cost.step_time.links import links_of
 from ...cost.workload.scenario import Scenario
 from ...engine.collectives.kinds import Kind
 from ...engine.planning.step_keys import Key

@@ -16,9 +16,7 @@ one port, and another to other nodes.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -33,13 +31,13 @@ from ...engine.planning.step_keys import Key, keys
 from ...engine.planning.steps import Compute, Inside, Iterated, Move, Nested
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
 from ...engine.rules.per_shard import PER_SHARD
-from ..machines.hardware import Switch
-from ..machines.placed import CHIP, Placement
 from ..workload.per_shard_payloads import payload
 from ..workload.scenario import Numbers, Scenario
 from .fusion import Fusion, fuse
+from .links import links_of
 from .lockstep import lockstep
 from .matmul_fusion import NOT_BESIDE, Beside, MatmulFusion, beside_matmuls, fuse_matmuls
+from .order import Clock, Prefetched, order_of
 from .roofline import Kernel, accumulated, cast, kernel
 from .spent import Span, Spent
 
@@ -54,41 +52,6 @@ def spend(scenario: Scenario, is_free: Callable[[Move], bool] | None = None) -> 
     spent = schedule.block(plan.steps, outputs)
     schedule.recompute(spent)
     return spent
-
-
-@dataclasses.dataclass
-class _Clock:
-    """The times at which the next kernel can begin, each value is ready, each link is free, and all of them are.
-
-    Where collectives go piece by piece: of what is gathered when all of it is there, and in how many pieces it comes;
-    of each kernel, by position, when it began and ended.
-    """
-
-    now: Numbers = 0.0
-    idle: Numbers = 0.0
-    ready: dict[int, Numbers] = dataclasses.field(default_factory=dict)
-    free: dict[Any, Numbers] = dataclasses.field(default_factory=dict)
-    whole: dict[int, tuple[Numbers, Numbers]] = dataclasses.field(default_factory=dict)
-    ran: dict[int, tuple[Numbers, Numbers]] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
-class Prefetched:
-    """The keys of an iteration whose collectives overlap with other iterations, where weights are prefetched.
-
-    Attributes:
-        constant: inputs that no iteration changes.
-        stacked: outputs that no iteration reads.
-    """
-
-    constant: frozenset[Key]
-    stacked: frozenset[Key]
-
-    def overlaps(self, fusion: Fusion, position: int) -> bool:
-        """Whether the collective at a position only reads constant inputs, or only makes stacked outputs."""
-        flow = fusion.flow
-        ahead = all(flow.keys[n] in self.constant for n in fusion.loaded(position))
-        return ahead or all(flow.keys[n] in self.stacked and not flow.users[n] for n in flow.makes[position])
 
 
 class _Schedule:
@@ -126,7 +89,7 @@ class _Schedule:
     def block(self, steps: Sequence[Step], outputs: Sequence[Key], prefetched: Prefetched | None = None) -> Spent:
         matmul_fusion, order, pieced = self.fused(steps, outputs)
         fusion, beside = matmul_fusion.fusion, pieced if self.scenario.options.beside else NOT_BESIDE
-        spent, clock, ahead = Spent(), _Clock(), _Clock()
+        spent, clock, ahead = Spent(), Clock(), Clock()
         for position in order:
             step = steps[position]
             start = self.latest(clock.ready[n] for n in fusion.loaded(position) if n in clock.ready)
@@ -164,7 +127,7 @@ class _Schedule:
         sooner = np.minimum if self.scenario.many else min
         return slowdown * sooner(seconds, self.later(beside, 0.0) / (1 + slowdown))
 
-    def summed(self, step: Move, start: Numbers, ran: tuple[Numbers, Numbers], clock: _Clock, spent: Spent) -> Numbers:
+    def summed(self, step: Move, start: Numbers, ran: tuple[Numbers, Numbers], clock: Clock, spent: Spent) -> Numbers:
         """Runs a sum beside the matmul that makes its operand, from the first piece on; returns when it ends."""
         (begun, made), pieces = ran, self.pieces(step)
         end = self.send(step, begun + (made - begun) / pieces, clock, spent)
@@ -179,7 +142,7 @@ class _Schedule:
         return self.scenario.seconds_of(step.via.kind, step.via.axes, self.scenario.nbytes((step.value, step.start)))
 
     def last_pieces(
-        self, start: Numbers, end: Numbers, position: int, fusion: Fusion, clock: _Clock
+        self, start: Numbers, end: Numbers, position: int, fusion: Fusion, clock: Clock
     ) -> Iterator[Numbers]:
         """When a matmul has computed the last piece of each operand that comes in pieces."""
         for number in fusion.loaded(position):
@@ -195,14 +158,14 @@ class _Schedule:
         known, key = self.scenario.blocks, (id(steps), self.scenario.platform)
         if key not in known:
             matmul_fusion = fuse_matmuls(fuse(steps, outputs, self.original_of), self.scenario.platform)
-            known[key] = matmul_fusion, _order(matmul_fusion.fusion), beside_matmuls(matmul_fusion.fusion)
+            known[key] = matmul_fusion, order_of(matmul_fusion.fusion), beside_matmuls(matmul_fusion.fusion)
         return known[key]
 
     def latest(self, times: Iterable[Numbers]) -> Numbers:
         """The latest of several times, point by point."""
         return functools.reduce(self.later, times, 0.0)
 
-    def send(self, step: Move, start: Numbers, clock: _Clock, spent: Spent) -> Numbers:
+    def send(self, step: Move, start: Numbers, clock: Clock, spent: Spent) -> Numbers:
         """Runs one collective as soon as possible; returns when it ends."""
         via = step.via
         if not via.kind.sends or (self.is_free is not None and self.is_free(step)):
@@ -226,7 +189,7 @@ class _Schedule:
     def used(self, axes: Iterable[str]) -> frozenset[Any]:
         return frozenset().union(*(self.links[axis] for axis in axes))
 
-    def occupy(self, axes: Axes, start: Numbers, seconds: Numbers, clock: _Clock) -> Numbers:
+    def occupy(self, axes: Axes, start: Numbers, seconds: Numbers, clock: Clock) -> Numbers:
         links = self.used(axes)
         start = self.later(start, self.latest(clock.free.get(link, 0.0) for link in links))
         end = start + seconds
@@ -234,7 +197,7 @@ class _Schedule:
         clock.idle = self.later(clock.idle, end)
         return end
 
-    def compute(self, step: Step, position: int, matmul_fusion: MatmulFusion, clock: _Clock, spent: Spent) -> Numbers:
+    def compute(self, step: Step, position: int, matmul_fusion: MatmulFusion, clock: Clock, spent: Spent) -> Numbers:
         """Runs one kernel, or a loop, from now on; returns when its results are there."""
         now = clock.now
         if step.parts:
@@ -266,7 +229,7 @@ class _Schedule:
             clock.now = clock.now if PER_SHARD[step.operation.name].moves else end
         return end
 
-    def within(self, step: Compute, start: Numbers, end: Numbers, clock: _Clock, spent: Spent) -> Numbers:
+    def within(self, step: Compute, start: Numbers, end: Numbers, clock: Clock, spent: Spent) -> Numbers:
         """Runs the collectives inside an operation that computes from start to end; returns when all is done.
 
         What is sent ahead is sent while the operation computes a turn, all but the last; all else when it has computed.
@@ -420,31 +383,3 @@ _INNER: dict[type[Step], Callable[[_Schedule, Any], Spent]] = {
     Iterated: _Schedule.iterated,
     Staged: _Schedule.staged,
 }
-
-
-def _order(fusion: Fusion) -> list[int]:
-    """The positions of kernels and collectives, in the order in which they begin.
-
-    A partial sum is reduced as soon as it is made; all else keeps the plan's order.
-    """
-    flow = fusion.flow
-    behind: dict[int, list[int]] = defaultdict(list)
-    for position, step in enumerate(flow.steps):
-        if fusion.is_gone(position):
-            continue
-        first = position
-        if (via := step.collective) and via.kind.sums:
-            maker = max((flow.maker[number] for number in fusion.loaded(position)), default=-1)
-            first = maker if 0 <= maker < position else position
-        behind[first].append(position)
-    return [position for first in sorted(behind) for position in behind[first]]
-
-
-def links_of(placement: Placement, axis: str) -> frozenset[Any]:
-    """Returns the links that a collective over a mesh axis uses."""
-    if isinstance(placement.hardware.network, Switch):
-        part = placement.nodes[axis]
-        return frozenset({"node"} if part.inside > 1 else ()) | frozenset({"network"} if part.nodes > 1 else ())
-    legs = {leg.along for leg in placement.legs[axis] if leg.size > 1}
-    network = {"network"} if placement.slices[axis] > 1 else set()
-    return frozenset("chip" if along == CHIP else along for along in legs) | network

@@ -83,7 +83,7 @@ QUESTIONS = (
     ),
     Question(
         "8b",
-        "On 4 devices, what is the least factor of `ml.dispatch` with which no choice is ever dropped",
+        "On 4 devices, which factor of `ml.dispatch` is the least that never drops a choice",
         _never_drops,
         because="All tokens may choose the experts of one device: it then has all rows, 4 times its share.",
     ),

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.cost.step_time.schedule import links_of
+from meshlab.cost.step_time.links import links_of
 from meshlab.engine.planning.steps import Compute, Move
 
 IDEAL = ml.hardware("v5e").ideal
