@@ -27,8 +27,9 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.py"))
 # Pages that Sphinx makes of its own accord.
 MADE = {"genindex.html", "py-modindex.html", "search.html"}
-# The bytes of a board's file at most.
+# The bytes of a board's file at most; more with a column of stored arrays, which the goal of lesson 9 needs.
 MOST = 250_000
+WITH_STORED = {"learn/09_your_own_model": 300_000}
 
 pytestmark = [
     pytest.mark.nightly,
@@ -146,9 +147,9 @@ def test_boards_are_small(site: Path) -> None:
     assert min(BOARDS.values()) >= 1
     frames = [re.findall(r'<iframe class="meshlab-board" src="([^"]+)"', _text(site, page)) for page in BOARDS]
     assert [len(each) for each in frames] == [*BOARDS.values()]
-    files = {(site / page).parent / source for page, sources in zip(BOARDS, frames, strict=True) for source in sources}
-    sizes = {str(file.relative_to(site)): file.stat().st_size for file in files}
-    assert {name: size for name, size in sizes.items() if size > MOST} == {}
+    files = [(page, (site / page).parent / each) for page, of in zip(BOARDS, frames, strict=True) for each in of]
+    sizes = [(page, file.name, file.stat().st_size) for page, file in files]
+    assert [each for each in sizes if each[2] > WITH_STORED.get(each[0], MOST)] == []
 
 
 def _text(site: Path, page: str) -> str:

@@ -33,6 +33,8 @@ FRAME = """
 ABOVE = 90
 # Where drops lead to more layouts, a lesson's file has those that one drop leads to, for a page is not to wait.
 LAYOUTS = 100
+# With a column of stored arrays, which is for one drop: a file is to stay small.
+OF_STORED = 13
 
 
 class Board(Directive):
@@ -69,7 +71,7 @@ def drag_boards_of_cells(folder: str, to_root: str) -> None:
         new = pathlib.Path(folder, f"new-{os.getpid()}.html")
         with contextlib.redirect_stderr(io.StringIO()):  # how far it is
             if puzzle is None:
-                explorer.share(new, _columns(explorer), LAYOUTS)
+                explorer.share(new, *_reach(explorer))
             else:
                 puzzle.share(new, limit=LAYOUTS)
         file = new.replace(new.with_name(f"{_hash(new.read_text(encoding='utf-8'))}.html"))
@@ -80,16 +82,16 @@ def drag_boards_of_cells(folder: str, to_root: str) -> None:
     shell.display_formatter.ipython_display_formatter.for_type(Explorer, show)
 
 
-def _columns(explorer: Any) -> list[str]:
-    """Returns the columns in which chips are dropped, beside compute: one of stored arrays, if a goal needs it."""
+def _reach(explorer: Any) -> tuple[list[str], int]:
+    """Returns the columns that a file has beside compute, one if a goal needs it, and how many layouts."""
     from meshlab.widgets.frozen.scope import scope_of  # noqa: PLC0415  as above
     from meshlab.widgets.frozen.walk import all_columns, name_of  # noqa: PLC0415
 
     stored = [name for name in map(name_of, all_columns(explorer)) if name and not name.startswith("@")]
-    for columns in ([], *([name] for name in stored)):
-        reached = scope_of(explorer, columns, None, LAYOUTS).dropped
-        if explorer.wanted is None or any(_is_met(explorer, each.layout) for each in reached):
-            return columns
+    for columns, limit in (([], LAYOUTS), *(([name], OF_STORED) for name in stored)):
+        layouts = scope_of(explorer, columns, None, limit).layouts
+        if explorer.wanted is None or any(_is_met(explorer, each.layout) for each in layouts):
+            return columns, limit
     raise LookupError(f"No layout that drops on this board lead to meets its goal: {explorer.wanted!r}")
 
 

@@ -6,6 +6,7 @@ Imports took a quarter of the site's time. Nothing has run in the process that i
 each lesson still simulates its own. Where processes cannot be copied, kernels start as ever.
 """
 
+import gc
 import multiprocessing
 import os
 from importlib.metadata import EntryPoint
@@ -59,6 +60,7 @@ def run(arguments: list[str], folder: str | None) -> None:
     from ipykernel.kernelapp import IPKernelApp  # noqa: PLC0415  imported before the copy was made
 
     os.chdir(folder or ".")
+    gc.disable()  # a lesson has ended before collections pay
     IPKernelApp.launch_instance([*arguments, f"--IPKernelApp.parent_handle={os.getppid()}", "--log-level=ERROR"])
 
 
