@@ -57,6 +57,7 @@ class Run:
         seconds: of a step, as measured.
         flash: whether attention is computed piece by piece.
         balanced: whether positions that are split lie so that a causal mask hides as much on each device.
+        beside: whether collectives run piece by piece beside the matmuls that need them.
         memory: `bytes` and `bandwidth` of the machine's memory where they are not those of the machine that it names.
         clock: the part of its clocks in long runs that this machine's power leaves.
         source: where it is published.
@@ -74,6 +75,7 @@ class Run:
     seconds: float
     flash: bool
     balanced: bool
+    beside: bool
     memory: Mapping[str, float]
     clock: float
     source: str
@@ -120,6 +122,7 @@ def _run(row: Sequence[Any], group: Mapping[str, Any], data: Mapping[str, Any]) 
         math.nan,
         group.get("flash", True),
         group.get("balanced", False),
+        group.get("beside", False),
         group.get("memory", {}),
         group.get("clock", 1.0),
         data["sources"][group["source"]],
@@ -209,7 +212,8 @@ def placement(run: Run) -> Placement:
 def predicted(run: Run) -> Time:
     """Returns what is predicted of a run: that of a plan of its like, at its own sizes, as `ml.sweep` does it."""
     plan = _plan(_first_like(run))
-    options = Options(attention="causal" if run.flash else "stored", prefetch=True, balanced=run.balanced)
+    attention = "causal" if run.flash else "stored"
+    options = Options(attention=attention, prefetch=True, balanced=run.balanced, beside=run.beside)
     sizes = together(plan.program, {**models()[run.model], "batch": run.batch})
     return time_of(Scenario(plan, sizes, dict(run.mesh), (placement(run),), options=options))
 
@@ -286,6 +290,7 @@ def _longer(share: float) -> str:
 def _row(run: Run, off: float) -> str:
     where = " × ".join(f"{name} {size}" for name, size in run.mesh.items())
     where += f", {run.seq:,} tokens" if "context" in run.mesh else ""
+    where += ", asynchronous" if run.beside else ""
     mark = " \\*" if run.aside else ""
     return (
         f"| {run.model}{mark} | {run.devices} | {where} | {run.seconds:.3g} s | {run.seconds * (1 + off):.3g} s"
