@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..engine.code.operations import Operation, walk
-from ..engine.errors import LayoutError, closest, listed, shown
+from ..engine.errors import closest, listed, shown
 from ..engine.programs.program import Program
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
@@ -57,16 +57,15 @@ def expert_parallel(
     Returns:
         `{"experts": "expert"}`, say.
     """
-    if transport is not None and transport not in TRANSPORTS:
-        near = closest(transport, TRANSPORTS)
-        raise LayoutError(
-            f"expert_parallel() was given transport={shown(transport)}; it knows {listed(TRANSPORTS)}.{near}"
-        )
     request = Request("expert_parallel", program, mesh, beside)
     axes = request.axes("expert", expert, "expert")
     request.beside = _with_room(request, axes)
     rules = plain_rules(request, axes, dims, EXPERTS)
-    if transport is not None and axes:
+    if transport is not None and (not isinstance(transport, str) or transport not in TRANSPORTS):
+        text = f"transport={shown(transport)} is not a way to send tokens."
+        fix = closest(transport, TRANSPORTS).strip() or f"The transports are {listed(TRANSPORTS)}."
+        request.refuse("unknown_transport", text, fix)
+    elif transport is not None and axes:
         rules |= _TRANSPORTS[transport](request, axes)
     return request.layout(rules, candidates(request, axes))
 

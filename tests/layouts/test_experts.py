@@ -83,18 +83,33 @@ def test_a_capacity_is_the_rename_that_it_was():
     [
         (
             lambda: (program(), "dropped"),
-            "transport='dropped'; it knows `capacity`, `dropless`, `gathered`. Did you mean `dropless`?",
+            "transport='dropped' is not a way to send tokens. Did you mean `dropless`?",
         ),
-        (lambda: (program(), 3), "transport=3; it knows"),
+        (lambda: (program(), 3), "transport=3 is not a way to send tokens. The transports are `capacity`, `dropless`"),
+        (lambda: (program(), ["dropless"]), "transport=['dropless'] is not a way to send tokens."),
         (lambda: (program(), "capacity"), 'Take transport="dropless"'),
         (lambda: (with_capacity(), "dropless"), "is for programs with ml.dispatch, and this one has none"),
         (lambda: (with_capacity(), "gathered"), "is for programs with ml.dispatch, and this one has none"),
         (lambda: (program(""), "gathered"), "Open one around it: with jax.named_scope"),
     ],
-    ids=["unknown", "number", "capacity", "dropless", "gathered", "no scope"],
+    ids=["unknown", "number", "list", "capacity", "dropless", "gathered", "no scope"],
 )
 def test_what_does_not_fit_is_refused(make, said):
     traced, transport = make()
     with pytest.raises(LayoutError) as caught:
         ml.layouts.expert_parallel(traced, ml.mesh(data=2), transport=transport)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"expert": "ep"}, "expert='ep' names no axes of the mesh"),
+        ({"dims": "expert"}, "'expert' is not a dim of this program"),
+    ],
+)
+def test_all_that_does_not_fit_is_said_at_once(given, said):
+    with pytest.raises(LayoutError, match="2 problems") as caught:
+        ml.layouts.expert_parallel(program(), ml.mesh(data=2), transport="drops", **given)
+    assert said in str(caught.value)
+    assert "transport='drops' is not a way to send tokens" in str(caught.value)

@@ -26,8 +26,8 @@ class Refusal:
     """The reason why something is not legal.
 
     Attributes:
-        code: "unknown_dim", "unknown_axis", "unknown_place", "unknown_scope", "unused_dim", "repeated_axis",
-            "not_divisible", "another_size", "conflict", "pipeline" or "in_time".
+        code: "unknown_dim", "unknown_axis", "unknown_place", "unknown_scope", "unknown_transport", "unused_dim",
+            "repeated_axis", "not_divisible", "another_size", "conflict", "pipeline" or "in_time".
         text: the reason.
         fix: what would be legal.
         source: the user's line that it is about, if there is one.

@@ -119,7 +119,10 @@ def _checked(
             (f"`{of_experts}` for the experts, which tokens or choices have: rename theirs", of_experts in names),
             (f"rows={shown(rows)}, which names no new dim", not is_name(rows) or rows in {*names, of_experts}),
             (f"choice{dim_lists.show(has)}, which has more than one dim that x has not", len(k) > 1),
-            (f"choice{dim_lists.show(has)}, which has no dim of x{dim_lists.show(x)}", not tokens),
+            (
+                f"choice{dim_lists.show(has)}, which has no dim of x{dim_lists.show(x)}{_chosen_by(experts, has)}",
+                not tokens,
+            ),
             (f"choice of {short_name(chosen.dtype)}; they are integers", not jnp.issubdtype(chosen.dtype, jnp.integer)),
             (f"factor={shown(factor)}; it is a number, 1 or more", not _is_factor(factor)),
         )
@@ -128,6 +131,13 @@ def _checked(
     if problems:
         raise DimError(f"dispatch was given {'; '.join(problems)}.")
     return float(number("dispatch", "factor", factor)), (tokens, k, rest)
+
+
+def _chosen_by(experts: Any, has: Dims) -> str:
+    """What to write where experts choose their tokens; "" where they do not."""
+    if experts not in has:
+        return ""
+    return " (Where experts choose their tokens, each has room for as many: write it with a table, ml.one_hot)"
 
 
 def _is_factor(factor: Any) -> bool:
