@@ -8,6 +8,7 @@
     meshlab models
     meshlab lab
     meshlab calibrate
+    meshlab doctor
 
 Each is a module of `meshlab.commands`, which adds its options and runs. What the library refuses is told on stderr as
 it words it, and the exit status says what has happened: see `meshlab.commands.exits`.
@@ -26,13 +27,13 @@ from typing import Any
 from meshlab.version import __version__
 
 from .auto.best_first.answers import NothingFits
-from .commands import calibrate, diff, explain, lab, models, plan, report, run
+from .commands import calibrate, diff, doctor, explain, lab, models, plan, report, run
 from .commands.exits import BROKEN, STOPPED, WORSE, WRONG, fail
 from .commands.searching import Stopped
 from .engine.errors import MeshlabError, closest, listed
 
 # In the order of the help.
-COMMANDS = (plan, diff, report, explain, run, models, lab, calibrate)
+COMMANDS = (plan, diff, report, explain, run, models, lab, calibrate, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -25,7 +25,7 @@ def test_every_command_of_the_page_runs(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plans").mkdir()
     (tmp_path / "train.py").write_text(TRAIN)
-    assert len(lines("commands.md")) == 17
+    assert len(lines("commands.md")) == 18
     for line in lines("commands.md"):
         if "plans/gpt2.json" in line:
             shutil.copy("new.json", "plans/gpt2.json")
