@@ -207,7 +207,9 @@ def test_rings_are_offered_where_attention_is_one_operation():
     assert str(board.layout) == "kv:context seq:context"
     board.toggle("zigzag_ring")
     assert str(board.layout) == "kv:zigzag(context) seq:zigzag(context)"
-    named = board.view()["named"]
+    named, compute = board.view()["named"], board.view()["columns"][0]
+    assert sorted(compute.get("zigzag", [])) == ["kv", "seq"]
+    assert "seq 64 → 16 (zig-zag)" in board.figure("layout").svg
     assert named is not None
     assert [named["text"], *named["parts"]] == [
         "Zigzag ring over context",

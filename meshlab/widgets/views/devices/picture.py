@@ -301,6 +301,7 @@ def _caption(tier: Tier, number: int) -> str:
     low = tier.low + number * tier.step
     high = min(tier.high, low + tier.step) - 1
     level = tier.level
+    low, high = low * level.each, high * level.each + level.each - 1
     alone = level.place == "torus" and len(level.axes) == 1 and level.axes[0][1:] == (level.size, 1)
     name = level.axes[0][0] if alone else "plane" if level.place == "torus" else level.name
     return f"{name} {low:,}" + (f"–{high:,}" if high > low else "")

@@ -32,6 +32,7 @@ class Level:
         axes: the mesh axes that have devices along it, neighbours first, each with its size there and its stride.
         place: what has these positions: "mesh", "slice", "torus", "chip", "nodes" or "node".
         ring: the mesh axis that joins the last with the first; "" for none.
+        each: how many indices of its mesh axis are at a position, where the rest of the axis is inside of it.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Level:
     axes: tuple[tuple[str, int, int], ...]
     place: str
     ring: str = ""
+    each: int = 1
 
     def joins(self, position: int) -> str:
         """Returns the mesh axis along which the device at a position and the next are neighbours; "" for none."""
@@ -145,6 +147,6 @@ def _on_nodes(placement: Placement, mesh: Mesh, indices: dict[str, np.ndarray]) 
     for place, digit in (("nodes", 0), ("node", 1)):
         for name in order:
             size = sizes[name][digit]
-            levels.append(Level(name, size, ((name, size, 1),), place))
+            levels.append(Level(name, size, ((name, size, 1),), place, each=1 if digit else sizes[name][1]))
             positions.append(parts[name][digit])
     return _sites(levels, positions, mesh)

@@ -180,6 +180,17 @@ def test_links_join_neighbours_of_a_mesh_axis() -> None:
     assert not [shape for shape in devices_picture(ml.mesh(data=2, model=4))["shapes"] if shape.get("as") == "link"]
 
 
+def test_a_node_is_called_by_the_indices_that_it_has() -> None:
+    """Of an axis that is inside of nodes too, device 8 was in "data 1"."""
+    for mesh, nodes in (
+        (ml.mesh("h100:2x8", data=8, model=2), ["data 0–3", "data 4–7"]),
+        (ml.mesh("h100:2x8", data=2, model=8), ["data 0", "data 1"]),
+    ):
+        picture: Any = devices_picture(mesh)
+        notes = [shape["text"] for shape in picture["shapes"] if shape.get("as") == "note"]
+        assert notes == nodes
+
+
 def test_the_tensor_is_drawn_in_its_slices() -> None:
     plan = program().plan(ml.mesh(data=2, model=4), {"a": "data", "b": "model"})
     view = holdings_view(plan, "x")
