@@ -209,7 +209,7 @@ def test_rings_are_offered_where_attention_is_one_operation():
     assert str(board.layout) == "kv:zigzag(context) seq:zigzag(context)"
     named, compute = board.view()["named"], board.view()["columns"][0]
     assert sorted(compute.get("zigzag", [])) == ["kv", "seq"]
-    assert "seq 64 → 16 (zig-zag)" in board.figure("layout").svg
+    assert "seq 64 → 16 (zig-zag)" in board.figure("layout", width_mm=85).svg
     assert named is not None
     assert [named["text"], *named["parts"]] == [
         "Zigzag ring over context",
@@ -225,4 +225,7 @@ def test_rings_are_offered_of_models_whose_attention_is_recognised():
     assert str(offered["ring"].layout) == "kv:context seq:context"
     assert str(offered["zigzag_ring"].layout) == "kv:zigzag(context) seq:zigzag(context)"
     unnamed = {p.name: p for p in presets_of(ml.named_models()["plain_gpt"].trace(), mesh)}
-    assert unnamed["ring"].why == "A layout says how keys are split by their name, and theirs are made up: `~seq`."
+    assert (
+        unnamed["ring"].why
+        == "A layout says how keys are split by their name, and theirs are made up: `~seq`, `~seq_2`."
+    )
