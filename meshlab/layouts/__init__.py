@@ -31,3 +31,4 @@ from .naming import Named as Named
 from .naming import NamedPart as NamedPart
 from .naming import named as named
 from .partition_specs import from_partition_specs as from_partition_specs
+from .pipeline import pipeline_parallel as pipeline_parallel

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.errors import closest, listed, shown
 from ..engine.programs.program import Program
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.tensors.dims import Dim
-from .recognise import batch_dim, made_of, recognised
+from .recognise import Recognised, batch_dim, made_of, recognised
 from .request import Request
 
 
@@ -48,24 +47,18 @@ def accumulate(
         `{"batch": "micro"}`, say. With `&` it comes behind the axes of devices: `batch:data+micro`.
     """
     request = Request("accumulate", program, mesh)
-    axis = _axis(request, micro)
-    dim = batch_dim(request, recognised(request, params, state), batch)
-    if axis is None or dim is None:
-        return request.layout({})
-    return request.layout(dict.fromkeys((dim, *made_of(program, dim)), axis))
+    return request.layout(micro_batches(request, micro, recognised(request, params, state), batch))
 
 
-def _axis(request: Request, given: Any) -> str | None:
-    """Returns the serial axis that is meant; notes a problem where there is none."""
-    serial = tuple(request.mesh.in_time)
-    if given is None and len(serial) == 1:
-        return serial[0]
-    if given in serial:
-        return given
-    its = f"Its serial axes are {listed(serial)}." if serial else "Write ml.mesh(data=4, micro=ml.serial(8))."
-    if given is None:
-        text = "The mesh has several serial axes." if serial else "The mesh has no serial axis."
-    else:
-        text = f"micro={shown(given)} is not a serial axis of the mesh."
-    request.refuse("unknown_axis", text, its + closest(given, serial))
-    return None
+def micro_batches(request: Request, given: Any, arguments: Recognised, batch: Any) -> dict[str, str]:
+    """Returns rules for the batch, and all that is made of it, on a serial axis; notes a problem where one is missing.
+
+    Args:
+        request: of the preset.
+        given: what its user gave for `micro`.
+        arguments: those of the program by their use.
+        batch: what its user gave for `batch`.
+    """
+    axis = request.of_kind("micro", given, request.mesh.in_time, ("serial axis", "serial axes"), "ml.serial(8)")
+    dim = batch_dim(request, arguments, batch)
+    return dict.fromkeys((dim, *made_of(request.program, dim)), axis) if axis and dim else {}

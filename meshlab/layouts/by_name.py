@@ -21,6 +21,7 @@ from .context import context_parallel
 from .data_parallel import data_parallel, fsdp, hsdp, zero1, zero2, zero3
 from .experts import expert_parallel
 from .model import sequence_parallel, tensor_parallel
+from .pipeline import pipeline_parallel
 
 Preset = Callable[..., Layout]
 
@@ -41,6 +42,7 @@ PRESETS: dict[str, Preset] = {
     "zigzag_ring": functools.partial(context_parallel, kind="ring", balanced=True),
     "usp": functools.partial(context_parallel, kind="usp"),
     "accumulate": accumulate,
+    "pipeline_parallel": pipeline_parallel,
 }
 # What they are called for short: on a button, in a name ("FSDP over data + TP over model").
 SHORT: dict[str, str] = {
@@ -59,6 +61,7 @@ SHORT: dict[str, str] = {
     "zigzag_ring": "Zigzag ring",
     "usp": "USP",
     "accumulate": "micro-batches",
+    "pipeline_parallel": "PP",
 }
 
 

@@ -79,7 +79,7 @@ def context_parallel(
         near = closest(kind, KINDS)
         raise LayoutError(f"context_parallel() was given kind={shown(kind)}; it knows {listed(KINDS)}.{near}")
     request = Request("context_parallel", program, mesh)
-    both = tuple(mesh.devices.axes) if kind == "usp" and len(mesh.devices.axes) == 2 else context
+    both = request.devices if kind == "usp" and len(request.devices) == 2 else context
     axes = request.axes("context", both if context is None else context, "context")
     evened = flag("context_parallel()", "balanced", balanced, LayoutError)
     if evened and kind == "ulysses":

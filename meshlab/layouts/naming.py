@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,6 +43,8 @@ from .shards import handmade, read_shards
 
 # The kinds of data parallelism, which choose what they store beside all others; ZeRO-3 is FSDP.
 DATA = ("data_parallel", "fsdp", "hsdp", "zero1", "zero2")
+# The kinds of micro-batches.
+TIME = ("accumulate", "pipeline_parallel")
 # Those that store the same between steps.
 _MAY_BE_ALIKE = {"zero1": "zero2", "zero2": "zero1"}
 
@@ -57,6 +60,7 @@ class NamedPart:
         note: how it differs from the preset; "" where it does not.
         batch: the mesh axes of devices that the batch is on, where it is a kind of data parallelism.
         stored: rules at places that were written by hand in the stead of the preset's.
+        how: what the mesh says of it: the stages and the schedule of a pipeline.
     """
 
     preset: str
@@ -65,10 +69,11 @@ class NamedPart:
     note: str = ""
     batch: Axes = ()
     stored: Layout | None = None
+    how: str = ""
 
     def __str__(self):
         copies = "+".join(axis for axis in self.batch if axis not in self.over)
-        notes = [f"copies over {copies}" if copies else "", self.note]
+        notes = [f"copies over {copies}" if copies else "", self.how, self.note]
         about = ", ".join(filter(None, notes))
         return f"{SHORT[self.preset]} over {'+'.join(self.over)}" + (f" ({about})" if about else "")
 
@@ -121,7 +126,7 @@ def named(program: Program, mesh: Mesh, layout: LayoutLike, *, pad: bool = False
 
 def made(program: Program, mesh: Mesh, parts: Sequence[NamedPart]) -> Layout:
     """Returns the layout of parts: those inside the model first, since what is stored is chosen beside them."""
-    order = sorted(parts, key=lambda part: 2 if part.preset == "accumulate" else 1 if part.preset in DATA else 0)
+    order = sorted(parts, key=lambda part: 2 if part.preset in TIME else 1 if part.preset in DATA else 0)
     return functools.reduce(lambda layout, part: part.beside(layout, program, mesh), order, Layout())
 
 
@@ -150,7 +155,7 @@ class _Reading:
 
     def hypotheses(self) -> Iterator[tuple[NamedPart, ...]]:
         """Yields what the layout may be: the kinds of data parallelism first, as they are said."""
-        time = tuple(NamedPart("accumulate", (axis,), {"micro": axis}) for axis in self.in_time)
+        time = self._time()
         first = self._data() if self.devices else ()
         if first is None or len(self.in_time) > 1:
             return
@@ -185,6 +190,16 @@ class _Reading:
                 continue
             if _sent(plans[0]) == _sent(plans[1]):
                 yield other
+
+    def _time(self) -> tuple[NamedPart, ...]:
+        """What micro-batches are for: to pass through stages that have layers on them, or to be accumulated."""
+        for micro, pipe in itertools.product(self.in_time, self.rules.stages):
+            stages, micros = self.rules.stages[pipe], self.mesh.axes[micro]
+            how = f"{stages.size} stages, {stages.order(micros).name}, {micros} micro-batches"
+            dims = [dim for dim, axes in self.rules.compute.items() if pipe in axes]
+            given = {"pipe": pipe, "micro": micro, "layers": dims[0]} if len(dims) == 1 else {}
+            return (NamedPart("pipeline_parallel", (pipe,), given, how=how),)
+        return tuple(NamedPart("accumulate", (axis,), {"micro": axis}) for axis in self.in_time)
 
     def _data(self) -> tuple[NamedPart, ...] | None:
         """The kind of data parallelism; None where something is stored that no preset stores so."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from ..engine.errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
@@ -43,6 +44,8 @@ class Request:
             )
         self.name, self.program, self.mesh, self.beside = name, program, mesh, Layout.of(beside)
         self.problems: list[Refusal] = []
+        # What any dim may be on: on stages are layers alone.
+        self.devices: Axes = tuple(axis for axis in mesh.devices.axes if axis not in mesh.stages)
 
     def refuse(self, code: str, text: str, fix: str):
         """Adds a problem."""
@@ -57,13 +60,14 @@ class Request:
             purpose: a key of `axis_names.NAMES`.
             taken: the axes that the preset has for another purpose.
         """
-        names = tuple(self.mesh.devices.axes)
+        names = self.devices
         if given is not None:
             axes = given.split("+") if isinstance(given, str) else given
-            if isinstance(axes, tuple | list) and axes and all(axes.count(a) == 1 and a in names for a in axes):
+            known = self.mesh.devices.axes
+            if isinstance(axes, tuple | list) and axes and all(axes.count(a) == 1 and a in known for a in axes):
                 return tuple(axes)
             text = f"{keyword}={shown(given)} names no axes of the mesh."
-            self.refuse("unknown_axis", text, _axes_text(names) + closest(given, names))
+            self.refuse("unknown_axis", text, self._axes_text() + closest(given, names))
             return ()
         found = called(names, purpose, taken) or (names[0] if len(names) == 1 and not taken else None)
         if found:
@@ -72,8 +76,45 @@ class Request:
         likely = next(iter(unclaimed(names, taken)), None)
         own = f"Choose one with {keyword}=, or give the mesh an axis for it: `{NAMES[purpose][0]}`."
         write = f' Write {keyword}="{likely}".' if likely else f" {own}"
-        self.refuse("unknown_axis", text, _axes_text(names) + (write if names else ""))
+        self.refuse("unknown_axis", text, self._axes_text() + (write if names else ""))
         return ()
+
+    def _axes_text(self) -> str:
+        if self.devices:
+            return f"Its axes are {listed(self.devices)}."
+        if self.mesh.stages:
+            return f"On {listed(self.mesh.stages)} are layers alone: write ml.mesh(data=2, {self.mesh.sources})."
+        return "It has no axes: write ml.mesh(data=8)."
+
+    def of_kind(self, keyword: str, given: Any, axes: Collection[str], noun: tuple[str, str], size: str) -> str | None:
+        """Returns the mesh axis of a kind that is meant: the one given, or the only one; notes a problem for none.
+
+        Args:
+            keyword: of the preset.
+            given: what its user gave for it.
+            axes: the mesh's of that kind.
+            noun: what one of them is called, and several.
+            size: of one, as it is written, "ml.serial(8)".
+        """
+        known = tuple(axes)
+        if given is None and len(known) == 1:
+            return known[0]
+        if given in known:
+            return given
+        one, several = noun
+        its = f"Its {several} are {listed(known)}." if known else f"Add one: ml.mesh({self._with(keyword, size)})."
+        text = f"The mesh has several {several}." if known else f"The mesh has no {one}."
+        if given is not None:
+            text = f"{keyword}={shown(given)} is not {_a(one)} of the mesh."
+        self.refuse("unknown_axis", text, its + closest(given, known))
+        return None
+
+    def _with(self, name: str, size: str) -> str:
+        """Writes the axes of the mesh with one of a name and size: one of devices that is called so becomes it."""
+        there = self.mesh.axes.get(name)
+        sizes = {axis: kind.source for axis, kind in self.mesh.kinds.items()}
+        sizes[name] = re.sub(r"\d+", str(there), size) if there else size
+        return ", ".join(f"{axis}={own}" for axis, own in sizes.items())
 
     def count(self, axes: Axes) -> int:
         """The number of parts that mesh axes split a dim into."""
@@ -164,5 +205,5 @@ def places_text(places: Sequence[str]) -> str:
     return some([f"{tree}/*" if leaves != [tree] else tree for tree, leaves in trees.items()])
 
 
-def _axes_text(names: Sequence[str]) -> str:
-    return f"Its axes are {listed(names)}." if names else "It has no axes: write ml.mesh(data=8)."
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

@@ -40,7 +40,7 @@ def test_groups_of_the_batch_are_on_the_axis_as_well():
 
 
 def test_what_is_missing_is_said(program):
-    with pytest.raises(ml.LayoutError, match=r"no serial axis\. Write ml\.mesh\(data=4, micro=ml\.serial\(8\)\)"):
+    with pytest.raises(ml.LayoutError, match=r"no serial axis\. Add one: ml\.mesh\(data=2, micro=ml\.serial\(8\)\)"):
         ml.layouts.accumulate(program, ml.mesh(data=2))
     with pytest.raises(ml.LayoutError, match=r"micro='mico' is not a serial axis of the mesh.*Did you mean `micro`\?"):
         ml.layouts.accumulate(program, MESH, micro="mico")

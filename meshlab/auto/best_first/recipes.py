@@ -40,12 +40,13 @@ def recipes(program: Program, mesh: Mesh) -> Iterator[tuple[str, Layout]]:
 
 def _in_time(program: Program, mesh: Mesh) -> Iterator[tuple[str, Recipe]]:
     """Each recipe in micro-batches, where the mesh has an axis in time."""
-    for name, make in _all(program, mesh) if mesh.in_time else ():
-        yield f"{name} accumulate", lambda make=make: make() & layouts.accumulate(program, mesh)
+    for way in (layouts.accumulate, layouts.pipeline_parallel) if mesh.in_time else ():
+        for name, make in _all(program, mesh):
+            yield f"{name} {way.__name__}", lambda make=make, way=way: make() & way(program, mesh)
 
 
 def _all(program: Program, mesh: Mesh) -> Iterator[tuple[str, Recipe]]:
-    axes = tuple(axis for axis, size in mesh.devices.axes.items() if size > 1)
+    axes = tuple(axis for axis, size in mesh.devices.axes.items() if size > 1 and axis not in mesh.stages)
     for count in range(len(axes), -1, -1):
         for data in itertools.combinations(axes, count):
             rest = tuple(axis for axis in axes if axis not in data)

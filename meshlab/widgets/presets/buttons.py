@@ -10,12 +10,13 @@ What a preset is comes first: who does not know HSDP learns nothing of why it is
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from ...engine.attention.recognise import positions, unnamed_keys
 from ...engine.errors import LayoutError
 from ...engine.legality.uneven import FITTING
-from ...engine.programs.axis_conflicts import exchangeable_dims
+from ...engine.programs.axis_conflicts import exchangeable_dims, scanned_dims
 from ...engine.specs.layout import Layout
 from ...layouts.by_name import PRESETS, SHORT
 
@@ -43,8 +44,23 @@ _SHARDED = "a parameter with a dim that the mesh axis divides"
 _BATCH = "data with a batch dim that no parameter has, in a program that says what its parameters are"
 _SEQUENCE = "a sequence, a dim called `seq`, that the mesh axis divides"
 _ATTENTION = "attention that is recognised as one operation, or written so: `ml.attention`"
-# Those of attention.
-_OF_RINGS = ("ring", "zigzag_ring", "usp")
+
+
+def _attends(program: Any) -> bool:
+    """Whether a program has attention that may be a ring, written so or recognised."""
+    return bool(exchangeable_dims(program) or positions(program) or unnamed_keys(program))
+
+
+# Those that are for some programs: with attention, with a scan over layers.
+_ONLY_WITH: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("ring", "zigzag_ring", "usp"), _attends),
+    "pipeline_parallel": scanned_dims,
+}
+# Those that are over axes of another kind than devices.
+_AXES: dict[str, Callable[[Any], Mapping[str, Any]]] = {
+    "accumulate": lambda mesh: mesh.in_time,
+    "pipeline_parallel": lambda mesh: mesh.stages,
+}
 # The presets that are buttons, in their order.
 KINDS: dict[str, Kind] = {
     "data_parallel": Kind(
@@ -131,6 +147,13 @@ KINDS: dict[str, Kind] = {
         "Gradient accumulation: the batch in micro-batches, one after the other on each device.",
         "a serial mesh axis: `ml.mesh(data=4, micro=ml.serial(8))`",
     ),
+    "pipeline_parallel": Kind(
+        "time",
+        "pipe",
+        "Pipeline parallel: each stage has a part of the layers, and micro-batches pass from stage to stage.",
+        "an axis of stages and a serial one, `ml.mesh(pipe=ml.stages(4), micro=ml.serial(8))`, and a whole training"
+        " step whose layers are one scan",
+    ),
 }
 
 
@@ -164,9 +187,9 @@ class Preset:
 
 
 def presets_of(program: Any, mesh: Any) -> tuple[Preset, ...]:
-    """Returns what each preset makes of a program on a mesh; those of attention only where the program has it."""
-    rings = bool(exchangeable_dims(program) or positions(program) or unnamed_keys(program))
-    return tuple(_preset(name, program, mesh) for name in KINDS if rings or name not in _OF_RINGS)
+    """Returns what each preset makes of a program on a mesh; those of an operation only where the program has it."""
+    names = (name for name in KINDS if name not in _ONLY_WITH or _ONLY_WITH[name](program))
+    return tuple(_preset(name, program, mesh) for name in names)
 
 
 def _preset(name: str, program: Any, mesh: Any) -> Preset:
@@ -199,7 +222,7 @@ def _asks(error: LayoutError) -> bool:
 def _choices(name: str, program: Any, mesh: Any) -> tuple[tuple[str, ...], list[LayoutError]]:
     """Returns the mesh axes that a preset can be over, and why it cannot be over the others."""
     axes, errors = [], []
-    for axis in mesh.in_time if name == "accumulate" else mesh.devices.axes:
+    for axis in _AXES.get(name, lambda mesh: mesh.devices.axes)(mesh):
         try:
             _made(name, program, mesh, **{KINDS[name].axis: axis})
         except LayoutError as error:

@@ -152,6 +152,7 @@ def test_presets_are_taken_alone_and_together() -> None:
         "expert_parallel",
         "hsdp",
         "accumulate",
+        "pipeline_parallel",
     }
     assert explorer.preset("fsdp")
     assert explorer.layout == ml.layouts.fsdp(explorer.program, explorer.mesh)
