@@ -87,8 +87,8 @@ class _Schedule:
         return per_shard_collectives_of(plan.planned.steps, plan.program, plan.grid)
 
     def block(self, steps: Sequence[Step], outputs: Sequence[Key], prefetched: Prefetched | None = None) -> Spent:
-        matmul_fusion, order, pieced = self.fused(steps, outputs)
-        fusion, beside = matmul_fusion.fusion, pieced if self.scenario.options.beside else NOT_BESIDE
+        matmul_fusion, order, beside = self.fused(steps, outputs)
+        fusion = matmul_fusion.fusion
         spent, clock, ahead = Spent(), Clock(), Clock()
         for position in order:
             step = steps[position]
@@ -155,10 +155,12 @@ class _Schedule:
 
         All of it is the same at all sizes.
         """
-        known, key = self.scenario.blocks, (id(steps), self.scenario.platform)
+        beside = self.scenario.options.beside
+        known, key = self.scenario.blocks, (id(steps), self.scenario.platform, beside)
         if key not in known:
             matmul_fusion = fuse_matmuls(fuse(steps, outputs, self.original_of), self.scenario.platform)
-            known[key] = matmul_fusion, order_of(matmul_fusion.fusion), beside_matmuls(matmul_fusion.fusion)
+            pieced = beside_matmuls(matmul_fusion.fusion) if beside else NOT_BESIDE
+            known[key] = matmul_fusion, order_of(matmul_fusion.fusion), pieced
         return known[key]
 
     def latest(self, times: Iterable[Numbers]) -> Numbers:
