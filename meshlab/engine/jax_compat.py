@@ -21,7 +21,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 import jax
-from jax.experimental import topologies
+from jax.experimental import multihost_utils, topologies
 from jax.experimental.layout import Layout, with_layout_constraint
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
@@ -386,3 +386,8 @@ def join(**given: Any) -> bool:
             raise
         return False
     return True
+
+
+def gathered(array: jax.Array) -> Any:
+    """Returns the numbers of an array whose shards are in several processes; called in all of them."""
+    return multihost_utils.process_allgather(array, tiled=True)

@@ -21,10 +21,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import multihost_utils
 
 from .errors import RunError
-from .jax_compat import join
+from .jax_compat import gathered, join
 
 # Environment variables of a process that `meshlab run` has started.
 COORDINATOR, COUNT, NUMBER, DEVICES = (f"MESHLAB_{name}" for name in ("COORDINATOR", "PROCESSES", "PROCESS", "DEVICES"))
@@ -117,4 +116,4 @@ def whole(array: Any) -> Any:
         return array
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(jnp.asarray(whole(jax.random.key_data(array))), impl=jax.random.key_impl(array))
-    return np.asarray(array if array.is_fully_replicated else multihost_utils.process_allgather(array, tiled=True))
+    return np.asarray(array if array.is_fully_replicated else gathered(array))

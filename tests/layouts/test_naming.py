@@ -207,7 +207,6 @@ def test_rings_are_named():
     assert said("seq:ring kv:ring") == "Ring over ring"
     assert said("seq:zigzag(ring) kv:zigzag(ring)") == "Zigzag ring over ring"
     assert said("seq:zigzag(ring)") == "CP over ring (balanced)"
-    assert said("seq:zigzag(ring) kv:ring") == "None"
     assert said(PRESETS["usp"](program, mesh)) == "USP over ring+ulysses"
     balanced = PRESETS["usp"](program, mesh, balanced=True)
     assert said(balanced) == "USP over ring+ulysses (balanced)"
