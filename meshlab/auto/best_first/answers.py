@@ -123,6 +123,7 @@ def _not_searched(search: Search, polished: Polished) -> str:
     ends = ["outputs stored differently from the arguments that they become"] if handed_on(space.program) else []
     alone = " and ".join(tried_alone(space))
     rings = [alone + " beyond the presets and single changes of the answer" * (not _hidden(search))] if alone else []
+    ends += ["pipelines beside other layouts than those of presets"] if search.pricer.mesh.stages else []
     whole: dict[str, list[str]] = {}
     for dim, reason in space.left_out.items():
         whole.setdefault(reason, []).append(dim)
@@ -148,10 +149,9 @@ def _look_for_the_least_peak(asked: Asked, search: Search):
 
 def _nothing_allowed(asked: Asked) -> NothingAllowed:
     """Says that each layout that was met sends over an axis that must stay silent, and what is in the way."""
-    silent, obstacles = listed(sorted(asked.constraints.silent)), in_the_way(asked)
-    text = (
-        f"ml.auto.layout() found no layout that satisfies all pins and sends nothing over {silent}.{_tried(obstacles)}"
-    )
+    silent, obstacles = sorted(asked.constraints.silent), in_the_way(asked)
+    also = f" and sends nothing over {listed(silent)}" if silent else ""
+    text = f"ml.auto.layout() found no layout that satisfies all pins{also}.{_tried(obstacles)}"
     return NothingAllowed(text, obstacles)
 
 

@@ -1,8 +1,8 @@
 """The layouts that practice knows, as a search begins with: each parallelism of `ml.layouts`, and products of two.
 
 For every way to give some axes to data and the others to one parallelism inside the model; where the mesh has an axis
-in time, each in micro-batches besides. The last one splits nothing, which is best of what is so small that devices
-would wait for messages. What does not fit a program or a mesh is left out.
+in time, each in micro-batches besides, and where it has stages, in a pipeline. The last one splits nothing, which is
+best of what is so small that devices would wait for messages. What does not fit a program or a mesh is left out.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ...engine.programs.program import Program
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...engine.specs.spec import Axes
+from .space import axes_of
 
 Recipe = Callable[[], Layout]
 
@@ -46,7 +47,7 @@ def _in_time(program: Program, mesh: Mesh) -> Iterator[tuple[str, Recipe]]:
 
 
 def _all(program: Program, mesh: Mesh) -> Iterator[tuple[str, Recipe]]:
-    axes = tuple(axis for axis, size in mesh.devices.axes.items() if size > 1 and axis not in mesh.stages)
+    axes = tuple(axes_of(mesh))
     for count in range(len(axes), -1, -1):
         for data in itertools.combinations(axes, count):
             rest = tuple(axis for axis in axes if axis not in data)

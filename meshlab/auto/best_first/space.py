@@ -39,6 +39,11 @@ _LITTLE = 0.1
 _ONTO = 64
 
 
+def axes_of(mesh: Mesh) -> dict[str, int]:
+    """Returns the axes that dims are split over, with their sizes: on stages are layers alone, which a recipe puts."""
+    return {axis: size for axis, size in mesh.devices.axes.items() if size > 1 and axis not in mesh.stages}
+
+
 def search_space(pricer: Pricer, constraints: Constraints = NONE, watch: Watch = NEVER) -> SearchSpace:
     """Returns the space of a program on a mesh.
 
@@ -48,7 +53,7 @@ def search_space(pricer: Pricer, constraints: Constraints = NONE, watch: Watch =
         watch: whether the search is to stop.
     """
     program, mesh = pricer.program, pricer.mesh
-    axes = {axis: size for axis, size in mesh.devices.axes.items() if size > 1}
+    axes = axes_of(mesh)
     kinds, arguments = trained(program), list(enumerate(program.arguments))
     parameters = tuple(a for position, a in arguments if position in kinds.parameters)
     state = tuple(a for position, a in arguments if position in kinds.state and any(program.dims_of(a.value)))
@@ -98,7 +103,7 @@ def kinds_searched(axes: int, trains: bool, tags: Iterable[str], scopes: Iterabl
 
 def kinds_of(program: Program, mesh: Mesh) -> str:
     """Says what the layouts of a program's space may do, before it is made: of what binds it only the mesh is known."""
-    axes = [size for size in mesh.devices.axes.values() if size > 1]
+    axes = axes_of(mesh)
     loop = next((axis for axis in mesh.in_time if mesh.axes[axis] > 1), "")
     kinds = trained(program)
     parameters = [each for position, each in enumerate(program.arguments) if position in kinds.parameters]

@@ -163,7 +163,8 @@ TAKEN_APART = {
     # What an update of a carried value may be, element by element.
     "carrying.py": [{"convert_element_type", "copy", "dim_names", "tag"}],
     # How an operation picks along a dim: by numbers, or by what is the greatest.
-    "linear.py": [{"argmax", "eq", "gather", "top_k"}],
+    # And what of a comparison's operand is still a position.
+    "linear.py": [{"argmax", "eq", "gather", "top_k"}, {"broadcast_in_dim", "convert_element_type", "reshape"}],
     "time_legality.py": [{"argmax", "argmin", "sort", "top_k"}],
     "loops.py": [{"ge", "gt", "le", "lt"}],
     "causal_masks.py": [
