@@ -39,7 +39,8 @@ def mesh_of(text: str, on: str | None) -> Mesh:
             `stages(4,schedule=1f1b)`; "" is one device.
         on: the machine, as `ml.mesh` takes it; None: none.
     """
-    axes = _pairs("--mesh", [text], _axis_size, "data=8,model=4", "whole number or serial(8,reduce=once)")
+    what = "whole number, serial(8,reduce=once) or stages(4,schedule=1f1b)"
+    axes = _pairs("--mesh", [text], _axis_size, "data=8,model=4", what)
     if _NO_AXIS in axes:
         raise UsageError(f"--mesh was given an axis `{_NO_AXIS}`, which cannot be the name of an axis; choose another.")
     return mesh(on, **axes)

@@ -222,13 +222,13 @@ WRONG = {
     "no mesh": (
         ("gpt2", "--mesh", "data=2,data=4,8,model=x"),
         "--mesh cannot be read: `data` appears twice; `8` is not a NAME=SIZE; `model` has the size 'x', which is not a"
-        " whole number or serial(8,reduce=once). Write --mesh data=8,model=4.\n",
+        " whole number, serial(8,reduce=once) or stages(4,schedule=1f1b). Write --mesh data=8,model=4.\n",
     ),
     "no axis": (("gpt2", "--mesh", "on=2"), "--mesh was given an axis `on`, which cannot be the name of an axis"),
     "no options in time": (
         ("gpt2", "--mesh", "micro=serial(2,reduce=once,reduce=each),data=serial(2,fold=once),x=serial(a)"),
-        "`micro` has the size 'serial(2,reduce=once,reduce=each)', which is not a whole number or"
-        " serial(8,reduce=once); `data` has the size 'serial(2,fold=once)', which",
+        "`micro` has the size 'serial(2,reduce=once,reduce=each)', which is not a whole number,"
+        " serial(8,reduce=once) or stages(4,schedule=1f1b); `data` has the size 'serial(2,fold=once)', which",
     ),
     "no time to reduce": (("gpt2", "--mesh", "micro=serial(2,reduce=never)"), "given reduce='never', which must be"),
     "no devices": (("gpt2", "--mesh", "data=0"), "axis `data` was given the size 0; it must be an integer of at least"),

@@ -76,6 +76,14 @@ def test_the_dim_that_the_scan_steps_through_is_found(model):
     assert str(ml.layouts.named(program, MESH, layout)) == HOW
 
 
+def test_it_computes_what_axis_rules_store(program):
+    """T5X and MaxText have a rule for `layers`, which is for storage alone."""
+    rules = ml.layouts.from_axis_rules([("batch", "x"), ("layers", "y")], program, MESH)
+    assert rules.rules.get("layers") is None
+    both = rules & ml.layouts.pipeline_parallel(program, MESH)
+    assert str(ml.layouts.named(program, MESH, both)) == f"DP over x + {HOW}"
+
+
 def test_an_axis_of_stages_is_nothing_else(program):
     """Not even where it is the only one of the mesh, or is called as another preset's axis."""
     mesh = ml.mesh(model=ml.stages(2), micro=ml.serial(2))

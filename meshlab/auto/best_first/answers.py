@@ -123,7 +123,7 @@ def _not_searched(search: Search, polished: Polished) -> str:
     ends = ["outputs stored differently from the arguments that they become"] if handed_on(space.program) else []
     alone = " and ".join(tried_alone(space))
     rings = [alone + " beyond the presets and single changes of the answer" * (not _hidden(search))] if alone else []
-    ends += ["pipelines beside other layouts than those of presets"] if search.pricer.mesh.stages else []
+    ends += ["pipelines beside layouts that no preset makes"] if search.pricer.mesh.stages else []
     whole: dict[str, list[str]] = {}
     for dim, reason in space.left_out.items():
         whole.setdefault(reason, []).append(dim)

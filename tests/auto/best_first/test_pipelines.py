@@ -23,7 +23,7 @@ def test_recipes_put_layers_alone_on_stages(program):
 def test_a_pipeline_is_found_where_nothing_else_divides_the_work(program):
     best = ml.auto.layout(program, ml.mesh(pipe=ml.stages(2), micro=ml.serial(2)))
     assert str(best.layout) == "batch:micro layers:pipe"
-    assert "pipelines beside other layouts than those of presets" in str(best)
+    assert "pipelines beside layouts that no preset makes" in str(best)
 
 
 def test_stages_without_micro_batches_are_left_alone(program):
