@@ -72,6 +72,8 @@ def _transformer(name: str, loss: Callable[..., Any]) -> Step:
 
 KEPT = _transformer("transformer", _kept(transformer.loss))
 REMATERIALISED = _transformer("rematerialised transformer", transformer.loss)
+_DEEP = {size: dataclasses.replace(TEXTS[size], batch=32, layers=8) for size in ("small", "middle")}
+DEEP = dataclasses.replace(KEPT, name="transformer of more layers", sizes=TEXTS | _DEEP)
 
 
 @jax.named_scope("attention")

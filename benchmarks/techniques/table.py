@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import meshlab as ml
 
-from . import accumulated, activations, combined, data_parallel, model_parallel
+from . import accumulated, activations, combined, data_parallel, model_parallel, pipelined
 from .compiled import section
 from .technique import Step, Technique, Term, evaluated
 
@@ -24,6 +24,7 @@ ROWS: tuple[Technique, ...] = (
     *combined.ROWS,
     *activations.TABLES,
     *accumulated.ROWS,
+    *pipelined.ROWS,
 )
 
 
@@ -101,6 +102,13 @@ def _technique(row: Technique) -> Iterator[str]:
         f"In all a device of a ring sends `{row.law}` = {round(counted):,} bytes"
         f"{', and what is in italics.' if any(term.beside for term in row.terms) else '.'}"
     )
+    if row.bubble:
+        yield ""
+        yield _paragraph(
+            f"A stage waits for `{row.bubble}` = {evaluated(row.bubble, names):.3f} of its working time, and in"
+            f" lockstep, where a backward cell takes as long as two forward cells, for `{row.lockstep}` ="
+            f" {evaluated(row.lockstep, names):.3f}."
+        )
 
 
 def _defined(row: Technique) -> Iterator[tuple[str, str]]:

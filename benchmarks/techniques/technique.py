@@ -5,8 +5,8 @@
     found(plan)                             what the plan has of each
 
 Formulas are Python over the sizes of dims (`batch`, `embed`), the mesh axes (`data`, `model`; serial ones as well), `n`
-for all devices, and what the step defines besides (`P`, its parameters). They are shown as they are evaluated, and the
-layout likewise: what stands on the page is what runs.
+for all devices, `chunks` for the chunks of a stage, and what the step defines besides (`P`, its parameters). They are
+shown as they are evaluated, and the layout likewise: what stands on the page is what runs.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class Step:
         """Returns what the names of formulas stand for."""
         sizes = dataclasses.asdict(self.sizes[size])  # pyright: ignore[reportArgumentType]
         names = sizes | dict(mesh.axes) | {"n": mesh.size}
+        for stages in mesh.stages.values():
+            names["chunks"] = stages.chunk_count
         for name, formula in self.defined.items():
             names[name] = evaluated(formula, names)
         return names
@@ -126,6 +128,8 @@ class Technique:
         terms: what it sends.
         law: the closed formula of the bytes that one device of a ring sends, for all terms but those beside.
         remark: what differs from the paper, and why.
+        bubble: of a pipeline, the paper's formula of a stage's waiting over its working time.
+        lockstep: the same in lockstep, where a backward cell takes as long as two forward cells.
     """
 
     name: str
@@ -138,6 +142,8 @@ class Technique:
     terms: tuple[Term, ...]
     law: str
     remark: str = ""
+    bubble: str = ""
+    lockstep: str = ""
 
     def plan(self, size: str = "small", mesh: ml.Mesh | None = None) -> ml.Plan:
         """Plans the step under the layout.

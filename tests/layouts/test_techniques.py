@@ -11,7 +11,7 @@ import meshlab as ml
 from benchmarks.techniques import compiled
 from benchmarks.techniques.__main__ import SECTION
 from benchmarks.techniques.table import ROWS, page, steps
-from benchmarks.techniques.technique import found
+from benchmarks.techniques.technique import evaluated, found
 from meshlab.cost.machines.installed_compilers import CompilerError, check_installed
 from meshlab.engine.verifying.results import compare
 from tests.widened import widened
@@ -57,6 +57,17 @@ def test_formulas_are_the_plan(row, size, other):
     assert counted == pytest.approx(law, rel=1e-12)
     beside = row.wire_bytes_beside(size, mesh)
     assert plan.wire_bytes == pytest.approx(law + beside, rel=1e-12)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.bubble], ids=lambda row: row.name)
+def test_bubbles_are_those_of_the_papers(row):
+    for pipe, micro in ((2, 4), (4, 8), (4, 16), (8, 32)):
+        mesh = row.mesh.resized({"pipe": pipe, "micro": micro})
+        schedule = mesh.stages["pipe"].order(micro)
+        names = row.step.names(mesh)
+        assert schedule.bubble() == pytest.approx(evaluated(row.bubble, names), rel=1e-9)
+        assert schedule.bubble(lockstep=True) == pytest.approx(evaluated(row.lockstep, names), rel=1e-9)
+    assert row.plan().schedule.name == row.mesh.stages["pipe"].order(8).name
 
 
 @pytest.mark.share(35)
