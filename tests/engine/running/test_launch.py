@@ -148,7 +148,10 @@ def test_all_end_with_the_supervisor(tmp_path, sent, status):
         tmp_path,
         f"import os, threading\nos.write(os.open({str(pipe)!r}, os.O_WRONLY), b'.')\n" + "threading.Event().wait()",
     )
-    command = [sys.executable, "-m", "meshlab.cli", "run", file, "--processes", "2"]
+    # A shell's background job ignores SIGINT, and hands this on to these tests and to what they start.
+    listening = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    command = [sys.executable, "-c", f"{listening} runpy.run_module('meshlab.cli', run_name='__main__')"]
+    command += ["run", file, "--processes", "2"]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as supervisor, pipe.open("rb") as read:
         assert read.read(2) == b".."
         supervisor.send_signal(sent)
