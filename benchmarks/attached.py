@@ -106,6 +106,7 @@ def measured(device: str, name: str, sizes: dict[str, int]) -> dict[str, Any]:
     steps = stepped(plan, executable, [array(each, rng) for each in arguments])
     seconds = [next(steps) for _ in range(WARM_UPS + RUNS)][WARM_UPS:]
     found = executable.memory_analysis()
+    assert found is not None
     held = found.temp_size_in_bytes + found.argument_size_in_bytes + found.output_size_in_bytes
     return {
         "device": device,

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.code.operations import item_bytes
+from ...engine.code.operations import Operation, item_bytes
 from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Compute, Result
@@ -74,7 +74,7 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
     linear = None if operation is None else scenario.linear(operation)
     nbytes = _moved(step, loads, stores, scenario) if linear is None else _narrowed(loads, stores, scenario)
     largest = np.maximum if scenario.many else max
-    is_fused = operation is not None and scenario.attention != STORED and touches_scores(operation, scenario)
+    is_fused = operation is not None and _is_fused(operation, scenario)
     matmul = matmul_of(step, scenario) if isinstance(step, Compute) else None
     if matmul is None or operation is None:
         # What is computed of scores in a fused kernel is a part of it, and waits for no launch of its own.
@@ -86,6 +86,13 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
     whole, multiplying = scenario.once(key, lambda: _seconds(matmul, nbytes, is_fused, scenario))
     scores = scenario.is_score(operation.outputs[0])
     return Kernel(whole, multiplying, matmul.flops, nbytes, scores)
+
+
+def _is_fused(operation: Operation, scenario: Scenario) -> bool:
+    """Whether an operation is attention in one kernel, written so or as it is run, or a part of it."""
+    if scenario.plan.program.factors[operation].exchangeable:
+        return True
+    return scenario.attention != STORED and touches_scores(operation, scenario)
 
 
 def cast(step: Step, scenario: Scenario) -> Kernel | None:
