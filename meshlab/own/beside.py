@@ -29,6 +29,7 @@ from ..engine.collectives.kinds import REDUCE_SCATTER
 from ..engine.errors import MeshlabError, listed
 from ..engine.jax_programs import constrained, number_of
 from ..engine.plans.collective import Collective
+from ..engine.plans.wording import quoted
 from ..engine.running.lower import partition_spec
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes
@@ -247,7 +248,8 @@ def of_plan(
     if plan.rules.in_time:
         raise OwnError(
             f"ml.explain(plan) passes the shardings to XLA's own partitioner, which has no serial axes: this plan"
-            f" runs {listed(plan.rules.in_time)} one block after another. Plan without it."
+            f" runs {listed(plan.rules.in_time)} one block after another. Plan without"
+            f" {quoted([*plan.rules.in_time, *plan.mesh.stages])}."
         )
     program = plan.program
     inputs, outputs = plan.shardings

@@ -48,6 +48,7 @@ from ..devices import compiler_options, devices
 from ..errors import CompilerError, LayoutError, MeshlabError, closest, listed, shown, some
 from ..legality.uneven import uneven
 from ..plans.plan_data import Plan
+from ..plans.wording import quoted
 from ..running import compile_worker
 from ..running.compile_worker import written
 from ..running.compiler_process import Cancel, Process, Progress, Watch, inherited, refuse_callbacks
@@ -191,10 +192,11 @@ def partitioned(
         near = closest(constraints, CONSTRAINTS)
         raise MeshlabError(f"xla() was given the constraints {shown(constraints)}; there are {known}.{near}")
     if plan.rules.in_time:
+        on = f", on ml.mesh({sizes})," if (sizes := _sizes(plan)) else ""
         raise LayoutError(
             f"plan.xla() passes the layout to XLA's own partitioner, which has no serial axes: this plan runs"
-            f" {listed(plan.rules.in_time)} one block after another. Plan without it, on ml.mesh({_sizes(plan)}), to"
-            " see what XLA inserts."
+            f" {listed(plan.rules.in_time)} one block after another. Plan without"
+            f" {quoted([*plan.rules.in_time, *plan.mesh.stages])}{on} to see what XLA inserts."
         )
     count = plan.mesh.size
     watch = Watch(f"{count} simulated CPU devices", "plan.xla(timeout={:g})", timeout, progress, cancel)
@@ -219,7 +221,8 @@ def partitioned(
 
 
 def _sizes(plan: Plan) -> str:
-    return ", ".join(f"{name}={size}" for name, size in plan.mesh.devices.axes.items())
+    axes = plan.mesh.devices.axes.items()
+    return ", ".join(f"{name}={size}" for name, size in axes if name not in plan.mesh.stages)
 
 
 def _tried(plan: Plan, constraints: str, watch: Watch) -> str:

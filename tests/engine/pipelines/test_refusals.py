@@ -176,3 +176,10 @@ def test_a_drop_says_the_same():
     assert table["layers"]["pipe"] is None
     assert "its stages hold the layers" in str(table["embed"]["pipe"])
     assert "nothing is on a serial axis" in str(program.refusals(mesh)["layers"]["pipe"])
+
+
+def test_xla_s_partitioner_is_given_no_stages():
+    mesh: Any = {"data": 2, "pipe": ml.stages(2), "micro": ml.serial(4)}
+    plan = stacks.program("plain").plan(ml.mesh(**mesh), "batch:data+micro layers:pipe")
+    with pytest.raises(ml.LayoutError, match=r"Plan without `?micro`? and `?pipe`?, on ml\.mesh\(data=2\), to see"):
+        plan.xla()
