@@ -30,6 +30,7 @@ class Axis:
         size: the number of parts.
         maker: the function of `ml` that makes it, and its key in JSON.
         noun: what such an axis is called in a sentence.
+        unit: what stands behind its size on the board; "" where it is devices.
         meaning: what it means, in a sentence for the board; "" where there is nothing to say.
     """
 
@@ -37,6 +38,7 @@ class Axis:
 
     maker: ClassVar[str]
     noun: ClassVar[str]
+    unit: ClassVar[str] = ""
     meaning: ClassVar[str] = ""
 
     def __post_init__(self):

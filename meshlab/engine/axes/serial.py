@@ -22,7 +22,7 @@ from .axis import InTime
 class Serial(InTime):
     """The size of a serial axis, and when devices communicate; made by `ml.serial`."""
 
-    maker, noun = "serial", "a serial axis"
+    maker, noun, unit = "serial", "a serial axis", "in time"
     meaning = "A serial axis: each device runs its blocks one after the other."
 
 

@@ -37,7 +37,7 @@ class Stages(Axis):
     schedule: str | Schedule | None = None
     chunks: int | None = None
 
-    maker, noun = "stages", "an axis of stages"
+    maker, noun, unit = "stages", "an axis of stages", "stages"
     meaning = "An axis of stages: each has layers of its own, and micro-batches pass from stage to stage."
 
     def problems(self) -> list[str]:

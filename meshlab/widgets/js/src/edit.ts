@@ -15,7 +15,7 @@ import type { Axis, Tracing, View } from "./types.ts";
 
 /** The head of a mesh axis' row, which opens what can be changed of it. */
 export function drawAxisHead(board: Board, axis: Axis): HTMLElement {
-  const size = `×${exact(axis.size)}${axis.inTime ? " in time" : ""}`;
+  const size = `×${exact(axis.size)}${axis.unit ? ` ${axis.unit}` : ""}`;
   const idle = isIdle(board.view, axis.name) ? " idle" : "";
   const nothing = axis.inTime ? "each device runs everything at once" : "the devices along it all do the same work";
   const meaning = axis.meaning ? `. ${axis.meaning}` : "";

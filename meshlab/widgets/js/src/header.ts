@@ -44,7 +44,7 @@ function drawMesh(board: Board): HTMLElement {
 }
 
 function drawAxis(board: Board, axis: Axis): HTMLElement {
-  const text = `${axis.name} ${exact(axis.size)}${axis.inTime ? " in time" : ""}`;
+  const text = `${axis.name} ${exact(axis.size)}${axis.unit ? ` ${axis.unit}` : ""}`;
   const said = [swatch(board.view, axis.name), text];
   if (!board.can("resize_axis")) return h("span", { key: axis.name, class: "mlb-mesh-axis" }, said);
   return h(

@@ -875,6 +875,7 @@ export type Axis = {
   name: string;
   size: number;
   inTime?: boolean;
+  unit?: string;
   meaning?: string;
 };
 
