@@ -290,8 +290,8 @@ def table(found: list[Row], of: int) -> str:
     alone = [each.explaining - each.compiling for each in found if each.load is not None and each.load < 1]
     count = len({each.model for each in found})
     notes = [
-        f"The table has {count} of the zoo's {of} models. *Priced* counts the programs whose `report.step` is"
-        " predicted, on eight H100.",
+        f"The table has {'all' if count == of else f'{count} of the'} {of} models of the zoo. *Priced* counts the"
+        " programs whose `report.step` is predicted, on eight H100.",
     ]
     if alone:  # beside other programs seconds tell nothing
         longer = statistics.median(alone)

@@ -80,7 +80,7 @@ def test_the_page_about_own_programs_tells_what_is_explained():
     text = own.table(rows, 37)
     assert "| FSDP | 2 | 2 | 20 | 90.0% | 99.0% | 100.0% | 1 of 1 | 6 of 8 | 1 of 1 |" in text
     assert "| all | 3 | 3 | 30 | 90.0% | 99.0% | 100.0% | 1 of 2 | 10 of 12 | 1 of 2 |" in text
-    assert "The table has 2 of the zoo's 37 models." in text
+    assert "The table has 2 of the 37 models of the zoo." in text
     assert "`ml.explain` takes 2.0 s longer than the plain compilation (median)." in text
     assert "in 1 of them (within 2%); XLA's take 0.50 to 1.00 times" in text
     assert "In 2 programs that were measured, the predicted peak for CPUs is 30.0% (median) from what XLA" in text
