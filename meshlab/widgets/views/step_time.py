@@ -23,7 +23,7 @@ from .machine_figures import AccuracyView, FigureView, accuracy_view, figures_be
 from .peak_memory import PeakMemoryView, peak_memory_view
 from .timeline import TimelineView, timeline_view
 
-COMPUTE, MEMORY = "compute", "memory"
+COMPUTE, MEMORY, WAITING = "compute", "memory", "waiting"
 # By the dims whose product they are, what a step goes through; the first that a program has counts.
 RATES = {TOKENS: "tokens", TOKENS[:1]: "examples"}
 
@@ -178,6 +178,7 @@ def _seconds(time: Time) -> list[tuple[str, float]]:
     sent = sorted(time.communication, key=lambda axes: [order.index(axis) for axis in axes.split("+")])
     sent = [(axes, float(time.communication[axes])) for axes in sent]
     parts = [(COMPUTE, float(time.compute_bound)), (MEMORY, float(time.memory_bound)), *sent]
+    parts += [(WAITING, float(time.idle))] if time.idle else []
     return [part for part in parts if part[1]] or parts
 
 
@@ -185,16 +186,18 @@ def _label(key: str, time: Time) -> str:
     """Names a part of a time; kernels of `Time.memory_bound` also wait for their launch where a launch takes time."""
     if key == MEMORY:
         return "memory- or launch-bound" if time.hardware.efficiency.launch.value else "memory-bound"
+    if key == WAITING:
+        return "waiting for other stages"
     return "compute-bound" if key == COMPUTE else f"communication over {key.replace('+', ' + ')}"
 
 
 def _part(key: str, seconds: float, time: Time) -> TimePartView:
     placement, code = time.scenario.placements[0], time.scenario.plan.program.code
-    figures = figures_behind(key, placement, code)
+    figures = [] if key == WAITING else figures_behind(key, placement, code)
     return {
         "key": key,
         "label": _label(key, time),
-        "sends": key not in (COMPUTE, MEMORY),
+        "sends": key not in (COMPUTE, MEMORY, WAITING),
         "seconds": seconds,
         "text": seconds_text(seconds),
         "figures": figures,

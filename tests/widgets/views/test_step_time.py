@@ -18,6 +18,7 @@ from meshlab.cost.machines import accuracy as accuracy_module
 from meshlab.cost.machines.accuracy import NOT_YET, accuracy
 from meshlab.cost.machines.hardware import known
 from meshlab.cost.machines.units import seconds_text, share_text
+from meshlab.models import zoo
 from meshlab.models.language import llama
 from meshlab.models.parts.initial import shapes
 from meshlab.opening.open_explorer import explore
@@ -53,6 +54,18 @@ def test_the_view_shows_the_time_of_the_plan(explorer: Explorer, layout: str, ma
     assert view["limit"]["by"] == time.limited_by
     assert parts[view["limit"]["by"].removeprefix("communication over ")] == max(parts.values())
     assert json.loads(json.dumps(explorer.view())) == explorer.view()
+
+
+def test_what_a_stage_waits_is_a_part() -> None:
+    program = next(model for model in zoo.models() if model.name == "transformer_sgd").trace()
+    opened = explore(program, ml.mesh("v5e:2x2", data=2, pipe=ml.stages(2), micro=ml.serial(2)))
+    opened.load("batch:data+micro layers:pipe")
+    time, view = opened.plan.time, opened.view()["time"]
+    (waiting,) = [part for part in view["parts"] if part["key"] == "waiting"]
+    assert waiting["seconds"] == time.idle > 0
+    assert (waiting["label"], waiting["sends"], waiting["figures"]) == ("waiting for other stages", False, [])
+    kernels = sum(part["seconds"] for part in view["parts"] if not part["sends"])
+    assert kernels + view["exposed"] == pytest.approx(view["estimate"])
 
 
 @pytest.mark.parametrize(

@@ -90,9 +90,11 @@ function drawInterval(view: View, time: Time): HTMLElement {
   );
 }
 
+const CLASSES: Record<string, string> = { memory: "mlb-output", waiting: "mlb-waiting" };
+
 function partClass(view: View, part: TimePart): string {
   if (part.sends) return markClass(view, part.key);
-  return part.key === "memory" ? "mlb-output" : "mlb-argument";
+  return CLASSES[part.key] ?? "mlb-argument";
 }
 
 function drawPart(view: View, part: TimePart, most: number): HTMLElement {

@@ -118,7 +118,7 @@ def draw_time(page: Page, explorer: ExplorerState, view: dict[str, Any]) -> None
 def _part(view: dict[str, Any], part: dict[str, Any]) -> Fill:
     if part["sends"]:
         return marked(view, part["key"])
-    return Fill(NEUTRAL, 1 if part["key"] == "memory" else 0)
+    return Fill(NEUTRAL, {"memory": 1, "waiting": 2}.get(part["key"], 0))
 
 
 def draw_waterfall(page: Page, explorer: ExplorerState, view: dict[str, Any]) -> None:
