@@ -320,7 +320,7 @@ def time_of(scenario: Scenario) -> Time:
     upper = spent.compute + sum(spent.sent.values()) + spent.idle
     estimate = earlier(spent.elapsed, upper)
     return Time(
-        lower=earlier(later(spent.compute, busiest), estimate),
+        lower=earlier(later(spent.compute + spent.idle, busiest), estimate),
         estimate=estimate,
         upper=upper,
         compute=spent.compute,

@@ -66,6 +66,8 @@ def test_what_a_stage_waits_is_a_part() -> None:
     assert (waiting["label"], waiting["sends"], waiting["figures"]) == ("waiting for other stages", False, [])
     kernels = sum(part["seconds"] for part in view["parts"] if not part["sends"])
     assert kernels + view["exposed"] == pytest.approx(view["estimate"])
+    # It waits however much of the communication overlaps.
+    assert view["lower"] >= kernels
 
 
 @pytest.mark.parametrize(
