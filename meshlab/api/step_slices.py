@@ -2,7 +2,7 @@
 
     slices = list(slices_of(plan.time.spent.spans, 0))
     for each in slices:
-        each.thread, each.begin, each.seconds, described(plan, each.span.step)
+        each.thread, each.begin, each.seconds, described(plan, each.span.step, each.span.kind)
     for frame in frames_of(slices, paths_of(plan)):
         frame.depth, frame.part.name, frame.begin, frame.seconds            1, "attention", 0.31, 0.02
 
@@ -21,7 +21,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..cost.step_time.spent import Span
+from ..cost.step_time.spent import WAITING, Span
 from ..engine.code.source import Source
 from ..engine.planning.shared_steps import WrittenOut, written_out
 from ..engine.planning.step import Step
@@ -192,8 +192,10 @@ def _path(each: WrittenOut) -> Sequence[Part]:
     return path
 
 
-def described(plan: Plan, step: Step | None) -> tuple[str, Sequence[str | None], Source | None]:
-    """Returns the name of what a step moves, or of its operation, with the dims and the line."""
+def described(plan: Plan, step: Step | None, kind: str) -> tuple[str, Sequence[str | None], Source | None]:
+    """Returns the name of what a step moves, or of its operation, with the dims and the line; or that it waits."""
+    if kind == WAITING:
+        return "waiting for other stages", (), None
     if step is not None and step.named is not None:
         shown = plan.program.value(step.named)
         gradient = None if shown.place else gradient_values(plan.program).get(step.named)

@@ -83,7 +83,7 @@ def _event(
 ) -> dict[str, Any]:
     span, step = each.span, each.span.step
     place = {"ph": "X", "pid": 1, "tid": threads[each.thread], "ts": each.begin * 1e6, "dur": each.seconds * 1e6}
-    name, dims, source = described(plan, step)
+    name, dims, source = described(plan, step, span.kind)
     name = name or f"accumulate over {step.in_time}"
     arguments: dict[str, Any] = {
         "dims": _dims(dims),

@@ -151,7 +151,7 @@ def _sent(spans: Sequence[Span], times: float) -> Iterator[tuple[Span, float, fl
     for span in spans:
         if span.inside:
             yield from _sent(span.inside, times * float(span.times))
-        elif span.kind != _KERNEL:
+        elif span.axes:
             first = max(0, bisect.bisect_right(begins, span.begin) - 1)
             last = bisect.bisect_left(begins, span.end)
             beside = (min(end, span.end) - max(begin, span.begin) for begin, end in busy[first:last])

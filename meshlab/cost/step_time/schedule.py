@@ -39,7 +39,7 @@ from .lockstep import lockstep
 from .matmul_fusion import NOT_BESIDE, Beside, MatmulFusion, beside_matmuls, fuse_matmuls
 from .order import Clock, Prefetched, order_of
 from .roofline import Kernel, accumulated, cast, kernel
-from .spent import Span, Spent
+from .spent import WAITING, Span, Spent
 
 Axes = tuple[str, ...]
 
@@ -326,6 +326,9 @@ class _Schedule:
                 at = Span(step, now, now + piece.elapsed * each, piece.elapsed, tuple(piece.spans), each)
                 inside += [span.later(now) for span in piece.spans] if each == 1 else [at] * (each > 0)
                 now += piece.elapsed * each
+            if waiting := total.idle / micro:
+                inside.append(Span(step, now, now + waiting, kind=WAITING))
+                now += waiting
             for seconds in (*(each * ticks for each in hops), *(each * times for each in deals)):
                 kind, end = COLLECTIVE_PERMUTE.name, now + seconds / micro
                 inside.append(Span(step, now, end, kind=kind, axes=(step.axis,)))
@@ -340,6 +343,8 @@ class _Schedule:
         added = accumulated(piece.results, self.scenario)
         spent.count(added, step)
         spent.kernels.append((step, 1, added))
+        if not self.scenario.many and added.seconds:
+            spent.spans.append(Span(step, spent.elapsed, spent.elapsed + added.seconds))
         spent.elapsed = spent.elapsed + added.seconds
         return spent
 

@@ -16,6 +16,8 @@ from ..workload.scenario import Numbers
 from .roofline import Kernel
 
 Axes = tuple[str, ...]
+# The kind of a span in which the stage of a pipeline waits for the others.
+WAITING = "waiting"
 _NONE: tuple[Numbers, Numbers] = (0.0, 0.0)
 
 
@@ -30,7 +32,7 @@ class Span:
         iteration: seconds of one iteration of a loop; of all else its duration.
         inside: the spans of one iteration, or of the branch that takes longest.
         times: how many iterations of a loop it stands for.
-        kind: "compute", or the kind of a collective: a step may send something itself.
+        kind: "compute", or the kind of a collective: a step may send something itself; or `WAITING`, of a stage.
         axes: the mesh axes of a collective.
     """
 

@@ -177,7 +177,7 @@ class _Common:
 
     def new(self, each: Slice) -> What:
         step, key = each.span.step, self.key(each)
-        name, dims, source = described(self.plan, step)
+        name, dims, source = described(self.plan, step, each.span.kind)
         collective, sent = self.named.get(key, ("", 0.0))
         seconds, flops = self.seconds[key], self.flops[key[0]] if each.thread == KERNELS else 0.0
         return What(

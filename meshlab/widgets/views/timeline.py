@@ -41,7 +41,7 @@ class Segment:
     Attributes:
         begin: seconds from the beginning of the step.
         end: seconds from the beginning of the step.
-        kind: "compute", the kind of a collective, or "exposed" where no kernel runs.
+        kind: "compute", the kind of a collective, "waiting" for other stages, or "exposed" where no kernel runs.
         times: how often it is executed.
         step: the longest step in it; None where nothing runs.
         axes: the mesh axes of a collective.
@@ -190,7 +190,7 @@ def collectives_of(plan: Any) -> dict[int, dict[tuple[str, str], str]]:
 
 
 def _segment_view(plan: Any, segment: Segment, named: Mapping[int, Mapping[tuple[str, str], str]]) -> SegmentView:
-    name, dims, source = described(plan, segment.step)
+    name, dims, source = described(plan, segment.step, segment.kind)
     return {
         "begin": _placed(segment.begin),
         "end": _placed(segment.end),

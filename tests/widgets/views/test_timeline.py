@@ -46,6 +46,21 @@ def test_lanes_are_as_busy_as_the_times_say() -> None:
     assert seconds == pytest.approx(dict(plan.time.communication), rel=0.05)
 
 
+def test_a_stage_s_kernels_waiting_and_hops_are_as_long_as_the_times_say() -> None:
+    mesh = ml.mesh("v5p:2x2x2", data=2, pipe=ml.stages(4), micro=ml.serial(8))
+    plan = ml.named_models()["llama3-8b"].trace(batch=16).plan(mesh, "batch:data+micro layers:pipe")
+    view, time = timeline_view(plan.time, plan.memory), plan.time
+    sums: dict[str, float] = {}
+    for lane in view["lanes"]:
+        for each in lane["segments"]:
+            key = "waiting" if each["kind"] == "waiting" else lane["key"]
+            sums[key] = sums.get(key, 0.0) + each["seconds"]
+    assert time.idle > 0.1 * time.estimate
+    assert (sums.pop("waiting"), sums.pop("")) == pytest.approx((time.idle, time.compute), rel=1e-6)
+    assert sums == pytest.approx(dict(time.communication), rel=1e-6)
+    assert sum(each["seconds"] for each in view["exposed"]) == pytest.approx(time.exposed, rel=1e-6)
+
+
 def test_a_loop_is_one_iteration_over_the_time_of_all() -> None:
     plan, view = timeline("llama_adamw")
     loops = [step.times for step in plan.steps if isinstance(step, Nested) and step.times > 1]

@@ -9,22 +9,27 @@ export type Sums = {
   flops: number;
   bytes: number;
   exposed: number;
+  waiting: number;
 };
 
 export function sumsOf(lanes: Row[], range: Sight): Sums {
-  const sums: Sums = { seconds: range.to - range.from, lanes: [], flops: 0, bytes: 0, exposed: 0 };
+  const sums: Sums = { seconds: range.to - range.from, lanes: [], flops: 0, bytes: 0, exposed: 0, waiting: 0 };
   for (const row of lanes) {
     if (row.lane === null) continue;
     const lane = { lane: row.lane, seconds: 0, bytes: 0 };
     // Gaps between segments that were joined are no gaps of the kernels: what counts is in which time something runs.
     within(row, range, (i, seconds) => {
-      const { bytes, flops } = row.facts(i);
+      const { kind, bytes, flops } = row.facts(i);
+      if (kind === "waiting") {
+        sums.waiting += seconds;
+        return;
+      }
       lane.seconds += seconds;
       lane.bytes += bytes * seconds;
       sums.flops += flops * seconds;
     });
     sums.bytes += lane.bytes;
-    if (row.lane === "") sums.exposed = Math.max(0, sums.seconds - lane.seconds);
+    if (row.lane === "") sums.exposed = Math.max(0, sums.seconds - lane.seconds - sums.waiting);
     if (lane.seconds > 0 || row.lane === "") sums.lanes.push(lane);
   }
   return sums;

@@ -73,6 +73,7 @@ function sumWords({ view, reads }: Board, { from, to }: Sight, sums: Sums, isFin
     ` from ${seconds(from)} to ${seconds(to)}: `,
     ...lanes.flatMap((each) => [each, " "]),
     part("exposed", h("span", {}, swatch, " exposed"), seconds(sums.exposed)),
+    sums.waiting > 0 && part("waiting", " waiting for other stages", seconds(sums.waiting)),
     !isFine && reads.of("step").asked && " Bytes and FLOPs are being read …",
   ];
 }

@@ -128,7 +128,7 @@ class _Drawing:
             sheet.rect(x, top, end - x, _LANE, _WHITE, stroke=SOFT)
         for each in lane["segments"]:
             x, end = self.x(each["begin"]), self.x(each["end"])
-            sheet.rect(x, top, max(end - x, 0.4), _LANE, fill)
+            sheet.rect(x, top, max(end - x, 0.4), _LANE, Fill(NEUTRAL, 2) if each["kind"] == "waiting" else fill)
             self.name(x, end, top, each["kind"] if lane["key"] else each["name"])
         sheet.text(page.width, top + _LANE / 2 + 0.36 * SMALL, text, SMALL, "end")
         page.y += high + _GAP
