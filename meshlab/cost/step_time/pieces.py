@@ -22,7 +22,7 @@ from ...engine.specs.spec import Axes
 from ..machines.units import bytes_text, seconds_text, share_text
 from ..workload.scenario import Scenario
 from .kernel_groups import COMPUTE, LAUNCH, Group, groups_of
-from .spent import Span, Spent
+from .spent import WAITING, Span, Spent
 
 _KERNEL = "compute"
 # From this share on a piece is most of the step.
@@ -38,7 +38,7 @@ class Piece:
     Attributes:
         name: the operation, "dot_general, backward", or the collective, "all-reduce of logits".
         source: the user's line; "" where there is none.
-        bound: "compute", "memory", "launch", or "communication over" mesh axes.
+        bound: "compute", "memory", "launch", "communication over" mesh axes, or "waiting" of a pipeline's stage.
         seconds: of all its executions.
         exposed: of these, the seconds that it adds to the step: of kernels all, of collectives those in which no
             kernel runs.
@@ -62,7 +62,8 @@ class Piece:
 def pieces_of(scenario: Scenario, spent: Spent) -> tuple[Piece, ...]:
     """Returns the pieces of a step at one point, those first that add most to it."""
     kernels = [_of_kernels(group, scenario) for group in groups_of(scenario, spent)]
-    return tuple(sorted((*kernels, *_collectives(scenario, spent)), key=lambda piece: (-piece.exposed, -piece.seconds)))
+    every = *kernels, *_collectives(scenario, spent), *_waiting(scenario, spent)
+    return tuple(sorted(every, key=lambda piece: (-piece.exposed, -piece.seconds)))
 
 
 def summary(pieces: Sequence[Piece], seconds: float) -> str:
@@ -73,6 +74,14 @@ def summary(pieces: Sequence[Piece], seconds: float) -> str:
     head = "Most of it" if first.exposed > _MOST * seconds else "The largest part"
     where = f" at {first.source}" if first.source else ""
     return f"{head}: {seconds_text(first.exposed)}: {first.name}{where}. {first.because}".strip()
+
+
+def _waiting(scenario: Scenario, spent: Spent) -> Iterator[Piece]:
+    """Yields what the busiest stage of a pipeline waits, where it does."""
+    if spent.idle:
+        seconds, schedule = float(spent.idle), scenario.plan.schedule
+        why = f"The schedule is {schedule}. Stages wait while the pipeline fills and drains, and for slower stages."
+        yield Piece("waiting for other stages", "", WAITING, seconds, seconds, 1, why)
 
 
 def _of_kernels(group: Group, scenario: Scenario) -> Piece:

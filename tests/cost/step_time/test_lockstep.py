@@ -53,6 +53,9 @@ def test_a_plan_is_priced_by_its_schedule():
         assert time.spent.elapsed <= time.upper * (1 + 1e-9)
         assert "waiting for other stages" in str(time)
         assert any(piece.name.startswith("collective-permute") for piece in time.pieces)
+        (waiting,) = [piece for piece in time.pieces if piece.bound == "waiting"]
+        assert waiting.exposed == pytest.approx(time.idle)
+        assert sum(piece.exposed for piece in time.pieces) == pytest.approx(time.estimate, rel=0.01)
         # Stages run different things: none of them repeats what another one does.
         assert not any("pipe" in piece.repeated for piece in time.pieces)
     # All stages run a forward and a backward cell in each tick of `paired`, and it has fewer ticks.
