@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from ..code.loops import carried, is_reversed
+from ..code.source import Source
+from ..collectives.kinds import COLLECTIVE_PERMUTE
 from ..legality.refusal import Refusal
 from ..planning.planned import Planned
 from ..planning.shared_steps import counted_only, each_once
@@ -34,11 +36,13 @@ from ..planning.staged import (
 from ..planning.step import Step
 from ..planning.step_keys import Key
 from ..planning.steps import Iterated, Materialise, Move, Nested, Result
+from ..specs.spec import Axes
 from .iteration_refusals import named
 from .per_shard_collectives import per_shard_collectives_of
 from .pieces import END_OF_BACKWARD, END_OF_FORWARD, Crossing, Pieces
 from .plan_data import Plan
 from .stage_sums import completed
+from .wording import quoted
 
 _ENDS = {END_OF_FORWARD: MID, END_OF_BACKWARD: POST}
 
@@ -164,16 +168,32 @@ class _Cut:
         return tuple(position for position in range(len(ends)) if is_read(position))
 
     def sent_inside(self, loop: Iterated):
-        """Refuses what an iteration would send over the stages, which have different micro-batches at a time."""
+        """Refuses what stages cannot send in a cell: over the stages, or by a collective of all devices."""
         moves = (step for step, *_ in each_once(loop.steps) if isinstance(step, Move) and step.collective)
         for move in moves:
             if self.axis in move.via.axes:
                 text = f"{named(move.serves)} needs {self.program.value(move.name).label} of all stages `{self.axis}`"
                 self.refuse(f"{text} in each micro-batch, and they have different ones at a time.", step=move)
+            elif move.via.kind is COLLECTIVE_PERMUTE:
+                what = f"{named(move.serves)} moves {self.program.value(move.name).label}"
+                self.permuted(what, move.via.axes, move.serves.source if move.serves else None)
         for operation, sent in per_shard_collectives_of(loop.steps, self.program, self.plan.grid).items():
             if any(self.axis in each.axes for each in sent):
                 text = f"The parts of {named(operation)} depend on each other, and are on different stages."
                 self.problems.append(Refusal("pipeline", text, self.off, operation.source))
+            elif permuted := [each for each in sent if each.kind is COLLECTIVE_PERMUTE]:
+                over = tuple(dict.fromkeys(axis for each in permuted for axis in each.axes))
+                self.permuted(f"{named(operation)} sends", over, operation.source)
+
+    def permuted(self, what: str, axes: Axes, source: Source | None):
+        """Refuses a permute: all devices take part in it, and only those of some stages run a cell of a kind at a time.
+
+        Other collectives are each of a group of devices, all on one stage.
+        """
+        text = f"{what} along {quoted(axes)} in each micro-batch, by a collective-permute."
+        why = f"All devices of the mesh take part in one at once, and the stages `{self.axis}` run different layers."
+        fix = f"Take what is split over {quoted(axes)} off {'it' if len(axes) == 1 else 'them'}, or `{self.dim}` off"
+        self.problems.append(Refusal("pipeline", f"{text} {why}", f"{fix} `{self.axis}`.", source))
 
     def along_layers(self, pieces: Pieces):
         """Refuses what sees the order of layers, or all of a stage's, where a stage has them in several chunks."""
