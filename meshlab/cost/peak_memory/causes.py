@@ -22,6 +22,7 @@ from ...engine.specs.spec import Axes, Spec
 from ..machines.units import bytes_text
 from .alive import Alive
 from .liveness import LiveBuffer
+from .pipelines import held
 from .roles import ACTIVATIONS, GATHERED, roles_of
 
 # From this share on a part is most of it.
@@ -36,6 +37,15 @@ def repeated_along(plan: Plan, spec: Spec) -> Axes:
     sizes, there = plan.mesh.devices.axes, {*spec.axes, *spec.partial}
     there |= plan.rules.stages.keys() if not there.isdisjoint(plan.rules.in_time) else set()
     return tuple(axis for axis, size in sizes.items() if size > 1 and axis not in there)
+
+
+def gathered_over(plan: Plan, value: int, spec: Spec) -> Axes:
+    """Returns the mesh axes that divide a weight where it is stored, and not this form of it.
+
+    A stage reads the layers that it stores, one after the other: nothing is gathered over stages.
+    """
+    stored = plan.argument_specs[roles_of(plan.program).weights[value]]
+    return tuple(axis for axis in stored.axes if axis not in spec.axes and axis not in plan.rules.stages)
 
 
 def because(plan: Plan, buffer: LiveBuffer, role: str, made_at: Source | None, last: Step | None) -> str:
@@ -60,9 +70,11 @@ def _there(plan: Plan, buffer: LiveBuffer, role: str, made_at: Source | None, la
     value, spec = buffer.size.key
     made, reader = f"Made at {made_at}" if made_at else "Made", _line(last)
     if role == GATHERED:
-        stored = plan.argument_specs[roles_of(plan.program).weights[value]]
-        over = quoted(axis for axis in stored.axes if axis not in spec.axes)
+        over = quoted(gathered_over(plan, value, spec))
         return f"A sharded weight, gathered over {over}" + (f" for {reader}." if reader else ".")
+    if role == ACTIVATIONS and value in held(plan):
+        slots = ", in slots for the micro-batches in flight" if buffer.size.factor != 1 else ""
+        return f"{made} in the forward pass and stored for a later cell of its stage or the next one{slots}."
     if role == ACTIVATIONS:
         return f"{made} in the forward pass and stored for the backward pass" + (f", for {reader}." if reader else ".")
     return made + (f", read last by {reader}." if reader else ".")

@@ -49,8 +49,9 @@ from .alive import Alive, Moment
 from .assign_buffers import Assignment, Numbers, aligned, least_assignment
 from .backends import BACKENDS, Backend, tiled_bytes
 from .build import build_graph
-from .causes import because, repeated_along, summary
+from .causes import because, gathered_over, repeated_along, summary
 from .liveness import LiveBuffer, Liveness, liveness_of
+from .pipelines import held
 from .places_range import MemoryRange, range_of
 from .roles import ACTIVATIONS, GATHERED, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
 
@@ -315,10 +316,12 @@ class Memory:
         if buffer.output >= 0:
             is_gradient = value in roles.backward and program.code.shapes[value] in roles.shapes
             return roles.outputs.get(buffer.output, GRADIENTS if is_gradient else OUTPUTS)
-        if value in roles.weights and not set(self.plan.argument_specs[roles.weights[value]].axes) <= set(spec.axes):
+        if value in roles.weights and gathered_over(self.plan, value, spec):
             return GATHERED
         if value in roles.parameters:
             return PARAMETERS
+        if value in held(self.plan):
+            return ACTIVATIONS
         if program.outermost(value) != value:
             return TEMPORARIES  # an iteration's slice of a loop's input, as it is or transposed for a matmul
         if value in roles.backward:

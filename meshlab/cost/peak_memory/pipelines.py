@@ -19,6 +19,7 @@ from ...engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged,
 from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Result
+from ...engine.plans.plan_data import Plan
 from ...engine.schedules.table import table
 from ...engine.specs.in_time import accumulator_dtype
 from .graph import Buffer, Context, Graph, GraphBuilder, Node
@@ -33,6 +34,11 @@ class _Carried:
     key: Key
     buffer: Buffer
     slots: int = 0
+
+
+def held(plan: Plan) -> frozenset[int]:
+    """Returns the values that the stages of a plan hold of a forward cell for the backward cell."""
+    return frozenset(value for step in plan.steps if isinstance(step, Staged) for value, _ in step.held)
 
 
 def add_pipeline(builder: GraphBuilder, step: Staged, add_steps: AddSteps):

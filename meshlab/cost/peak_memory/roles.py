@@ -9,6 +9,7 @@ Roles follow from the program's dataflow, not from names:
     a parameter in any form, on a device that does not store all of it            gathered weights
     a result of the backward pass, in the shape of a parameter                    gradients
     a result of the forward pass, which the backward pass reads last              activations
+        or which a stage of a pipeline holds for it                               activations
 
 An argument that is not carried to the next call holds parameters if it is a tree of floats, and is an input otherwise.
 Without a backward pass every carried argument (a KV cache, say) is an input.

@@ -11,6 +11,7 @@ from meshlab.engine.code.operations import nbytes
 from meshlab.engine.errors import LayoutError
 from meshlab.engine.specs.spec import local_shape
 from meshlab.models import zoo
+from tests.engine.pipelines import stacks
 from tests.widgets import small
 
 MESH = ml.mesh(data=2, model=2)
@@ -128,3 +129,17 @@ def test_the_summary_is_of_the_largest_part(name):
     assert f"`{first.name}`" in rest
     assert rest.endswith(first.because)
     assert repr(memory).endswith(memory.because)
+
+
+@pytest.mark.parametrize("schedule", ["paired", "interleaved"])
+def test_a_stage_stores_activations_of_its_cells_and_gathers_no_layers(schedule):
+    """They were temporaries once, and the layer that a stage reads was a weight gathered over stages."""
+    program = stacks.program("plain", batch=64, layers=8)
+    mesh = ml.mesh(pipe=ml.stages(2, schedule), micro=ml.serial(4))
+    memory = program.plan(mesh, "batch:micro layers:pipe").memory
+    alive = [each for step in range(len(memory.timeline)) for each in memory.alive_at(step)]
+    assert GATHERED not in {each.role for each in alive}
+    held = [each for each in memory.at_peak if each.role == ACTIVATIONS]
+    assert sum(each.bytes for each in held) > 0.5 * memory.peak_bytes
+    assert memory.because.startswith("Most of it: ")
+    assert "in slots for the micro-batches in flight" in memory.because
