@@ -23,8 +23,18 @@ StoredAxis = tuple[str, str, int]
 
 
 def size_problems(program: Program, mesh: Mesh, rules: AxesByDim, where: str, pad: bool | None = None) -> list[Refusal]:
-    """Returns the problems of dims that their axes do not divide, but for those that padding mends."""
-    found = (_size_problem(program, mesh, dim, axes, called=f"{where}`{dim}`", pad=pad) for dim, axes in rules.items())
+    """Returns the problems of dims that their axes do not divide, but for those that padding mends.
+
+    Padding is no remedy for layers on stages (`stage_legality`).
+    """
+
+    def offered(axes: Axes) -> bool | None:
+        return None if not pad and any(axis in mesh.stages for axis in axes) else pad
+
+    found = (
+        _size_problem(program, mesh, dim, axes, called=f"{where}`{dim}`", pad=offered(axes))
+        for dim, axes in rules.items()
+    )
     return [problem for problem in found if problem]
 
 
