@@ -31,6 +31,8 @@ from .request.answer import Answer, Asked, Found, Limits, gap
 from .request.constraints import read_constraints
 from .request.stopping import Watch
 
+# How errors name what was called.
+_CALL = "ml.auto.layout()"
 # The share by which a number of the solver, which writes eight digits, may differ from the plan's.
 _AGREE = 1e-6
 
@@ -83,14 +85,11 @@ def layout(
     """
     started = time.perf_counter()
     _check(program, mesh)
-    check_limits(
-        "ml.auto.layout()", memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress
-    )
+    check_limits(_CALL, memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
     goal, watch = objective_of(objective, mesh), Watch(cancel, stop)
     watch.check()
     mesh = mesh.devices if goal.search is None else mesh
-    within = 0.0 if exact else tolerance
-    limits = Limits(_most_bytes(goal, mesh, memory), within, seconds, watch=watch, progress=progress)
+    limits = Limits(_most_bytes(goal, mesh, memory), tolerance * (not exact), seconds, watch=watch, progress=progress)
     assumed, asks = Options.read("ml.auto.layout", options), {}
     for name, each in (program if isinstance(program, Mapping) else {"": program}).items():
         wanted = read_constraints(each, mesh, pin, forbid, scopes, silent=silent, everything=goal.search is not None)
@@ -104,7 +103,7 @@ def _check_comparable(asks: Mapping[str, Asked], goal: Objective):
     """Refuses several programs whose costs cannot be compared."""
     if len(asks) > 1 and goal.one_program:
         raise MeshlabError(
-            f'ml.auto.layout() was given {len(asks)} programs for the objective "{goal.name}"; several are compared by'
+            f'{_CALL} was given {len(asks)} programs for the objective "{goal.name}"; several are compared by'
             ' "time" or "memory" alone: give one.'
         )
 
@@ -180,12 +179,12 @@ def _check(program: Any, mesh: Any):
     for each in program.values() if several else (program,):
         if not isinstance(each, Program):
             raise MeshlabError(
-                f"ml.auto.layout() was given {shown(each)} for its program; write"
+                f"{_CALL} was given {shown(each)} for its program; write"
                 ' ml.auto.layout(ml.trace(fn, ...), mesh), or several by name: {"kept": ml.trace(fn, ...), ...}.'
             )
     if not isinstance(mesh, Mesh):
         raise MeshlabError(
-            f"ml.auto.layout() was given {shown(mesh)} for its mesh; write"
+            f"{_CALL} was given {shown(mesh)} for its mesh; write"
             " ml.auto.layout(program, ml.mesh(data=2, model=2))."
         )
 
@@ -243,14 +242,14 @@ def _confirmed(plan: Plan, objective: Objective, asked: Asked, answer: Answer) -
         work = plan.work.amount
         if work > answer.most_work * (1 + _AGREE):
             raise MeshlabError(
-                f"ml.auto.layout() chose {str(plan.layout)!r} for its work of at most {answer.most_work:,.0f}"
+                f"{_CALL} chose {str(plan.layout)!r} for its work of at most {answer.most_work:,.0f}"
                 f" multiply-adds on a device, but its plan does {work:,.0f}. This is a fault of meshlab: please report"
                 " it with the model."
             )
     cost = objective.of_plan(plan, asked.options)
     if not math.isclose(cost, answer.value, rel_tol=_AGREE, abs_tol=_AGREE * (not objective.on_machine)):
         raise MeshlabError(
-            f"ml.auto.layout() chose {str(plan.layout)!r} for its {objective.name} of {objective.text(answer.value)},"
+            f"{_CALL} chose {str(plan.layout)!r} for its {objective.name} of {objective.text(answer.value)},"
             f" but its plan has {objective.text(cost)}. This is a bug in meshlab: please report it with the model."
         )
     return cost

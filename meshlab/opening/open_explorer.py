@@ -71,11 +71,7 @@ def explore(  # noqa: PLR0917  in the order that is promised
     Example:
         >>> ml.explore(program, ml.mesh(data=2, model=2), "batch:data")
     """
-    if not is_first():
-        raise ExplorerError(
-            f"ml.explore() was called in process {jax.process_index()}; of several processes only process 0 talks to"
-            " people: call it `if jax.process_index() == 0`."
-        )
+    _refuse_other_processes()
     tall = whole_number("explore()", "height", height, least=400)
     check_goal(goal)
     text = None if document is None else saved(document)
@@ -91,6 +87,15 @@ def explore(  # noqa: PLR0917  in the order that is promised
     if address is not None and isinstance(answer := explorer.go(address), Refused):
         raise ExplorerError(answer.reason)
     return explorer
+
+
+def _refuse_other_processes():
+    """Refuses to open a board in each of several processes: people look at one."""
+    if not is_first():
+        raise ExplorerError(
+            f"ml.explore() was called in process {jax.process_index()}, but only process 0 can open a board. Call it"
+            " under `if jax.process_index() == 0:`."
+        )
 
 
 def _opened(program: Any, mesh: Any, sizes: dict[str, int]) -> tuple[Any, Models]:
