@@ -10,8 +10,8 @@ from typing import Any
 import jax
 
 from ..cost.machines import calibration
-from ..engine.devices import LIMIT, simulate
-from .exits import WRONG, fail
+from .exits import fail
+from .words import simulate_as_asked
 
 
 def add(verbs: Any):
@@ -29,15 +29,8 @@ def add(verbs: Any):
 
 def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
     """Measures the attached devices and writes what they reach; returns the exit status."""
-    if options.simulate is not None and not 1 <= options.simulate <= LIMIT:
-        return fail(
-            f"--simulate was given {options.simulate}; it takes a number of devices, at least 1, and at most"
-            f" {LIMIT} can be simulated: --simulate 8.",
-            WRONG,
-        )
     try:
-        if options.simulate is not None:
-            simulate(options.simulate)
+        simulate_as_asked(options.simulate)
         devices = jax.devices()[: options.simulate]
         calibration.destination(devices[0].device_kind, options.output)
         print(f"{devices[0].device_kind}, {len(devices)} device{'s' * (len(devices) != 1)}")

@@ -24,7 +24,7 @@ from ..cost.machines.hardware import Hardware
 from ..cost.machines.meshes import mesh as make_mesh
 from ..cost.machines.units import seconds_text
 from ..engine import attached_devices
-from ..engine.devices import LIMIT, devices, simulate
+from ..engine.devices import devices
 from ..engine.ops.dot import dot
 from ..engine.ops.elementwise import relu, square
 from ..engine.programs.random_arguments import drawn_arguments
@@ -33,7 +33,8 @@ from ..engine.tables import mark
 from ..engine.tensors.abstract import f32
 from ..engine.tensors.dims import dims
 from ..version import __version__
-from .exits import DONE, WORSE, WRONG, fail
+from .exits import DONE, WORSE
+from .words import simulate_as_asked
 
 # Of the network that is planned: batch, embed and ffn, on simulated devices and on others.
 _SIZES = {True: (256, 256, 1024), False: (4096, 4096, 16384)}
@@ -55,10 +56,7 @@ def add(verbs: Any):
 
 def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
     """Prints the report; returns the exit status."""
-    if options.simulate is not None and not 1 <= options.simulate <= LIMIT:
-        return fail(f"--simulate was given {options.simulate}; it takes 1 to {LIMIT} devices.", WRONG)
-    if options.simulate is not None:
-        simulate(options.simulate)
+    simulate_as_asked(options.simulate)
     tried = _Tried()
     good = True
     for name, part in (
@@ -126,8 +124,8 @@ class _Tried:
             yield "No step was timed: a part above has failed."
             return
         predicted, measured = float(self.plan.time.estimate), _seconds(self.plan)
-        share = f"{predicted / measured:.2f} of what was measured"
-        yield f"predicted {seconds_text(predicted)}, measured {seconds_text(measured)}: {share}"
+        ratio = f"{predicted / measured:.2f}"
+        yield f"predicted {seconds_text(predicted)}, measured {seconds_text(measured)}: a ratio of {ratio}"
         if jax.default_backend() == "cpu":
             yield "Simulated devices share this machine's cores: their times say nothing about accelerators."
 

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..engine.devices import LIMIT
 from ..engine.running.launch import launch
 from .exits import DONE, WORSE, UsageError, fail
-from .words import read_text
+from .words import count_problems, read_text
 
 
 def add(verbs: Any):
@@ -21,7 +20,7 @@ def add(verbs: Any):
         description="Run a Python file in several processes of this machine, which share simulated CPU devices; the"
         " file calls ml.distributed() first. Only process 0 prints. When one process fails, all are ended, and its"
         " last lines are shown. On a cluster use its own launcher, such as srun or mpirun.",
-        epilog="All other words are passed to the file.",
+        epilog="All other arguments are passed to the file.",
         allow_abbrev=False,  # the file has options of its own
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the Python file: train.py")
@@ -43,11 +42,7 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
 
 def _devices_of_each(processes: int, simulated: int | None) -> int:
     """Returns how many devices each process simulates; refuses what cannot be shared equally."""
-    problems = []
-    if not 1 <= processes <= LIMIT:
-        problems.append(f"--processes was given {processes}; it takes 1 to {LIMIT}")
-    if simulated is not None and not 1 <= simulated <= LIMIT:
-        problems.append(f"--simulate was given {simulated}; it takes 1 to {LIMIT}")
+    problems = [*count_problems("--processes", processes), *count_problems("--simulate", simulated)]
     if not problems and simulated is not None and simulated % processes:
         fits = max(simulated // processes, 1) * processes
         problems.append(f"{processes} processes cannot share {simulated} devices equally; give --simulate {fits}")

@@ -1,6 +1,7 @@
 """Reads the words of options: meshes, sizes, layouts; every problem of one option is in its error.
 
 mesh_of("data=8,model=4", "v5p:4x4x2")
+simulate_as_asked(8)                       of `--simulate 8`
 sizes_of(["batch=64,seq=128"])
 layout_of("batch:data ffn:model")          or presets, "fsdp & tensor_parallel", or a JSON file: a layout, a saved plan
 """
@@ -16,6 +17,7 @@ from typing import Any
 from ..cost.machines.meshes import mesh
 from ..engine.axes.axis import Axis
 from ..engine.axes.axis_kinds import KINDS
+from ..engine.devices import LIMIT, simulate
 from ..engine.errors import closest, listed, shown
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
@@ -44,6 +46,20 @@ def mesh_of(text: str, on: str | None) -> Mesh:
     if _NO_AXIS in axes:
         raise UsageError(f"--mesh was given an axis `{_NO_AXIS}`, which cannot be the name of an axis; choose another.")
     return mesh(on, **axes)
+
+
+def count_problems(option: str, count: int | None) -> list[str]:
+    """Returns why an option's number of devices or processes cannot be; none where the option was not given."""
+    fits = count is None or 1 <= count <= LIMIT
+    return [] if fits else [f"{option} was given {count}; it takes 1 to {LIMIT}"]
+
+
+def simulate_as_asked(count: int | None):
+    """Simulates the devices of `--simulate`; none where it was not given."""
+    if problems := count_problems("--simulate", count):
+        raise UsageError(f"{problems[0]} devices.")
+    if count is not None:
+        simulate(count)
 
 
 def sizes_of(texts: Sequence[str]) -> dict[str, int]:

@@ -52,8 +52,8 @@ def test_a_report_says_what_is_there_and_holds_a_step_against_what_was_measured(
     assert "Predictions are off by (median): copy 25%." in found["measured"]
     assert "  ✓ all-reduce over data" in "\n".join(found["checked"])
     estimate = float(doctor._program().plan(doctor._mesh(ml.hardware("h100")), doctor._LAYOUT).time.estimate)
-    share = f"{estimate / 0.25:.2f} of what was measured"
-    assert found["step"][0] == f"predicted {seconds_text(estimate)}, measured {seconds_text(0.25)}: {share}"
+    ratio = f"a ratio of {estimate / 0.25:.2f}"
+    assert found["step"][0] == f"predicted {seconds_text(estimate)}, measured {seconds_text(0.25)}: {ratio}"
     assert found["step"][1].startswith("Simulated devices share this machine's cores")
     assert [dict(each.mesh.axes) for each in timed] == [{"data": 4, "model": 2}]
 
