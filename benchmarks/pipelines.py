@@ -127,7 +127,7 @@ def _optimizer(layout: Layout) -> float:
     return OPTIMIZER_BYTES * _parameters(layout) / (layout.ways("data") * layout.ways("context")) / rate
 
 
-# Telling
+# The tables
 
 
 def ratios(layout: Layout) -> list[float]:

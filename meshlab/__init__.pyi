@@ -94,7 +94,7 @@ from .engine.ops.stack import pad as pad
 from .engine.ops.stack import slice as slice
 from .engine.ops.stack import stack as stack
 from .engine.ops.stack import unstack as unstack
-from .engine.plans.collectives import Collective as Collective
+from .engine.plans.collective import Collective as Collective
 from .engine.processes import distributed as distributed
 from .engine.programs.values import Value as Value
 from .engine.schedules.schedule import Schedule as Schedule

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import meshlab as ml
 
 from .steps import DEEP
@@ -30,85 +32,79 @@ def _law(ticks: str, layers: str = LAYERS) -> str:
 
 
 _IN_TURN = "2 * (micro + pipe - 1)"
-_REMARK = (
-    "In the paper a stage sends each micro-batch once in each direction. Here all stages send in each tick: `micro` of"
-    " the ticks carry a micro-batch in each direction."
-)
 _CHUNKS = "2 * (chunks * micro + pipe - 1)"
-_DEALT = "min(chunks, pipe - 1)"
+_ROUNDS = "min(chunks, pipe - 1)"
+_DEALT = f"{_ROUNDS} * 4 * {LAYERS} / (pipe * chunks)"
 _SPLIT = "layers * (W / model + 2 * embed)"
 _PAIRED = "micro + 2 * (pipe - 1)"
+_ENDS = (_TIED, loss("data+pipe"))
+
+
+def _dealt(what: str) -> Term:
+    """What layers in several chunks send once in a step."""
+    return Term(what, "collective-permute", "pipe", f"9 * {_ROUNDS}", bytes=_DEALT)
+
+
+def _with_data(name: str, schedule: str, ticks: str, *dealt: Term, **row: Any) -> Technique:
+    """A pipeline beside data parallelism, which is one layout whatever the schedule."""
+    return Technique(
+        name=name,
+        step=DEEP,
+        mesh=ml.mesh(data=2, pipe=ml.stages(4, schedule), micro=ml.serial(8)),
+        written=PRESET,
+        terms=(*_hops(ticks), *dealt, _GRADIENTS, *_ENDS),
+        law=" + ".join((_law(ticks), *([f"2 * {_DEALT}"] if dealt else []))),
+        **row,
+    )
+
 
 ROWS = (
-    Technique(
-        name="GPipe",
-        step=DEEP,
-        mesh=ml.mesh(data=2, pipe=ml.stages(4, "gpipe"), micro=ml.serial(8)),
-        written=PRESET,
+    _with_data(
+        "GPipe",
+        "gpipe",
+        _IN_TURN,
         sources=(
             "https://arxiv.org/abs/1811.06965",
             "https://github.com/tensorflow/lingvo/blob/master/lingvo/core/gpipe.py",
         ),
         there="The model is written as a sequence of layers, and its loss and optimizer in the library's classes.",
         here="Two presets and `&`: the step is unmodified.",
-        terms=(*_hops(_IN_TURN), _GRADIENTS, _TIED, loss("data+pipe")),
-        law=_law(_IN_TURN),
-        remark=_REMARK,
+        remark=(
+            "In the paper a stage sends each micro-batch once in each direction. Here all stages send in each tick:"
+            " `micro` of the ticks carry a micro-batch in each direction."
+        ),
         bubble="(pipe - 1) / micro",
         lockstep="(pipe - 1) / micro",
     ),
-    Technique(
-        name="PipeDream, 1F1B with flushes",
-        step=DEEP,
-        mesh=ml.mesh(data=2, pipe=ml.stages(4, "1f1b"), micro=ml.serial(8)),
-        written=PRESET,
+    _with_data(
+        "PipeDream, 1F1B with flushes",
+        "1f1b",
+        _IN_TURN,
         sources=("https://arxiv.org/abs/2006.09503", "https://github.com/msr-fiddle/pipedream"),
         there="A profile of the layers, an optimizer that assigns them to stages, and code that is generated for each.",
         here='The same layout; the mesh has `pipe=ml.stages(4, "1f1b")`.',
-        terms=(*_hops(_IN_TURN), _GRADIENTS, _TIED, loss("data+pipe")),
-        law=_law(_IN_TURN),
         remark=(
-            "As GPipe, with at most `pipe` micro-batches in flight. In lockstep a tick lasts as long as a backward cell"
-            " as soon as one stage has one, so that `paired`, the default, is faster here."
+            "Like GPipe, but at most `pipe` micro-batches are in flight. In lockstep a tick lasts as long as a backward"
+            " cell if any stage runs one, so the default, `paired`, is faster here."
         ),
         bubble="(pipe - 1) / micro",
         lockstep="(micro + 3 * pipe - 4) / (3 * micro)",
     ),
-    Technique(
-        name="Megatron, interleaved",
-        step=DEEP,
-        mesh=ml.mesh(data=2, pipe=ml.stages(4, "interleaved"), micro=ml.serial(8)),
-        written=PRESET,
+    _with_data(
+        "Megatron, interleaved",
+        "interleaved",
+        _CHUNKS,
+        _dealt("weights of layers, to the stages in turn"),
+        _dealt("their gradients, back"),
         sources=(
             "https://arxiv.org/abs/2104.04473",
             "https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/core/pipeline_parallel/schedules.py",
         ),
         there="Each process builds the chunks of its layers, and a schedule in Python sends between processes.",
         here='The same layout; the mesh has `pipe=ml.stages(4, "interleaved")`.',
-        terms=(
-            *_hops(_CHUNKS),
-            Term(
-                "weights of layers, to the stages in turn",
-                "collective-permute",
-                "pipe",
-                f"9 * {_DEALT}",
-                bytes=f"{_DEALT} * 4 * {LAYERS} / (pipe * chunks)",
-            ),
-            Term(
-                "their gradients, back",
-                "collective-permute",
-                "pipe",
-                f"9 * {_DEALT}",
-                bytes=f"{_DEALT} * 4 * {LAYERS} / (pipe * chunks)",
-            ),
-            _GRADIENTS,
-            _TIED,
-            loss("data+pipe"),
-        ),
-        law=f"{_law(_CHUNKS)} + 2 * {_DEALT} * 4 * {LAYERS} / (pipe * chunks)",
         remark=(
-            "There each process stores its chunks. Here layers are stored in order, and dealt to the stages once in a"
-            " step."
+            "In Megatron-LM each process stores its chunks. Here layers are stored in order: once in a step, they are"
+            " sent to the stages in turn, and their gradients back."
         ),
         bubble="(pipe - 1) / (chunks * micro)",
         lockstep="(chunks * (micro - pipe) + 4 * (pipe - 1)) / (3 * chunks * micro)",
@@ -117,7 +113,7 @@ ROWS = (
         name="3-D parallelism",
         step=DEEP,
         mesh=ml.mesh(data=2, pipe=ml.stages(2), model=2, micro=ml.serial(8)),
-        written=(f'ml.layouts.tensor_parallel(program, mesh, dims="heads ffn") & {PRESET}'),
+        written=f'ml.layouts.tensor_parallel(program, mesh, dims="heads ffn") & {PRESET}',
         sources=("https://arxiv.org/abs/2104.04473", "https://github.com/deepspeedai/Megatron-DeepSpeed"),
         there="Modules for tensor parallelism, a pipeline engine with its own model class, and groups of processes.",
         here="Three presets and `&`.",
@@ -131,8 +127,7 @@ ROWS = (
                 each="4 * x / (data * micro)",
             ),
             Term("gradients of layers", "all-reduce", "data", "9", bytes=f"4 * {_SPLIT} / pipe"),
-            _TIED,
-            loss("data+pipe"),
+            *_ENDS,
         ),
         law=f"{_law(_PAIRED, _SPLIT)} + 4 * layers / pipe * 2 * (model - 1) / model * 4 * x / data",
         remark="The schedule is `paired`, the default: each tick is a forward and a backward cell.",

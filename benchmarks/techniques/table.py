@@ -105,9 +105,9 @@ def _technique(row: Technique) -> Iterator[str]:
     if row.bubble:
         yield ""
         yield _paragraph(
-            f"A stage waits for `{row.bubble}` = {evaluated(row.bubble, names):.3f} of its working time, and in"
-            f" lockstep, where a backward cell takes as long as two forward cells, for `{row.lockstep}` ="
-            f" {evaluated(row.lockstep, names):.3f}."
+            f"The bubble is `{row.bubble}` = {evaluated(row.bubble, names):.3f} of a stage's working time. In lockstep"
+            f" it is `{row.lockstep}` = {evaluated(row.lockstep, names):.3f}, if a backward cell takes as long as two"
+            " forward cells."
         )
 
 

@@ -184,8 +184,7 @@ def _check(program: Any, mesh: Any):
             )
     if not isinstance(mesh, Mesh):
         raise MeshlabError(
-            f"{_CALL} was given {shown(mesh)} for its mesh; write"
-            " ml.auto.layout(program, ml.mesh(data=2, model=2))."
+            f"{_CALL} was given {shown(mesh)} for its mesh; write ml.auto.layout(program, ml.mesh(data=2, model=2))."
         )
 
 

@@ -4,7 +4,7 @@
     JAX has 4 GPU devices (NVIDIA H100).
     Larger meshes of up to 64 devices run on simulated CPU devices (results and traffic are real, times are not).
 
-JAX says what is attached when it is first used, and this uses it; `describe` has the words for the devices of one run.
+JAX says what is attached when it is first used, and this uses it. (`describe` in devices.py is about one run.)
 """
 
 from __future__ import annotations

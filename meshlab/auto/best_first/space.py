@@ -40,7 +40,7 @@ _ONTO = 64
 
 
 def axes_of(mesh: Mesh) -> dict[str, int]:
-    """Returns the axes that dims are split over, with their sizes: on stages are layers alone, which a recipe puts."""
+    """Returns the axes that dims are split over, with their sizes: stages are for layers, which a recipe puts there."""
     return {axis: size for axis, size in mesh.devices.axes.items() if size > 1 and axis not in mesh.stages}
 
 

@@ -22,7 +22,7 @@ class Collective:
         axes: the mesh axes, major first.
         payload_bytes: bytes of its operand on one device, one execution.
         wire_bytes: bytes that one device sends, one execution (ring).
-        times: executions in one run of the plan; in a branch those of the device that takes it most often.
+        times: executions in one run of the plan; in a branch, on the device that takes it most often.
         dtype: of its operand.
         shape: of its operand on one device.
         value: a short name of what is moved.
@@ -38,7 +38,8 @@ class Collective:
             stage.
         split: the dims whose split is the cause.
         turns: how many executions follow each other, each of which sends on what the one before it brought.
-        compiled: how often the compiled program counts it, where that is more: a branch counts in each turn of a loop.
+        compiled: how often the compiled program counts it, where that is more: a branch counts in each iteration of a
+            loop.
         trials: tries what is proposed, when that is read.
     """
 

@@ -97,7 +97,7 @@ class _Story:
                 row, gradient = self.move(step, times)
                 yield (self.for_all(row, step, gradient, repetitions) if len(repetitions) > 1 else row,)
             elif isinstance(step, Staged):
-                yield tuple(Collective(**facts) for facts in stage_hops(self.program, self.grid, step))
+                yield tuple(stage_hops(self.program, self.grid, step))
             else:
                 yield tuple(self.inside(step)) if isinstance(step, Compute) and step.per_shard else ()
 

@@ -22,8 +22,8 @@ from ..specs.spec import Grid, local_shape
 from .collective import Collective
 
 
-def stage_hops(program: Program, grid: Grid, step: Staged) -> Iterator[dict[str, Any]]:
-    """Yields the facts of each collective-permute of a pipeline."""
+def stage_hops(program: Program, grid: Grid, step: Staged) -> Iterator[Collective]:
+    """Yields the collective-permutes of a pipeline."""
     ticks = step.schedule.ticks
     ways = zip(step.messages(program.original_of), step.routes, ("the next", "the one before"), strict=True)
     scans = step.forward_scan, step.backward_scan
@@ -31,9 +31,8 @@ def stage_hops(program: Program, grid: Grid, step: Staged) -> Iterator[dict[str,
         for value, spec in keys:
             shape = local_shape(program.code.shapes[value], spec, grid)
             because = f"Each stage of `{step.axis}` sends it to {other}, after each of {ticks} ticks."
-            yield _hop(program, grid, step, value, shape, times=ticks, route=route, because=because) | {
-                "source": scan.operation.source
-            }
+            hop = _hop(program, grid, step, value, shape, times=ticks, route=route, because=because)
+            yield dataclasses.replace(hop, source=scan.operation.source)
     yield from _dealt(program, grid, step)
 
 
@@ -58,7 +57,7 @@ def in_truth(row: Collective, branch: tuple[int, int] | None) -> Collective:
     return dataclasses.replace(row, times=row.times * runs // ticks, compiled=row.times)
 
 
-def _dealt(program: Program, grid: Grid, step: Staged) -> Iterator[dict[str, Any]]:
+def _dealt(program: Program, grid: Grid, step: Staged) -> Iterator[Collective]:
     """Yields what deals layers to stages that have several chunks, and back."""
     stored, results, rounds = step.dealt
     chunks = step.schedule.chunks
@@ -85,22 +84,22 @@ def _hop(
     times: int,
     route: Any,
     because: str,
-) -> dict[str, Any]:
+) -> Collective:
     shown, dtype = program.value(value), program.code.dtypes[value]
     count = nbytes(math.prod(shape), dtype)
-    return {
-        "kind": COLLECTIVE_PERMUTE.name,
-        "axes": (step.axis,),
-        "payload_bytes": count,
-        "wire_bytes": COLLECTIVE_PERMUTE.wire_bytes(count, (step.axis,), grid),
-        "times": times,
-        "dtype": str(dtype),
-        "shape": shape,
-        "value": shown.label,
-        "dims": tuple(dim or "1" for dim in shown.dims),
-        "source": shown.source,
-        "because": because,
-        "proposed": (),
-        "asked": Sending((step.axis,), route=Permuted((step.axis,), tuple(route))),
-        "cause": "stage",
-    }
+    return Collective(
+        kind=COLLECTIVE_PERMUTE.name,
+        axes=(step.axis,),
+        payload_bytes=count,
+        wire_bytes=COLLECTIVE_PERMUTE.wire_bytes(count, (step.axis,), grid),
+        times=times,
+        dtype=str(dtype),
+        shape=shape,
+        value=shown.label,
+        dims=tuple(dim or "1" for dim in shown.dims),
+        source=shown.source,
+        because=because,
+        proposed=(),
+        asked=Sending((step.axis,), route=Permuted((step.axis,), tuple(route))),
+        cause="stage",
+    )
