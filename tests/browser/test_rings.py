@@ -32,7 +32,7 @@ def test_a_ring_is_a_preset_of_a_model_as_it_is(open_board, explorer: Explorer) 
     for dim in ("seq", "kv"):
         chip = board.chip(dim, "context")
         expect(chip.locator(".mlb-chip-order")).to_have_text("zig-zag")
-        expect(chip).to_have_attribute("aria-label", re.compile("inside attention in zig-zag order"))
+        expect(chip).to_have_attribute("aria-label", re.compile("in zig-zag order inside attention"))
     expect(board.root.locator('[data-preset="zigzag_ring"]')).to_have_attribute("aria-pressed", "true")
     board.root.locator('[data-preset="ring"]').click()
     expect(board.root.locator(".mlb-layout-name")).to_have_text("Ring over context")
@@ -52,7 +52,7 @@ def test_long_kinds_and_hops_leave_the_table_in_its_panel(open_board, explorer: 
     row.click()
     expect(traffic.locator(".mlb-hops")).to_be_visible()
     assert traffic.locator(".mlb-table-box").evaluate(WIDE) <= 0
-    assert row.locator(".mlb-number").last.is_visible()
+    expect(row.locator(".mlb-number").last).to_be_visible()
 
 
 def test_a_ring_is_played_turn_by_turn(open_board, explorer: Explorer) -> None:
@@ -84,7 +84,9 @@ def test_a_machine_has_its_name_and_a_size_its_last_number(open_board, explorer:
     expect(drawn).to_be_visible()
     frame = drawn.bounding_box()
     assert frame is not None
-    for label in drawn.locator("text").all():
+    labels = drawn.locator("text").all()
+    assert labels
+    for label in labels:
         box = label.bounding_box()
         assert box is not None
         assert frame["x"] - 1 <= box["x"]
@@ -96,5 +98,7 @@ def test_a_presenter_reads_the_names_of_mesh_axes(open_board, explorer: Explorer
     board.root.locator(".mlb-chip").first.focus()
     board.keyboard.press("Shift+P")
     expect(board.root).to_have_attribute("data-presenter", "")
-    for name in board.root.locator(".mlb-axis .mlb-zone-name").all():
+    names = board.root.locator(".mlb-axis .mlb-zone-name").all()
+    assert names
+    for name in names:
         assert name.evaluate(WIDE) <= 0

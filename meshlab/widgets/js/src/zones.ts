@@ -18,14 +18,13 @@ import type { Axis, Chip, Column, RefusedDrop, View } from "./types.ts";
 
 // What a screen reader says of a mark.
 const SAID: Record<ChipMark, string> = { star: "has the best zone", unfit: "cannot be split now" };
+const ZIGZAG = "in zig-zag order inside attention: each device has an early and a late part, so all have the same work";
 
 /**
  * @param column null in the tray
  * @param help id of the element that explains the keys
  * @param mark what advice says of it
  */
-const ZIGZAG = "inside attention in zig-zag order: each device has an early and a late part, and attends to as much";
-
 function drawChip(
   view: View,
   chip: Chip,
