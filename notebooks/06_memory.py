@@ -191,8 +191,8 @@ for part in sorted({**before, **after}, key=lambda part: -before.get(part, 0)):
 # ## One more, if you like
 #
 # FSDP moves *weights*, so that each device can keep its own rows of the batch. In **P12** the batch is small compared
-# with the weights. Store as little as FSDP does, and send a quarter. The number to predict is another: under the specs
-# of FSDP, XLA's partitioner sums each gradient with an all-reduce and then takes its part. How many times the bytes of
+# with the weights. Store as little as FSDP does, and send a quarter. Predict another number: under the specs of
+# FSDP, XLA's partitioner sums each gradient with an all-reduce and then takes its part. How many times the bytes of
 # the plan does it send?
 
 # %%

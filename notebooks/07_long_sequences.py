@@ -188,8 +188,8 @@ print(f"gathered: {one.plan(eight, 'seq:y').wire_bytes:,.0f} bytes, ring: {ring.
 print([c.kind for c in layer.plan(eight, "seq:y kv:y").collectives])
 
 # %% [markdown]
-# **Puzzle P15.** The backward pass goes around as well: the gradients of keys and values are summed on their way, and
-# go home. There are two heads for four devices, and no device may hold all keys.
+# **Puzzle P15.** The backward pass goes around as well: the gradients of keys and values are summed on their way around
+# the ring, and end on the device of their keys. There are two heads for four devices, and no device may hold all keys.
 
 # %%
 puzzles.P15.predict(...)
@@ -209,10 +209,10 @@ puzzles.P15.hint()
 # In a language model the mask is *causal*: a token looks only at earlier tokens. So the device with the first tokens
 # has hardly any work, the device with the last tokens has the most, and all wait for it.
 #
-# **Predict.** The busiest of eight devices does how much of all FLOPs? An even split would be 12.5%.
+# **Predict.** What percentage of all FLOPs does the busiest of eight devices do? An even split would be 12.5%.
 
 # %%
-puzzles.Q["7e"].predict(...)
+puzzles.Q["7d"].predict(...)
 
 
 # %%
@@ -226,10 +226,9 @@ for layout in ("seq:y kv:y", "seq:zigzag(y) kv:zigzag(y)"):
     print(f"{layout}: {plan.work}, {plan.wire_bytes:,.0f} bytes")
 
 # %% [markdown]
-# `zigzag(y)` gives each device one block from the front and one from the back, inside attention alone. Then all have as
-# much work. For that the devices exchange halves of their blocks in front of attention and behind it, which costs some
-# bytes. In a ring both dims are written so: with one of them alone, some device would still have the most work in each
-# turn.
+# Inside attention, `zigzag(y)` gives each device one block from the front and one from the back, so all have the same
+# work. For this, devices exchange halves of their blocks before and after attention, which costs some bytes. In a ring
+# both dims need `zigzag`: with only one of them, some device would still have the most work in each turn.
 #
 # ## One sequence of 131,072 tokens
 #

@@ -76,11 +76,11 @@ puzzles.P16.hint()
 puzzles.Q["8a"].predict(...)
 
 # %% [markdown]
-# ## Without room
+# ## Without a capacity
 #
-# `room` drops tokens: the fifth of a group that goes to one expert finds no place. `ml.dispatch` takes the number of
-# each token's experts instead of a table. It sorts tokens by expert, as many as there are, into `rows`, and
-# `ml.combine` brings them back. Here each token goes to two experts:
+# `room` drops tokens: if five tokens of a group go to one expert, the fifth is dropped. `ml.dispatch` takes no table,
+# but the numbers of the experts that each token chooses. It sorts all tokens by expert into `rows`, however many an
+# expert gets, and `ml.combine` restores their order. Here each token goes to two experts:
 
 # %%
 Words, K = ml.dims(tokens=64, k=2)
@@ -99,7 +99,7 @@ sorted_rows = ml.trace(dropless, ml.f32[Words, Embed], ml.i32[Words, K], *weight
 # %% [markdown]
 # Tokens and experts never meet in one array, so one axis may split both, without other names.
 #
-# **Puzzle P21.** Split both. First predict what the experts alone take.
+# **Puzzle P21.** Split both. First predict how many collectives run if only the experts are split.
 
 # %%
 puzzles.P21.predict(...)
@@ -113,11 +113,13 @@ for layout in ("experts:y", "tokens:y experts:y"):
     print(f"{layout}: {'; '.join(sent)}")
 
 # %% [markdown]
-# The smallest of the three all-to-alls sends the numbers of the experts; the others send rows, there and back.
+# The smallest of the three all-to-alls sends the numbers of the experts; the other two send rows to the experts, and
+# back.
 #
-# Arrays have a size, so each device has *places*, `factor` times its share of all rows, and what finds none is dropped.
+# An array has a fixed size, so each device has a fixed number of *places* for rows: `factor` times its share of all
+# rows. A row without a place is dropped.
 #
-# **Predict.** On four devices, which factor is the least that never drops a choice?
+# **Predict.** On four devices, which is the smallest factor that never drops a choice?
 
 # %%
 puzzles.Q["8b"].predict(...)
@@ -129,14 +131,14 @@ puzzles.Q["8b"].predict(...)
 print(sorted_rows.plan(mesh, "tokens:y experts:y").memory.range)
 
 # %% [markdown]
-# **Predict.** Tokens do not choose equally. Say the first of the eight experts is chosen as often as all others
-# together, and these equally often. How many times the mean of rows does its device have?
+# **Predict.** Experts are not chosen equally often. Say tokens choose the first of the eight experts as often as all
+# others together, and the others equally often. How many times the mean number of rows does its device get?
 
 # %%
 puzzles.Q["8c"].predict(...)
 
 # %% [markdown]
-# All devices wait for that one: `plan.time` says which it is.
+# All devices wait for the busiest one. `plan.time` names it:
 
 # %%
 on_h100 = sorted_rows.plan(ml.mesh("h100:1x1x4", y=4), "tokens:y experts:y")
@@ -251,7 +253,7 @@ for c in plan.collectives:
 #
 # - If an array moves from one sharded dim to another, it takes an all-to-all; on n devices, this sends 1/n of a
 #   gather.
-# - Without a capacity, rows have places: a factor of n on n devices never drops, and all wait for the fullest device.
+# - Without a capacity, rows have places: a factor of n on n devices never drops, and all wait for the busiest device.
 # - Experts on an axis send tokens; tensor parallelism inside experts sends n times as much; FSDP sends weights.
 # - A pipeline of p stages and m micro-batches is idle for (p − 1)/(m + p − 1) of the time.
 #

@@ -163,7 +163,7 @@ recipe = ml.layouts.fsdp(llama, nodes, data="data") & ml.layouts.tensor_parallel
 print(f"{llama.plan(nodes, recipe).time.compute:.2f} s of compute")
 
 # %% [markdown]
-# Communication comes on top, as far as it does not overlap with compute. **Predict** the time of a step.
+# Communication that does not overlap with compute comes on top. **Predict** the time of a step.
 
 # %%
 puzzles.P20.predict(...)

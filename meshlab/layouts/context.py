@@ -113,7 +113,9 @@ def _balanced(request: Request, layout: Layout) -> Layout:
         fix = "Leave balanced=True out."
         if asked is request.program:
             ring = (
-                'Take kind="ring", in which attention is recognised here; write' if _rings(request, layout) else "Write"
+                'Take kind="ring", for which attention is recognised here, write'
+                if _rings(request, layout)
+                else "Write"
             )
             fix = f"{ring} it as ml.attention(…, causal=True), or leave balanced=True out."
         request.refuse("unknown_dim", text, fix)

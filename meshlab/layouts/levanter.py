@@ -114,9 +114,9 @@ def _mappings(request: Request, trainer: Any) -> tuple[AxisMapping, AxisMapping]
     for key in about:
         if key not in (*known, *_SIZES):
             near = closest(key, known).strip() or f"It reads {listed(known)}."
-            request.refuse("unknown_dim", f"Levanter has no setting `{key}` of axes.", near)
+            request.refuse("unknown_dim", f"Levanter has no axis setting `{key}`.", near)
     if not about:
-        request.refuse("unknown_dim", "The trainer says nothing of axes.", f"Give it one of {listed(known)}.")
+        request.refuse("unknown_dim", "The trainer has no axis settings.", f"Give it one of {listed(known)}.")
     shared, own = (_read(request, key, trainer.get(key)) for key in _MAPPINGS)
     batch, fsdp, tensor = (
         _named(request, key, trainer.get(key, usual))
@@ -130,13 +130,15 @@ def _read(request: Request, key: str, given: Any) -> AxisMapping:
     """Returns one mapping by names; a name that has no mesh axis is whole."""
     read: AxisMapping = {}
     if given is not None and not isinstance(given, Mapping):
-        request.refuse("unknown_axis", f"{key} is {shown(given)}, no mapping.", 'Write {"embed": "data"}.')
+        request.refuse("unknown_axis", f"{key} is {shown(given)}, which is not a mapping.", 'Write {"embed": "data"}.')
         return {}
     for name, axes in (given or {}).items():
         several = (axes,) if isinstance(axes, str) else () if axes is None else axes
         if not isinstance(several, list | tuple) or not all(isinstance(axis, str) for axis in several):
             request.refuse(
-                "unknown_axis", f"{key} gives `{name}` {shown(axes)}.", "Give it a mesh axis, or a list of some."
+                "unknown_axis",
+                f"{key} gives `{name}` the value {shown(axes)}.",
+                "Give it a mesh axis, or a list of them.",
             )
             continue
         for axis in several:
@@ -153,7 +155,9 @@ def _named(request: Request, key: str, given: Any) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else () if given is None else given
     if isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
         return tuple(names)
-    request.refuse("unknown_dim", f"{key} is {shown(given)}, no name.", f"Write {key}: embed, or a list of names.")
+    request.refuse(
+        "unknown_dim", f"{key} is {shown(given)}, which is not a name.", f"Write {key}: embed, or a list of names."
+    )
     return ()
 
 
@@ -187,9 +191,7 @@ def _stored(plan: Any, compute: AxisMapping) -> tuple[AxisMapping, list[str]]:
                 seen = found.setdefault(dim, {}) if position in weights else of_data.setdefault(dim, {(): ""})
                 seen.setdefault(axes, argument.place)
     lost = [_differing(dim, ways) for dim, ways in (*found.items(), *of_data.items()) if len(ways) > 1]
-    lost += [
-        f"at `{glob}` is a rule: the mappings are for arguments and for what is computed" for glob in _elsewhere(plan)
-    ]
+    lost += [f"the rule at `{glob}`: the mappings are for arguments and for computation" for glob in _elsewhere(plan)]
     return {dim: next(iter(ways)) for dim, ways in found.items() if next(iter(ways)) != compute.get(dim, ())}, lost
 
 
@@ -198,7 +200,7 @@ def _differing(dim: str, ways: Mapping[Axes, str]) -> str:
     (one, first), (other, second), *_ = ways.items()
     where = [f"at `{at}`" if at else "where it is computed" for at in (first, second)]
     how = [f"{'+'.join(axes) or 'whole'} {at}" for axes, at in zip((one, other), where, strict=True)]
-    return f"`{dim}` is {how[0]}, and {how[1]}: one mapping is for all"
+    return f"`{dim}` is {how[0]}, and {how[1]}: one mapping holds for all arrays"
 
 
 def _elsewhere(plan: Any) -> Iterable[str]:

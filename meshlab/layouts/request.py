@@ -44,7 +44,7 @@ class Request:
             )
         self.name, self.program, self.mesh, self.beside = name, program, mesh, Layout.of(beside)
         self.problems: list[Refusal] = []
-        # What any dim may be on: on stages are layers alone.
+        # What any dim may be on: only layers can be on stages.
         self.devices: Axes = tuple(axis for axis in mesh.devices.axes if axis not in mesh.stages)
 
     def refuse(self, code: str, text: str, fix: str):
@@ -83,7 +83,7 @@ class Request:
         if self.devices:
             return f"Its axes are {listed(self.devices)}."
         if self.mesh.stages:
-            return f"On {listed(self.mesh.stages)} are layers alone: write ml.mesh(data=2, {self.mesh.sources})."
+            return f"Only layers can be on {listed(self.mesh.stages)}: write ml.mesh(data=2, {self.mesh.sources})."
         return "It has no axes: write ml.mesh(data=8)."
 
     def of_kind(self, keyword: str, given: Any, axes: Collection[str], noun: tuple[str, str], size: str) -> str | None:

@@ -50,7 +50,7 @@ def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple
         elif plan.schedule is not None and name in (*plan.rules.stages, *plan.rules.in_time):
             problems.append(
                 f"`{name}` is an axis of the pipeline, whose schedule holds for {plan.schedule.stages} stages and"
-                f" {plan.schedule.micro} micro-batches: plan each number of them by itself"
+                f" {plan.schedule.micro} micro-batches: make a plan for each number"
             )
         elif plan.program.dims.get(name) == 0:
             problems.append(f"`{name}` has size 0 in this program, so no other size can scale with it: trace it with 1")

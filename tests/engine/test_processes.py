@@ -51,7 +51,7 @@ assert bool(seen) == (jax.process_index() == 0)
 part = jax.make_array_from_process_local_data(plan.shardings[0][0], rows[8 * jax.process_index() :][:8])
 assert float(plan.run(part)) == rows.sum()
 if jax.process_index():
-    with pytest.raises(ExplorerError, match="ml.explore.. was called in process 1, but only process 0 can open a board"):
+    with pytest.raises(ExplorerError, match="ml.explore.. was called in process 1, but only process 0 can open"):
         ml.explore()
 """
 

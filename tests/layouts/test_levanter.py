@@ -87,10 +87,10 @@ def test_all_that_it_cannot_say_is_said_at_once() -> None:
     assert text.startswith("ml.layouts.to_levanter() writes Levanter's axis mappings, which cannot express all")
     assert "in `@ffn` is computed mlp:model: the format has no rules for scopes" in text
     assert (
-        "`embed` is data at `params/embedding`, and whole at `opt_state/1/0/mu/embedding`: one mapping is for all"
+        "`embed` is data at `params/embedding`, and whole at `opt_state/1/0/mu/embedding`: one mapping holds for all"
         in text
     )
-    assert "at `residual` is a rule: the mappings are for arguments and for what is computed" in text
+    assert "the rule at `residual`: the mappings are for arguments and for computation" in text
 
 
 def test_a_mesh_of_its_own_names_is_said() -> None:
@@ -102,15 +102,15 @@ def test_a_mesh_of_its_own_names_is_said() -> None:
     ("trainer", "text"),
     [
         ("embed", "trainer='embed' is not a dict. Write a dict of `axis_resources`"),
-        ({"seed": 3}, "The trainer says nothing of axes. Give it one of"),
-        ({"fsdp_axes": "embed"}, "Levanter has no setting `fsdp_axes` of axes. Did you mean `fsdp_axis`?"),
-        ({"axis_resources": ["embed"]}, "axis_resources is ['embed'], no mapping."),
-        ({"axis_resources": {"embed": 3}}, "axis_resources gives `embed` 3. Give it a mesh axis"),
+        ({"seed": 3}, "The trainer has no axis settings. Give it one of"),
+        ({"fsdp_axes": "embed"}, "Levanter has no axis setting `fsdp_axes`. Did you mean `fsdp_axis`?"),
+        ({"axis_resources": ["embed"]}, "axis_resources is ['embed'], which is not a mapping."),
+        ({"axis_resources": {"embed": 3}}, "axis_resources gives `embed` the value 3. Give it a mesh axis"),
         (
             {"axis_resources": {"mlp": "modle"}},
             "puts `mlp` on `modle`, which is not an axis of the mesh. Did you mean `model`?",
         ),
-        ({"tensor_parallel_axes": 3}, "tensor_parallel_axes is 3, no name."),
+        ({"tensor_parallel_axes": 3}, "tensor_parallel_axes is 3, which is not a name."),
         (
             {"batch_axis": "rows", "fsdp_axis": "hidden"},
             "The mappings are for `hidden`, `rows`, none for a dim of this program.",
@@ -136,4 +136,5 @@ def test_without_gradients_what_has_no_batch_is_a_parameter() -> None:
     layout = ml.layouts.from_levanter({"fsdp_axis": "embed"}, decoding, ml.mesh(data=4))
     stored = {a.place: decoding.plan(ml.mesh(data=4), layout).argument_specs[a.value].axes for a in decoding.arguments}
     with_embed = {a.place for a in decoding.arguments if "embed" in decoding.dims_of(a.value)}
+    assert with_embed
     assert {place for place, axes in stored.items() if axes} >= with_embed

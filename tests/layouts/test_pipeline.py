@@ -88,7 +88,7 @@ def test_an_axis_of_stages_is_nothing_else(program):
     """Not even where it is the only one of the mesh, or is called as another preset's axis."""
     mesh = ml.mesh(model=ml.stages(2), micro=ml.serial(2))
     assert str(ml.layouts.pipeline_parallel(program, mesh)) == "batch:micro layers:model"
-    told = r"On `model` are layers alone: write ml\.mesh\(data=2, model=ml\.stages\(2\), micro=ml\.serial\(2\)\)"
+    told = r"Only layers can be on `model`: write ml\.mesh\(data=2, model=ml\.stages\(2\), micro=ml\.serial\(2\)\)"
     for preset in (ml.layouts.data_parallel, ml.layouts.tensor_parallel):
         with pytest.raises(ml.LayoutError, match=told):
             preset(program, mesh)
@@ -154,7 +154,7 @@ def test_several_scans_over_weights():
     program = ml.trace(stacks.descent(loss), *stacks.named())
     (problem,) = refused(program, MESH)
     assert problem.startswith("Scans step through several dims of its weights: ")
-    assert problem.endswith('Choose one of them, as in layers="layers".') or 'layers="words"' in problem
+    assert problem.endswith('`layers` (4), `words` (6). Choose one of them, as in layers="layers".')
     assert str(ml.layouts.pipeline_parallel(program, MESH, layers="layers")) == "batch:z layers:y"
 
 

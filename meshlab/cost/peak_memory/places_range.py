@@ -44,8 +44,8 @@ class MemoryRange:
         upper = " and ".join(f"{factor:g}" for factor in sorted(set(self.most.values())))
         now = " and ".join(f"{factor:.3g}" for factor in sorted(set(self.factors.values())))
         return (
-            f"{self.least_bytes:,} B to {self.most_bytes:,} B, with a factor of 1, or of {upper}, which never drops; it"
-            f" is {now}"
+            f"{self.least_bytes:,} B with a factor of 1 to {self.most_bytes:,} B with a factor of {upper}, which never"
+            f" drops; the factor is {now}"
         )
 
 

@@ -243,7 +243,7 @@ class Time:
         rows += [("linear matmuls", text) for text in [self._linear()] if text]
         rows += [("experts", str(each)) for each in self.experts]
         if not self.experts and self.scenario.options.load != BALANCED:
-            rows.append(("experts", "none in this program that `ml.dispatch` sends rows to: `load` has no effect"))
+            rows.append(("experts", "this program sends no rows with `ml.dispatch`: `load` has no effect"))
         if self.recalled:
             rows.append(("unverified figures", ", ".join(self.recalled)))
         rows.append(("accuracy", accuracy(TIME, self.hardware, self._precision)["text"]))

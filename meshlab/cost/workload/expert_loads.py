@@ -1,7 +1,8 @@
 """Says how many rows the busiest device multiplies, by how tokens fall on experts.
 
     plan.time.given(load="zipf:1.0").experts
-        device 0 of 4 along `data`, with `experts` 0 to 1, decides: it multiplies 2.21 times the mean of rows
+        device 0 of 4 along `data`, with `experts` 0 to 1, is the busiest: it multiplies 2.21 times the mean number of
+        rows
 
 Each device has a part of the experts, in their order, and multiplies the rows of these. Rows go back when all have
 done so: the device with most of them decides how long that takes. It has no more of them than places: what finds none
@@ -59,16 +60,19 @@ class Busiest:
 
     def __str__(self):
         if not self.axes:
-            return f"each device has all `{self.dim}`: how often each is chosen changes no time"
+            return f"each device has all `{self.dim}`: the load does not change the time"
         if math.isclose(self.asked, 1.0):
-            return f"each device along {quoted(self.axes)} has as many rows of `{self.dim}`"
+            return f"each device along {quoted(self.axes)} has equally many rows of `{self.dim}`"
         first, last = self.experts
         which = f"{first}" if first == last else f"{first} to {last}"
-        text = f"device {self.device} of {self.of} along {quoted(self.axes)}, with `{self.dim}` {which}, decides: it"
+        text = (
+            f"device {self.device} of {self.of} along {quoted(self.axes)}, with `{self.dim}` {which}, is the busiest:"
+        )
         if not self.dropped:
-            return f"{text} multiplies {self.rows:.3g} times the mean of rows"
+            return f"{text} it multiplies {self.rows:.3g} times the mean number of rows"
         lost = f"{share_text(self.dropped)} of all choices are dropped"
-        return f"{text} gets {self.asked:.3g} times the mean of rows, with places for {self.rows:.3g} times; {lost}"
+        has = f"it gets {self.asked:.3g} times the mean number of rows, and has places for {self.rows:.3g} times"
+        return f"{text} {has}; {lost}"
 
 
 def busiest(scenario: Scenario) -> tuple[Busiest, ...]:

@@ -97,8 +97,8 @@ def require_fp8(machines: Iterable[Hardware]):
     if without:
         multiply = [name for name, machine in known().items() if FP8 in machine.flops]
         raise HardwareError(
-            f'linear="{FP8}" was asked of {" and ".join(without)}, with no figure for matmuls in 8-bit floats. Machines'
-            f' with one are {listed(multiply)}; give your own one by flops={{"{FP8}": …}}.'
+            f'linear="{FP8}" needs a figure for matmuls in 8-bit floats, but there is none for {" and ".join(without)}.'
+            f' These machines have one: {listed(multiply)}. Give your own machine one by flops={{"{FP8}": …}}.'
         )
 
 

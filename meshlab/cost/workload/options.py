@@ -37,8 +37,9 @@ class Options:
             buffers and PyTorch's asynchronous tensor parallelism.
         book: whether collectives cost what the scaling book has: without (n-1)/n, and without substitutes of a
             compiler.
-        load: how tokens fall on the experts of `ml.dispatch`: "balanced", equally; "zipf:1.2", the n-th expert in
-            proportion to n ** -1.2; or counts, how often each was chosen. All wait for the device with most rows.
+        load: how often tokens choose each expert of `ml.dispatch`: "balanced", equally often; "zipf:1.2", the n-th
+            expert in proportion to n ** -1.2; or measured counts, one for each expert. All devices wait for the one
+            with the most rows.
     """
 
     attention: str = DEFAULT

@@ -48,7 +48,7 @@ def stage_problems(
     on = {dim: axes for dim, axes in rules.items() if dim in scans and on_stages(mesh, axes)}
     used = dict.fromkeys(axis for axes in on.values() for axis in axes if mesh.axes[axis] > 1)
     if len(on) > 1:
-        text = f"{' and '.join(f'`{dim}`' for dim in on)} are both on stages, and one scan is passed through them."
+        text = f"{' and '.join(f'`{dim}`' for dim in on)} are both on stages, but a pipeline has one scan over layers."
         problems.append(Refusal(_CODE, text, "Put one of them on stages, and leave the other replicated."))
     for dim, axes in on.items():
         (axis, *_) = [each for each in axes if each in mesh.stages]
@@ -84,7 +84,7 @@ def _stages(mesh: Mesh, axes: Axes) -> str:
 
 
 def _elsewhere(dim: str, scans: Scans) -> str:
-    layers = f"; on stages can be {', '.join(f'`{each}`' for each in scans)}" if scans else ""
+    layers = f"; only {' or '.join(f'`{each}`' for each in scans)} can be on stages" if scans else ""
     return f"Put `{dim}` on an axis of devices{layers}."
 
 
@@ -93,7 +93,7 @@ def _unfit(mesh: Mesh, dim: str, axis: str, rules: AxesByDim) -> Iterator[Refusa
     stages = mesh.stages[axis]
     micro = [each for axes in rules.values() for each in axes if each in mesh.in_time and mesh.axes[each] > 1]
     if not micro:
-        text = f"`{dim}` is on the stages `{axis}`, and nothing is on a serial axis: stages pass micro-batches on."
+        text = f"`{dim}` is on the stages `{axis}`, but nothing is on a serial axis: a pipeline needs micro-batches."
         there = next(iter(mesh.in_time), "")
         write = f"batch:{there}" if there else "batch:micro` with `micro=ml.serial(8)"
         yield Refusal(_CODE, text, f"Add `{write}`.")
@@ -122,6 +122,6 @@ def not_run(schedule: Schedule) -> str:
     """Says why a schedule is not run; "" where it is."""
     phases = {cell.phase for steps in schedule.order for step in steps for cell in step}
     if not phases <= {FORWARD, BACKWARD}:
-        return "which computes gradients of weights apart; that is drawn and priced, but not run yet"
+        return "which computes gradients of weights separately: it can be drawn and priced, but a plan cannot run it"
     in_turn = schedule.parts == in_order(schedule.stages, schedule.chunks)
-    return "" if in_turn else "whose chunks are not dealt in turn; that is drawn and priced, but not run yet"
+    return "" if in_turn else "whose chunks are not dealt in turn: it can be drawn and priced, but a plan cannot run it"

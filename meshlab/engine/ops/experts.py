@@ -137,7 +137,7 @@ def _chosen_by(experts: Any, has: Dims) -> str:
     """What to write where experts choose their tokens; "" where they do not."""
     if experts not in has:
         return ""
-    return " (Where experts choose their tokens, each has room for as many: write it with a table, ml.one_hot)"
+    return " (If experts choose their tokens, send these by a table, ml.one_hot, and not by ml.dispatch)"
 
 
 def _is_factor(factor: Any) -> bool:

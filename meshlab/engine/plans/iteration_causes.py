@@ -47,7 +47,7 @@ class IterationCauses:
         """Says that one stage of a pipeline alone makes a sum; "" where all do, of what they split."""
         split = {axis for origin in origins for _, axes in origin.dims for axis in axes}
         stages = [axis for axis in step.via.axes if axis in self.rules.stages and axis not in split]
-        return f"; it is made on some stages of `{stages[0]}` alone" if stages else ""
+        return f"; only some stages of `{stages[0]}` make it" if stages else ""
 
     def of_move(self, step: Move) -> str:
         """Says that a move runs again in each iteration; "" where it does not."""

@@ -120,8 +120,8 @@ class _Cut:
         crossing = pieces.crossing()
         for reader, key in crossing.refused:
             self.refuse(
-                f"{named(reader.serves)} needs on one stage {self.called(key)}, which {self.maker(key)} makes on"
-                " another, and which does not go along with what the scan carries.",
+                f"{named(reader.serves)} needs {self.called(key)} on one stage, but {self.maker(key)} makes it on"
+                " another, and it cannot be sent along with what the scan carries.",
                 step=reader,
             )
         if self.problems:
@@ -173,7 +173,9 @@ class _Cut:
         for move in moves:
             if self.axis in move.via.axes:
                 text = f"{named(move.serves)} needs {self.program.value(move.name).label} of all stages `{self.axis}`"
-                self.refuse(f"{text} in each micro-batch, and they have different ones at a time.", step=move)
+                self.refuse(
+                    f"{text} in each micro-batch, but at any time these have different micro-batches.", step=move
+                )
             elif move.via.kind is COLLECTIVE_PERMUTE:
                 what = f"{named(move.serves)} moves {self.program.value(move.name).label}"
                 self.permuted(what, move.via.axes, move.serves.source if move.serves else None)
@@ -245,7 +247,7 @@ class _Cut:
         if piece not in ON_ONE_STAGE:
             return piece, result
         dtype = self.program.code.dtypes[result.value]
-        if not (jnp.issubdtype(dtype, jnp.number)):
+        if not jnp.issubdtype(dtype, jnp.number):
             label = self.program.value(result.value).label
             self.refuse(f"{label} is made on one stage, and values of {dtype} cannot be added up for the others.")
         return piece, dataclasses.replace(result, outside=summed_over(result.outside, self.axis))

@@ -47,7 +47,7 @@ _SUMMARY = "{dims} {are} attended to part by part"
 _GRADIENT = "gradient of "
 _AROUND = "{dims} {are} split over {axes} in attention: keys and values go around the devices, in a ring."
 _BACK = "{dims} {are} split over {axes} in attention: gradients of keys and values go around the devices, in a ring."
-_BALANCED = "{dims} {are} in zig-zag order over {axes}, in which all devices attend to as much: halves change places."
+_BALANCED = "{dims} {are} in zig-zag order over {axes}, for even work: devices exchange halves of their parts."
 
 
 def _multiplies(count: float) -> Callable[[Operation, Sequence[Sizes], Sizes], Matmuls]:

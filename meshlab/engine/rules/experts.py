@@ -27,7 +27,7 @@ from .traits import FIRST, NOWHERE, linear_in, opaque
 
 _SUMMARY = "{dims} {are} chosen by tokens"
 _THERE = "{dims} {are} split over {axes}: tokens are sent to the devices of their experts."
-_BACK = "{dims} {are} split over {axes}: what experts make is sent back to the devices of its tokens."
+_BACK = "{dims} {are} split over {axes}: the experts' results are sent back to the devices of their tokens."
 _NUMBERS = Of("which experts the rows are for", None, _THERE)
 _ROWS = Of("rows to their experts", None, _THERE)
 _RETURNED = Of("rows back from their experts", 0, _BACK)

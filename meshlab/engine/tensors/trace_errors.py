@@ -170,7 +170,7 @@ def _refuse_rows(fn: Callable, leaves: Sequence[tuple[str, Any]]):
     if places:
         raise TraceError(
             f"{_located(fn)} returns at {listed(places)} rows of ml.dispatch, which each device has in an order of its"
-            " own. Return what ml.combine makes of them, or `sent.dropped`."
+            " own. Return the result of ml.combine, or `sent.dropped`."
         )
 
 

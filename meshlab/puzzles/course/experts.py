@@ -32,16 +32,16 @@ P16 = Puzzle(
 
 P21 = Puzzle(
     "P21",
-    "As many rows as there are",
+    "Experts without a capacity",
     programs.dropless,
     ml.mesh(y=4),
     ml.goal(collectives={"all-to-all": 3, "*": 3}),
     "tokens:y experts:y",
     ("experts:y", "tokens:y", "tokens:y ffn:y", "ffn:y"),
-    "Each device has its own tokens and its own experts. Rows go there and back, and their numbers go with them: three"
-    " all-to-alls, and nothing else.",
+    "Give each device its own tokens and its own experts. Three all-to-alls send rows to their experts, the numbers of"
+    " these experts, and the results back. Nothing else is sent.",
     Ask(
-        "How many collectives does `experts:y` take",
+        "How many collectives does `experts:y` run",
         lambda plan: sum(each.times for each in plan.collectives),
         "experts:y",
     ),
@@ -66,7 +66,7 @@ def _never_drops() -> float:
 
 
 def _of_one_often() -> float:
-    """How many times the mean of rows a device has, with one expert that is chosen as often as all others together."""
+    """How many times the mean number of rows a device has, with one expert chosen as often as all others together."""
     plan = P21.program.plan(ml.mesh("h100:1x1x4", y=4), P21.answer)
     (busiest,) = plan.time.given(load=(7, *[1] * 7)).experts
     return busiest.asked
@@ -83,17 +83,17 @@ QUESTIONS = (
     ),
     Question(
         "8b",
-        "On 4 devices, which factor of `ml.dispatch` is the least that never drops a choice",
+        "On 4 devices, which is the smallest factor of `ml.dispatch` that never drops a choice",
         _never_drops,
         because="All tokens may choose the experts of one device: it then has all rows, 4 times its share.",
     ),
     Question(
         "8c",
-        "On 4 devices with 2 experts each, the first of the 8 experts is chosen as often as all others together, and"
-        " these equally often: how many times the mean of rows does its device have",
+        "4 devices have 2 experts each. Tokens choose the first of the 8 experts as often as all others together, and"
+        " the others equally often: how many times the mean number of rows does the first expert's device get",
         _of_one_often,
         near=0.01,
-        because="It has 7/14 of them for the first expert and 1/14 for the second: 8/14, and a fair share is 1/4.",
+        because="It gets 7/14 of all rows for the first expert and 1/14 for the second: 8/14. The mean is 1/4.",
     ),
     Question(
         "8d",

@@ -41,8 +41,9 @@ P15 = Puzzle(
     "Attention as one operation, forward and backward, with fewer heads than devices. All four devices work, and none"
     " ever holds all keys: at most 3 MB at the peak.",
     Ask(
-        "In a ring, keys and values go around in the forward and in the backward pass, and there their gradients as"
-        " well, which go home in the end. How many collective-permutes does a device run",
+        "In a ring, keys and values go around once in the forward pass and once in the backward pass. The backward"
+        " pass also sends their gradients around, and back to the device of the keys. How many collective-permutes does"
+        " a device run",
         lambda plan: sum(c.times for c in plan.collectives if c.kind == "collective-permute"),
         _RING,
     ),
@@ -102,7 +103,7 @@ QUESTIONS = (
         because="Its own keys are there from the start; the keys of the seven others come by, one after another.",
     ),
     Question(
-        "7e",
+        "7d",
         "Under a causal mask, what percentage of the FLOPs of attention does the busiest of 8 devices do in a ring,"
         " within 3%",
         _busiest,

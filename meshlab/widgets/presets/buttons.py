@@ -132,8 +132,8 @@ KINDS: dict[str, Kind] = {
         "sequence",
         "context",
         "Zigzag ring: a ring under a causal mask, in which each device has an early and a late part of every sequence,"
-        " so that all compute as much.",
-        f"{_SEQUENCE}, twice, and causal {_ATTENTION}",
+        " so that all do the same work.",
+        f"a sequence, a dim called `seq`, that twice the mesh axis divides, and causal {_ATTENTION}",
     ),
     "usp": Kind(
         "sequence",

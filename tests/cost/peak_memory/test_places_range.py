@@ -31,7 +31,7 @@ def test_it_is_what_other_factors_take(name, factor):
     assert dict(found.factors) == {"rows": pytest.approx(factor)}
     assert found.least_bytes < found.most_bytes
     assert f"range            {found}" in repr(memory)
-    assert f"or of {never}, which never drops" in str(found)
+    assert f"with a factor of {never}, which never drops" in str(found)
     assert memory.donated.range.least_bytes <= found.least_bytes
 
 

@@ -119,7 +119,7 @@ def test_what_is_not_causal_or_gathered_is_not_balanced():
         return str(caught.value)
 
     assert refused("block", "ring").endswith("none. Leave balanced=True out.")
-    assert 'Take kind="ring", in which attention is recognised here; write it as' in refused(
+    assert 'Take kind="ring", for which attention is recognised here, write it as' in refused(
         "transformer_sgd", "gather"
     )
 

@@ -28,7 +28,7 @@ def traced(loss, value=True, **sizes):
 def test_stages_without_micro_batches():
     """They were accepted once, and silently wrong."""
     program = stacks.program("plain")
-    told = "`layers` is on the stages `pipe`, and nothing is on a serial axis: stages pass micro-batches on."
+    told = "`layers` is on the stages `pipe`, but nothing is on a serial axis: a pipeline needs micro-batches."
     assert refused(program, "layers:pipe") == [f"{told} Add `batch:micro`."]
     assert refused(program, "layers:pipe", micro=0) == [f"{told} Add `batch:micro` with `micro=ml.serial(8)`."]
 
@@ -38,7 +38,7 @@ def test_only_layers_are_on_stages():
     problems = refused(program, "batch:pipe embed:pipe layers:pipe")
     told = "cannot be on `pipe`: its stages hold the layers of a scan, and no other dim. Put"
     for dim in ("batch", "embed"):
-        assert f"`{dim}` {told} `{dim}` on an axis of devices; on stages can be `layers`." in problems
+        assert f"`{dim}` {told} `{dim}` on an axis of devices; only `layers` can be on stages." in problems
     (stored,) = refused(program, {"batch": "micro", "layers": "pipe", "params/table": {"words": "pipe"}})
     assert stored.startswith("At `params/table`: `words` cannot be on `pipe`")
     assert refused(program, "batch:micro layers:pipe+data", data=2)[0].startswith(
@@ -58,8 +58,8 @@ def test_all_problems_at_once():
         ("interleaved", 3, "micro=3, which must be a multiple of its 2 stages"),
         ("dualpipe-v", 2, "over 2 stages it needs at least 4"),
         (ml.Schedule.of("1f1b", 2, 8), 4, "1f1b has 8 micro-batches, and there are 4"),
-        ("zb-h1", 4, "zb-h1, which computes gradients of weights apart"),
-        ("zb-v", 4, "zb-v, which computes gradients of weights apart"),
+        ("zb-h1", 4, "zb-h1, which computes gradients of weights separately"),
+        ("zb-v", 4, "zb-v, which computes gradients of weights separately"),
         (("interleaved", 3), 4, "`layers` has size 4, which 2 stages of 3 chunks do not divide"),
     ],
 )
@@ -115,7 +115,7 @@ def test_what_all_stages_together_know_in_each_micro_batch():
         return (jnp.square(h @ p["w_out"] - y).mean(1) * sums.sum(0)).sum()
 
     (problem, *_) = refused(traced(loss))
-    assert "of all stages `pipe` in each micro-batch, and they have different ones at a time" in problem
+    assert "of all stages `pipe` in each micro-batch, but at any time these have different micro-batches" in problem
 
 
 def test_what_does_not_go_along_with_the_carry():
@@ -132,8 +132,8 @@ def test_what_does_not_go_along_with_the_carry():
         return jax.tree.map(lambda w, g: w - g, params, grads), (params["b"][:, None] * scale[None, :, None]).sum(1)
 
     (problem, *_) = refused(ml.trace(step, *stacks.named()))
-    assert "needs on one stage" in problem
-    assert "makes on another" in problem
+    assert "on one stage, but" in problem
+    assert "makes it on another, and it cannot be sent" in problem
 
 
 def test_a_permute_within_a_cell():

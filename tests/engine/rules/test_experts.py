@@ -324,7 +324,7 @@ def test_rows_are_not_returned():
         rows, sent = ml.dispatch(x, choice, Experts, factor=8.0)
         return ml.combine(rows, sent), {"rows": rows, "sent": sent}
 
-    said = r"returns at `out/1/rows`, `out/1/sent/.*` rows of ml.dispatch.* Return what ml.combine makes"
+    said = r"returns at `out/1/rows`, `out/1/sent/.*` rows of ml.dispatch.* Return the result of ml.combine"
     with pytest.raises(ml.TraceError, match=said):
         ml.trace(leaky, ml.f32[Batch, Seq, Embed], ml.i32[Batch, Seq, K])
 
@@ -389,6 +389,6 @@ def test_what_is_sent_has_a_name_and_a_cause():
     assert sent == {
         "which experts the rows are for": there,
         "rows to their experts": there,
-        "rows back from their experts": "`experts` is split over `data`: what experts make is sent back to the devices"
-        " of its tokens.",
+        "rows back from their experts": "`experts` is split over `data`: the experts' results are sent back to the"
+        " devices of their tokens.",
     }

@@ -260,7 +260,7 @@ def test_what_goes_round_is_named():
     back = next(c for c in plan.collectives if c.value.startswith("gradient of keys"))
     assert "gradients of keys and values go around" in back.because
     halves = next(c for c in plan.collectives if c.value.startswith("halves"))
-    assert halves.because.startswith("`seq` is in zig-zag order over `a`, in which all devices attend to as much")
+    assert halves.because.startswith("`seq` is in zig-zag order over `a`, for even work: devices exchange halves")
 
 
 def test_a_ring_may_be_gathered_instead():

@@ -144,5 +144,5 @@ def test_their_choice_is_none_of_tokens():
     Room = ml.Dim("room", 4)
     chosen = ml.tensor(np.zeros((8, 4), np.int32), Experts, Room)
     (x,) = drawn(ml.f32[Batch, Seq, Embed])
-    with pytest.raises(DimError, match=r"which has no dim of x.*Where experts choose their tokens"):
+    with pytest.raises(DimError, match=r"which has no dim of x.*If experts choose their tokens, send these by a table"):
         ml.dispatch(x, chosen, Experts, factor=1)
