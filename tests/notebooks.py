@@ -53,7 +53,9 @@ def run(source: Path) -> Iterator[Executed]:
     """Executes a notebook; the first cell that raises is an error here, with its traceback."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
-    client = NotebookClient(jupytext.read(source), timeout=SECONDS, kernel_name="python3")
+    # One line may come in two messages, where a flush falls between its words.
+    options = {"timeout": SECONDS, "kernel_name": "python3", "coalesce_streams": True}
+    client = NotebookClient(jupytext.read(source), **options)
     with client.setup_kernel(env=environment, cwd=str(source.parent)):
         for number, cell in enumerate(client.nb.cells):
             client.execute_cell(cell, number)

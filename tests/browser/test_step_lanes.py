@@ -47,8 +47,11 @@ def ticks(board: BlankBoard) -> list[str]:
 
 
 def settled(board: BlankBoard) -> None:
-    """Waits until every slice is drawn."""
+    """Waits until every slice is there and drawn: a change is painted with the next frame."""
     expect(board.root.locator(".mlb-step-time")).to_have_attribute("aria-busy", "false")
+    board.blank.view.evaluate(
+        "() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn())))"
+    )
 
 
 def full(board: BlankBoard) -> None:
@@ -95,6 +98,24 @@ def test_keys_zoom_and_pan_and_fit(open_board, explorer: Explorer) -> None:
         board.keyboard.press(home)
         expect(board.root.locator(".mlb-scale-tick").first).to_have_text("0")
     assert ticks(board) == whole
+
+
+def test_a_key_goes_on_from_where_the_move_before_it_ends(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    body(board).focus()
+    board.keyboard.press("w")
+    board.keyboard.press("w")
+    settled(board)
+    quarter = ticks(board)
+    board.keyboard.press("0")
+    settled(board)
+    board.blank.view.emulate_media(reduced_motion="no-preference")
+    press = """(body) => {
+        const key = (key) => body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+        for (const each of "wwwsda") key(each);
+    }"""
+    body(board).evaluate(press)
+    expect(board.root.locator(".mlb-step-time .mlb-scale-tick")).to_have_text(quarter)
 
 
 def test_the_wheel_with_ctrl_zooms_about_the_pointer_and_a_drag_pans(open_board, explorer: Explorer) -> None:

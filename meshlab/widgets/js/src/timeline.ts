@@ -29,6 +29,8 @@ export class StepTimeline {
   frame: StepFrame;
   /** What is in sight; null for all of the step. */
   sight: Sight | null = null;
+  /** Where a move that is under way ends: the next key goes on from there. */
+  goal: Sight | null = null;
   range: Sight | null = null;
   /** The loops of which each iteration is drawn. */
   opened = new Set<string>();
@@ -101,7 +103,7 @@ export class StepTimeline {
   }
 
   forget() {
-    cancelAnimationFrame(this.moving);
+    this.stop();
     this.rows = this.data = this.sight = this.range = null;
     this.lanes = [];
     this.setFull(false);
@@ -116,7 +118,7 @@ export class StepTimeline {
       this.sight = { from: this.sight.from * scale, to: this.sight.to * scale };
     }
     // A move that is under way counts in the seconds of the step before.
-    if (isNew) cancelAnimationFrame(this.moving);
+    if (isNew) this.stop();
     if (isNew) this.range = null;
     this.data = data;
     this.whole = whole;
@@ -183,6 +185,7 @@ export class StepTimeline {
     cancelAnimationFrame(this.moving);
     const goal = isWhole(sight, this.whole) ? null : sight;
     const from = this.seen;
+    this.goal = sight;
     if (still || matchMedia("(prefers-reduced-motion: reduce)").matches) return this.arrive(goal);
     const begin = performance.now();
     const move = (now: number) => {
@@ -195,9 +198,15 @@ export class StepTimeline {
     this.moving = requestAnimationFrame(move);
   }
 
+  stop() {
+    cancelAnimationFrame(this.moving);
+    this.goal = null;
+  }
+
   arrive(sight: Sight | null) {
     const before = this.sight;
     this.sight = sight;
+    this.goal = null;
     // All of the step needs few slices, a part of it all.
     if ((before === null) !== (sight === null) || (sight && !this.isFine)) this.draw();
     else this.later();
@@ -205,7 +214,7 @@ export class StepTimeline {
 
   /** Zooms about a time: that under the pointer, or else the middle of the slice that has the focus or is selected. */
   zoom(by: number, at: number = this.middle()) {
-    this.show(zoomed(this.seen, this.whole, by, at));
+    this.show(zoomed(this.goal ?? this.seen, this.whole, by, at));
   }
 
   middle(): number {
@@ -217,7 +226,7 @@ export class StepTimeline {
   }
 
   pan(by: number) {
-    if (this.sight) this.show(panned(this.seen, this.whole, by));
+    this.show(panned(this.goal ?? this.seen, this.whole, by));
   }
 
   fold(folded: boolean) {
