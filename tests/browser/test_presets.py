@@ -117,11 +117,11 @@ def test_what_cannot_be_is_told_behind_a_button(open_board) -> None:
     """§3A: a greyed preset answered in Python, and never what it is."""
     board = open_board()
     more = board.root.locator(".mlb-more-presets")
-    expect(more).to_have_text("2 more")
+    expect(more).to_have_text("3 more")
     more.focus()
     board.keyboard.press("Enter")
     told = board.root.get_by_role("dialog", name="Presets that do not fit here")
-    expect(told.get_by_role("term")).to_have_text(["EP", "micro-batches"])
+    expect(told.get_by_role("term")).to_have_text(["EP", "micro-batches", "PP"])
     experts = told.get_by_role("definition").first
     expect(experts).to_contain_text("Expert parallel: each device has a part of the experts")
     expect(experts).to_contain_text("Not here: No dim is called experts, expert.")
