@@ -117,8 +117,8 @@ class Board:
         self.move_to(axis, at)
         self.mouse.up()
 
-    def press(self, dim: str, zone: str | None = None) -> None:
-        """Presses the mouse on a chip, and moves it just enough to be a drag."""
+    def press(self, dim: str, zone: str | None = None) -> tuple[float, float]:
+        """Presses the mouse on a chip, and moves it just enough to be a drag; returns where it is."""
         self.root.locator(".mlb-zones").scroll_into_view_if_needed()  # all of them: the mouse cannot leave the window
         # Under the pointer the tray keeps its order, so that the chip stays where it is measured.
         self.root.locator(".mlb-zones").hover(position={"x": 1, "y": 1})
@@ -126,6 +126,14 @@ class Board:
         self.mouse.move(x, y)
         self.mouse.down()
         self.mouse.move(x + 6, y + 6)
+        return x + 6, y + 6
+
+    def on_the_way(self, start: tuple[float, float], axis: str, at: str = "", stops: int = 6) -> Iterator[None]:
+        """Moves the pressed mouse to the middle of a zone, and stops on the way."""
+        (x, y), box = start, _middle(self.zone(axis, at))
+        for stop in range(1, stops + 1):
+            self.mouse.move(x + (box[0] - x) * stop / stops, y + (box[1] - y) * stop / stops)
+            yield
 
     def move_to(self, axis: str, at: str = "") -> None:
         """Moves the pressed mouse to the middle of a zone, in several steps as a hand would."""

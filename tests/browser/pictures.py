@@ -20,6 +20,7 @@ from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.standalone import VIEWS
+from tests.browser import film
 from tests.browser.blank import BlankBoard, BlankPage
 from tests.browser.overflow import CUT, overflowing
 from tests.browser.page import ARTIFACTS, open_browser
@@ -50,11 +51,6 @@ DRAWN = """() => {
     window.poll();
     const waiting = document.querySelectorAll(".mlb-reading, [aria-busy=true], [data-fresh=false]");
     return ![...waiting].some(each => each.checkVisibility());
-}"""
-
-ADVISED = """() => {
-    window.poll();
-    return !document.querySelector(".mlb-advice").textContent.startsWith("Looking for a change");
 }"""
 
 
@@ -104,8 +100,8 @@ def sheet(browser: Browser, name: str, paths: list[Path]) -> Path:
     return target
 
 
-# The docs' pictures, all of one board: the view that stands alone or "" for the workbench, and the width.
-SHOWN = {"explorer": ("", 1280), "devices": ("devices", 820), "program": ("program", 820), "time": ("time", 820)}
+# The docs' pictures of one view alone, and its width.
+SHOWN = {"devices": 820, "program": 820, "time": 820}
 
 
 def in_docs() -> Explorer:
@@ -120,15 +116,14 @@ def for_docs(browser: Browser) -> None:
     """Takes the pictures that the docs show."""
     explorer = in_docs()
     explorer.view()
-    for file, (view, width) in SHOWN.items():
+    for view, width in SHOWN.items():
         page = BlankPage(browser, explorer, width=width, height=640, panel=view)
         board = BlankBoard(page)
         expect(board.root).to_be_visible()
         wait_for(board)
-        if not view:
-            page.view.wait_for_function(ADVISED, polling=100, timeout=120_000)
-        board.root.screenshot(path=str(DOCS / f"{file}.png"))
+        board.root.screenshot(path=str(DOCS / f"{view}.png"))
         page.close()
+    film.take(browser, DOCS / "drag.gif", wait_for)
 
 
 def main(what: str = "") -> None:
