@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import meshlab.engine.planning.staged as steps
+
 ROOT = Path(__file__).parents[1]
 
 # Lowest first: a package may import those before it in this list. A module of `meshlab` itself counts as a package.
@@ -35,6 +37,8 @@ opening puzzles.play puzzles.course puzzles workbooks verify commands cli
 PACKAGES: list[str] = [*_PACKAGES.split()]
 # Rules have a file for each kind of primitive.
 MOST_FILES, MOST_LINES, MOST_FLOORS = 27, 400, 14
+# How often a step may be asked of which kind it is, and in how many modules.
+MOST_ASKED, MOST_ASKING = 30, 8
 
 
 @functools.cache
@@ -170,3 +174,20 @@ def test_the_map_names_every_module():
     text = (ROOT / "docs" / "architecture.md").read_text()
     words = set(re.findall(r"\w+", text[text.index("## The map") : text.index("## One worked trace")]))
     assert {name for name in sources() if name.rpartition(".")[2] not in words} == set()
+
+
+def test_kinds_of_steps_are_seldom_asked_for():
+    """A step answers for itself, so that a new kind meets few cases."""
+    kinds = {kind.__name__ for kind in steps.Step.__subclasses__()}
+    found = {name: _asked(text, kinds) for name, text in sources().items()}
+    asking = {name: count for name, count in found.items() if count}
+    assert {"Compute", "Move", "Staged"} <= kinds
+    assert 0 < sum(asking.values()) <= MOST_ASKED, asking
+    assert len(asking) <= MOST_ASKING, asking
+
+
+def _asked(text: str, names: set[str]) -> int:
+    """How often `isinstance` asks for one of some classes."""
+    calls = [node for node in nodes(text) if isinstance(node, ast.Call) and len(node.args) == 2]
+    asked = [call.args[1] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "isinstance"]
+    return sum(any(isinstance(node, ast.Name) and node.id in names for node in ast.walk(each)) for each in asked)

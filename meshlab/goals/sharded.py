@@ -19,7 +19,7 @@ from ..cost.machines.units import bytes_text, share_text
 from ..engine.code.operations import Operation
 from ..engine.errors import closest, some
 from ..engine.planning.shared_steps import counted, counted_only
-from ..engine.planning.steps import Compute, Materialise, Move
+from ..engine.planning.steps import Compute
 from ..engine.plans import work
 from ..engine.plans.wording import quoted
 from ..engine.programs.trained import output_names
@@ -173,7 +173,7 @@ def _lies_where(plan: Any, dim: str) -> Iterator[tuple[Operation, Axes]]:
     program, devices = plan.program, plan.mesh.devices.axes
     for step, _ in counted(plan.planned.steps):
         # What is moved is read before or after, and a constant is made in whatever spec its readers have.
-        if step.runs is None or isinstance(step, Move | Materialise):
+        if step.runs is None or not (step.computes or step.parts):
             continue
         for values, specs in (step.read(), step.made()):
             for value, spec in zip(values, specs, strict=True):

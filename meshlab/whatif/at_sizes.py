@@ -25,10 +25,9 @@ from ..cost.workload.per_shard_payloads import payload
 from ..cost.workload.scenario import Numbers, Scenario, together
 from ..engine.code.operations import item_bytes
 from ..engine.planning.shared_steps import counted_only
-from ..engine.planning.staged import Staged
 from ..engine.planning.step import Step
 from ..engine.planning.step_keys import Key
-from ..engine.planning.steps import Compute, Move, Nested
+from ..engine.planning.steps import Compute, move_of
 from ..engine.plans.per_shard_collectives import per_shard_collectives_of
 from ..engine.plans.stage_hops import runs_in_branches
 from .sweep import check_payloads
@@ -94,13 +93,11 @@ def _bytes(scenario: Scenario, key: Key) -> Numbers:
 def _moved(plan: Plan, scenario: Scenario) -> Numbers:
     total: Numbers = 0.0
     for step, times in _runs(scenario, plan.steps, 1):
-        if isinstance(step, Move) and step.via.kind.sends:
-            operand = _bytes(scenario, (step.value, step.start))
-            total = total + step.via.kind.wire_bytes(operand, step.via.axes, plan.grid) * times
-        elif isinstance(step, Staged):
-            total = total + sum(
-                _bytes(scenario, key) * ticks for key, ticks in step.hops(scenario.plan.program.original_of)
-            )
+        if (move := move_of(step)) and move.collective:
+            operand = _bytes(scenario, (move.value, move.start))
+            total = total + move.via.kind.wire_bytes(operand, move.via.axes, plan.grid) * times
+        for key, ticks in step.hops(plan.program.original_of):
+            total = total + _bytes(scenario, key) * ticks
     return total
 
 
@@ -108,9 +105,8 @@ def _runs(scenario: Scenario, steps: Iterable[Step], times: Numbers) -> Iterator
     """Yields every step with how often it runs: a loop over a dim that is varied runs as often as that is long."""
     for step in steps:
         yield step, times
-        longer: Numbers = 1
-        if isinstance(step, Nested) and step.loops and step.times:
-            longer = scenario.trip_count(step.operation, step.times) / step.times
+        known = step.parts[0].times if step.loops else 0
+        longer = scenario.trip_count(step.runs, known) / known if step.runs and known else 1
         for part in step.parts:
             yield from _runs(scenario, part.steps, times * (part.runs or part.times) * longer)
 

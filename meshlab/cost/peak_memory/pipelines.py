@@ -16,7 +16,7 @@ from typing import Any
 
 from ...engine.code.operations import item_bytes
 from ...engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged, carries
-from ...engine.planning.step import Step
+from ...engine.planning.step import Step, only
 from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Result
 from ...engine.plans.plan_data import Plan
@@ -38,7 +38,7 @@ class _Carried:
 
 def held(plan: Plan) -> frozenset[int]:
     """Returns the values that the stages of a plan hold of a forward cell for the backward cell."""
-    return frozenset(value for step in plan.steps if isinstance(step, Staged) for value, _ in step.held)
+    return frozenset(value for step in only(Staged, plan.steps) for value, _ in step.held)
 
 
 def add_pipeline(builder: GraphBuilder, step: Staged, add_steps: AddSteps):

@@ -97,7 +97,7 @@ def _is_fused(operation: Operation, scenario: Scenario) -> bool:
 
 def cast(step: Step, scenario: Scenario) -> Kernel | None:
     """Returns the cost of casting the operands of a linear matmul to 8 bits; None where none is."""
-    linear = scenario.linear(step.runs) if isinstance(step, Compute) and step.runs is not None else None
+    linear = scenario.linear(step.computes) if step.computes else None
     if linear is None or not linear.casts:
         return None
     values, specs = step.read()

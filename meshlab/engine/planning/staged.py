@@ -22,7 +22,7 @@ from ..code.loops import carried
 from ..schedules.dealing import Round, rounds
 from ..schedules.schedule import Schedule
 from ..specs.spec import Spec
-from .step import Inner, Step
+from .step import Inner, Step, only
 from .step_keys import Key, Made, Originals, from_around, keys
 from .steps import Nested, Result
 
@@ -92,6 +92,10 @@ class Staged(Step):
         return self.over
 
     @property
+    def blocks_in_time(self) -> int:
+        return self.schedule.micro
+
+    @property
     def results(self) -> tuple[Result, ...]:
         """What is known after the loop."""
         return tuple(result for piece in self.pieces.values() for result in piece.results)
@@ -130,9 +134,7 @@ class Staged(Step):
             )
             for name, piece in self.pieces.items()
         }
-        forward, backward = new[id(self.forward_scan)], new[id(self.backward_scan)]
-        assert isinstance(forward, Nested)
-        assert isinstance(backward, Nested)
+        forward, backward = only(Nested, (new[id(self.forward_scan)], new[id(self.backward_scan)]))
         return dataclasses.replace(self, pieces=pieces, forward_scan=forward, backward_scan=backward)
 
     def made(self) -> Made:

@@ -106,6 +106,11 @@ class Step:
         return None
 
     @property
+    def blocks_in_time(self) -> int:
+        """How many blocks of that axis there are; 1 without one."""
+        return 1
+
+    @property
     def parts(self) -> tuple[Inner, ...]:
         return ()
 
@@ -139,6 +144,10 @@ class Step:
 
     def makes(self, original_of: Originals) -> tuple[Key, ...]:
         return self.keys(original_of)[1]
+
+    def hops(self, original_of: Originals) -> Iterable[tuple[Key, float]]:
+        """Returns what stages send each other, with how often."""
+        return ()
 
     def specs(self) -> Iterator[Spec]:
         """Yields every spec that it, or a step inside, mentions."""

@@ -198,6 +198,11 @@ class Move(Step):
         return f"{self.via.kind} over {'+'.join(self.via.axes)}  {self.start} → {self.via.result}"
 
 
+def move_of(step: Step) -> Move | None:
+    """Returns a step that moves a value from one spec to another; None of any other."""
+    return step if isinstance(step, Move) else None
+
+
 @dataclasses.dataclass(frozen=True)
 class Inside:
     """One block of a nested step.
@@ -341,6 +346,10 @@ class Iterated(Step):
     @property
     def in_time(self) -> str:
         return self.axis
+
+    @property
+    def blocks_in_time(self) -> int:
+        return self.times
 
     @property
     def parts(self) -> tuple[Inner, ...]:

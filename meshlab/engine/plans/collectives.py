@@ -19,7 +19,7 @@ from ..legality.legal_rules import LegalRules
 from ..planning.shared_steps import each_once, stand_ins
 from ..planning.staged import Staged
 from ..planning.step import Step
-from ..planning.steps import Cause, Compute, Move
+from ..planning.steps import Cause, Compute, Move, move_of
 from ..programs.axis_conflicts import key_dims, scanned_dims
 from ..programs.gradients import gradient_values
 from ..programs.outline import Repetition
@@ -93,9 +93,9 @@ class _Story:
 
     def of_each(self) -> Iterator[tuple[Collective, ...]]:
         for step, times, repetitions in self.steps:
-            if isinstance(step, Move) and step.collective:
-                row, gradient = self.move(step, times)
-                yield (self.for_all(row, step, gradient, repetitions) if len(repetitions) > 1 else row,)
+            if (move := move_of(step)) and move.collective:
+                row, gradient = self.move(move, times)
+                yield (self.for_all(row, move, gradient, repetitions) if len(repetitions) > 1 else row,)
             elif isinstance(step, Staged):
                 yield tuple(stage_hops(self.program, self.grid, step))
             else:

@@ -6,6 +6,7 @@ all-gather of a weight        … It is gathered again in each of 8 micro-batche
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from ..code.operations import Operation
@@ -13,9 +14,8 @@ from ..collectives.kinds import ALL_GATHER
 from ..errors import listed
 from ..legality.legal_rules import LegalRules
 from ..planning.shared_steps import each_once
-from ..planning.staged import Staged
 from ..planning.step import Step
-from ..planning.steps import Iterated, Move
+from ..planning.steps import Move
 from ..specs.in_time import without_all
 from .partial_sums import Origin
 
@@ -25,10 +25,10 @@ class IterationCauses:
 
     def __init__(self, steps: Iterable[Step], rules: LegalRules):
         self.rules = rules
-        self.loops: dict[Operation, Iterated | Staged] = {}
-        self.inside: dict[int, Iterated | Staged] = {}
-        for loop in (step for step in steps if isinstance(step, Iterated | Staged)):
-            for step, *_ in each_once(loop.steps):
+        self.loops: dict[Operation, Step] = {}
+        self.inside: dict[int, Step] = {}
+        for loop in (step for step in steps if step.in_time):
+            for step, *_ in each_once(itertools.chain.from_iterable(part.steps for part in loop.parts)):
                 if step.computes:
                     self.loops[step.computes] = loop
                 else:
@@ -63,7 +63,7 @@ class IterationCauses:
         inside = [axis for axis in self.rules.in_time if all(axis in spec.axes for spec in ends)]
         return step.under(lambda spec: without_all(spec, inside)) if inside else step
 
-    def blocks(self, loop: Iterated | Staged) -> str:
+    def blocks(self, loop: Step) -> str:
         """Names the blocks of a loop: micro-batches, where it goes over the batch."""
-        dims, times = self.rules.on(loop.in_time), loop.schedule.micro if isinstance(loop, Staged) else loop.times
+        dims, times = self.rules.on(loop.in_time) if loop.in_time else (), loop.blocks_in_time
         return f"{times} micro-batches" if "batch" in dims else f"{times} blocks of {listed(dims)}"

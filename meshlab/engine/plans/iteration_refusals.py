@@ -18,7 +18,7 @@ from ..legality.refusal import Refusal
 from ..planning.shared_steps import each_once
 from ..planning.step import Step, only
 from ..planning.step_keys import Key
-from ..planning.steps import Move
+from ..planning.steps import Move, move_of
 from ..programs.becoming import becoming
 from ..programs.program import Program
 from ..specs.spec import Axes
@@ -60,8 +60,9 @@ class Refusals:
         `why` says why no loop in front can find it.
         """
         move = self.made_whole(key)
-        if isinstance(step, Move) and step.reshard == move.reshard:  # gathered to be cut otherwise
-            return self.moved_in_time(step)
+        late = move_of(step)
+        if late and late.reshard == move.reshard:  # gathered to be cut otherwise
+            return self.moved_in_time(late)
         maker, fix = self.maker(move, self.made_by)
         return self.needs(self.reader(step), maker, why, fix)
 
@@ -79,8 +80,7 @@ class Refusals:
         while not self.makes_whole(step):
             key = next(k for k in step.reads(self.program.original_of) if k in self.whole)
             step = self.made_by[key]
-        assert isinstance(step, Move)
-        return step
+        return next(only(Move, [step]))
 
     def is_cause(self, key: Key, moved: Sequence[Move], lines: Collection[Source]) -> bool:
         """Whether what is known after the loop is a problem of its own: not moved in time, nor for a refused line."""

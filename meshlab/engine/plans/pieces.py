@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..planning.staged import BACKWARD, FORWARD, MID, PIECES, POST, PRE, beside_carries, carries
 from ..planning.step import Step
 from ..planning.step_keys import Key, Originals
-from ..planning.steps import Compute, Iterated, Nested
+from ..planning.steps import Iterated, Nested
 from ..rules.traits import TRAITS
 from .placing import mentions
 
@@ -198,7 +198,7 @@ def _is_cheap(step: Step, read: Iterable[Key], good: Mapping[Key, bool]) -> bool
         return False
     if step.collective is not None:  # a gather of what is stored is sent less often than its result would be passed on
         return not any(key in good for key in read)
-    if isinstance(step, Compute):
+    if step.computes:
         traits = TRAITS.get(step.primitive)
         if traits is None or traits.kind in _HEAVY:
             return False

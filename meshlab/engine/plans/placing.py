@@ -14,7 +14,7 @@ from ..code.operations import Input
 from ..collectives.kinds import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from ..planning.step import Step
 from ..planning.step_keys import Key
-from ..planning.steps import Materialise, Move, Result
+from ..planning.steps import Materialise, Move, Result, move_of
 from ..programs.program import Program
 from ..specs.in_time import without
 from ..specs.spec import Spec
@@ -97,8 +97,9 @@ class Placing:
 
     def _take(self, step: Step):
         """Finds where a step runs."""
-        if isinstance(step, Move) and step.collective and self.axis in step.via.axes:
-            self._leave(step)
+        move = move_of(step)
+        if move and move.collective and self.axis in move.via.axes:
+            self._leave(move)
         elif isinstance(step, Materialise) and not self._is_late(step):
             self._deferred[self._makes(step)[0]] = step
         else:
@@ -186,7 +187,7 @@ def _each_move_once(steps: Sequence[Step]) -> list[Step]:
     known: set[tuple[int, Spec]] = set()
     left = []
     for step in steps:
-        key = (step.value, step.via.result) if isinstance(step, Move) else None
+        key = (move.value, move.via.result) if (move := move_of(step)) else None
         if key is None or key not in known:
             left.append(step.with_parts([_each_move_once(part.steps) for part in step.parts]))
         if key is not None:

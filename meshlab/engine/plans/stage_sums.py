@@ -19,7 +19,7 @@ from ..collectives.reshard import Reshard, ReshardStep
 from ..planning.staged import Staged, summed_over
 from ..planning.step import Step
 from ..planning.step_keys import Key
-from ..planning.steps import Cause, Compute, Move
+from ..planning.steps import Cause, Compute, Move, move_of
 from ..planning.sums_in_time import stays_partial
 from ..programs.program import Program
 from ..specs.spec import Grid, Spec
@@ -59,8 +59,8 @@ class _Sums:
         found = [key for key in dict.fromkeys(read) if key in self.partial]
         if not found:
             yield step
-        elif isinstance(step, Move) and (step.via.kind.sums or not step.via.kind.sends):
-            yield self.moved(step, found[0], made[0])
+        elif (move := move_of(step)) and (move.via.kind.sums or not move.via.kind.sends):
+            yield self.moved(move, found[0], made[0])
         elif isinstance(step, Compute) and self.passes(step):
             yield self.computed(step, made)
         else:

@@ -105,8 +105,9 @@ def work(program: Program, mesh: Mesh, grid: Grid, steps: Iterable[Step]) -> Wor
         )
 
     steps = tuple(steps)
-    amount = of(step for step in steps if not isinstance(step, Staged))
-    amount += sum(_of_busiest_stage(step, of) for step in only(Staged, steps))
+    pipelines = {id(step): step for step in only(Staged, steps)}
+    amount = of(step for step in steps if id(step) not in pipelines)
+    amount += sum(_of_busiest_stage(step, of) for step in pipelines.values())
     unit = _FLOPS if any(map(multiplies, of_program)) else "elements"
     return Work(amount, amount / total if total else 1.0, mesh.size, unit, total)
 

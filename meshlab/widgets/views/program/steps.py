@@ -22,7 +22,7 @@ from ....engine.code.source import Source
 from ....engine.jax_compat import scopes
 from ....engine.planning.staged import Staged
 from ....engine.planning.step import Step, only
-from ....engine.planning.steps import Compute, Iterated, Materialise, Move, Nested, Repeated
+from ....engine.planning.steps import Compute, Iterated, Materialise, Move, Nested, Repeated, move_of
 from ....engine.specs.spec import Spec, local_shape
 from ...state.selection import identities
 from .nodes import (
@@ -112,13 +112,13 @@ class _Tree(Nodes):
         """
         rows = next(self.sent)
         facts: dict[str, Any] = {"source": self.text[source], "label": self.code[source] if alone else ""}
-        if isinstance(step, Move):
-            value = self.program.value(step.name).label
-            facts |= {"makes": self.type_of(step.name, step.via.result), "reads": [self.type_of(step.name, step.start)]}
-            facts |= {"name": step.title, "value": value, "label": ""}
+        if move := move_of(step):
+            value = self.program.value(move.name).label
+            facts |= {"makes": self.type_of(move.name, move.via.result), "reads": [self.type_of(move.name, move.start)]}
+            facts |= {"name": move.title, "value": value, "label": ""}
             for row in rows:
                 return self.collective(parent, row, **facts)
-            return self.add(parent, SLICE, **facts, uses="+".join(step.via.axes))
+            return self.add(parent, SLICE, **facts, uses="+".join(move.via.axes))
         node = self.add(parent, STEP, **facts, **self.computed(step))
         for row in rows:
             self.collective(node, row, source=self.text[row.source], name=row.kind, value=row.value)
@@ -250,7 +250,8 @@ class _Block:
         operation = step.serves
         source = operation.source if operation else None
         line = None if source is None else (source.file, source.line)
-        if operation is None and not (isinstance(step, Move) and step.cause.kind == "sum"):
+        move = move_of(step)
+        if operation is None and not (move and move.cause.kind == "sum"):
             self.close()
             self.tree.step(self.parent, step, None, alone=True)
             return
