@@ -10,6 +10,9 @@ const PATIENCE = 2000;
 // Prices are worked out when they are asked for: on a busy machine that takes longer than silence does.
 const PRICING = 15_000;
 const SLOW = ["prices", "advise", "read"];
+// A selection waits behind prices that are being worked out: late, it is as good. At another size a program is planned
+// anew, or traced.
+const SLOW_INTENTS = ["select", "resize_dim", "resize_axis", "open"];
 // A library is a megabyte and a half: on its way for long, it says nothing of Python.
 const FETCHING = 60_000;
 // How often Python is asked whether it is there, while something is under way; and at first while it is silent.
@@ -113,8 +116,7 @@ export class Channel {
     const id = `${this.view}-${this.count}`;
     const sent = Date.now();
     return new Promise((resolve) => {
-      // A selection waits behind prices that are being worked out; late, it is as good.
-      const slow = SLOW.includes(kind) || content.op === "select" ? PRICING : PATIENCE;
+      const slow = SLOW.includes(kind) || SLOW_INTENTS.includes(String(content.op)) ? PRICING : PATIENCE;
       const patience = kind === "library" || kind === "bytes" ? FETCHING : slow;
       const timer = setTimeout(() => this.silence(), patience);
       this.waiting.set(id, { resolve, timer, sent });
