@@ -77,7 +77,9 @@ def _send(operation: Operation, facts: Facts) -> Factors:
     axes = _Axes(operation.params["how"])
     own = (*axes.stack, *axes.tokens) if operation.params["repeated"] else axes.choice
     rest = axes.rest(len(facts.operands[0]) - len(own))
-    return axes.factors(((*own, *rest), axes.choice, axes.places), ((*axes.places, *rest),), followed=(1, 2))
+    weights = (axes.choice,) * (len(facts.operands) - 3)
+    operands = ((*own, *rest), axes.choice, axes.places, *weights)
+    return axes.factors(operands, ((*axes.places, *rest),), followed=(1, 2))
 
 
 @rule("collect_experts", traits=opaque(linear=FIRST, multiplies=None))
@@ -208,7 +210,9 @@ def _run_route(device: Device, sharded: ShardedOperation, operands: Sequence[Any
 @per_shard("send_experts", summary=_SUMMARY, composite=True)
 def _run_send(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     place = _Split(device, sharded, 1, sharded.operands[2], _ROWS)
-    return [send(sharded.params["how"], place, sharded.params["repeated"], operands[0], (operands[1], operands[2]))]
+    x, choice, order, *rest = operands
+    weights = rest[0] if rest else None
+    return [send(sharded.params["how"], place, sharded.params["repeated"], x, (choice, order), weights=weights)]
 
 
 @per_shard("collect_experts", summary=_SUMMARY, composite=True)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ..own_primitives import several_primitive
-from .experts import Place, Routing, Shape, beside, collect, ragged, ragged_grad, route, send, weigh
+from .experts import Place, Routing, Shape, collect, ragged, ragged_grad, route, send, weigh
 
 
 def _batched(
@@ -47,11 +47,13 @@ def _route_shapes(choice: Any, *, how: Routing, places: Shape) -> list[tuple[Sha
     return [(choice.shape, choice.dtype), rows, rows]
 
 
-def _run_send(x: Any, choice: Any, order: Any, *, how: Routing, repeated: bool) -> list[Any]:
-    return [send(how, Place(how.experts), repeated, x, (choice, order))]
+def _run_send(x: Any, choice: Any, order: Any, *weights: Any, how: Routing, repeated: bool) -> list[Any]:
+    return [send(how, Place(how.experts), repeated, x, (choice, order), weights=weights[0] if weights else None)]
 
 
-def _send_shapes(x: Any, choice: Any, order: Any, *, how: Routing, repeated: bool) -> list[tuple[Shape, Any]]:
+def _send_shapes(
+    x: Any, choice: Any, order: Any, *weights: Any, how: Routing, repeated: bool
+) -> list[tuple[Shape, Any]]:
     return [((*order.shape, *x.shape[how.stacked + how.items + (not repeated) :]), x.dtype)]
 
 
@@ -184,9 +186,9 @@ def _weighed(how: Routing, *given: Any) -> tuple[Any, tuple[Any, ...]]:
 
 def _weighed_backward(how: Routing, kept: tuple[Any, ...], cotangent: Any) -> tuple[Any, None, None, Any]:
     choice, order, weights, each = kept
-    spread = beside(weights, each) * jnp.expand_dims(cotangent, weights.ndim - 1)
     of_weights = pair_p.bind(each, cotangent, how=how)[0].astype(weights.dtype)
-    return sent(how, False, spread, choice, order), None, None, of_weights
+    # Weighed where it is sent, so that no array has a row for each choice.
+    return send_p.bind(cotangent, choice, order, weights, how=how, repeated=True)[0], None, None, of_weights
 
 
 def _multiplied_backward(factor: float, inner: int, kept: tuple[Any, ...], cotangent: Any) -> tuple[Any, Any, None]:

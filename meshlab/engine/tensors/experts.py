@@ -10,9 +10,10 @@ choose takes places of the next. So their order depends on which experts a devic
 them: `ids`, the number of each row's expert among those of its device, and `order`, where each row stood when it
 arrived. Every device keeps as many places for each device that sends to it; what finds none is dropped.
 
-Each of them is the gradient of another: `send` and `collect` of each other, `ragged` of itself, and of the matrices
-`ragged_grad`; of the weights of choices it is `pair`, each row times the cotangent of its token. They run on one device
-here; `rules/experts.py` exchanges between devices, and `expert_primitives.py` makes primitives of them.
+Each of them is the gradient of another: `send` and `collect` of each other, `send` times weights of `weigh`, `ragged`
+of itself, and of the matrices `ragged_grad`; of the weights of choices it is `pair`, each row times the cotangent of
+its token. They run on one device here; `rules/experts.py` exchanges between devices, and `expert_primitives.py` makes
+primitives of them.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def route(how: Routing, place: Place, choice: Any, places: Shape) -> list[Any]:
     return [choice, ids.reshape(shape), order.reshape(shape)]
 
 
-def send(how: Routing, place: Place, repeated: bool, x: Any, known: Known) -> Any:
+def send(how: Routing, place: Place, repeated: bool, x: Any, known: Known, *, weights: Any = None) -> Any:
     """Returns rows of tokens, or of their choices, in the order of their experts, zeros where there is none.
 
     Args:
@@ -170,6 +171,7 @@ def send(how: Routing, place: Place, repeated: bool, x: Any, known: Known) -> An
         repeated: whether all choices of a token send the same.
         x: [*stack, *tokens, ...], with k behind the tokens if not repeated.
         known: the choice and the order, as `route` returns them.
+        weights: [*stack, *tokens, k], what each row is multiplied by; 1 by default.
     """
     choice, order = known
     k, count = choice.shape[-1], math.prod(order.shape[how.stacked :])
@@ -178,6 +180,8 @@ def send(how: Routing, place: Place, repeated: bool, x: Any, known: Known) -> An
     rest = x.shape[how.stacked + how.items + (not repeated) :]
     sent = _sent(place, choices, count)
     rows = _taken(items, sent.item // k if repeated else sent.item)
+    if weights is not None:
+        rows = rows * _taken(_flat(weights, how, how.items + 1), sent.item).astype(rows.dtype)
     rows = place.exchange(jnp.where(sent.is_taken[..., None], rows, jnp.zeros_like(rows)), 1)
     rows = _taken(_filled(rows, count, 0), order.reshape(len(rows), count))
     return rows.reshape(*order.shape, *rest)
