@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from ..specs.spec import Axes, Spec, common, local_shape, padded_shape, with_splits
@@ -43,15 +43,20 @@ class Reshard(NamedTuple):
     steps: tuple[ReshardStep, ...]
 
 
-def reduced_spec(spec: Spec, target: Spec | None) -> Spec:
-    """Returns the spec that a partial sum is reduced to: its own splits, and those of `target` that extend them."""
+def reduced_spec(spec: Spec, target: Spec | None, in_time: Collection[str] = ()) -> Spec:
+    """Returns the spec that a partial sum is reduced to: its own splits, and those of `target` that extend them.
+
+    An axis in time stays behind those that extend a split: they share the block of an iteration.
+    """
     if target is None:
         return spec.reduced()
     used = set(spec.axes)
     splits = []
     for have, want in zip(spec.splits, target.splits, strict=True):
-        more = want[len(have) :]
-        if want[: len(have)] == have and more and not used.intersection(more):
+        block = have[-1:] if have[-1:] == want[-1:] and set(have[-1:]) <= set(in_time) else ()
+        first, wanted = have[: len(have) - len(block)], want[: len(want) - len(block)]
+        more = wanted[len(first) :]
+        if wanted[: len(first)] == first and more and not used.intersection(more):
             used.update(more)
             splits.append(want)
         else:

@@ -207,7 +207,7 @@ def _moved_problems(program: Program, mesh: Mesh, moved: AxesByDim, scoped: Scop
         yield from stage_problems(program, mesh, rules, meeting.scans) if on_stages(mesh, rules[dim]) else ()
         yield from _conflicts(rules, meeting.conflicts, about=dim)
         yield from time_problems(mesh, {dim: rules[dim]}, {})
-        yield from (problem for _, problem in whole_problems(program, mesh, {dim: rules[dim]}, meeting.scopes))
+        yield from (problem for _, problem in whole_problems(program, mesh, rules, meeting.scopes, about=dim))
 
 
 def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict[str, dict[str, Axes]]:

@@ -3,6 +3,7 @@
     batch:micro+data          refused: write batch:data+micro, so that a device's shard is one range
     params/*: embed → micro   refused: nothing is stored split over time
     a maximum over batch      refused: it needs all micro-batches at once
+    ml.dispatch, 36 places    refused over micro=ml.serial(8): a block has an eighth of an expert's places
 
 All these are known of dims alone. Whether an iteration needs a sum over all of them is known when the program has been
 planned (`plans/iterations.py`).
@@ -10,6 +11,7 @@ planned (`plans/iterations.py`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ..code.loops import trip_count
@@ -41,21 +43,63 @@ def time_problems(mesh: Mesh, compute: AxesByDim, stored: Mapping[str, AxesByDim
 
 
 def whole_problems(
-    program: Program, mesh: Mesh, compute: AxesByDim, scopes: Collection[Scope] = ()
+    program: Program, mesh: Mesh, compute: AxesByDim, scopes: Collection[Scope] = (), about: str | None = None
 ) -> list[tuple[Operation, Refusal]]:
     """Returns the operations that need all of a dim on an axis in time at once, each with its refusal.
 
-    The compute rules hold in `scopes`, or everywhere where there are none.
+    The compute rules hold in `scopes`, or everywhere where there are none. If `about` is a dim, only that is judged.
     """
     several = [axis for axis in mesh.in_time if mesh.axes[axis] > 1]  # one block is all of a dim
     on = {dim: here for dim, axes in compute.items() if (here := [axis for axis in axes if axis in several])}
-    return [
+    on = on if about is None else {dim: here for dim, here in on.items() if dim == about}
+    alone = [
         (operation, _needs_all(operation, dim, on[dim][0]))
         for operation, dims in (_wholes(program) if on else ())
         if not scopes or operation.scope in scopes
         for dim in dims
         if dim in on
     ]
+    parts = (
+        (operation, refusal)
+        for operation in (_senders(program) if on else ())
+        if not scopes or operation.scope in scopes
+        if (refusal := _uneven_places(program, mesh, compute, operation, on)) is not None
+    )
+    return [*alone, *parts]
+
+
+@analysis
+def _senders(program: Program) -> tuple[Operation, ...]:
+    """Returns the operations that decide where tokens are sent."""
+    each = (operation for operation in walk(program.code.block) if not operation.blocks)
+    return tuple(op for op in each if (to := program.factors[op].routed) is not None and not to.followed)
+
+
+def _uneven_places(
+    program: Program, mesh: Mesh, compute: AxesByDim, operation: Operation, on: Mapping[str, list[str]]
+) -> Refusal | None:
+    """Refuses blocks of tokens among which the places of an expert cannot be divided; None where they can."""
+    routed, limits, how = program.factors[operation].routed, program.factors[operation].limits, operation.params["how"]
+    assert routed is not None, "it sends items"
+    dims = {factor: program.dim_of(name) for factor, name in program.factor_dims[operation]}
+    tokens = [dim for factor in sorted(routed.items) if (dim := dims.get(factor))]
+    here = next((dim for dim in tokens if dim in on), None)
+    if here is None:
+        return None
+    homes = {axis for factor in routed.homes for axis in compute.get(dims.get(factor) or "", ())}
+    stay = dict.fromkeys(axis for dim in tokens for axis in compute.get(dim, ()) if axis not in homes)
+    (room,), parts = (limits[slot] for slot in routed.slots), math.prod(mesh.axes[axis] for axis in stay)
+    if room % parts == 0:
+        return None
+    axis, of = on[here][0], "+".join(stay)
+    fits = -(-room // parts) * parts
+    where = f"`{operation.called}` at {operation.source}" if operation.source else f"`{operation.called}`"
+    text = (
+        f"`{here}` cannot be on `{axis}`: {where} has {room:,} places for each expert, which the {parts:,} parts of"
+        f" `{of}` do not divide."
+    )
+    fix = f"Give ml.dispatch the factor {how.factor * fits / room:.10g}, or take `{here}` off `{axis}`."
+    return Refusal("in_time", text, fix, operation.source)
 
 
 def _more_than_one(mesh: Mesh, used: set[str]) -> Iterator[Refusal]:
@@ -127,9 +171,9 @@ def whole_factors(program: Program, operation: Operation) -> frozenset[int]:
     traits, factors = TRAITS.get(operation.name), program.factors[operation]
     if operation.name in _COMPARING:
         return factors.per_shard | factors.unsharded
-    # Which places are free depends on all that is sent; what follows the first operation is refused with it.
+    # Each block of tokens has places of its own, as each device has; experts are needed by every block.
     if factors.routed is not None and not factors.routed.followed:
-        return factors.routed.items | factors.routed.places
+        return factors.routed.places
     return factors.per_shard if traits is not None and traits.joins not in (None, "sum") else frozenset()
 
 

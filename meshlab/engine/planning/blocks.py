@@ -184,7 +184,9 @@ def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
     specs = [spec for _, spec in pairs]
     alike = len(specs) == len(values) and len({spec.partial for spec in specs}) == 1
     partial = specs[0].partial if alike else ()
-    resolved = specs if alike else [reduced_spec(spec, planner.targets.get(v)) for v, spec in pairs]
+    resolved = (
+        specs if alike else [reduced_spec(spec, planner.targets.get(v), planner.rules.in_time) for v, spec in pairs]
+    )
     # A spec that all slice to sends nothing; else some branch has to move, to the spec of another.
     candidates = dict.fromkeys((_most_split(resolved, partial), *resolved))
 
@@ -280,7 +282,7 @@ def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tup
         if position >= count and spec.partial and isinstance(value, int):
             # What is stacked stays partial until after the loop, unless its target is split: then it is reduced and
             # scattered step by step, so that the whole stack is never held.
-            target = reduced_spec(spec, planner.targets.get(value))
+            target = reduced_spec(spec, planner.targets.get(value), planner.rules.in_time)
             if split_count(target, planner.sizes) > split_count(spec, planner.sizes):
                 spec = planner.reduce(value, Cause("sum", operation))
         elif position >= count and isinstance(value, int) and not spec.partial:

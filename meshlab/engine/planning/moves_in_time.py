@@ -4,6 +4,7 @@
     [data+micro]               →  [·]                stops at [data]
     [·]                        →  [data+micro]       stops at [data]
     [·]                        →  [micro]            stops at [data], and at [data+micro] if blocks are cut behind data
+    [micro] partial over data  →  [data]             a reduce-scatter to [data+micro]: blocks are joined behind the loop
 
 So a collective goes over devices, or leaves the loop, and never both. Blocks are cut, and joined, in one spec for all
 values of a dim, for then they have the same elements wherever these meet; how devices share them inside of an iteration
@@ -17,7 +18,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ..code.operations import Operation
 from ..collectives.chains import reshard
-from ..collectives.reshard import price
+from ..collectives.reshard import price, reduced_spec
 from ..legality.legal_rules import LegalRules
 from ..programs.spread_names import Names
 from ..specs.in_time import minus, part_in_time, without, without_all
@@ -40,6 +41,10 @@ class MovesInTime:
 
     def stops(self, names: Names, start: Spec, target: Spec) -> Iterator[Spec]:
         """Yields the specs at which a value stops: where its blocks are cut or joined, or where it is whole in time."""
+        if self.joined(start, target) and not set(start.partial) <= {*self.axes, *target.partial}:
+            # Summed over devices while it is a block.
+            start = reduced_spec(start, self.of_block(names, start, target), self.axes)
+            yield start
         if any(part_in_time(start, axis)[0] != part_in_time(target, axis)[0] for axis in self.axes):
             if (cut := self.cut(names, target)) is not None:
                 yield from (each for each in (without_all(cut, self.axes), cut) if each != start)
@@ -51,6 +56,10 @@ class MovesInTime:
         if at is not None:
             yield at
 
+    def joined(self, start: Spec, target: Spec) -> bool:
+        """Whether a value is split over an axis in time, and no longer so in a target spec."""
+        return any(axis in start.axes and axis not in target.axes for axis in self.axes)
+
     def cut(self, names: Names, spec: Spec) -> Spec | None:
         """Returns the spec in which a value's blocks are cut, where devices share them otherwise in a spec."""
         for axis in self.axes:
@@ -61,6 +70,15 @@ class MovesInTime:
             others = {i: minus(split, front) for i, split in enumerate(spec.splits)}
             return with_splits(spec, {**others, place: (*front, axis)})
         return None
+
+    def of_block(self, names: Names, spec: Spec, target: Spec) -> Spec:
+        """Returns a target spec of all blocks as one block has it: where [micro] is to be [data], [data+micro]."""
+        for axis in self.axes:
+            place, _ = part_in_time(spec, axis)
+            front = None if place is None else self.rules.fronts.get(names[place] or "")
+            if place is not None and front and axis not in target.axes and target.splits[place] == front:
+                target = with_splits(target, {place: (*front, axis)})
+        return target
 
     def cut_indices(self, operation: Operation, names: Names, target: Spec) -> Spec | None:
         """Returns the spec in which blocks of indices are cut; None for what is alike in all blocks."""

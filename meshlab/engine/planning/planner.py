@@ -93,10 +93,14 @@ class Planner:
 
     def reduce(self, value: int, cause: Cause | None = None, needed: Spec | None = None) -> Spec:
         """Reduces a partial sum to its target spec, or to what its only reader needs, for good."""
-        target = reduced_spec(self.state.specs[value], self.targets.get(value) or (needed and needed.reduced()))
+        spec = self.state.specs[value]
+        wanted = self.targets.get(value) or (needed and needed.reduced())
+        if wanted is not None and self.rules.in_time:
+            wanted = self.moves_in_time.of_block(self.names[value], spec, wanted)
+        target = reduced_spec(spec, wanted, self.rules.in_time)
         if self.rules.in_time:
             in_block = self.state.scope_of[self.original_of.get(value, value)].depth > 0
-            target = waiting(self.state.specs[value], target, self.rules.in_time, in_block)
+            target = waiting(spec, target, self.rules.in_time, in_block)
         self.obtain(value, target, cause or Cause("sum"))
         self.state.specs[value] = target
         return target

@@ -130,12 +130,16 @@ class _Cuts:
         """Yields the specs of those values of which an operation asks where blocks lie, or takes them apart."""
         factors = self.program.factors[step.operation]
         parts = math.prod(self.grid[axis] for axis in (*cut, self.axis))
+        # Places for rows lie nowhere: each block has its own.
+        slots = factors.routed.slots if factors.routed else frozenset()
         every = *factors.operands, *factors.results
         for axes, spec in zip(every, (*step.operands, *step.results), strict=True):
             place = part_in_time(spec, self.axis)[0] if spec is not None else None
             if spec is None or place is None:
                 continue
             factor = axes[place]
+            if factor in slots:
+                continue
             if (step.per_shard and factor in factors.per_shard) or factors.limits.get(factor, parts) % parts:
                 yield spec
 

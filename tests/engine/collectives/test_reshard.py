@@ -164,6 +164,10 @@ def test_a_sum_is_resolved_to_what_extends_its_own_splits():
     # A target that lies across what is there, or uses its axis again, is not followed.
     assert reduced_spec(partial, Spec((("y",), ()))) == Spec((("x",), ()))
     assert reduced_spec(partial, Spec(((), ("x",)))) == Spec((("x",), ()))
+    # In an iteration over an axis in time, which comes last, devices share its block.
+    block, scattered = Spec((("t",), ()), ("y",)), Spec((("y", "t"), ()))
+    assert reduced_spec(block, scattered, ("t",)) == scattered
+    assert reduced_spec(block, scattered) == Spec((("t",), ()))
 
 
 def test_a_spec_tells_shapes_counts_and_itself():
