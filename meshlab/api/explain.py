@@ -228,6 +228,11 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     peak, donated = plan.memory.peak_bytes, plan.memory.donated.peak_bytes
     less = f"; {donated:,} B with carried arguments donated" if donated < peak else ""
     lines.append(("peak memory per device", f"{peak:,} B, predicted{less}"))
+    if stages := plan.memory.stages:
+        least, most = (of(stages, key=lambda each: each.peak_bytes) for of in (min, max))
+        needed = f"{most.peak_bytes:,} B on stage {most.stage}"
+        less = f", {least.peak_bytes:,} B on stage {least.stage}" if least.peak_bytes < most.peak_bytes else ""
+        lines.append(("  of which stages need", needed + less))
     if plan.mesh.on is None:
         return lines
     lines.append(("device memory", f"{plan.memory.limit_bytes:,} B: {plan.memory.verdict}"))
@@ -253,6 +258,8 @@ def to_json(plan: Plan) -> str:
     with_remedies = advised(plan.collectives)
     predicted: dict[str, Any] = {"peak_bytes": plan.memory.peak_bytes, "parts": dict(plan.memory.parts)}
     predicted["peak_because"] = plan.memory.because
+    if stages := plan.memory.stages:
+        predicted["stages"] = [{"peak_bytes": each.peak_bytes, **dataclasses.asdict(each)} for each in stages]
     if plan.mesh.on is not None:
         predicted |= {"limit_bytes": plan.memory.limit_bytes, "fits": plan.memory.fits}
         try:

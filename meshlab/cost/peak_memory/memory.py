@@ -7,6 +7,7 @@
     plan.memory.because             what most of the peak is, and why
     plan.memory.alive_at(3)         the same at any step; with `padding_at(3)` they add up to `timeline[3].bytes`
     plan.memory.timeline            bytes after each step
+    plan.memory.stages              each stage's peak in a pipeline, as what it stores, adds up, holds and computes
     plan.memory.range               the least and the most, by how many places there are for rows of experts
     plan.memory.donated             the same with carried arguments overwritten
     plan.memory.other_compiler      a warning, where another compiler is installed than the one that is modelled
@@ -38,7 +39,7 @@ from ...engine.gc_pause import no_collection
 from ...engine.planning.step import Step
 from ...engine.plans.plan_data import Plan
 from ...engine.specs.spec import Spec
-from ..machines.accuracy import MEMORY, accuracy, other_compiler
+from ..machines.accuracy import other_compiler
 from ..machines.hardware import HardwareError
 from ..machines.meshes import machine_of
 from ..workload.attention import STORED, as_run, fusable
@@ -51,11 +52,11 @@ from .backends import BACKENDS, Backend, tiled_bytes
 from .build import build_graph
 from .causes import because, gathered_over, repeated_along, summary
 from .liveness import LiveBuffer, Liveness, liveness_of
+from .memory_text import memory_text
 from .pipelines import held
 from .places_range import MemoryRange, range_of
 from .roles import ACTIVATIONS, GATHERED, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
-
-_SHOWN = 8
+from .stages import Placed, StageMemory, stages_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -161,6 +162,13 @@ class Memory:
             return tiled_bytes(scenario.local(key), item_bytes(self.plan.program.code.dtypes[key[0]])) * factor
 
         return self._at(nbytes, self.assignment.heap_bytes(nbytes, self.backend.alignment))
+
+    @functools.cached_property
+    def stages(self) -> tuple[StageMemory, ...]:
+        """The peak of each stage of a pipeline while its cells run; none without stages."""
+        gaps = self._heap_size / max(1.0, float(np.max(self._heap, initial=0.0)))
+        fixed = self.peak_bytes - self._heap_size
+        return stages_of(self.plan, Placed(self.assignment, self._nbytes, self._heap * gaps, fixed))
 
     @functools.cached_property
     def range(self) -> MemoryRange:
@@ -340,25 +348,7 @@ class Memory:
         return step.runs.source if step and step.runs else None
 
     def __repr__(self):
-        peak = f"{'peak, donated' if self.is_donated else 'peak':<16} {self.peak_bytes:>15,} B"
-        rows = [f"{role:<16} {size:>15,} B" for role, size in self.parts.items()]
-        lines = [f"{a.bytes:>15,} B  {a.role:<16} {a.name} [{' '.join(a.dims)}]" for a in self.at_peak[:_SHOWN]]
-        return "\n".join((peak, *self._machine_lines(), *rows, "at the peak:", *lines, *filter(None, (self.because,))))
-
-    def _machine_lines(self) -> list[str]:
-        """The memory of a device, whether the peak fits, and the measured error of such peaks."""
-        other = [f"{'compiler':<16} {self.other_compiler}"] if self.other_compiler else []
-        other += [f"{'range':<16} {self.range}"] if self.range.factors else []
-        other += [f"{'attention':<16} in a fused kernel, which stores no scores"] if self.attention != STORED else []
-        if self.plan.mesh.on is None:
-            return other
-        machine = self.plan.mesh.on.hardware
-        off = accuracy(MEMORY, machine)["text"]
-        return [
-            f"{'device memory':<16} {self.limit_bytes:>15,} B: {self.verdict}",
-            f"{'accuracy':<16} {off}",
-            *other,
-        ]
+        return memory_text(self)
 
 
 def memory_of(plan: Plan, platform: str | None = None, compiler: str | None = None) -> Memory:

@@ -17,28 +17,58 @@ from typing import Any
 from ...engine.code.operations import item_bytes
 from ...engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged, carries
 from ...engine.planning.step import Step, only
-from ...engine.planning.step_keys import Key
+from ...engine.planning.step_keys import Key, Originals
 from ...engine.planning.steps import Result
 from ...engine.plans.plan_data import Plan
 from ...engine.schedules.table import table
 from ...engine.specs.in_time import accumulator_dtype
 from .graph import Buffer, Context, Graph, GraphBuilder, Node
 
+# The position of what is held in `Slots`.
+HELD = 2
 AddSteps = Callable[[GraphBuilder, Sequence[Step]], None]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Carried:
-    """What the loop carries: as large as a value, or a number of slots of it."""
+class Carried:
+    """What the loop carries: as large as a value, or a number of slots of it.
+
+    Attributes:
+        key: the value and its spec.
+        buffer: what it takes.
+        slots: how many, with the one for ticks without such a thing; 0 of what is added up.
+        kind: of slots, the position in `Slots`: what is sent, what comes back, or what is held; -1 of what is added up.
+    """
 
     key: Key
     buffer: Buffer
     slots: int = 0
+    kind: int = -1
 
 
 def held(plan: Plan) -> frozenset[int]:
     """Returns the values that the stages of a plan hold of a forward cell for the backward cell."""
     return frozenset(value for step in only(Staged, plan.steps) for value, _ in step.held)
+
+
+def stacks_of(step: Staged, original_of: Originals) -> list[Carried]:
+    """Returns the slots that all stages have: for what is sent, for what comes back, and for what is held."""
+    chunks, slots = step.schedule.chunks, table(step.schedule).slots
+    own = frozenset(key for key in step.forward_scan.makes(original_of) if step.axis in key[1].axes)
+    groups = zip((*step.messages(original_of), step.held), slots, strict=True)
+    each = [(key, n + 1, kind) for kind, (keys, n) in enumerate(groups) for key in keys]
+    return [Carried(key, Buffer(key, n / (chunks if key in own else 1)), n, kind) for key, n, kind in each]
+
+
+def totals_of(step: Staged, dtypes: Sequence[Any]) -> dict[str, list[Carried]]:
+    """Returns by piece what it adds up."""
+
+    def total(result: Result) -> Carried:
+        key, dtype = (result.value, result.outside), dtypes[result.value]
+        wider = item_bytes(accumulator_dtype(dtype)) / item_bytes(dtype) if result.is_sum else 1.0
+        return Carried(key, Buffer(key, wider))
+
+    return {name: [total(result) for result in piece.results] for name, piece in step.pieces.items()}
 
 
 def add_pipeline(builder: GraphBuilder, step: Staged, add_steps: AddSteps):
@@ -59,7 +89,7 @@ def add_pipeline(builder: GraphBuilder, step: Staged, add_steps: AddSteps):
             builder.env[each.key] = builder.node("copy", (number,), each.key) if each.key in results else number
 
 
-def _node(builder: GraphBuilder, kind: str, reads: Sequence[int], each: _Carried) -> int:
+def _node(builder: GraphBuilder, kind: str, reads: Sequence[int], each: Carried) -> int:
     context = builder.context
     shape = (each.slots, *context.shape(each.key)) if each.slots else context.shape(each.key)
     dtype = context.code.dtypes[each.key[0]]
@@ -72,19 +102,9 @@ class _Tick:
     def __init__(self, context: Context, step: Staged, add_steps: AddSteps):
         self.context, self.step, self.add_steps = context, step, add_steps
         self.sent, self.returned = step.messages(context.original_of)
-        slots = table(step.schedule).slots
-        groups = zip((self.sent, self.returned, step.held), slots, strict=True)
-        chunks = step.schedule.chunks
-        own = frozenset(key for key in step.forward_scan.makes(context.original_of) if step.axis in key[1].axes)
-        pairs = [(key, n + 1) for keys, n in groups for key in keys]
-        stacks = [_Carried(key, Buffer(key, n / (chunks if key in own else 1)), n) for key, n in pairs]
-        self.totals = {name: [self.total(r) for r in piece.results] for name, piece in step.pieces.items()}
+        stacks = stacks_of(step, context.original_of)
+        self.totals = totals_of(step, context.code.dtypes)
         self.carried = [*stacks, *(each for those in self.totals.values() for each in those)]
-
-    def total(self, result: Result) -> _Carried:
-        key, dtype = (result.value, result.outside), self.context.code.dtypes[result.value]
-        wider = item_bytes(accumulator_dtype(dtype)) / item_bytes(dtype) if result.is_sum else 1.0
-        return _Carried(key, Buffer(key, wider))
 
     def graph(self) -> Graph:
         builder = GraphBuilder(self.context)
@@ -127,7 +147,7 @@ class _Tick:
         around = [at[key] if key in at else builder.read(key) for key in inner.outside]
         main = builder.graph.add(Node("branch", around, None, (), self.step))
         builder.graph.nodes[main].inner = (inner,)
-        for position, each in enumerate((*(_Carried(key, Buffer(key)) for key in keys), *totals)):
+        for position, each in enumerate((*(Carried(key, Buffer(key)) for key in keys), *totals)):
             if position < len(keys):
                 builder.env[each.key] = number = _node(builder, "part", (main,), each)
                 builder.graph.nodes[number].position = position
@@ -186,7 +206,7 @@ class _Tick:
         graph.output_buffers = buffers
         return graph
 
-    def added(self, builder: GraphBuilder, each: _Carried, result: Result) -> int:
+    def added(self, builder: GraphBuilder, each: Carried, result: Result) -> int:
         before, made = builder.read(each.key), builder.in_order(builder.read((result.value, result.inside)))
         number = _node(builder, "elementwise" if result.axis is None else "update", (before, made), each)
         builder.env[each.key] = number

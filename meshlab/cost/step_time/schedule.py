@@ -24,8 +24,8 @@ import numpy as np
 
 from ...engine.code.loops import carried
 from ...engine.code.operations import Block, Operation
-from ...engine.collectives.kinds import COLLECTIVE_PERMUTE, Kind
-from ...engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged
+from ...engine.collectives.kinds import Kind
+from ...engine.planning.staged import Staged
 from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key, keys
 from ...engine.planning.steps import Compute, Inside, Iterated, Move, Nested
@@ -35,11 +35,11 @@ from ..workload.per_shard_payloads import payload
 from ..workload.scenario import Numbers, Scenario
 from .fusion import Fusion, fuse
 from .links import links_of
-from .lockstep import lockstep
 from .matmul_fusion import NOT_BESIDE, Beside, MatmulFusion, beside_matmuls, fuse_matmuls
 from .order import Clock, Prefetched, order_of
+from .pipelines import staged
 from .roofline import Kernel, accumulated, cast, kernel
-from .spent import WAITING, Span, Spent
+from .spent import Span, Spent
 
 Axes = tuple[str, ...]
 
@@ -297,64 +297,6 @@ class _Schedule:
         self.repeat(total, step, block, times)
         return total
 
-    def staged(self, step: Staged) -> Spent:
-        """The cost of a pipeline: of its busiest stage, and of what that waits for the others, tick by tick."""
-        before, ticks, micro = self.executions, step.schedule.ticks, step.schedule.micro
-        self.executions *= step.parts[0].times
-        pieces = {name: self.piece(step, name) for name in step.pieces}
-        self.executions = before
-        total = Spent()
-        hops = [self.hop(key, step, total, ticks) for keys in step.messages(self.original_of) for key in keys]
-        ends = [self.latest([pieces[PRE].elapsed + pieces[POST].elapsed]), pieces[MID].elapsed]
-        is_first = (ends[0] >= ends[1]) * 1
-        share = {PRE: is_first, FORWARD: 1, MID: 1 - is_first, BACKWARD: 1, POST: is_first}
-        busy: Numbers = 0.0
-        for name, piece in pieces.items():
-            if np.any(share[name]):
-                total.add(piece, step.runs_of(name) * share[name])
-            busy = busy + piece.elapsed * share[name] * step.runs_of(name)
-        running = lockstep(step.schedule, {name: piece.elapsed for name, piece in pieces.items()}, self.later)
-        total.idle = total.idle + self.later(running - busy, 0.0)
-        stored, results, rounds = step.dealt
-        times = sum(not each.stays for each in rounds)
-        deals = [self.hop(key, step, total, times, step.schedule.chunks) for key in (*stored, *results)]
-        total.elapsed = running + sum(hops) * ticks + sum(deals) * times
-        if not self.scenario.many and total.elapsed:
-            inside, now = [], 0.0
-            for name, piece in pieces.items():
-                each = step.runs_of(name) / micro * share[name]
-                at = Span(step, now, now + piece.elapsed * each, piece.elapsed, tuple(piece.spans), each)
-                inside += [span.later(now) for span in piece.spans] if each == 1 else [at] * (each > 0)
-                now += piece.elapsed * each
-            if waiting := total.idle / micro:
-                inside.append(Span(step, now, now + waiting, kind=WAITING))
-                now += waiting
-            for seconds in (*(each * ticks for each in hops), *(each * times for each in deals)):
-                kind, end = COLLECTIVE_PERMUTE.name, now + seconds / micro
-                inside.append(Span(step, now, end, kind=kind, axes=(step.axis,)))
-                now = end
-            total.spans.append(Span(step, 0.0, total.elapsed, now, tuple(inside), micro))
-        return total
-
-    def piece(self, step: Staged, name: str) -> Spent:
-        """The cost of one piece of a pipeline, for one micro-batch."""
-        piece = step.pieces[name]
-        spent = self.block(piece.every, step.leaving(name, self.original_of))
-        added = accumulated(piece.results, self.scenario)
-        spent.count(added, step)
-        spent.kernels.append((step, 1, added))
-        if not self.scenario.many and added.seconds:
-            spent.spans.append(Span(step, spent.elapsed, spent.elapsed + added.seconds))
-        spent.elapsed = spent.elapsed + added.seconds
-        return spent
-
-    def hop(self, key: Key, step: Staged, total: Spent, times: int, parts: int = 1) -> Numbers:
-        """The seconds in which stages send each other one value, or a part of one, so many times."""
-        nbytes = self.scenario.nbytes(key) / parts
-        seconds = self.collective(COLLECTIVE_PERMUTE, (step.axis,), nbytes, total, times)
-        total.rows.append((step, times, seconds))
-        return seconds
-
     def repeat(self, total: Spent, step: Nested | Iterated, block: Spent, runs: Numbers):
         """Adds the time of so many iterations behind those that a loop has already."""
         begin, total.elapsed = total.elapsed, total.elapsed + block.elapsed * runs
@@ -388,5 +330,5 @@ class _Schedule:
 _INNER: dict[type[Step], Callable[[_Schedule, Any], Spent]] = {
     Nested: _Schedule.nested,
     Iterated: _Schedule.iterated,
-    Staged: _Schedule.staged,
+    Staged: staged,
 }

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...engine.planning.step import Step
 from ..workload.scenario import Numbers
+from .lockstep import Cells
 from .roofline import Kernel
 
 Axes = tuple[str, ...]
@@ -69,6 +70,7 @@ class Spent:
         rows: each step with its number of executions and the seconds of one.
         kernels: each kernel with its number of executions and its cost.
         spans: when each step runs; empty where there are many points.
+        cells: those of a pipeline; None without one, and where there are many points.
     """
 
     elapsed: Numbers = 0.0
@@ -84,6 +86,7 @@ class Spent:
     rows: list[tuple[Step, Numbers, Numbers]] = dataclasses.field(default_factory=list)
     kernels: list[tuple[Step, Numbers, Kernel]] = dataclasses.field(default_factory=list)
     spans: list[Span] = dataclasses.field(default_factory=list)
+    cells: Cells | None = None
 
     def add(self, other: Spent, times: Numbers):
         """Adds another's cost `times` over; `elapsed` is left to the caller."""
@@ -96,6 +99,7 @@ class Spent:
                 mine[key] = mine[key] + seconds * times
         self.rows += [(step, often * times, seconds) for step, often, seconds in other.rows]
         self.kernels += [(step, often * times, cost) for step, often, cost in other.kernels]
+        self.cells = self.cells or other.cells
 
     def count(self, cost: Kernel, step: Step):
         """Adds one kernel; `elapsed` is left to the caller."""

@@ -6,6 +6,8 @@
     plan.time.pieces        its kernels and collectives, the largest first, each with what bounds it and `because`
     plan.time.because       which of them takes most of the step, and why
     plan.time.expected      the estimate, times what published steps took longer on this machine
+    plan.time.bubble        the share of the step in which a pipeline's stage waits for the others
+    plan.time.free_running  the time if stages ran by themselves, and not in lockstep
     plan.time.mfu           model FLOPs utilisation; hfu, hardware FLOPs utilisation
 
 There are three figures, since the overlap of communication and computation is not known beforehand. In the lower bound
@@ -98,6 +100,16 @@ class Time:
     def idle(self) -> Numbers:
         """What the busiest stage of a pipeline waits for the others; 0 without stages."""
         return self.spent.idle
+
+    @property
+    def bubble(self) -> Numbers:
+        """The share of `estimate` in which the busiest stage of a pipeline waits for the others; 0 without stages."""
+        return over(self.idle, self.estimate)
+
+    @functools.cached_property
+    def free_running(self) -> Time:
+        """The time if each stage of a pipeline ran by itself, and not in lockstep as the plan does; else the same."""
+        return self if self.scenario.options.free_running else self.given(free_running=True)
 
     @property
     def hardware(self) -> Hardware:
@@ -234,8 +246,7 @@ class Time:
         ]
         if any(seconds for _, seconds in sent):
             rows.append(("exposed communication", seconds_text(self.exposed)))
-        if self.idle:
-            rows.append(("waiting for other stages", seconds_text(self.idle)))
+        rows += self._rows_of_stages()
         rows += self._rows_of_use()
         if summed := self.substituted:
             rows.append(("replaced by all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
@@ -247,6 +258,17 @@ class Time:
         if self.recalled:
             rows.append(("unverified figures", ", ".join(self.recalled)))
         rows.append(("accuracy", accuracy(TIME, self.hardware, self._precision)["text"]))
+        return rows
+
+    def _rows_of_stages(self) -> list[tuple[str, str]]:
+        """How long the stages of a pipeline wait, in lockstep and by themselves."""
+        schedule, free = self.scenario.plan.schedule, self.free_running
+        if schedule is None:
+            return []
+        rows = [("waiting for other stages", f"{seconds_text(self.idle)}, a bubble of {share_text(self.bubble)}")]
+        if free is not self:
+            said = f"{seconds_text(free.estimate)} a step, a bubble of {share_text(free.bubble)}"
+            rows.append(("if stages ran by themselves", said))
         return rows
 
     def _attention(self) -> str:
@@ -293,6 +315,7 @@ class Time:
             "machine": str(self.scenario.placements[0]),
             **{name: getattr(self, name) for name in FIGURES},
             "factor": None if self.factor is None else dataclasses.asdict(self.factor),
+            **self._stages_to_dict(),
             "ceilings": dict(self.ceilings),
             "communication": dict(self.communication),
             "limited_by": self.limited_by,
@@ -301,6 +324,14 @@ class Time:
             "substituted": dict(self.substituted),
             "recalled": list(self.recalled),
         }
+
+    def _stages_to_dict(self) -> dict[str, Any]:
+        """How long the stages of a pipeline wait; nothing without stages."""
+        if self.scenario.plan.schedule is None:
+            return {}
+        free = self.free_running
+        by_themselves = {"estimate": free.estimate, "idle": free.idle, "bubble": free.bubble}
+        return {"idle": self.idle, "bubble": self.bubble, "free_running": by_themselves}
 
     def _repr_html_(self) -> str:
         return html_rows(self.rows())

@@ -40,6 +40,8 @@ class Options:
         load: how often tokens choose each expert of `ml.dispatch`: "balanced", equally often; "zipf:1.2", the n-th
             expert in proportion to n ** -1.2; or measured counts, one for each expert. All devices wait for the one
             with the most rows.
+        free_running: whether each stage of a pipeline runs by itself, as processes that send to each other do; a plan
+            runs in lockstep: all stages exchange after each tick.
     """
 
     attention: str = DEFAULT
@@ -49,6 +51,7 @@ class Options:
     linear: str = AS_WRITTEN
     beside: bool = False
     load: Load = BALANCED
+    free_running: bool = False
 
     def __post_init__(self):
         problems = []
@@ -62,9 +65,8 @@ class Options:
                 f"Linear matmuls cannot be computed in {shown(self.linear)}.{closest(self.linear, LINEAR)} There are"
                 f" {listed(LINEAR)}."
             )
-        unclear = [
-            name for name in ("prefetch", "balanced", "beside", "book") if not isinstance(getattr(self, name), bool)
-        ]
+        switches = ("prefetch", "balanced", "beside", "book", "free_running")
+        unclear = [name for name in switches if not isinstance(getattr(self, name), bool)]
         if unclear:
             problems.append(f"{listed(unclear)} must be True or False, not {shown(getattr(self, unclear[0]))}.")
         try:

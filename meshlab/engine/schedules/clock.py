@@ -8,7 +8,9 @@ forward cell and one of the backward pass, both halves are in lockstep by themse
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from .cells import FORWARD, At, Cell, Needs, Order, Step
 
@@ -33,6 +35,15 @@ class Clock:
             spans[at[0]] = min(first, self.begins[at]), max(last, end)
         return max((last - first for first, last in spans.values()), default=0.0)
 
+    @property
+    def waiting(self) -> tuple[float, ...]:
+        """By stage how long it runs no cell, until the last one of all stages has ended."""
+        stages = 1 + max((stage for stage, _ in self.ends), default=-1)
+        works = [0.0] * stages
+        for at, end in self.ends.items():
+            works[at[0]] += end - self.begins[at]
+        return tuple(self.makespan - each for each in works)
+
 
 def stuck(order: Order, needs: Needs) -> list[tuple[int, int]]:
     """Returns the stages that cannot go on, each with the number of the step at which it hangs."""
@@ -42,18 +53,25 @@ def stuck(order: Order, needs: Needs) -> list[tuple[int, int]]:
     return [(stage, step) for stage, step in enumerate(place) if step < len(order[stage])]
 
 
-def free_running(order: Order, needs: Needs, seconds: Callable[[At], float], hop: float = 0.0) -> Clock:
+def free_running(
+    order: Order,
+    needs: Needs,
+    seconds: Callable[[At], Any],
+    hop: Any = 0.0,
+    later: Callable[[Any, Any], Any] = max,
+) -> Clock:
     """Returns when cells run if each step begins as soon as it can; what another stage sends takes `hop`.
 
-    The cells of one step run one after the other; their results are there when the step ends.
+    The cells of one step run one after the other; their results are there when the step ends. Times may be arrays;
+    `later` is the later of two.
     """
-    begins: dict[At, float] = {}
-    ends: dict[At, float] = {}
-    there: dict[At, float] = {}
-    free = [0.0] * len(order)
+    begins: dict[At, Any] = {}
+    ends: dict[At, Any] = {}
+    there: dict[At, Any] = {}
+    free: list[Any] = [0.0] * len(order)
     for stage, step in _advance(order, needs):
         sent = [there[need] + hop * (need[0] != stage) for need in _outside(step, needs)]
-        now = max([free[stage], *sent])
+        now = functools.reduce(later, sent, free[stage])
         for at in step:
             begins[at], ends[at] = now, now + seconds(at)
             now = ends[at]

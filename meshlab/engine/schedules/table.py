@@ -87,8 +87,20 @@ def receiver(schedule: Schedule, stage: int, cell: Cell) -> tuple[int, int] | No
     return schedule.needs.home.get(part)
 
 
+def slots_by_stage(schedule: Schedule) -> tuple[Slots, ...]:
+    """Returns how many slots each stage uses; all have as many as the one that uses most, as they run one program."""
+    counts = [[n for _, n in of_kind] for of_kind in _placed(schedule)]
+    return tuple(Slots(*each) for each in zip(*counts, strict=True))
+
+
 def _slots(schedule: Schedule) -> tuple[list[list[dict[tuple[int, int], int]]], Slots]:
     """Returns by kind and stage the slot of each micro-batch and chunk, and how many there are of each kind."""
+    found = _placed(schedule)
+    return [[places for places, _ in kind] for kind in found], Slots(*(max(n for _, n in kind) for kind in found))
+
+
+def _placed(schedule: Schedule) -> list[list[tuple[dict[tuple[int, int], int], int]]]:
+    """Returns by kind and stage the slot of each micro-batch and chunk, and how many slots that stage uses."""
     uses: list[list[dict[tuple[int, int], tuple[int, int]]]] = [[{} for _ in schedule.order] for _ in range(3)]
     for stage, cell, tick, sender in _cells(schedule):
         key = cell.micro, cell.chunk
@@ -96,8 +108,7 @@ def _slots(schedule: Schedule) -> tuple[list[list[dict[tuple[int, int], int]]], 
             uses[0 if cell.phase == FORWARD else 1][stage][key] = sender + 1, tick
         if cell.phase == FORWARD:
             uses[2][stage][key] = tick, schedule.tick_of[stage, Cell(BACKWARD, *key)]
-    found = [[_coloured(each) for each in kind] for kind in uses]
-    return [[places for places, _ in kind] for kind in found], Slots(*(max(n for _, n in kind) for kind in found))
+    return [[_coloured(each) for each in kind] for kind in uses]
 
 
 def _cells(schedule: Schedule) -> Iterator[tuple[int, Cell, int, int | None]]:
