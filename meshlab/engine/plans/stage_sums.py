@@ -6,11 +6,15 @@ of a stage have to reduce, if they do so there:
 
     gradient, partial over data, of the first stage                 all-reduce over data
     gradient, partial over data and pipe                            all-reduce over data+pipe
+
+What several steps read, as Adam's two moments read a gradient, is reduced in front of the first of them, or each might
+reduce what it makes of it; unless it waits for the devices of a stage as well.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..code.operations import Input
@@ -37,7 +41,9 @@ def completed(
         pipeline: the pipeline.
         outputs: the keys that the plan returns.
     """
-    sums = _Sums(program, grid, pipeline)
+    steps, outputs = tuple(steps), tuple(outputs)
+    readers = Counter(key for step in steps for key in dict.fromkeys(step.keys(program.original_of)[0]))
+    sums = _Sums(program, grid, pipeline, readers + Counter(outputs))
     done = [each for step in steps for each in sums.step(step)]
     return (*done, *(move for key in outputs for move in sums.whole(key, Cause("sum"))))
 
@@ -45,8 +51,8 @@ def completed(
 class _Sums:
     """One walk over the steps after a pipeline."""
 
-    def __init__(self, program: Program, grid: Grid, pipeline: Staged):
-        self.program, self.grid, self.axis = program, grid, pipeline.axis
+    def __init__(self, program: Program, grid: Grid, pipeline: Staged, readers: Counter[Key]):
+        self.program, self.grid, self.axis, self.readers = program, grid, pipeline.axis, readers
         # By key as the steps have it, the spec that the value has in truth: partial over the stages as well.
         self.partial: dict[Key, Spec] = {}
         for result in pipeline.results:
@@ -61,7 +67,7 @@ class _Sums:
             yield step
         elif (move := move_of(step)) and (move.via.kind.sums or not move.via.kind.sends):
             yield self.moved(move, found[0], made[0])
-        elif isinstance(step, Compute) and self.passes(step):
+        elif isinstance(step, Compute) and self.passes(step) and not any(map(self.is_shared, found)):
             yield self.computed(step, made)
         else:
             for key in found:
@@ -78,6 +84,10 @@ class _Sums:
             self.partial[made] = summed_over(via.result, self.axis)
             via = via._replace(result=self.partial[made])
         return dataclasses.replace(step, start=start, via=via, reshard=Reshard(start, (via,)))
+
+    def is_shared(self, key: Key) -> bool:
+        """Whether several steps read a sum that waits for nothing but the stages."""
+        return self.readers[key] > 1 and not key[1].partial
 
     def passes(self, step: Compute) -> bool:
         """Whether an operation is linear in what is partial over the stages."""

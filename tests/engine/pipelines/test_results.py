@@ -95,6 +95,19 @@ def test_what_one_stage_makes_is_reduced_once_with_the_data():
     assert table.times == 1
 
 
+@pytest.mark.parametrize("axes", [{}, {"data": 2}], ids=["alone", "with data"])
+def test_what_one_stage_makes_is_reduced_once_whoever_reads_it(axes):
+    """Both moments of Adam read a gradient: each reduced what it had made of it, and so did the square."""
+    params, *inputs = stacks.named(jnp.float64, stacks.inputs_of(stacks.tied))
+    with jax.enable_x64(True):
+        program = ml.trace(stacks.moments(stacks.tied), params, params, params, *inputs)
+        mesh = ml.mesh(**axes, pipe=ml.stages(2), micro=ml.serial(4))
+        plan = program.plan(mesh, "batch:data+micro layers:pipe" if axes else "batch:micro layers:pipe")
+        assert plan.check().ok
+    sums = sorted(c.payload_bytes for c in plan.collectives if "pipe" in c.axes and c.kind == "all-reduce")
+    assert sums == [3 * stacks.WIDTH * 8, stacks.WORDS * stacks.WIDTH * 8]  # of the first weights, and of the table
+
+
 def test_what_is_sent_in_a_branch_is_told_as_it_is_sent_and_counted_as_it_is_compiled():
     with jax.enable_x64(True):
         program = stacks.program("tied", jnp.float64)
