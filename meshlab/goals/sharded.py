@@ -31,7 +31,11 @@ from .conditions import Condition, Costs, Judged, Price
 
 @dataclasses.dataclass(frozen=True)
 class Busy(Condition):
-    """The devices divide the work of a step: each does at most so many times its even share of it."""
+    """The devices divide the work of a step: each does at most so many times its even share of it.
+
+    Once, none repeats another's work. With room for more, the time in which a pipeline's stage waits counts too, as
+    the work that it could have done meanwhile.
+    """
 
     times: float = 1.0
 
@@ -43,13 +47,17 @@ class Busy(Condition):
         yield from ()
 
     def judge(self, plan: Any, costs: Costs) -> Judged:
-        met = plan.work.share <= self._most(plan)
-        each, even = share_text(plan.work.share), share_text(1 / plan.work.devices)
-        is_even = plan.work.is_divided or plan.work.devices == 1
-        return Judged(met, f"{each} each" if is_even else f"{each} each, not {even}", "" if met else _repeated(plan))
+        made = plan.work
+        met = (made.share if self.times == 1 else made.taken) <= self._most(plan)
+        each, even = share_text(made.share), share_text(1 / made.devices)
+        is_even = made.is_divided or made.devices == 1
+        value = f"{each} each" if is_even else f"{each} each, not {even}"
+        value += f", stages wait for {share_text(made.waits)}" if made.waits else ""
+        return Judged(met, value, "" if met else _repeated(plan) or _waited(plan))
 
     def priced(self, plan: Any) -> tuple[Price, float] | None:
-        return "work", self._most(plan)
+        # What a drop makes of the work is known, but not how long stages would wait.
+        return None if self.times != 1 and plan.mesh.stages else ("work", self._most(plan))
 
     def _most(self, plan: Any) -> float:
         """The largest share of the work that a device may do."""
@@ -70,6 +78,12 @@ def _repeated(plan: Any) -> str:
             on = "it" if len(idle) == 1 else "them"
             return f"Devices along {quoted(idle)} repeat {work.line_of(step.operation)}: no dim there is on {on}."
     return ""
+
+
+def _waited(plan: Any) -> str:
+    """Says how long stages wait; "" without stages."""
+    made = plan.work
+    return f"Stages wait for {share_text(made.waits)} of the schedule {plan.schedule}." if made.waits else ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pytest
 from meshlab.cost.machines.units import bytes_text
 from meshlab.engine.verifying.random_layouts import MESHES, MESHES_IN_TIME, draw
 from meshlab.models.zoo import models
+from tests.engine.pipelines import stacks
 from tests.engine.plans.test_work import LOST
 from tests.given import MESH, PROGRAM, ml, refused
 
@@ -260,6 +261,24 @@ def test_a_number_is_how_many_times_its_share_a_device_may_do():
     assert ml.goal(busy=2).judge(plan).met
     assert not ml.goal(busy=1.9).judge(plan).met
     assert ml.goal(busy=1).conditions == ml.goal(busy=True).conditions
+
+
+def test_what_stages_wait_counts_where_there_is_room_for_more_work():
+    """Four stages and eight micro-batches take 11/8 of the time in which nobody waits; no work is repeated."""
+    program, mesh = stacks.program("plain", batch=64, layers=8, _=64, embed=64, rows=1, classes=1), ml.mesh
+    for schedule, times in (("paired", 11 / 8), ("1f1b", 5 / 3)):
+        placed = mesh(pipe=ml.stages(4, schedule), micro=ml.serial(8))
+        plan = program.plan(placed, "batch:micro layers:pipe")
+        assert plan.work.is_divided
+        assert ml.goal(busy=True).judge(plan).met
+        assert ml.goal(busy=times).judge(plan).met
+        verdict = ml.goal(busy=times - 0.05).judge(plan)
+        assert not verdict.met
+        assert "stages wait for " in verdict.each[0].value
+        assert verdict.each[0].because.endswith(f"of the schedule {schedule}: 4 stages, 8 micro-batches.")
+        # A drop's price says what is computed, not how long stages wait.
+        assert ml.goal(busy=2).conditions[0].priced(plan) is None
+        assert ml.goal(busy=True).conditions[0].priced(plan) is not None
 
 
 # Verdicts

@@ -50,6 +50,8 @@ class Work:
         devices: how many there are: if they divided all work, each would do 1/devices.
         unit: "FLOPs", or "elements" of a program without contractions.
         unsharded: the same as `amount`, of the function on one device alone.
+        waits: the share of a pipeline's schedule in which a stage waits for the others; 0 without stages. A backward
+            cell counts as two forward ones: only `plan.time` knows what they take.
     """
 
     amount: float
@@ -57,6 +59,12 @@ class Work:
     devices: int
     unit: str
     unsharded: float
+    waits: float = 0.0
+
+    @property
+    def taken(self) -> float:
+        """The share of all work that a device could have done while it works or waits for other stages."""
+        return self.share / (1 - self.waits)
 
     @property
     def flops(self) -> float:
@@ -74,8 +82,10 @@ class Work:
         return self.share * self.devices <= 1 + LITTLE
 
     def __str__(self):
-        head = f"{_percent(self.share)} of the {self.unit}"
-        return head if self.is_divided else f"{head}; an even split would be {_percent(1 / self.devices)}"
+        parts = [f"{_percent(self.share)} of the {self.unit}"]
+        parts += [] if self.is_divided else [f"an even split would be {_percent(1 / self.devices)}"]
+        parts += [f"stages wait for {_percent(self.waits)} of their schedule"] if self.waits else []
+        return "; ".join(parts)
 
 
 def repeated_along(step: Step, mesh: Mesh, stages: Collection[str]) -> Axes:
@@ -105,11 +115,12 @@ def work(program: Program, mesh: Mesh, grid: Grid, steps: Iterable[Step]) -> Wor
         )
 
     steps = tuple(steps)
-    pipelines = {id(step): step for step in only(Staged, steps)}
-    amount = of(step for step in steps if id(step) not in pipelines)
-    amount += sum(_of_busiest_stage(step, of) for step in pipelines.values())
+    staged = {id(step): step for step in only(Staged, steps)}
+    amount = of(step for step in steps if id(step) not in staged)
+    amount += sum(_of_busiest_stage(step, of) for step in staged.values())
     unit = _FLOPS if any(map(multiplies, of_program)) else "elements"
-    return Work(amount, amount / total if total else 1.0, mesh.size, unit, total)
+    waits = max((step.schedule.waits for step in staged.values()), default=0.0)
+    return Work(amount, amount / total if total else 1.0, mesh.size, unit, total, waits)
 
 
 def _of_busiest_stage(step: Staged, of: Callable[[Iterable[Step]], float]) -> float:
@@ -144,7 +155,8 @@ def to_dict(made: Work, lost_at: Operation | None) -> dict[str, Any]:
     """Returns the share, the FLOPs, and the line from which on work is whole, as plain data."""
     line = line_of(lost_at) if lost_at else None
     flops = {"flops": made.flops, "unsharded_flops": made.unsharded_flops}
-    return {"share": made.share, "devices": made.devices, "unit": made.unit, **flops, "whole_from": line}
+    waits = {"waits": made.waits} if made.waits else {}
+    return {"share": made.share, "devices": made.devices, "unit": made.unit, **flops, **waits, "whole_from": line}
 
 
 def line_of(operation: Operation) -> str:

@@ -236,6 +236,15 @@ class Schedule:
         work = max(self.micro * sum(sum(by_part[part]) for part in parts) for parts in self.parts)
         return (ran.makespan if synchronous else ran.longest_span) / work - 1
 
+    @functools.cached_property
+    def waits(self) -> float:
+        """The share of the time in lockstep in which the busiest stage waits: (p − 1)/(m + p − 1) for GPipe, `paired`.
+
+        The forward pass and both gradients are taken to last equally long.
+        """
+        waited = self.bubble(lockstep=True)
+        return waited / (1 + waited)
+
     def figure(self, costs: Costs | Sequence[Any] = EQUAL, *, lockstep: bool = False, hop: float = 0.0) -> Any:
         """Draws a lane for each stage, with its cells and its waiting.
 

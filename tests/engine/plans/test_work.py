@@ -17,6 +17,7 @@ from meshlab.engine.running.run import abstract_mesh
 from meshlab.engine.verifying.random_layouts import MESHES, MESHES_IN_TIME, draw
 from meshlab.models import zoo
 from tests import checkpointed
+from tests.engine.pipelines import stacks
 
 MODELS = {model.name: model.trace for model in (*zoo.models(), *zoo.imported_models())}
 NAMES = ["mlp_adamw", "digits", "gpt2_adamw", "llama_unrolled_adamw", "moe_sgd", "t5", "state_space", "plain_gpt"]
@@ -178,3 +179,21 @@ def test_what_was_never_split_is_not_lost():
     assert plan.work.share == pytest.approx(1 / 2)
     assert plan.whole_from is None
     assert "Each device does 50% of the FLOPs; an even split would be 25%." in str(plan.explain()).splitlines()
+
+
+@pytest.mark.parametrize(("schedule", "waits"), [("gpipe", 3 / 11), ("paired", 3 / 11), ("1f1b", 0.4)])
+def test_what_a_pipeline_s_stages_wait_is_known_without_a_machine(schedule, waits):
+    """(p − 1)/(m + p − 1), and in lockstep 1F1B waits longer: a tick lasts as long as its longest cell."""
+    mesh = ml.mesh(pipe=ml.stages(4, schedule), micro=ml.serial(8))
+    work = stacks.program("plain", batch=64, layers=8, rows=1, classes=1).plan(mesh, "batch:micro layers:pipe").work
+    assert work.waits == pytest.approx(waits)
+    assert work.taken == pytest.approx(work.share / (1 - waits))
+    assert f"stages wait for {100 * waits:.3g}% of their schedule" in str(work)
+
+
+def test_without_stages_nobody_waits():
+    plan = stacks.program("plain").plan(ml.mesh(micro=ml.serial(2)), "batch:micro")
+    assert plan.work.waits == 0
+    assert plan.work.taken == plan.work.share
+    assert "wait" not in str(plan.work)
+    assert "waits" not in json.loads(plan.to_json())["work"]
