@@ -220,8 +220,7 @@ puzzles.Q["8e"].predict(...)
 # %% [markdown]
 # ## A pipeline is a program
 #
-# A layout cannot turn a loop over layers into a pipeline: a device with layer 2 must wait for layer 1. But you can
-# write the table as a program: a scan over *ticks*. In each tick, every stage passes its array to the next with
+# You can write the table as a program: a scan over *ticks*. In each tick, every stage passes its array to the next with
 # `ml.shift`, stage 0 takes in a new micro-batch, and every stage works.
 
 # %%
@@ -246,8 +245,82 @@ for c in plan.collectives:
     print(f"{c.times} × {c.kind} over {'+'.join(c.axes)}, {c.wire_bytes:,.0f} bytes each")
 
 # %% [markdown]
-# There are eleven ticks, so each device sends eleven messages to its neighbour, and nothing else. In the dots, a device
-# computes nothing useful. Better schedules have a smaller bubble or store fewer activations; this is the simplest.
+# There are eleven ticks, so each device sends eleven messages to its neighbour, and nothing else. In the dots, a
+# device computes nothing useful.
+#
+# ## A pipeline of a train step
+#
+# A train step has a backward pass as well: each micro-batch comes back through the stages. You do not write that. In
+# the mesh below, `pipe` is an *axis of stages*, and `micro` cuts the batch into micro-batches, one after the other. The
+# step is an ordinary one: a scan over eight layers, its gradients, and the update.
+
+# %%
+step = puzzles.P17.program
+plan = step.plan(puzzles.P17.mesh, "batch:data+micro layers:pipe")
+print(plan.schedule)
+for c in plan.collectives:
+    print(f"{c.times} × {c.kind} over {'+'.join(c.axes)}, {c.wire_bytes:,.0f} bytes: {c.value}")
+
+# %% [markdown]
+# Activations go on to the next stage, and their gradients come back. The gradients of the weights are summed over
+# `data` once, after all micro-batches: each stage has its own layers.
+#
+# **Puzzle P17.** Find this layout on the board. First predict: a stage that waits could have worked, so its waiting
+# counts as work here.
+
+# %%
+puzzles.P17.predict(...)
+
+# %%
+puzzles.P17.show()
+
+# %% [markdown]
+# ## Schedules
+#
+# In which order should a stage take its cells, forward and backward? *GPipe* runs all micro-batches forward, then all
+# of them backward. *1F1B* begins a backward cell as soon as there is one. Each row is a stage, each column a tick, and
+# `1F3` is part 1 of the model, forward, micro-batch 3:
+
+# %%
+for name in ("gpipe", "1f1b"):
+    print(ml.Schedule.of(name, stages=4, micro=8).csv())
+
+# %% [markdown]
+# A stage must keep what the forward cell of a micro-batch leaves to its backward cell.
+#
+# **Predict.** Of how many micro-batches does the first of four stages keep that at once under 1F1B? There are eight.
+
+# %%
+puzzles.Q["8f"].predict(...)
+
+# %% [markdown]
+# Both wait equally long if each stage runs by itself. But a plan is one program, a loop over the ticks: all stages
+# exchange after each tick, and a tick lasts as long as its longest cell. Then 1F1B waits longer, because one stage runs
+# a forward cell while another runs a backward cell, which takes twice as long.
+#
+# **Predict.** In this lockstep, for what share of the step does a stage of 1F1B wait, with four stages and eight
+# micro-batches?
+
+# %%
+puzzles.Q["8g"].predict(...)
+
+# %% [markdown]
+# So plans use `paired` unless you name another schedule: each of its ticks is a forward cell and then a backward cell,
+# on all stages. Here is what that means for Llama 3 8B. `memory.stages` has the peak of each stage:
+
+# %%
+llama = ml.named_models()["llama3-8b"].trace(batch=32, seq=4096)
+layout = {"batch": "data+micro", "layers": "pipe", **sharded}
+for name in ("gpipe", "1f1b", "paired", "interleaved"):
+    on_h100 = ml.mesh("h100:2x8", data=4, pipe=ml.stages(4, name), micro=ml.serial(8))
+    plan = llama.plan(on_h100, layout)
+    time, stages = plan.time, [f"{stage.peak_bytes / 1e9:.1f}" for stage in plan.memory.donated.stages]
+    waits = f"waits {time.bubble:.0%}, by itself {time.free_running.bubble:.0%}"
+    print(f"{name:12} {time.estimate:.2f} s, {waits}; peaks {', '.join(stages)} GB")
+
+# %% [markdown]
+# In lockstep, `gpipe` and `paired` are the fastest, and `paired` keeps less than `gpipe`. On the board, Time draws the
+# schedule of a layout, and Memory shows the peak of each stage.
 #
 # ## What you know now
 #
@@ -256,5 +329,6 @@ for c in plan.collectives:
 # - Without a capacity, rows have places: a factor of n on n devices never drops, and all wait for the busiest device.
 # - Experts on an axis send tokens; tensor parallelism inside experts sends n times as much; FSDP sends weights.
 # - A pipeline of p stages and m micro-batches is idle for (p − 1)/(m + p − 1) of the time.
+# - A layout makes a pipeline of a train step; its schedule says how long stages wait, and how much each one keeps.
 #
 # Now you know all the pieces. Next: your own model.

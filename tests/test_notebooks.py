@@ -284,6 +284,9 @@ def long_sequences(done):
     solves(done, "P14", "P15", "P18")
 
 
+OF_LLAMA = "llama.plan(ml.mesh('h100:2x8', data=4, pipe=ml.stages(4, name), micro=ml.serial(8)), layout)"
+
+
 def experts_and_pipelines(done):
     text = done.text()
     for layout in ("groups:y", "experts:y"):
@@ -314,8 +317,16 @@ def experts_and_pipelines(done):
     assert "with a factor of 4, which never drops; the factor is 4" in text
     busiest = "device 0 of 4 along `y`, with `experts` 0 to 1, is the busiest: it multiplies 2.29 times the mean number"
     assert busiest in text
-    answers(done, "8a", "8b", "8c", "8d", "8e")
-    solves(done, "P16", "P21")
+    assert done.value("plan.schedule.name") == "interleaved"
+    assert "paired: 4 stages, 8 micro-batches" in text
+    assert "14 × collective-permute over pipe, " in text
+    times = done.value(f"{{name: {OF_LLAMA}.time.estimate for name in ('gpipe', '1f1b', 'paired', 'interleaved')}}")
+    assert max(times["gpipe"], times["paired"]) < min(times["1f1b"], times["interleaved"])
+    kept = done.value(f"{{name: {OF_LLAMA}.memory.donated.stages[0].in_flight for name in ('gpipe', 'paired')}}")
+    assert kept["paired"] < kept["gpipe"]
+    assert done.value("[puzzles.Q[name].value for name in ('8f', '8g')]") == pytest.approx([4, 0.4])
+    answers(done, "8a", "8b", "8c", "8d", "8e", "8f", "8g")
+    solves(done, "P16", "P17", "P21")
 
 
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.

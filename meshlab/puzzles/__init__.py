@@ -38,7 +38,7 @@ COURSE: Mapping[str, Puzzle] = MappingProxyType(
 )
 P01, P02, P03, P04, P05, P06, P07, P08, P09 = (COURSE[f"P0{i}"] for i in range(1, 10))
 C01 = names.C01
-P10, P11, P12, P13, P14, P15, P16, P18, P19, P20, P21 = (COURSE[f"P{i}"] for i in (*range(10, 17), *range(18, 22)))
+P10, P11, P12, P13, P14, P15, P16, P17, P18, P19, P20, P21 = (COURSE[f"P{i}"] for i in range(10, 22))
 
 
 def verify(lines: str | Iterable[str], *own: Puzzle) -> Verified:

@@ -87,7 +87,7 @@ def test_each_says_what_is_asked_before_it_shows_its_board(name):
 
 def test_names_are_those_that_the_module_has():
     assert all(getattr(puzzles, name) is puzzle for name, puzzle in puzzles.COURSE.items())
-    assert len(puzzles.COURSE) == 20
+    assert len(puzzles.COURSE) == 21
 
 
 def test_the_last_hint_solves_it_where_it_says_try_this():

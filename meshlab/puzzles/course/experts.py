@@ -1,4 +1,4 @@
-"""Experts: a new layout is an all-to-all."""
+"""Experts: a new layout is an all-to-all. Pipelines: stages wait while they fill and drain."""
 
 from __future__ import annotations
 
@@ -49,6 +49,28 @@ P21 = Puzzle(
 )
 
 
+P17 = Puzzle(
+    "P17",
+    "Layers in a pipeline",
+    programs.deep,
+    ml.mesh(data=2, pipe=ml.stages(4), micro=ml.serial(8)),
+    ml.goal(busy=1.4, keeps={"batch": "data"}),
+    "batch:data+micro layers:pipe",
+    ("batch:data", "batch:data+micro", "batch:micro layers:pipe", None),
+    "A train step of eight layers on two rows of four stages. `pipe` is an axis of stages, and `micro` cuts the batch"
+    " into eight micro-batches. Repeat no work: while a stage waits for the others, it could have worked, so that"
+    " counts too.",
+    Ask(
+        "In the pipeline, how many times its even share of the step does a stage work or wait",
+        lambda plan: plan.work.taken * plan.work.devices,
+        "batch:data+micro layers:pipe",
+        near=0.01,
+    ),
+    drawn=("batch",),
+    chips=("batch", "layers"),
+)
+
+
 def bubble(stages: int, micro: int) -> Fraction:
     """The share of a pipeline's time in which a stage waits: GPipe, arXiv 1811.06965."""
     return Fraction(stages - 1, micro + stages - 1)
@@ -72,7 +94,7 @@ def _of_one_often() -> float:
     return busiest.asked
 
 
-PUZZLES = (P16, P21)
+PUZZLES = (P16, P17, P21)
 QUESTIONS = (
     Question(
         "8a",
@@ -107,5 +129,22 @@ QUESTIONS = (
         "What is the least number of micro-batches with which 4 stages wait in less than 10% of the ticks",
         lambda: next(micro for micro in itertools.count(1) if bubble(4, micro) < Fraction(1, 10)),
         because="3/(m + 3) < 1/10 where m + 3 > 30; with m = 27 it is exactly 10%.",
+    ),
+    Question(
+        "8f",
+        "4 stages and 8 micro-batches: of how many micro-batches does the first stage keep activations at once under"
+        " 1F1B",
+        lambda: ml.Schedule.of("1f1b", stages=4, micro=8).in_flight[0],
+        because="The first backward cell comes back after 4 forward cells; from then on each forward cell follows a"
+        " backward one, which frees its micro-batch.",
+    ),
+    Question(
+        "8g",
+        "4 stages, 8 micro-batches, backward cells twice as long as forward ones, and each tick as long as its longest"
+        " cell: for what share of the step does a stage of 1F1B wait",
+        lambda: ml.Schedule.of("1f1b", stages=4, micro=8).waits,
+        near=0.01,
+        because="Nearly each tick has a backward cell on some stage, so it lasts as long as that: the step takes 5/3 of"
+        " the work of a stage.",
     ),
 )

@@ -201,6 +201,25 @@ def dropless() -> Any:
     return ml.trace(forward, tokens, choice, ml.f32[Experts, Embed, Ffn], ml.f32[Experts, Ffn, Embed])
 
 
+def deep() -> Any:
+    """A step of gradient descent on a stack of layers, one after the other."""
+    Batch, Embed, Layers = ml.dims(batch=128, embed=64, layers=8)
+
+    def loss(w, x, y):
+        def layer(h, matrix):
+            return h + ml.tanh(ml.dot(h, matrix, "embed").rename(out="embed")), None
+
+        h, _ = ml.scan(layer, x, w, "layers")
+        return ml.square(h - y).mean()
+
+    def step(w, x, y):
+        value, grads = jax.value_and_grad(loss)(w, x, y)
+        return value, jax.tree.map(lambda weight, grad: weight - 0.1 * grad, w, grads)
+
+    weights = ml.f32[Layers, Embed, ml.Dim("out", 64)]
+    return ml.trace(step, weights, ml.f32[Batch, Embed], ml.f32[Batch, Embed])
+
+
 def decoding() -> Any:
     """Attention of one new token over its cache, with 8 heads of keys and 4 queries for each."""
     Kv, Heads, Group, Head = ml.dims(kv=1024, heads=8, group=4, head=16)
