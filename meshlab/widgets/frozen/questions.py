@@ -29,6 +29,12 @@ def _where_timed(twin: Twin) -> list[Arguments]:
     return [{}] if twin.document.machine else []
 
 
+def _where_staged(twin: Twin) -> list[Arguments]:
+    """Asks for a pipeline's schedule in lockstep, and as if each stage ran by itself."""
+    time = twin.costs.of(twin.document).time if twin.document.machine else None
+    return [] if time is None or time.spent.cells is None else [{}, {"free_running": True}]
+
+
 def _at_the_peak(twin: Twin) -> list[Arguments]:
     if not twin.document.machine:
         return []
@@ -66,6 +72,7 @@ RECORDED: Mapping[str, Callable[[Twin], list[Arguments]]] = {
     "matrix": _once,
     "forms": _once,
     "roofline": _where_timed,
+    "stages": _where_staged,
     "alive": _at_the_peak,
     "sends": _of_collectives,
     "remedies": _of_remedied,

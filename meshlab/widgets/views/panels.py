@@ -26,6 +26,7 @@ from .program.steps import program_view
 from .reasons import met_view, regrets_view, way_view
 from .remedies import remedies_view
 from .roofline import roofline_view
+from .stages import stages_view
 
 Read = Callable[..., Mapping[str, Any] | Refused]
 
@@ -58,7 +59,7 @@ PANELS: Mapping[str, Panel] = {
         "Traffic", ("board", "beside", "xla"), {"matrix": matrix_view, "remedies": remedies_view, "hops": hops_view}
     ),
     "memory": Panel("Memory", ("board", "costs", "beside"), {"alive": alive_view, "moments": moments_view}),
-    "time": Panel("Time", ("board", "costs", "beside"), {"roofline": roofline_view}),
+    "time": Panel("Time", ("board", "costs", "beside"), {"roofline": roofline_view, "stages": stages_view}),
     "compare": Panel(
         "Compare",
         ("board", "comparison", "search", "beside"),

@@ -17,6 +17,7 @@ from typing import Any, TypedDict
 from ...cost.machines.accuracy import MEMORY
 from ...cost.machines.units import bytes_text, share_text
 from ...cost.peak_memory.memory import Memory
+from ...cost.peak_memory.stages import StageMemory
 from ...cost.workload.attention import STORED
 from ..state.explorer_state import ExplorerState
 from .charts.look import ChartView
@@ -46,6 +47,16 @@ class AliveView(TypedDict):
     source: str
 
 
+class StageBytesView(TypedDict):
+    """What one stage of a pipeline needs while its cells run: `parts` by name add up to `bytes`."""
+
+    stage: int
+    bytes: int
+    in_flight: int
+    kept: int
+    parts: list[RoleBytesView]
+
+
 class PeakMemoryView(TypedDict):
     """The peak of one device in bytes, and the step `at` which it is; `undonated` where nothing is overwritten."""
 
@@ -59,6 +70,7 @@ class PeakMemoryView(TypedDict):
     parts: list[RoleBytesView]
     alive: list[AliveView]
     left_out: int
+    stages: list[StageBytesView]
     gaps: int
     steps: int
     at: int
@@ -113,6 +125,7 @@ def peak_memory_view(plan: Any, memory: Memory, undonated_bytes: int) -> PeakMem
         "parts": [{"name": role, "bytes": int(size)} for role, size in memory.parts.items()],
         "alive": [_alive(each) for each in alive[:MOST_ALIVE]],
         "left_out": max(0, len(alive) - MOST_ALIVE),
+        "stages": [_stage(each) for each in memory.stages],
         "gaps": memory.gap_bytes,
         "steps": len(memory.timeline),
         "at": max(range(len(memory.timeline)), key=lambda i: memory.timeline[i].bytes),
@@ -131,6 +144,23 @@ def _alive(each: Any) -> AliveView:
         "shape": [int(size) for size in each.shape],
         "dtype": each.dtype,
         "source": "" if each.source is None else str(each.source),
+    }
+
+
+def _stage(each: StageMemory) -> StageBytesView:
+    parts = {
+        "stored": each.stored,
+        "accumulated": each.accumulators,
+        "in flight": each.in_flight * each.kept,
+        "received": each.arrived,
+        "in a cell": each.cell,
+    }
+    return {
+        "stage": each.stage,
+        "bytes": each.peak_bytes,
+        "in_flight": each.in_flight,
+        "kept": each.kept,
+        "parts": [{"name": name, "bytes": size} for name, size in parts.items()],
     }
 
 

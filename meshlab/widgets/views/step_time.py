@@ -78,7 +78,7 @@ class RateView(TypedDict):
 
 
 class TimeView(TypedDict):
-    """The predicted time of a step, in seconds."""
+    """The predicted time of a step, in seconds; `schedule` is a pipeline's, empty without one."""
 
     lower: float
     estimate: float
@@ -95,6 +95,7 @@ class TimeView(TypedDict):
     options: TimeOptionsView
     recalled: list[str]
     accuracy: AccuracyView
+    schedule: str
 
 
 class NoTimeView(TypedDict):
@@ -169,6 +170,7 @@ def time_view(costs: Costs, document: Document) -> TimeView | NoTimeView:
         "options": switches,
         "recalled": _recalled(parts),
         "accuracy": accuracy_view(TIME, time.hardware),
+        "schedule": "" if time.spent.cells is None else str(time.spent.cells.schedule),
     }
 
 

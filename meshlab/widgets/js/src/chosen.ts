@@ -13,7 +13,7 @@ export type CardsChosen = {
   draft: { key: string; label: string; note: string } | null;
   refused: string;
 };
-/** `instant` is the step whose memory is listed, null the peak; `reason` is what Compare shows of a search, and `met` the layout that is looked at of those that it has met; `hop` is which moment is shown of which collective, the timer of one that is played, and whether somebody is on the way there; `cell` is the one of the matrix that keys have reached. */
+/** `instant` is the step whose memory is listed, null the peak; `reason` is what Compare shows of a search, and `met` the layout that is looked at of those that it has met; `hop` is which moment is shown of which collective, the timer of one that is played, and whether somebody is on the way there; `cell` is the one of the matrix that keys have reached; `schedule` is which cell of which stage is looked at, -1 for none, and whether stages run by themselves. */
 type Chosen = {
   order: Order;
   instant: number | null;
@@ -21,6 +21,7 @@ type Chosen = {
   met: string | null;
   hop: { of: string | null; at: number; timer: number; wanted: boolean };
   cell: number;
+  schedule: { stage: number; at: number; free: boolean };
   cards: CardsChosen;
 };
 
@@ -32,6 +33,7 @@ export function nothingChosen(): Chosen {
     met: null,
     hop: { of: null, at: 0, timer: 0, wanted: false },
     cell: 0,
+    schedule: { stage: 0, at: -1, free: false },
     cards: { by: "", down: true, filter: "", draft: null, refused: "" },
   };
 }

@@ -16,6 +16,7 @@ import { isPending } from "./model.ts";
 import { canAsk, drawMoments, momentOf } from "./moments.ts";
 import { spot } from "./spots.ts";
 import type { Drawing } from "./stage.ts";
+import { drawStages } from "./stages.ts";
 import type { Alive, PeakMemory, View } from "./types.ts";
 
 export function drawMemory(board: Board): (HTMLElement | null)[] {
@@ -27,6 +28,7 @@ export function drawMemory(board: Board): (HTMLElement | null)[] {
     drawVerdict(board.view, peak),
     peak.because ? h("p", { class: "mlb-because" }, prose(peak.because)) : null,
     drawParts(peak, scaleOf(board.view, peak)),
+    ...drawStages(peak),
     peak.note ? h("p", { class: "mlb-foot" }, prose(peak.note)) : null,
     spot("moments", () => [board.can("library") ? drawMoments(board, peak) : drawNoChart("The memory over the step")]),
     canAsk(board)

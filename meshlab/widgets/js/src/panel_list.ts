@@ -40,7 +40,7 @@ export const PANELS: Panel[] = [
   {
     name: "time",
     title: "Time",
-    reads: ["board", "costs", "beside", "roofline"],
+    reads: ["board", "costs", "beside", "roofline", "stages"],
     ...time,
   },
   {

@@ -10,6 +10,7 @@ import { choice, mark, noMachine, sourceOf } from "./machine.ts";
 import { axisLabel, markClass } from "./marks.ts";
 import { isPending } from "./model.ts";
 import { drawBecause, drawRoofline } from "./roofline.ts";
+import { drawSchedule } from "./schedule.ts";
 import type { Drawing } from "./stage.ts";
 import type { Time, TimePart, View } from "./types.ts";
 
@@ -39,7 +40,7 @@ export function drawTime(board: Board): (Node | null | false)[] {
       time.parts.map((part) => drawPart(board.view, part, most)),
     ),
     sends && drawExposed(time),
-    ...(board.view.beside ? [] : drawStep(board)),
+    ...(board.view.beside ? [] : [...drawSchedule(board), ...drawStep(board)]),
     time.substituted ? h("p", { class: "mlb-hidden", "data-note": "substituted" }, prose(time.substituted)) : null,
     drawAccuracy(board, "time", time.accuracy),
   ];

@@ -823,6 +823,15 @@ export type Alive = {
   source: string;
 };
 
+/** What one stage of a pipeline needs while its cells run: `parts` by name add up to `bytes`. */
+export type StageBytes = {
+  stage: number;
+  bytes: number;
+  in_flight: number;
+  kept: number;
+  parts: RoleBytes[];
+};
+
 /** The peak of one device in bytes, and the step `at` which it is; `undonated` where nothing is overwritten. */
 export type PeakMemory = {
   bytes: number;
@@ -835,6 +844,7 @@ export type PeakMemory = {
   parts: RoleBytes[];
   alive: Alive[];
   left_out: number;
+  stages: StageBytes[];
   gaps: number;
   steps: number;
   at: number;
@@ -1378,6 +1388,39 @@ export type SelectionPart = {
   selection: Selection;
 };
 
+/** The cells of a stage as columns, in the order of time. */
+export type Cells = {
+  begin: number[];
+  end: number[];
+  backward: boolean[];
+  micro: number[];
+  chunk: number[];
+};
+
+/** A stage: how long it runs no cell and sends nothing, in seconds and as text, and its cells. */
+export type StageLane = {
+  waits: number;
+  text: string;
+  cells: Cells;
+};
+
+/** A schedule as it runs; `sends` are the beginnings of exchanges, each of which takes `hop` seconds. */
+export type Stages = {
+  schedule: string;
+  said: string;
+  axis: string;
+  seconds: number;
+  chunks: number;
+  hop: number;
+  sends: number[];
+  lanes: StageLane[];
+};
+
+/** The layout is no pipeline, or no time is predicted. */
+export type NoStages = {
+  lanes: null;
+};
+
 /** What slices have in common, as columns; texts by their position in `strings`. */
 export type StepWhat = {
   kind: number[];
@@ -1473,7 +1516,7 @@ export type Rate = {
   step: string;
 };
 
-/** The predicted time of a step, in seconds. */
+/** The predicted time of a step, in seconds; `schedule` is a pipeline's, empty without one. */
 export type Time = {
   lower: number;
   estimate: number;
@@ -1490,6 +1533,7 @@ export type Time = {
   options: TimeOptions;
   recalled: string[];
   accuracy: Accuracy;
+  schedule: string;
 };
 
 /** No time is predicted, as a figure of the machine is missing. */
@@ -1683,6 +1727,7 @@ export type ReadData = {
   alive: AliveAt | NoneAlive | Pending;
   moments: Moments | Pending;
   roofline: Roofline | NoRoofline | Pending;
+  stages: Stages | NoStages | Pending;
   met: MetLayouts | Pending;
   way: Way | Pending;
   regrets: Regrets | Pending;
