@@ -38,7 +38,7 @@ def mesh_of(text: str, on: str | None) -> Mesh:
 
     Args:
         text: `data=8,model=4`; a size may be `serial(8)`, `serial(8,reduce=once,gather=each)` or
-            `stages(4,schedule=1f1b)`; "" is one device.
+            `stages(4,schedule=1f1b)` or `stages(4,layers=3+4+4+3)`; "" is one device.
         on: the machine, as `ml.mesh` takes it; None: none.
     """
     what = "whole number, serial(8,reduce=once) or stages(4,schedule=1f1b)"
@@ -159,6 +159,14 @@ def _whole(text: str) -> int | None:
     return int(text) if _WHOLE.match(text) else None
 
 
+def _option(text: str) -> int | str | tuple[int, ...]:
+    """Reads an option of an axis: a number, numbers with `+` between them, or a word."""
+    numbers = [number for part in text.split("+") if (number := _whole(part)) is not None]
+    if len(numbers) <= text.count("+"):
+        return text.strip('"')
+    return numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+
 def _axis_size(text: str) -> int | Axis | None:
     """Reads a number, or `serial(8)` with its options, as `serial(8,reduce=once,gather=each)`."""
     found = _AXIS.match(text)
@@ -167,7 +175,7 @@ def _axis_size(text: str) -> int | Axis | None:
     kind = KINDS.get(found["kind"])
     size, *options = (word.strip() for word in found["inside"].split(","))
     words = (option.partition("=") for option in options)
-    given = {name: value.strip('"') if _whole(value) is None else _whole(value) for name, _, value in words}
+    given = {name: _option(value) for name, _, value in words}
     count = _whole(size)
     if kind is None or count is None or len(given) < len(options) or not given.keys() <= {*kind.option_names()}:
         return None

@@ -195,7 +195,8 @@ class _Reading:
         """What micro-batches are for: to pass through stages that have layers on them, or to be accumulated."""
         for micro, pipe in itertools.product(self.in_time, self.rules.stages):
             stages, micros = self.rules.stages[pipe], self.mesh.axes[micro]
-            how = f"{stages.size} stages, {stages.order(micros).name}, {micros} micro-batches"
+            layers = f" of {stages.counts}" if stages.uneven else ""
+            how = f"{stages.size} stages{layers}, {stages.order(micros).name}, {micros} micro-batches"
             dims = [dim for dim, axes in self.rules.compute.items() if pipe in axes]
             given = {"pipe": pipe, "micro": micro, "layers": dims[0]} if len(dims) == 1 else {}
             return (NamedPart("pipeline_parallel", (pipe,), given, how=how),)

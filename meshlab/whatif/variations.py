@@ -52,6 +52,10 @@ def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple
                 f"`{name}` is an axis of the pipeline, whose schedule holds for {plan.schedule.stages} stages and"
                 f" {plan.schedule.micro} micro-batches: make a plan for each number"
             )
+        elif uneven_on := [axis for axis in plan.rules.compute.get(name, ()) if axis in plan.grid.uneven]:
+            problems.append(
+                f"`{name}` is on stages that have layers={plan.grid.uneven[uneven_on[0]]}: make a plan for each number"
+            )
         elif plan.program.dims.get(name) == 0:
             problems.append(f"`{name}` has size 0 in this program, so no other size can scale with it: trace it with 1")
         same = [other for other in values_by_name if name != other and name in together(plan.program, {other: 0})]
@@ -123,7 +127,7 @@ def splits_of(plan: Plan) -> Splits:
     for rules in (plan.layout.rules, *plan.layout.places.values()):
         for name, axes in rules.items():
             dim, split = name.removesuffix("?"), tuple(axes or ())
-            is_split = split and all(axis in plan.mesh.axes for axis in split)
+            is_split = split and all(axis in plan.mesh.axes and axis not in plan.grid.uneven for axis in split)
             if is_split and dim in plan.program.dims and plan.program.dims[dim] not in plan.grid.padded:
                 splits.add((dim, split))
     return sorted(splits)

@@ -37,6 +37,7 @@ COMPOSED: dict[str, tuple[dict[str, Any], Any]] = {
     "data, 4 stages": ({"data": 2, "pipe": ml.stages(4), "micro": ml.serial(4)}, PIPE),
     "1f1b": ({"data": 2, "pipe": ml.stages(4, "1f1b"), "micro": ml.serial(4)}, PIPE),
     "gpipe": ({"data": 2, "pipe": ml.stages(4, "gpipe"), "micro": ml.serial(4)}, PIPE),
+    "uneven": ({"data": 2, "pipe": ml.stages(3, layers=(1, 2, 1)), "micro": ml.serial(4)}, PIPE),
     "interleaved": ({"data": 2, "pipe": ml.stages(2, "interleaved"), "micro": ml.serial(4)}, PIPE),
     "fsdp": ({"data": 2, "pipe": ml.stages(4), "micro": ml.serial(4)}, FSDP),
     "fsdp, gathered once": ({"data": 2, "pipe": ml.stages(4), "micro": ml.serial(4, "once", "once")}, FSDP),
@@ -58,6 +59,14 @@ MORE: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {
     ),
     ("moe", "experts"): (
         {"data": 2, "pipe": ml.stages(2), "expert": 2, "micro": ml.serial(4)},
+        {**PIPE, "experts": "expert"},
+    ),
+    ("transformer", "uneven, fsdp, tensor"): (
+        {"data": 2, "pipe": ml.stages(2, layers=(3, 1)), "model": 2, "micro": ml.serial(4)},
+        {**FSDP, **TENSOR, "vocab": "model"},
+    ),
+    ("moe", "uneven, experts"): (
+        {"data": 2, "pipe": ml.stages(2, layers=(1, 3)), "expert": 2, "micro": ml.serial(4)},
         {**PIPE, "experts": "expert"},
     ),
     ("gpt2", "fsdp, tensor"): (

@@ -3,6 +3,8 @@
     pre, F      a forward cell: pre on the first stage alone
     mid, B      a backward cell: mid on the last stage, post on the first one alone
 
+A stage with fewer layers than others has shorter cells, so that the first and the last may have less of them.
+
 A plan runs in lockstep (`engine/running/ticks.py`): one loop over the ticks, with the permutes behind its branches. So
 stages exchange after each tick, and a tick lasts as long as its longest cell. Where a tick has a forward and a backward
 half, both are taken to last as long as their longest cells. Processes that send to each other run free: a stage begins
@@ -15,16 +17,38 @@ import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
-from ...engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE
+from ...engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged
 from ...engine.schedules.cells import Cell, Costs
 from ...engine.schedules.clock import Clock, free_running
 from ...engine.schedules.schedule import Schedule
 from ..workload.scenario import Numbers
 
 Later = Callable[[Numbers, Numbers], Numbers]
-# A cell: its phase, and whether it is of the first part of the model, and of the last.
-_Kind = tuple[str, bool, bool]
+# A cell: its phase, whether it is of the first part of the model, and of the last, and how many layers it has less than
+# the longest one.
+_Kind = tuple[str, bool, bool, int]
+
+
+class Uneven(NamedTuple):
+    """Stages with different numbers of layers.
+
+    Attributes:
+        layers: how many layers each stage has; none where all have as many.
+        layer: by phase, the seconds of one layer.
+    """
+
+    layers: tuple[int, ...] = ()
+    layer: Mapping[str, Numbers] = MappingProxyType({})
+
+    def missing(self, stage: int) -> int:
+        """Returns how many layers a stage has less than that with the most."""
+        return max(self.layers) - self.layers[stage] if self.layers else 0
+
+
+EVEN = Uneven()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,56 +73,85 @@ class Cells:
         return self.schedule.clock(self.costs, lockstep=self.lockstep, hop=self.hop)
 
 
-def cells_of(schedule: Schedule, seconds: Mapping[str, Numbers], hop: Numbers, *, lockstep: bool) -> Cells:
+def cells_of(
+    schedule: Schedule, seconds: Mapping[str, Numbers], hop: Numbers, uneven: Uneven = EVEN, *, lockstep: bool
+) -> Cells:
     """Returns the cells of a schedule, by the seconds of each piece, of one micro-batch in one chunk of a stage."""
     last = schedule.stages * schedule.chunks - 1
 
     def cost(phase: str, part: int) -> float:
-        return float(_cell((phase, part == 0, part == last), seconds))
+        return float(_cell((phase, part == 0, part == last, uneven.missing(part)), seconds, uneven))
 
     costs = tuple(Costs(cost(FORWARD, part), cost(BACKWARD, part), 0.0) for part in range(last + 1))
     return Cells(schedule, costs, float(hop), lockstep)
 
 
-def free(schedule: Schedule, seconds: Mapping[str, Numbers], hop: Numbers, later: Later) -> Numbers:
+def free(
+    schedule: Schedule, seconds: Mapping[str, Numbers], hop: Numbers, later: Later, uneven: Uneven = EVEN
+) -> Numbers:
     """Returns the seconds of all cells where each stage runs by itself.
 
     Args:
         schedule: the schedule.
-        seconds: by piece, of one micro-batch in one chunk of a stage.
+        seconds: by piece, as of `lockstep`.
         hop: what it takes to send to another stage.
         later: the later of two times, point by point.
+        uneven: the layers of its stages.
     """
     last = schedule.stages * schedule.chunks - 1
 
     def of(at: tuple[int, Cell]) -> Numbers:
         part = schedule.parts[at[0]][at[1].chunk]
-        return _cell((at[1].phase, part == 0, part == last), seconds)
+        return _cell((at[1].phase, part == 0, part == last, uneven.missing(at[0])), seconds, uneven)
 
     return functools.reduce(later, free_running(schedule.order, schedule.needs, of, hop, later).ends.values(), 0.0)
 
 
-def lockstep(schedule: Schedule, seconds: Mapping[str, Numbers], later: Later) -> Numbers:
+def lockstep(schedule: Schedule, seconds: Mapping[str, Numbers], later: Later, uneven: Uneven = EVEN) -> Numbers:
     """Returns the seconds of all ticks without what stages send each other.
 
     Args:
         schedule: the schedule.
-        seconds: by piece, of one micro-batch in one chunk of a stage.
+        seconds: by piece, of one micro-batch in one chunk of a stage; where not all have as many layers, of the most.
         later: the later of two times, point by point.
+        uneven: the layers of its stages.
     """
     cells: dict[_Kind, Numbers] = {}
     total: Numbers = 0.0
-    for together, times in _together(schedule).items():
+    for together, times in _together(schedule, uneven).items():
         longest: Numbers = 0.0
         for kind in together:
             if kind not in cells:
-                cells[kind] = _cell(kind, seconds)
+                cells[kind] = _cell(kind, seconds, uneven)
             longest = later(longest, cells[kind])
         total = total + times * longest
     return total
 
 
-def _together(schedule: Schedule) -> Counter[frozenset[_Kind]]:
+def busiest(step: Staged, seconds: Mapping[str, Numbers], uneven: Uneven) -> dict[str, Numbers]:
+    """Returns the share that the busiest stage of a pipeline has of each piece; 0 of what other stages run.
+
+    Args:
+        step: the pipeline.
+        seconds: by piece, as of `lockstep`.
+        uneven: the layers of its stages.
+    """
+    last = step.schedule.stages - 1
+    shares: dict[str, Numbers] = {}
+    longest: Numbers = 0.0
+    for stage in range(step.schedule.stages):
+        here: dict[str, Numbers] = {PRE: stage == 0, MID: stage == last, POST: stage == 0}
+        for phase in (FORWARD, BACKWARD):
+            left_out = uneven.missing(stage) * uneven.layer.get(phase, 0.0)
+            here[phase] = 1 - left_out / (seconds[phase] + (seconds[phase] == 0))
+        busy = sum(seconds[name] * share * step.runs_of(name) for name, share in here.items())
+        is_longer = (busy > longest) * 1
+        shares = {name: shares.get(name, 0) * (1 - is_longer) + here[name] * is_longer for name in step.pieces}
+        longest = longest + (busy - longest) * is_longer
+    return shares
+
+
+def _together(schedule: Schedule, uneven: Uneven) -> Counter[frozenset[_Kind]]:
     """Counts the sets of kinds of cells that run at once."""
     last = schedule.stages * schedule.chunks - 1
     paired = any(len(step) > 1 for steps in schedule.order for step in steps)
@@ -106,12 +159,13 @@ def _together(schedule: Schedule) -> Counter[frozenset[_Kind]]:
     for (stage, cell), tick in schedule.tick_of.items():
         part = schedule.parts[stage][cell.chunk]
         half = paired and cell.phase != FORWARD
-        at.setdefault((tick, half), set()).add((cell.phase, part == 0, part == last))
+        at.setdefault((tick, half), set()).add((cell.phase, part == 0, part == last, uneven.missing(stage)))
     return Counter(map(frozenset, at.values()))
 
 
-def _cell(kind: _Kind, seconds: Mapping[str, Numbers]) -> Numbers:
-    phase, first, last = kind
+def _cell(kind: _Kind, seconds: Mapping[str, Numbers], uneven: Uneven) -> Numbers:
+    phase, first, last, missing = kind
+    layers = seconds[phase] - missing * uneven.layer.get(phase, 0.0)
     if phase == FORWARD:
-        return seconds[FORWARD] + seconds[PRE] * first
-    return seconds[BACKWARD] + seconds[MID] * last + seconds[POST] * first
+        return layers + seconds[PRE] * first
+    return layers + seconds[MID] * last + seconds[POST] * first

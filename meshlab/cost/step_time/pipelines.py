@@ -15,12 +15,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...engine.collectives.kinds import COLLECTIVE_PERMUTE, Kind
-from ...engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged
+from ...engine.planning.staged import BACKWARD, FORWARD, Staged
 from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key
+from ...engine.planning.steps import Nested
 from ...engine.schedules.schedule import Schedule
 from ..workload.scenario import Numbers, Scenario
-from .lockstep import Later, cells_of, free, lockstep
+from .lockstep import EVEN, Later, Uneven, busiest, cells_of, free, lockstep
 from .roofline import accumulated
 from .spent import WAITING, Span, Spent
 
@@ -32,6 +33,8 @@ class Walk(Protocol):
     original_of: Any
     executions: int
     later: Later
+
+    def nested(self, step: Nested) -> Spent: ...
 
     def block(self, steps: Sequence[Step], outputs: Sequence[Key]) -> Spent: ...
 
@@ -69,7 +72,8 @@ def staged(walk: Walk, step: Staged) -> Spent:
     walk.executions *= step.parts[0].times
     pieces = {name: _piece(walk, step, name) for name in step.pieces}
     walk.executions = before
-    share = _shares(walk, pieces)
+    seconds, uneven = {name: piece.elapsed for name, piece in pieces.items()}, _uneven(walk, step)
+    share = busiest(step, seconds, uneven)
     total = Spent()
     busy: Numbers = 0.0
     for name, piece in pieces.items():
@@ -82,8 +86,7 @@ def staged(walk: Walk, step: Staged) -> Spent:
         [_send(walk, step, walk.scenario.nbytes(key), total, times) for key in keys]
         for keys in step.messages(walk.original_of)
     )
-    seconds = {name: piece.elapsed for name, piece in pieces.items()}
-    ran = _ran(walk, schedule, seconds, sum(on), sum(back))
+    ran = _ran(walk, schedule, seconds, uneven, on=sum(on), back=sum(back))
     total.idle = total.idle + walk.later(ran.running - busy, 0.0) + ran.longer
     stored, results, rounds = step.dealt
     deals = sum(not each.stays for each in rounds)
@@ -91,7 +94,7 @@ def staged(walk: Walk, step: Staged) -> Spent:
     dealt = [_send(walk, step, nbytes, total, deals) for nbytes in parts]
     total.elapsed = ran.elapsed + sum(dealt) * deals
     if not walk.scenario.many and total.elapsed:
-        total.cells = cells_of(schedule, seconds, ran.hop, lockstep=not is_free)
+        total.cells = cells_of(schedule, seconds, ran.hop, uneven, lockstep=not is_free)
         sent = [*(_Sent(each, times) for each in (*on, *back)), *(_Sent(each, deals) for each in dealt)]
         total.spans.append(_span(step, pieces, share, total, sent))
     return total
@@ -102,28 +105,32 @@ def _cells(schedule: Schedule) -> int:
     return schedule.micro * schedule.chunks
 
 
-def _shares(walk: Walk, pieces: Mapping[str, Spent]) -> dict[str, Numbers]:
-    """By piece whether the busiest stage runs it: the first one, or else the last."""
-    ends = [walk.later(0.0, pieces[PRE].elapsed + pieces[POST].elapsed), pieces[MID].elapsed]
-    is_first = (ends[0] >= ends[1]) * 1
-    return {PRE: is_first, FORWARD: 1, MID: 1 - is_first, BACKWARD: 1, POST: is_first}
+def _uneven(walk: Walk, step: Staged) -> Uneven:
+    """The layers of stages that have not all as many, and the seconds of one."""
+    if not step.layers:
+        return EVEN
+    scans = {FORWARD: step.forward_scan, BACKWARD: step.backward_scan}
+    return Uneven(step.layers, {name: walk.nested(scan).elapsed / max(step.layers) for name, scan in scans.items()})
 
 
-def _ran(walk: Walk, schedule: Schedule, seconds: Mapping[str, Numbers], on: Numbers, back: Numbers) -> _Ran:
+def _ran(
+    walk: Walk, schedule: Schedule, seconds: Mapping[str, Numbers], uneven: Uneven, *, on: Numbers, back: Numbers
+) -> _Ran:
     """How the cells run.
 
     Args:
         walk: over the plan's steps.
         schedule: of the cells.
         seconds: by piece, of one micro-batch in one chunk of a stage.
+        uneven: the layers of its stages.
         on: seconds of what a cell sends to the next stage.
         back: seconds of what it sends to the stage before.
     """
     if not walk.scenario.options.free_running:
-        running, times = lockstep(schedule, seconds, walk.later), schedule.ticks
+        running, times = lockstep(schedule, seconds, walk.later, uneven), schedule.ticks
         return _Ran(running, running + (on + back) * times, on + back, 0.0)
     hop, times = walk.later(on, back), _cells(schedule)
-    running, elapsed = (free(schedule, seconds, each, walk.later) for each in (0.0, hop))
+    running, elapsed = (free(schedule, seconds, each, walk.later, uneven) for each in (0.0, hop))
     return _Ran(running, elapsed, hop, walk.later(elapsed - running - (on + back) * times, 0.0))
 
 

@@ -249,6 +249,9 @@ class Scenario:
         sizes = []
         for name, size, split in zip(program.names[value], shape, spec.splits, strict=True):
             whole = self._size(name, size)
+            if split and split[0] in self.plan.grid.uneven:  # whose own numbers of layers are not varied
+                sizes.append(max(self.plan.grid.uneven[split[0]]))
+                continue
             if split and size in self.plan.grid.padded:
                 parts = self._parts(size, split)
                 whole = np.ceil(whole / parts) * parts

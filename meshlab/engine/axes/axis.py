@@ -68,6 +68,11 @@ class Axis:
         """What a person writes for it in Python."""
         return f"ml.{self}"
 
+    @property
+    def in_words(self) -> str:
+        """What it means, in a sentence or two for the board; "" where there is nothing to say."""
+        return self.meaning
+
     def resized(self, size: int) -> Self:
         """Returns the axis with another number of parts."""
         return dataclasses.replace(self, size=size)

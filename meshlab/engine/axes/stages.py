@@ -2,6 +2,7 @@
 
     mesh = ml.mesh(data=2, pipe=ml.stages(4), micro=ml.serial(8))       # 8 devices: 4 stages, each of 2
     program.plan(mesh, "batch:data+micro layers:pipe")                  # a pipeline of 4 stages and 8 micro-batches
+    ml.stages(4, layers=(3, 4, 4, 3))                                   # 14 layers: fewer beside embedding and head
 
 What is split over it lies on its devices as on any axis in space: a stage stores its own layers, and updates them. But
 a scan over these layers is computed stage by stage, and a schedule (`schedules/`) says which stage has which
@@ -11,6 +12,7 @@ micro-batch when.
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -32,19 +34,47 @@ class Stages(Axis):
     Attributes:
         schedule: the name of a schedule, or one for as many stages; None: "paired".
         chunks: how many chunks of the layers each stage has, of a schedule that leaves this open; None: its own.
+        layers: how many layers each stage has; None: all as many.
     """
 
     schedule: str | Schedule | None = None
     chunks: int | None = None
+    layers: tuple[int, ...] | None = None
 
     maker, noun, unit = "stages", "an axis of stages", "stages"
     meaning = "An axis of stages: each has layers of its own, and micro-batches pass from stage to stage."
 
+    def __post_init__(self):
+        if isinstance(self.layers, list):  # as JSON has them
+            object.__setattr__(self, "layers", tuple(self.layers))
+        super().__post_init__()
+        if self.layers:
+            object.__setattr__(self, "layers", tuple(map(operator.index, self.layers)))
+
     def problems(self) -> list[str]:
         found = super().problems()
-        given = self.schedule
+        wrong_size = bool(found)
+        found += [*self._wrong_schedule(wrong_size), *self._wrong_layers(wrong_size)]
+        if not found and self.uneven and self.chunk_count > 1:
+            found.append(f"layers={self.layers} and {self.chunk_count} chunks for each stage, which must be equal")
+        return found
+
+    def _wrong_layers(self, wrong_size: bool) -> list[str]:
+        """Returns what is wrong with the numbers of layers; how many stages there are may be unknown."""
+        given = self.layers
+        if given is None:
+            return []
+        if not isinstance(given, tuple) or not all(is_whole(count) and count >= 1 for count in given):
+            return [f"layers={shown(given)}, which must have an integer of at least 1 for each stage: (3, 4, 4, 3)"]
+        if not wrong_size and len(given) != self.size:
+            return [f"layers={shown(given)} for {len(given)} stages, where there are {self.size}"]
+        return []
+
+    def _wrong_schedule(self, wrong_size: bool) -> list[str]:
+        """Returns what is wrong with the schedule and its chunks."""
+        found, given = [], self.schedule
         if isinstance(given, Schedule):
-            if not found and given.stages != self.size:
+            if not wrong_size and given.stages != self.size:
                 found.append(f"a schedule of {given.stages} stages, which must have {self.size}")
             if self.chunks not in (None, given.chunks):
                 found.append(f"chunks={shown(self.chunks)}, where the schedule has {given.chunks}")
@@ -57,6 +87,26 @@ class Stages(Axis):
         elif self.chunks is not None and (own := NAMED[given or DEFAULT].chunks) not in (None, self.chunks):
             found.append(f"chunks={self.chunks}, where {given or DEFAULT} has {own} for each stage")
         return found
+
+    @property
+    def uneven(self) -> tuple[int, ...]:
+        """How many layers each stage has, where not all have as many; () where they do."""
+        return self.layers if self.layers and len(set(self.layers)) > 1 else ()
+
+    @property
+    def counts(self) -> str:
+        """How many layers the stages have, "3, 4, 4 and 3 layers"; "" where all have as many."""
+        *most, last = map(str, self.uneven or ("",))
+        return f"{', '.join(most)} and {last} layers" if most else ""
+
+    @property
+    def in_words(self) -> str:
+        return f"{self.meaning} These have {self.counts}." if self.uneven else self.meaning
+
+    def resized(self, size: int) -> Self:
+        """Returns the axis with another number of stages, which have as many layers each where that changes."""
+        layers = self.layers if size == self.size else None
+        return dataclasses.replace(self, size=size, layers=layers)
 
     @property
     def chunk_count(self) -> int:
@@ -104,7 +154,12 @@ def _near(given: Any) -> str:
     return f" ({near.strip().rstrip('.')})" if near else ""
 
 
-def stages(size: int, schedule: str | Schedule | None = None, chunks: int | None = None) -> Stages:
+def stages(
+    size: int,
+    schedule: str | Schedule | None = None,
+    chunks: int | None = None,
+    layers: tuple[int, ...] | None = None,
+) -> Stages:
     """Makes the size of a mesh axis of stages, whose devices hold different layers of a pipeline.
 
     Args:
@@ -113,9 +168,11 @@ def stages(size: int, schedule: str | Schedule | None = None, chunks: int | None
             or an `ml.Schedule` for as many stages. None: "paired", which is the best one where all stages exchange
             after each step, as they do here.
         chunks: for "interleaved", how many chunks of the layers each stage has; None: two.
+        layers: how many layers each stage has: fewer, say, on the first and the last, which have the ends of the model
+            as well. None: all have as many.
 
     Example:
-        >>> str(stages(4)), str(stages(4, "1f1b"))
-        ('stages(4)', 'stages(4, schedule="1f1b")')
+        >>> str(stages(4)), str(stages(4, "1f1b")), str(stages(4, layers=(3, 4, 4, 3)))
+        ('stages(4)', 'stages(4, schedule="1f1b")', 'stages(4, layers=(3, 4, 4, 3))')
     """
-    return Stages(size, schedule, chunks)
+    return Stages(size, schedule, chunks, layers)

@@ -156,6 +156,8 @@ def _padding(program: Program, mesh: Mesh, rules: Iterable[AxesByDim]) -> Padded
     for each in rules:
         for dim, axes in each.items():
             split = tuple(axis for axis in axes if mesh.axes[axis] > 1)
+            if any(axis in mesh.stages for axis in split):  # layers are not padded
+                continue
             splits.setdefault(program.dims[dim], {})[split] = None
     padded: dict[int | tuple[int, str], int] = {}
     for size, those in splits.items():

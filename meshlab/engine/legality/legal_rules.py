@@ -48,7 +48,8 @@ class LegalRules:
     stages: Mapping[str, Stages] = dataclasses.field(default_factory=dict)
 
     def grid(self, mesh: Mesh) -> Grid:
-        return Grid(mesh.axes, self.padded, self.in_time)
+        uneven = {axis: stages.uneven for axis, stages in self.stages.items() if stages.uneven}
+        return Grid(mesh.axes, self.padded, self.in_time, uneven)
 
     def glob(self, scope: Scope, dim: str) -> str:
         """Returns the glob whose rule for a dim counts in a scope; "" where none has one."""

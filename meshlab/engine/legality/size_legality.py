@@ -16,7 +16,7 @@ from ..programs.program import Program, analysis
 from ..specs.mesh import Mesh
 from ..specs.spec import Axes, AxesByDim
 from .refusal import Refusal
-from .uneven import in_parts, uneven
+from .uneven import in_parts, layers_instead, uneven
 
 # The dim whose sharding an axis bears, what the axis is called, and its size where it is more than the dim's: else 0.
 StoredAxis = tuple[str, str, int]
@@ -25,7 +25,7 @@ StoredAxis = tuple[str, str, int]
 def size_problems(program: Program, mesh: Mesh, rules: AxesByDim, where: str, pad: bool | None = None) -> list[Refusal]:
     """Returns the problems of dims that their axes do not divide, but for those that padding mends.
 
-    Padding is no remedy for layers on stages (`stage_legality`).
+    Padding is no remedy for layers on stages, whose own numbers of layers `stage_legality` judges.
     """
 
     def offered(axes: Axes) -> bool | None:
@@ -52,9 +52,11 @@ def _size_problem(
     size, count = merged or program.dims[dim], math.prod(mesh.axes[a] for a in axes)
     if size == 0 and count > 1:
         return Refusal("not_divisible", f"{called} has size 0: there is nothing to shard.", "Leave it replicated.")
-    if not size % count or pad:
+    if not size % count or pad or any(axis in mesh.stages and mesh.stages[axis].layers for axis in axes):
         return None
     instead = "" if pad is None else "; or plan with pad=True"
+    if not merged and len(axes) == 1:
+        instead += layers_instead(mesh.stages.get(axes[0]), axes[0], size)
     return uneven(called, size, axes, mesh, instead + ("" if merged else in_parts(program, dim, axes, mesh)))
 
 

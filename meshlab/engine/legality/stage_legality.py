@@ -19,6 +19,7 @@ from ..schedules.schedule import Schedule
 from ..specs.mesh import Mesh
 from ..specs.spec import Axes, AxesByDim
 from .refusal import Refusal
+from .uneven import FITTING, layers_instead, shared_out
 
 _CODE = "pipeline"
 
@@ -56,7 +57,7 @@ def stage_problems(
             text = f"`{dim}:{'+'.join(axes)}` has other axes beside the stages: a stage has whole layers."
             problems.append(Refusal(_CODE, text, f"Write `{dim}:{axis}`.", scans[dim].source))
         elif axis in used:
-            problems += [*_unfit(mesh, dim, axis, rules), *_uneven(program, dim, mesh.stages[axis], pad)]
+            problems += [*_unfit(mesh, dim, axis, rules), *_uneven(program, dim, axis, mesh.stages[axis], pad)]
     return problems
 
 
@@ -76,6 +77,11 @@ def _stored(mesh: Mesh, matched: Mapping[str, AxesByDim], scans: Scans) -> Itera
             if dim not in scans and on_stages(mesh, axes):
                 text = f"At `{place}`: `{dim}` cannot be on {_stages(mesh, axes)}"
                 yield Refusal(_CODE, text, _elsewhere(dim, scans))
+            elif len(axes) > 1 and (
+                those := [axis for axis in axes if axis in mesh.stages and mesh.stages[axis].uneven]
+            ):
+                text = f"At `{place}`: `{dim}:{'+'.join(axes)}` cuts the layers of stages that do not all have as many."
+                yield Refusal(_CODE, text, f"Store it by `{dim}:{those[0]}`.")
 
 
 def _stages(mesh: Mesh, axes: Axes) -> str:
@@ -108,14 +114,19 @@ def _unfit(mesh: Mesh, dim: str, axis: str, rules: AxesByDim) -> Iterator[Refusa
         yield Refusal(_CODE, f"`{axis}` has the schedule {schedule.name}, {why}.", fix)
 
 
-def _uneven(program: Program, dim: str, stages: Stages, pad: bool | None) -> Iterator[Refusal]:
-    """Refuses layers that the chunks of all stages do not divide, or that would be padded."""
+def _uneven(program: Program, dim: str, axis: str, stages: Stages, pad: bool | None) -> Iterator[Refusal]:
+    """Refuses layers that stages do not have together, that their chunks do not divide, or that would be padded."""
     count, size = stages.size * stages.chunk_count, program.dims[dim]
-    if size % count and (pad or stages.chunk_count > 1):
+    if stages.layers and sum(stages.layers) != size:
+        text = f"`{axis}` has layers={stages.layers}, {sum(stages.layers)} together, and `{dim}` has size {size}."
+        fix = f"Write layers={shared_out(size, stages.size)}, say." if size >= stages.size else "Take fewer stages."
+        yield Refusal(_CODE, text, fix)
+    elif size % count and not stages.layers and (pad or stages.chunk_count > 1):
         chunks = f" of {stages.chunk_count} chunks" if stages.chunk_count > 1 else ""
         text = f"`{dim}` has size {size}, which {stages.size} stages{chunks} do not divide, and layers are not padded."
         down = size // count * count
-        yield Refusal(_CODE, text, f"Sizes that fit: {f'{down} or ' if down else ''}{down + count}.")
+        fitting = f"{down} or {down + count}" if down else down + count
+        yield Refusal(_CODE, text, f"{FITTING}{fitting}{layers_instead(stages, axis, size)}.")
 
 
 def not_run(schedule: Schedule) -> str:

@@ -4,6 +4,10 @@ ml.mesh(model=8), "heads:model" of 4 heads of keys and values, each of which ser
 `heads` has size 4, which 8 (`model`) does not divide. Sizes that fit: 8; or split the axis,
 ml.mesh(model=4, rest=2), with `heads:model group:rest`.
 
+ml.mesh(pipe=ml.stages(4), micro=ml.serial(8)), "batch:micro layers:pipe" of 14 layers:
+`layers` has size 14, which 4 (`pipe`) does not divide. Sizes that fit: 12 or 16; or write layers=(3, 4, 4, 3) in
+pipe=ml.stages(4).
+
 ml.mesh(data=2, micro=ml.serial(3)), "batch:data+micro" of 8 examples:
 `batch` has size 8, which 6 (`data`+`micro`) does not divide. Sizes that fit: 6 or 12; or micro=ml.serial(2) or
 micro=ml.serial(4).
@@ -13,6 +17,7 @@ from __future__ import annotations
 
 import math
 
+from ..axes.stages import Stages
 from ..programs.program import Program
 from ..specs.mesh import Mesh
 from ..specs.spec import Axes
@@ -49,6 +54,25 @@ def iterations_fitting(size: int, axes: Axes, mesh: Mesh) -> list[tuple[str, int
     fitting, asked = sorted({*small, *(each // n for n in small)} - {1}), mesh.axes[in_time[0]]
     nearest = [n for n in fitting if n < asked][-1:] + [n for n in fitting if n > asked][:1]
     return [(in_time[0], n) for n in nearest]
+
+
+def layers_instead(stages: Stages | None, axis: str, size: int) -> str:
+    """Proposes a number of layers for each stage, fewer at the ends; "" where there are chunks, or too few layers."""
+    if stages is None or stages.chunk_count > 1 or size < stages.size:
+        return ""
+    return f"; or write layers={shared_out(size, stages.size)} in {axis}=ml.stages({stages.size})"
+
+
+def shared_out(size: int, stages: int) -> tuple[int, ...]:
+    """Returns a number of layers for each stage; those at the ends, which have the ends of the model too, have fewer.
+
+    Example:
+        >>> shared_out(14, 4)
+        (3, 4, 4, 3)
+    """
+    each, left = divmod(size, stages)
+    longer = sorted(range(stages), key=lambda stage: abs(2 * stage - stages + 1))[:left]
+    return tuple(each + (stage in longer) for stage in range(stages))
 
 
 def in_parts(program: Program, dim: str, axes: Axes, mesh: Mesh) -> str:

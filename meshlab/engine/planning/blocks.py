@@ -13,8 +13,6 @@ rather than gathered in another. Values that they read from outside are moved in
 
 from __future__ import annotations
 
-import math
-
 from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Operation, walk
 from ..collectives.chains import reshard
@@ -247,9 +245,16 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
     returned = _read(planner, body.outputs, [*starts, *outputs[count:]], Cause("carry", operation))
     blocks = (Inside(tuple(inner), returned, tuple(inside.steps)), *_test(planner, operation, starts))
     results = (*starts, *(Spec((along, *s.splits), s.partial) for s in outputs[count:]))
-    each = (planner.sizes[axis] * planner.rules.stages[axis].chunk_count for axis in along)
-    times = (trip_count(operation) or 1) // math.prod(each)
-    return Nested(operation, operands, results, blocks, times)
+    return Nested(operation, operands, results, blocks, _times(planner, operation, along))
+
+
+def _times(planner: Planner, operation: Operation, along: Axes) -> int:
+    """Returns how often a loop's body runs at once: on stages for the layers of a chunk, the most that one has."""
+    times = trip_count(operation) or 1
+    for axis in along:
+        stages = planner.rules.stages[axis]
+        times = max(stages.uneven) if stages.uneven else times // (stages.size * stages.chunk_count)
+    return times
 
 
 def _stages(planner: Planner, operation: Operation) -> Axes:

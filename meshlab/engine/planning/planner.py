@@ -230,8 +230,8 @@ class Planner:
 
         And those of `single` and of `looked_up_whole`.
         """
-        padded, per_shard = self.sizes.padded, PER_SHARD.get(operation.name)
-        if not padded and per_shard is None:
+        pads, per_shard = self.sizes.pads, PER_SHARD.get(operation.name)
+        if not pads and per_shard is None:
             return _NONE
         factors = self.factors[operation]
         single = self.single(operation) if per_shard is not None and per_shard.gathers else _NONE
@@ -239,16 +239,17 @@ class Planner:
             asked = dict(self.asked_of(operation, _NONE))
             whole = looked_up_whole(factors, table, asked)
             single |= {f for f in whole if self.rules.in_time.keys().isdisjoint(asked.get(f, ()))}
-        if not padded:
+        if not pads:
             return single
+        # Where an element of a longer or shorter part stands is not its part's number times the size of a part.
+        placed = bool(self.sizes.uneven) or not (per_shard and per_shard.padded)
         values = (*operation.inputs, *operation.outputs)
         return single.union(
             factor
             for value, axes in zip(values, (*factors.operands, *factors.results), strict=True)
             if isinstance(value, int)
             for factor, size in zip(axes, self.shapes[value], strict=True)
-            if size in padded
-            and (factor in factors.limits or (factor in factors.per_shard and not (per_shard and per_shard.padded)))
+            if self.sizes.may_pad(size) and (factor in factors.limits or (factor in factors.per_shard and placed))
         )
 
     def single(self, operation: Operation) -> frozenset[int]:

@@ -69,6 +69,7 @@ class Staged(Step):
         stored: what stages read of their own layers that is known in front of the loop; with several chunks they are
             dealt to the stages first, as are the results of layers behind the loop.
         schedule: which stage runs which cell in which tick.
+        layers: how many layers each stage has, where not all have as many.
     """
 
     axis: str
@@ -82,6 +83,7 @@ class Staged(Step):
     held: tuple[Key, ...]
     stored: tuple[Key, ...]
     schedule: Schedule
+    layers: tuple[int, ...] = ()
 
     @property
     def loops(self) -> bool:

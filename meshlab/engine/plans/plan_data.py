@@ -210,6 +210,6 @@ class Plan:
             index = 0
             for axis in split:
                 index = index * self.mesh.axes[axis] + where[axis]
-            part = self.grid.padded_size(size, split) // math.prod(self.grid[a] for a in split) if split else size
-            ranges.append((min(index * part, size), min((index + 1) * part, size)))
+            parts = self.grid.part_sizes(size, split)
+            ranges.append((sum(parts[:index]), sum(parts[: index + 1])))
         return tuple(ranges)

@@ -149,6 +149,7 @@ class _Cut:
             tuple(crossing.kept),
             self.stored(pieces),
             self.plan.rules.stages[self.axis].order(loop.times),
+            self.plan.rules.stages[self.axis].uneven,
         )
         self.sent(step)
         return None if self.problems else step

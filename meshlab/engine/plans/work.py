@@ -124,9 +124,15 @@ def work(program: Program, mesh: Mesh, grid: Grid, steps: Iterable[Step]) -> Wor
 
 
 def _of_busiest_stage(step: Staged, of: Callable[[Iterable[Step]], float]) -> float:
-    """The work of the first stage of a pipeline, or of the last, which have the ends of the model besides layers."""
+    """The work of the stage of a pipeline that has most: the first and the last have the ends of the model as well."""
     made = {name: of(piece.every) * step.runs_of(name) for name, piece in step.pieces.items()}
-    return made[FORWARD] + made[BACKWARD] + max(made[PRE] + made[POST], made[MID])
+    scans = {FORWARD: step.forward_scan, BACKWARD: step.backward_scan}
+    layers = step.layers or (1,) * step.schedule.stages
+    layer = sum(of([scan]) * step.runs_of(name) for name, scan in scans.items()) / max(layers)
+    ends = [0.0] * len(layers)
+    ends[0], ends[-1] = made[PRE] + made[POST], made[MID]
+    fewer = ((max(layers) - own) * layer for own in layers)
+    return made[FORWARD] + made[BACKWARD] + max(end - less for end, less in zip(ends, fewer, strict=True))
 
 
 def whole_from(

@@ -75,6 +75,8 @@ class Executable:
         self._checked: _Checked | None = None
         self._tree = jax.tree.structure(plan.program.out_shapes)
         self._shapes = tuple(plan.program.code.shape_of(value) for value in plan.program.code.block.outputs)
+        self._grid, self._outputs = plan.grid, plan.output_specs
+        self._arguments = tuple(plan.argument_specs[a.value] for a in plan.program.arguments)
 
     def known(self, args: tuple[Any, ...]) -> list[Any] | None:
         """Returns the flat arrays of arguments whose tree was checked; None of those with another tree."""
@@ -113,11 +115,13 @@ class Executable:
         stored = list(arrays)
         for position in positions:
             wanted = self._wanted[position]
-            stored[position] = placed(grown(arrays[position], wanted.shape), wanted.sharding)
+            array = grown(arrays[position], wanted.shape, self._arguments[position], self._grid)
+            stored[position] = placed(array, wanted.sharding)
             if self._checked is not None and stored[position] is arrays[position]:
                 self._checked.shardings[position] = stored[position].sharding
         return stored
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
         """Runs it; returns the function's own output tree, without padding."""
-        return jax.tree.unflatten(self._tree, list(map(cut, self.compiled(*arrays), self._shapes)))
+        results = zip(self.compiled(*arrays), self._shapes, self._outputs, strict=True)
+        return jax.tree.unflatten(self._tree, [cut(*each, self._grid) for each in results])

@@ -93,9 +93,10 @@ class Lowering:
 
     def move(self, step: Move, shards: Shards):
         shape = self.code.shapes[step.value]
-        given = grown(shards[step.value, step.start], sent_shape(shape, step.start, step.via, self.sizes))
+        sent, after = sent_shape(shape, step.start, step.via, self.sizes), step.via.result
+        given = grown(shards[step.value, step.start], sent, after, self.sizes)
         result = moved(self.device, step.start, step.via, given)
-        shards[step.value, step.via.result] = cut(result, local_shape(shape, step.via.result, self.sizes))
+        shards[step.value, after] = cut(result, local_shape(shape, after, self.sizes), step.start, self.sizes)
 
     def read(self, shards: Shards, values: Sequence[Input], specs: Sequence[Spec | None]) -> list[Any]:
         """Returns the shards of inputs, and the values of literals."""
@@ -115,16 +116,22 @@ class Lowering:
             along = operation.params["dimension"]
             indices = lax.broadcasted_iota(operation.params["dtype"], shape, along)
             split = step.spec.splits[along]
-            return indices + (self.device.index(split) * shape[along]).astype(indices.dtype) if split else indices
+            return indices + self.first(split, shape[along]).astype(indices.dtype) if split else indices
         source = operation.inputs[0]
         (scalar,) = self.read(shards, (source,), (Spec(()),))
         return lax.broadcast_in_dim(jnp.asarray(scalar, operation.equation.outvars[0].aval.dtype), shape, ())
+
+    def first(self, split: Axes, part: int) -> Any:
+        """Returns the number of the first element of this device's part of an axis, which is so long."""
+        index = self.device.index(split)
+        uneven = self.sizes.uneven.get(split[0])
+        return index * part if uneven is None else jnp.cumsum(jnp.asarray((0, *uneven[:-1])))[index]
 
     def compute(self, step: Compute, shards: Shards):
         """Runs one operation, by its per-shard implementation or with its parameters converted to local shapes."""
         operation, sharded = step.operation, sharded_operation(step, self.code)
         operands = self.read(shards, operation.inputs, step.operands)
-        if self.sizes.padded:
+        if self.sizes.pads:
             operands = neutralized(self.device, sharded, self.program.factors[operation], operands, self.sizes)
         if step.per_shard:
             results = PER_SHARD[operation.name].run(self.device, sharded, operands)
@@ -178,7 +185,8 @@ class Lowering:
         assert result.axis is not None
         blocks = jnp.moveaxis(stack, 0, result.axis)
         shape = (*blocks.shape[: result.axis], -1, *blocks.shape[result.axis + 2 :])
-        return cut(blocks.reshape(shape), local_shape(self.code.shapes[result.value], result.outside, self.sizes))
+        wanted = local_shape(self.code.shapes[result.value], result.outside, self.sizes)
+        return cut(blocks.reshape(shape), wanted, result.outside, self.sizes)
 
     def tied(self, step: Iterated, shards: Shards, number: Any) -> Shards:
         """Returns the shards that an iteration knows: what it gathers is tied to its number, or XLA gathers it once."""

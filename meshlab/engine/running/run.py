@@ -118,7 +118,7 @@ def stored(plan: Plan, place: str, array: Any) -> jax.Array:
     mesh = jax_mesh(plan.mesh, devices(plan.mesh.size, plan.mesh.order))
     spec = plan.spec(place)
     shape = stored_shape(plan, plan.program.place(place).number, spec)
-    return placed(grown(array, shape), NamedSharding(mesh, partition_spec(spec)))
+    return placed(grown(array, shape, spec, plan.grid), NamedSharding(mesh, partition_spec(spec)))
 
 
 def _refuse_shared(plan: Plan, arrays: Sequence[Any], placed: Sequence[Any]):
@@ -148,7 +148,7 @@ def _refuse_shared(plan: Plan, arrays: Sequence[Any], placed: Sequence[Any]):
 def output_tree(plan: Plan, arrays: Sequence[Any]) -> Any:
     """Returns the function's own output tree around flat results, without padding."""
     shapes = (plan.program.code.shape_of(value) for value in plan.program.code.block.outputs)
-    arrays = list(map(cut, arrays, shapes))
+    arrays = [cut(*each, plan.grid) for each in zip(arrays, shapes, plan.output_specs, strict=True)]
     return jax.tree.unflatten(jax.tree.structure(plan.program.out_shapes), arrays)
 
 

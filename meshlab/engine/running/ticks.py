@@ -24,7 +24,7 @@ from ..planning.step_keys import Key
 from ..planning.steps import Nested, Result
 from ..schedules.table import NUMBERS, Columns, Table, table
 from ..specs.spec import Grid, Spec, local_shape
-from .interpret import run_blocks
+from .interpret import Evaluate, run_blocks
 
 Arrays = list[Any]
 # By piece, what is added up or joined of each of its results.
@@ -212,8 +212,30 @@ class _Pipeline:
             values, specs = operation.inputs[count:], scan.operands[count:]
             triples = zip(runs.read(known, values, specs), values, specs, strict=True)
             stacks = [self.of_chunk(stack, self.key(value, spec), columns) for stack, value, spec in triples]
-            results = run_blocks(operation, [*carry, *stacks], functools.partial(runs.inside, scan, known))
+            evaluate = functools.partial(runs.inside, scan, known)
+            if self.step.layers:
+                stacks, evaluate = [*stacks, jnp.arange(max(self.step.layers))], self.of_stage(scan, evaluate)
+            results = run_blocks(operation, [*carry, *stacks], evaluate)
             known.update(((v, s), r) for v, s, r in zip(operation.outputs, scan.results, results, strict=True))
+
+    def of_stage(self, scan: Nested, evaluate: Evaluate) -> Evaluate:
+        """Returns what runs one layer, if this stage has as many: all stages scan over the most that one has."""
+        count, own = carried(scan.operation), jnp.asarray(self.step.layers)[self.stage]
+        stacked = [*zip(scan.operation.outputs, scan.results, strict=True)][count:]
+        pairs = zip(self.shapes(stacked), self.dtypes(stacked), strict=True)
+        nothing = [jnp.zeros(shape[1:], dtype) for shape, dtype in pairs]
+
+        def layer(number: int, arrays: Sequence[Any]) -> Sequence[Any]:
+            *given, place = arrays
+            skipped = [*given[:count], *nothing]
+
+            def run() -> Arrays:
+                pairs = zip(evaluate(number, given), skipped, strict=True)
+                return [jnp.broadcast_to(jnp.asarray(new, old.dtype), old.shape) for new, old in pairs]
+
+            return lax.cond(place < own, run, lambda: skipped)
+
+        return layer
 
     def key(self, value: Input, spec: Spec | None) -> Key | None:
         if spec is None or not isinstance(value, int):

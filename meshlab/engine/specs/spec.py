@@ -59,27 +59,51 @@ class Grid(dict[str, int]):
         in_time: the mesh axes in time, whose parts meet on one device.
         padded: the padded size of each size that the axes which shard it do not divide, wherever it is sharded; that of
             (size, axis in time) is what an axis of the value is padded to that this axis alone splits.
+        uneven: by mesh axis, how many elements each part has of what it shards, where not all have as many: the layers
+            of stages. Parts are as long as the longest.
     """
 
-    def __init__(self, sizes: Mapping[str, int], padded: Padded = MappingProxyType({}), in_time: Iterable[str] = ()):
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        padded: Padded = MappingProxyType({}),
+        in_time: Iterable[str] = (),
+        uneven: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    ):
         super().__init__(sizes)
-        self.padded, self.in_time = padded, frozenset(in_time)
+        self.padded, self.in_time, self.uneven = padded, frozenset(in_time), uneven
+        self.pads = bool(padded or uneven)
+        self._uneven_sizes = frozenset(map(sum, uneven.values()))
 
     def padded_size(self, size: int, split: Axes) -> int:
         """Returns what an axis of a value is padded to that is sharded over mesh axes."""
+        if split and split[0] in self.uneven:
+            return len(self.uneven[split[0]]) * max(self.uneven[split[0]])
         if not split or size not in self.padded:
             return size
         return self.padded.get((size, split[0]), self.padded[size])
 
+    def may_pad(self, size: int) -> bool:
+        """Says whether an axis of a value of this size is padded where some mesh axes shard it."""
+        return size in self.padded or size in self._uneven_sizes
+
+    def part_sizes(self, size: int, split: Axes) -> tuple[int, ...]:
+        """Returns how many elements each part has, without padding, of an axis that is sharded over mesh axes."""
+        if split and split[0] in self.uneven:
+            return self.uneven[split[0]]
+        count = math.prod(self[axis] for axis in split)
+        part = self.padded_size(size, split) // count
+        return tuple(max(0, min(part, size - number * part)) for number in range(count))
+
     @functools.cached_property
     def key(self) -> tuple:
         """Equal for two grids that are equal."""
-        return (*self.items(), *self.padded.items(), self.in_time)
+        return (*self.items(), *self.padded.items(), self.in_time, *self.uneven.items())
 
 
 def padded_shape(shape: tuple[int, ...], spec: Spec, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """Returns the shape that the shards of a value make up together: with padding where it is sharded unevenly."""
-    if not isinstance(sizes, Grid) or not sizes.padded:
+    if not isinstance(sizes, Grid) or not sizes.pads:
         return shape
     return tuple(sizes.padded_size(size, split) for size, split in zip(shape, spec.splits, strict=True))
 

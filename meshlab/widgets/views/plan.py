@@ -206,7 +206,7 @@ def plan_view(plan: Any, marks: Marks) -> PlanView:
 def mesh_view(mesh: Any) -> MeshView:
     """Describes the mesh axes with their sizes, and what each is."""
     axes: list[AxisView] = [
-        {"name": name, "size": axis.size, "inTime": name in mesh.in_time, "unit": axis.unit, "meaning": axis.meaning}
+        {"name": name, "size": axis.size, "inTime": name in mesh.in_time, "unit": axis.unit, "meaning": axis.in_words}
         for name, axis in mesh.kinds.items()
     ]
     return {"axes": axes, "size": mesh.size}

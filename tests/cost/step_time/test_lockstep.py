@@ -3,7 +3,7 @@
 import pytest
 
 import meshlab as ml
-from meshlab.cost.step_time.lockstep import lockstep
+from meshlab.cost.step_time.lockstep import Uneven, lockstep
 from meshlab.engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE
 from meshlab.models.language import transformer
 from meshlab.models.parts import training
@@ -37,6 +37,20 @@ def test_the_closed_form_of_paired(stages, micro):
     assert lockstep(schedule, SECONDS, max) == pytest.approx(layers + ends, rel=1e-9)
 
 
+@pytest.mark.parametrize("name", ["gpipe", "1f1b", "paired"])
+@pytest.mark.parametrize("layers", [(3, 4, 4, 3), (1, 4, 2, 3), (4, 1, 1, 1)])
+def test_a_stage_with_fewer_layers_has_shorter_cells(name, layers):
+    """Of the most layers: a forward cell of 1.0, of which a layer is 0.2, a backward one of 2.5, a layer 0.6."""
+    schedule, layer = ml.Schedule.of(name, 4, 8), {FORWARD: 0.2, BACKWARD: 0.6}
+    costs = []
+    for part, own in enumerate(layers):
+        forward = SECONDS[FORWARD] - (4 - own) * 0.2 + SECONDS[PRE] * (part == 0)
+        ends = SECONDS[MID] * (part == 3) + SECONDS[POST] * (part == 0)
+        costs.append((forward, SECONDS[BACKWARD] - (4 - own) * 0.6 + ends, 0.0))
+    expected = schedule.clock(costs, lockstep=True).makespan
+    assert lockstep(schedule, SECONDS, max, Uneven(layers, layer)) == pytest.approx(expected, rel=1e-9)
+
+
 def trained(layers=8, batch=32):
     config = transformer.Config(layers=layers, batch=batch)
     return ml.trace(training.sgd_step(transformer.loss), shapes(transformer.init, config), *transformer.inputs(config))
@@ -64,6 +78,34 @@ def test_a_plan_is_priced_by_its_schedule():
     alone = program.plan(ml.mesh("v5p:1x1x1", micro=ml.serial(8)), "batch:micro").time
     assert alone.idle == 0
     assert alone.compute / 4 < times["paired"].compute < alone.compute
+
+
+def test_fewer_layers_beside_a_large_head_are_faster():
+    """The head takes as long as layers do: the last stage waits for no other one if it has fewer of them."""
+    config = transformer.Config(layers=8, batch=32, vocab=4096)
+    arguments = shapes(transformer.init, config), *transformer.inputs(config)
+    program = ml.trace(training.sgd_step(transformer.loss), *arguments)
+
+    def planned(layers):
+        mesh = ml.mesh("v5p:2x2x1", pipe=ml.stages(4, layers=layers), micro=ml.serial(8))
+        return program.plan(mesh, "batch:micro layers:pipe")
+
+    even, uneven, wrong = (planned(layers) for layers in ((2, 2, 2, 2), (2, 3, 2, 1), (1, 2, 2, 3)))
+    assert planned(None).time.estimate == even.time.estimate
+    assert uneven.time.estimate < even.time.estimate < wrong.time.estimate
+    # Of the busiest stage, which has the head.
+    assert uneven.work.flops < even.work.flops < wrong.work.flops
+    assert uneven.time.compute < even.time.compute < wrong.time.compute
+    for plan in (uneven, wrong):
+        time = plan.time
+        assert time.upper == pytest.approx(time.compute + sum(time.communication.values()) + time.idle)
+        assert sum(piece.exposed for piece in time.pieces) == pytest.approx(time.estimate, rel=0.01)
+    with pytest.raises(
+        ml.MeshlabError, match=r"`layers` is on stages that have layers=\(2, 3, 2, 1\): make a plan for"
+    ):
+        ml.sweep(uneven, layers=[8, 16])
+    swept = ml.sweep(uneven, vocab=[4096, 8192])
+    assert float(swept.estimate[0]) == pytest.approx(float(uneven.time.estimate), rel=1e-6)
 
 
 def test_numbers_of_stages_and_micro_batches_are_not_swept():

@@ -17,6 +17,8 @@ SIZES = [
     ml.stages(4, schedule="interleaved", chunks=3),
     ml.stages(4, ml.Schedule.of("zb-v", stages=4, micro=8)),
     ml.stages(2, OWN),
+    ml.stages(4, layers=(3, 4, 4, 3)),
+    ml.stages(4, "1f1b", layers=(1, 2, 2, 1)),
 ]
 
 
@@ -44,6 +46,18 @@ def test_it_is_written_as_in_python():
     mesh = ml.mesh(data=2, pipe=SIZES[2], micro=ml.serial(8))
     assert mesh.sources == 'data=2, pipe=ml.stages(4, schedule="interleaved", chunks=3), micro=ml.serial(8)'
     assert mesh_of("data=2,pipe=stages(4,schedule=interleaved,chunks=3),micro=serial(8)", None) == mesh
+    assert str(SIZES[5]) == "stages(4, layers=(3, 4, 4, 3))"
+    mesh = ml.mesh(pipe=SIZES[6], micro=ml.serial(8))
+    assert mesh_of("pipe=stages(4,schedule=1f1b,layers=1+2+2+1),micro=serial(8)", None) == mesh
+
+
+def test_it_says_how_many_layers_its_stages_have():
+    uneven = SIZES[5]
+    assert uneven.in_words.endswith("from stage to stage. These have 3, 4, 4 and 3 layers.")
+    for even in (ml.stages(4), ml.stages(4, layers=(2, 2, 2, 2))):
+        assert (even.in_words, even.counts, even.uneven) == (Stages.meaning, "", ())
+    assert uneven.resized(4) == uneven
+    assert uneven.resized(2) == ml.stages(2)
 
 
 def test_its_schedule_is_made_for_a_number_of_micro_batches():
@@ -67,6 +81,11 @@ def test_its_schedule_is_made_for_a_number_of_micro_batches():
         ((4, OWN), "a schedule of 2 stages, which must have 4"),
         ((2, OWN, 2), "chunks=2, where the schedule has 1"),
         ((0, "gpip"), "the size 0, .* and schedule='gpip'"),
+        ((4, None, None, (3, 4, 3)), r"layers=\(3, 4, 3\) for 3 stages, where there are 4"),
+        ((2, None, None, (3, 0)), r"layers=\(3, 0\), which must have an integer of at least 1 for each stage"),
+        ((2, None, None, 3), "layers=3, which must have an integer of at least 1 for each stage"),
+        ((0, "gpip", None, (1, "2")), r"the size 0, .* and schedule='gpip'.* and layers=\(1, '2'\), which must"),
+        ((2, "interleaved", None, (3, 4)), r"layers=\(3, 4\) and 2 chunks for each stage, which must be equal"),
     ],
 )
 def test_what_is_no_axis_of_stages_is_refused(given, message):
@@ -78,5 +97,6 @@ def test_what_is_no_axis_of_stages_is_refused(given, message):
     "size", [{"stages": 0}, {"stages": 4, "schedule": {"name": "x", "csv": "F"}}, {"stages": 4, "x": 1}]
 )
 def test_data_of_no_axis_of_stages_are_refused(size):
-    with pytest.raises(ml.MeshError, match=r'an axis of stages has \{"stages": 8\}, and "schedule" and "chunks"'):
+    told = r'an axis of stages has \{"stages": 8\}, and "schedule" and "chunks" and "layers"'
+    with pytest.raises(ml.MeshError, match=told):
         ml.mesh(pipe=size)

@@ -159,7 +159,8 @@ def moments(loss: Callable[..., Any]) -> Callable[..., Any]:
         grads = jax.grad(loss)(params, *inputs)
         mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, grads)
         square = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, square, grads)
-        return jax.tree.map(lambda w, m, v: w - 0.1 * m / (jnp.sqrt(jnp.abs(v)) + 1), params, mean, square), mean, square
+        new = jax.tree.map(lambda w, m, v: w - 0.1 * m / (jnp.sqrt(jnp.abs(v)) + 1), params, mean, square)
+        return new, mean, square
 
     return step
 

@@ -1,5 +1,6 @@
 """What cannot be a pipeline is refused, with all problems at once: who reads what, and who makes it."""
 
+import re
 from typing import Any
 
 import jax
@@ -194,7 +195,34 @@ def test_layers_are_not_padded():
         program.plan(ml.mesh(pipe=ml.stages(4), micro=ml.serial(4)), LAYOUT, pad=True)
     (problem, *_) = refused(program, stages=4)
     # That padding mends it was said once.
-    assert problem == "`layers` has size 6, which 4 (`pipe`) does not divide. Sizes that fit: 4 or 8."
+    fits = "Sizes that fit: 4 or 8; or write layers=(1, 2, 2, 1) in pipe=ml.stages(4)."
+    assert problem == f"`layers` has size 6, which 4 (`pipe`) does not divide. {fits}"
+    with pytest.raises(ml.LayoutError, match=re.escape(fits)):
+        program.plan(ml.mesh(pipe=ml.stages(4), micro=ml.serial(4)), LAYOUT, pad=True)
+    assert program.plan(ml.mesh(pipe=ml.stages(4, layers=(1, 2, 2, 1)), micro=ml.serial(4)), LAYOUT, pad=True).schedule
+
+
+def test_stages_have_all_layers_together():
+    program = stacks.program("plain", layers=6)
+
+    def problems(size, layout=LAYOUT, **axes):
+        with pytest.raises(ml.LayoutError) as error:
+            program.plan(ml.mesh(pipe=size, micro=ml.serial(4), **axes), layout)
+        return [str(problem) for problem in error.value.problems]
+
+    told = "`pipe` has layers=(1, 2, 1), 4 together, and `layers` has size 6. Write layers=(2, 2, 2), say."
+    assert problems(ml.stages(3, layers=(1, 2, 1))) == [told]
+    both = problems(ml.stages(3, layers=(1, 2, 1)), "batch:micro layers:pipe embed:pipe")
+    assert both[-1] == told
+    assert len(both) == 2
+    (few,) = problems(ml.stages(8, layers=(1,) * 8))
+    assert few.endswith("`layers` has size 6. Take fewer stages.")
+    stored = {"batch": "micro", "layers": "pipe", "params/w": {"layers": "pipe+data"}}
+    (cut,) = problems(ml.stages(2, layers=(2, 4)), stored, data=2)
+    assert cut == (
+        "At `params/w`: `layers:pipe+data` cuts the layers of stages that do not all have as many. Store it by"
+        " `layers:pipe`."
+    )
 
 
 def test_a_drop_says_the_same():

@@ -8,6 +8,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.schedules.dealing import rounds
+from meshlab.widgets.views.devices.holdings import tensor_view
 from tests.engine.pipelines import stacks
 
 SCHEDULES = ("paired", "gpipe", "1f1b")
@@ -30,6 +31,49 @@ def test_it_gives_the_plain_step(name, stages, schedule):
     assert report.ok, report
     assert not report.merged
     assert max(error for _, error, _ in report.errors) < 1e-12
+
+
+@pytest.mark.share(6)
+@pytest.mark.parametrize(("name", "schedule"), [*itertools.product(stacks.LOSSES, SCHEDULES)])
+def test_stages_with_different_numbers_of_layers_give_the_plain_step(name, schedule):
+    """Keys of layers and sums over all of them as well, which look at where a layer stands."""
+    layers = (1, 2, 1) if name == "dropped" else (2, 3, 1)
+    with jax.enable_x64(True):
+        program = stacks.program(name, jnp.float64, layers=sum(layers))
+        mesh = ml.mesh(data=2, pipe=ml.stages(3, schedule, layers=layers), micro=ml.serial(4))
+        plan = program.plan(mesh, "batch:data+micro layers:pipe")
+        report = plan.check()
+    assert report.ok, report
+    assert not report.merged
+    assert max(error for _, error, _ in report.errors) < 1e-12
+
+
+def test_an_uneven_stage_has_its_own_layers():
+    program = stacks.program("plain", layers=14)
+    plan = program.plan(ml.mesh(pipe=ml.stages(4, layers=(3, 4, 4, 3)), micro=ml.serial(4)), "batch:micro layers:pipe")
+    assert [plan.shard("params/w", stage)[0] for stage in range(4)] == [(0, 3), (3, 7), (7, 11), (11, 14)]
+    drawn = tensor_view(plan, "params/w")
+    assert (drawn["edges"][0], drawn["step"][0]) == ([0, 3, 7, 11, 14], 4)
+    high = drawn["h"] if "h" in drawn else drawn["blocks"]["w"]
+    assert len(high) == 4
+    (scan,) = (step for step in stacks.pipeline(plan).pieces["F"].steps if step.loops)
+    assert scan.parts[0].times == 4  # all stages scan over as many, and leave out what they have not
+
+
+def test_uneven_stages_pass_many_steps_on():
+    """Results come back as the function returns them, and go in again so: layers do not change their places."""
+    program = stacks.program("plain", layers=5)
+    mesh = ml.mesh(pipe=ml.stages(2, layers=(2, 3)), micro=ml.serial(4))
+    plan = program.plan(mesh, "batch:micro layers:pipe")
+    params, x, y = stacks.data(stacks.named(layers=5))
+    plain = jax.jit(stacks.descent(stacks.plain))
+    other = params
+    for _ in range(3):
+        value, params = plan.run(params, x, y)
+        expected, other = plain(other, x, y)
+        assert float(value) == pytest.approx(float(expected), rel=1e-5)
+    assert params["w"].shape == (5, 4, 4)
+    assert float(abs(params["w"] - other["w"]).max()) < 1e-5
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -459,12 +459,12 @@ export type Slices = {
   shape: number[];
   parts: number[];
   step: number[];
+  edges: number[][];
   place: string;
   dims: string[];
   dtype: string;
   splits: string[][];
   partial: string[];
-  edges: number[][];
   slices: number;
 };
 
@@ -472,12 +472,12 @@ export type Holdings = {
   shape: number[];
   parts: number[];
   step: number[];
+  edges: number[][];
   place: string;
   dims: string[];
   dtype: string;
   splits: string[][];
   partial: string[];
-  edges: number[][];
   slices: number;
   held: number[] | number[][];
   kinds: number[];
@@ -488,12 +488,12 @@ export type Shards = {
   shape: number[];
   parts: number[];
   step: number[];
+  edges: number[][];
   place: string;
   dims: string[];
   dtype: string;
   splits: string[][];
   partial: string[];
-  edges: number[][];
   slices: number;
   held: number[] | number[][];
   kinds: number[];
@@ -676,11 +676,12 @@ export type Sheet = {
   left_out: string;
 };
 
-/** How a tensor is cut: along each of its axes how many parts there are, and how many indices one has. */
+/** How a tensor is cut: along each of its axes how many parts there are, and how many indices the longest has. */
 export type Cut = {
   shape: number[];
   parts: number[];
   step: number[];
+  edges: number[][];
 };
 
 /** The blocks of a tensor in pixels, each with its slice, or the first of `each`; an axis is -1 for none. */

@@ -22,7 +22,7 @@ import numpy as np
 
 from .arrangement import steps_of
 from .device_shards import Piece
-from .tensor_blocks import MOST_BLOCKS, BlocksView, CutView
+from .tensor_blocks import MOST_BLOCKS, BlocksView, CutView, edge
 
 # The most cells of a tensor, and the least side of one, in pixels of the drawing.
 MOST_CELLS, LEAST_CELL = 2048, 2.4
@@ -135,8 +135,8 @@ def grid_of(holdings: CutView, blocks: BlocksView) -> Grid:
         least *= 1.05
         rooms = _rooms(full, sides, least)
     edges, ranges = [], []
-    for size, parted, step, length, room in zip(shape, parts, steps, full, rooms, strict=True):
-        bounds = [(min(i * length, size), min((i + 1) * length, size)) for i in range(-(-parted // step))]
+    for axis, (parted, step, length, room) in enumerate(zip(parts, steps, full, rooms, strict=True)):
+        bounds = [(edge(holdings, axis, i), edge(holdings, axis, i + step)) for i in range(0, parted, step)]
         cuts, cells = _cut(bounds, length, room)
         edges.append(cuts)
         ranges.append(cells)

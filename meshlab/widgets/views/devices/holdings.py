@@ -10,6 +10,7 @@ Nothing depends on the data, and all is arrays over devices: 65,536 take millise
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, TypedDict
@@ -42,7 +43,6 @@ class SlicesView(CutView):
     dtype: str
     splits: list[list[str]]
     partial: list[str]
-    edges: list[list[int]]
     slices: int
 
 
@@ -84,7 +84,7 @@ def holdings_view(plan: Any, place: str, window: Window | None = None) -> Holdin
         "partial": list(spec.partial),
         "parts": parts,
         "edges": [each if len(each) <= MOST_EDGES + 1 else [] for each in edges],
-        "step": [each[1] - each[0] for each in edges],
+        "step": [max(stop - start for start, stop in itertools.pairwise(each)) for each in edges],
         "slices": slices,
         "copies": plan.mesh.size // slices,
         **held_in(sites, arrange(sites, window), slices_of(plan, place)),
@@ -114,9 +114,7 @@ def edges_of(plan: Any, size: int, axes: tuple[str, ...]) -> list[int]:
     """Returns where the parts of an axis begin and end, from 0 to its size; with padding the last may be empty."""
     if not axes:
         return [0, int(size)]
-    count = math.prod(plan.mesh.axes[axis] for axis in axes)
-    part = int(plan.grid.padded_size(int(size), axes)) // count
-    return [min(index * part, int(size)) for index in range(count + 1)]
+    return [*itertools.accumulate(plan.grid.part_sizes(int(size), axes), initial=0)]
 
 
 def slices_of(plan: Any, place: str) -> np.ndarray:

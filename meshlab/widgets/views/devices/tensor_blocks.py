@@ -25,11 +25,15 @@ MOST_BLOCKS = 1024
 
 
 class CutView(TypedDict):
-    """How a tensor is cut: along each of its axes how many parts there are, and how many indices one has."""
+    """How a tensor is cut: along each of its axes how many parts there are, and how many indices the longest has.
+
+    `edges` are where parts begin and end; none along an axis with very many.
+    """
 
     shape: list[int]
     parts: list[int]
     step: list[int]
+    edges: list[list[int]]
 
 
 class BlocksView(TypedDict):
@@ -131,8 +135,14 @@ def _span(holdings: CutView, steps: Sequence[int], axis: int, number: int) -> tu
     size = holdings["shape"][axis] if axis >= 0 else 0
     if not size:
         return 0.0, 1.0
-    part, step = holdings["step"][axis], steps[axis]
-    return min(1.0, number * step * part / size), min(1.0, (number + 1) * step * part / size)
+    first, after = number * steps[axis], (number + 1) * steps[axis]
+    return edge(holdings, axis, first) / size, edge(holdings, axis, after) / size
+
+
+def edge(holdings: CutView, axis: int, number: int) -> int:
+    """Returns where a part of an axis begins: the size of the axis behind the last one."""
+    size, edges = holdings["shape"][axis], holdings["edges"][axis]
+    return edges[min(number, len(edges) - 1)] if edges else min(number * holdings["step"][axis], size)
 
 
 def _number(parts: Sequence[int], chosen: dict[int, int]) -> int:
