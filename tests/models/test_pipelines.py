@@ -53,6 +53,18 @@ MORE: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {
         {"pipe": ml.stages(4), "model": 2, "micro": ml.serial(8)},
         {"batch": "micro", "layers": "pipe", **TENSOR, "residual": {"seq": "model"}},
     ),
+    ("llama", "ring"): (
+        {"pipe": ml.stages(2), "cp": 2, "micro": ml.serial(4)},
+        {"batch": "micro", "layers": "pipe", "seq": "cp", "kv": "cp"},
+    ),
+    ("transformer", "ring, uneven"): (
+        {"pipe": ml.stages(2, layers=(1, 3)), "cp": 4, "micro": ml.serial(4)},
+        {"batch": "micro", "layers": "pipe", "seq": "cp", "kv": "cp"},
+    ),
+    ("transformer", "ring, zig-zag, 1f1b"): (
+        {"pipe": ml.stages(2, "1f1b"), "cp": 4, "micro": ml.serial(4)},
+        {"batch": "micro", "layers": "pipe", "seq": "zigzag(cp)", "kv": "zigzag(cp)"},
+    ),
     ("llama", "context"): (
         {"pipe": ml.stages(2), "cp": 2, "micro": ml.serial(4)},
         {"batch": "micro", "layers": "pipe", "seq": "cp"},

@@ -20,10 +20,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ...engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged
+from ...engine.planning.staged import BACKWARD, FORWARD, MID, ON_ONE_STAGE, PHASES, POST, PRE, Staged
 from ...engine.schedules.cells import Cell, Costs
 from ...engine.schedules.clock import Clock, free_running
 from ...engine.schedules.schedule import Schedule
+from ...engine.schedules.table import is_paired
 from ..workload.scenario import Numbers
 
 Later = Callable[[Numbers, Numbers], Numbers]
@@ -60,21 +61,29 @@ class Cells:
         costs: of each part of the model, in order, for one micro-batch: a forward cell, and a backward one.
         hop: what stages take to send to each other: after each tick, or each cell where they run free.
         lockstep: whether all stages exchange after each tick.
+        in_halves: whether each tick has a forward and a backward half.
     """
 
     schedule: Schedule
     costs: tuple[Costs, ...]
     hop: float
     lockstep: bool
+    in_halves: bool
 
     @functools.cached_property
     def clock(self) -> Clock:
         """When each cell begins and ends, in seconds from the beginning of the pipeline."""
-        return self.schedule.clock(self.costs, lockstep=self.lockstep, hop=self.hop)
+        return self.schedule.clock(self.costs, lockstep=self.lockstep, hop=self.hop, in_halves=self.in_halves)
 
 
 def cells_of(
-    schedule: Schedule, seconds: Mapping[str, Numbers], hop: Numbers, uneven: Uneven = EVEN, *, lockstep: bool
+    schedule: Schedule,
+    seconds: Mapping[str, Numbers],
+    hop: Numbers,
+    uneven: Uneven = EVEN,
+    *,
+    lockstep: bool,
+    in_halves: bool = False,
 ) -> Cells:
     """Returns the cells of a schedule, by the seconds of each piece, of one micro-batch in one chunk of a stage."""
     last = schedule.stages * schedule.chunks - 1
@@ -83,7 +92,7 @@ def cells_of(
         return float(_cell((phase, part == 0, part == last, uneven.missing(part)), seconds, uneven))
 
     costs = tuple(Costs(cost(FORWARD, part), cost(BACKWARD, part), 0.0) for part in range(last + 1))
-    return Cells(schedule, costs, float(hop), lockstep)
+    return Cells(schedule, costs, float(hop), lockstep, in_halves)
 
 
 def free(
@@ -107,7 +116,9 @@ def free(
     return functools.reduce(later, free_running(schedule.order, schedule.needs, of, hop, later).ends.values(), 0.0)
 
 
-def lockstep(schedule: Schedule, seconds: Mapping[str, Numbers], later: Later, uneven: Uneven = EVEN) -> Numbers:
+def lockstep(
+    schedule: Schedule, seconds: Mapping[str, Numbers], later: Later, uneven: Uneven = EVEN, *, in_halves: bool = False
+) -> Numbers:
     """Returns the seconds of all ticks without what stages send each other.
 
     Args:
@@ -115,10 +126,11 @@ def lockstep(schedule: Schedule, seconds: Mapping[str, Numbers], later: Later, u
         seconds: by piece, of one micro-batch in one chunk of a stage; where not all have as many layers, of the most.
         later: the later of two times, point by point.
         uneven: the layers of its stages.
+        in_halves: whether all ticks have a forward and a backward half, as those of paired schedules.
     """
     cells: dict[_Kind, Numbers] = {}
     total: Numbers = 0.0
-    for together, times in _together(schedule, uneven).items():
+    for together, times in _together(schedule, uneven, in_halves or is_paired(schedule)).items():
         longest: Numbers = 0.0
         for kind in together:
             if kind not in cells:
@@ -126,6 +138,16 @@ def lockstep(schedule: Schedule, seconds: Mapping[str, Numbers], later: Later, u
             longest = later(longest, cells[kind])
         total = total + times * longest
     return total
+
+
+def in_cells(step: Staged, seconds: Mapping[str, Numbers], uneven: Uneven) -> tuple[Mapping[str, Numbers], Uneven]:
+    """Returns the seconds by piece, and of a layer, as cells take them: what runs everywhere is in all cells."""
+    ends = [name for name in step.everywhere if name in ON_ONE_STAGE]
+    each = {**seconds, **dict.fromkeys(ends, 0.0)}
+    for name in ends:
+        each[PHASES[name]] = each[PHASES[name]] + seconds[name]
+    shorter = {phase: own for phase, own in uneven.layer.items() if phase not in step.everywhere}
+    return each, Uneven(uneven.layers, shorter)
 
 
 def busiest(step: Staged, seconds: Mapping[str, Numbers], uneven: Uneven) -> dict[str, Numbers]:
@@ -141,8 +163,9 @@ def busiest(step: Staged, seconds: Mapping[str, Numbers], uneven: Uneven) -> dic
     longest: Numbers = 0.0
     for stage in range(step.schedule.stages):
         here: dict[str, Numbers] = {PRE: stage == 0, MID: stage == last, POST: stage == 0}
+        here |= dict.fromkeys(step.everywhere, 1)
         for phase in (FORWARD, BACKWARD):
-            left_out = uneven.missing(stage) * uneven.layer.get(phase, 0.0)
+            left_out = 0.0 if phase in step.everywhere else uneven.missing(stage) * uneven.layer.get(phase, 0.0)
             here[phase] = 1 - left_out / (seconds[phase] + (seconds[phase] == 0))
         busy = sum(seconds[name] * share * step.runs_of(name) for name, share in here.items())
         is_longer = (busy > longest) * 1
@@ -151,14 +174,13 @@ def busiest(step: Staged, seconds: Mapping[str, Numbers], uneven: Uneven) -> dic
     return shares
 
 
-def _together(schedule: Schedule, uneven: Uneven) -> Counter[frozenset[_Kind]]:
+def _together(schedule: Schedule, uneven: Uneven, in_halves: bool) -> Counter[frozenset[_Kind]]:
     """Counts the sets of kinds of cells that run at once."""
     last = schedule.stages * schedule.chunks - 1
-    paired = any(len(step) > 1 for steps in schedule.order for step in steps)
     at: dict[tuple[int, bool], set[_Kind]] = {}
     for (stage, cell), tick in schedule.tick_of.items():
         part = schedule.parts[stage][cell.chunk]
-        half = paired and cell.phase != FORWARD
+        half = in_halves and cell.phase != FORWARD
         at.setdefault((tick, half), set()).add((cell.phase, part == 0, part == last, uneven.missing(stage)))
     return Counter(map(frozenset, at.values()))
 

@@ -21,7 +21,7 @@ from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Nested
 from ...engine.schedules.schedule import Schedule
 from ..workload.scenario import Numbers, Scenario
-from .lockstep import EVEN, Later, Uneven, busiest, cells_of, free, lockstep
+from .lockstep import EVEN, Later, Uneven, busiest, cells_of, free, in_cells, lockstep
 from .roofline import accumulated
 from .spent import WAITING, Span, Spent
 
@@ -86,7 +86,8 @@ def staged(walk: Walk, step: Staged) -> Spent:
         [_send(walk, step, walk.scenario.nbytes(key), total, times) for key in keys]
         for keys in step.messages(walk.original_of)
     )
-    ran = _ran(walk, schedule, seconds, uneven, on=sum(on), back=sum(back))
+    seconds, uneven = in_cells(step, seconds, uneven)
+    ran = _ran(walk, step, seconds, uneven, on=sum(on), back=sum(back))
     total.idle = total.idle + walk.later(ran.running - busy, 0.0) + ran.longer
     stored, results, rounds = step.dealt
     deals = sum(not each.stays for each in rounds)
@@ -94,7 +95,8 @@ def staged(walk: Walk, step: Staged) -> Spent:
     dealt = [_send(walk, step, nbytes, total, deals) for nbytes in parts]
     total.elapsed = ran.elapsed + sum(dealt) * deals
     if not walk.scenario.many and total.elapsed:
-        total.cells = cells_of(schedule, seconds, ran.hop, uneven, lockstep=not is_free)
+        halves = step.in_halves
+        total.cells = cells_of(schedule, seconds, ran.hop, uneven, lockstep=not is_free, in_halves=halves)
         sent = [*(_Sent(each, times) for each in (*on, *back)), *(_Sent(each, deals) for each in dealt)]
         total.spans.append(_span(step, pieces, share, total, sent))
     return total
@@ -114,21 +116,22 @@ def _uneven(walk: Walk, step: Staged) -> Uneven:
 
 
 def _ran(
-    walk: Walk, schedule: Schedule, seconds: Mapping[str, Numbers], uneven: Uneven, *, on: Numbers, back: Numbers
+    walk: Walk, step: Staged, seconds: Mapping[str, Numbers], uneven: Uneven, *, on: Numbers, back: Numbers
 ) -> _Ran:
     """How the cells run.
 
     Args:
         walk: over the plan's steps.
-        schedule: of the cells.
+        step: the pipeline.
         seconds: by piece, of one micro-batch in one chunk of a stage.
         uneven: the layers of its stages.
         on: seconds of what a cell sends to the next stage.
         back: seconds of what it sends to the stage before.
     """
+    schedule = step.schedule
     if not walk.scenario.options.free_running:
-        running, times = lockstep(schedule, seconds, walk.later, uneven), schedule.ticks
-        return _Ran(running, running + (on + back) * times, on + back, 0.0)
+        running = lockstep(schedule, seconds, walk.later, uneven, in_halves=step.in_halves)
+        return _Ran(running, running + (on + back) * schedule.ticks, on + back, 0.0)
     hop, times = walk.later(on, back), _cells(schedule)
     running, elapsed = (free(schedule, seconds, each, walk.later, uneven) for each in (0.0, hop))
     return _Ran(running, elapsed, hop, walk.later(elapsed - running - (on + back) * times, 0.0))

@@ -8,6 +8,9 @@
 
 What else a stage needs of another is *passed* on with what F carries, or *returned* with what B carries. What its
 backward cell reads of its forward cell is *held*.
+
+All devices take part in a collective-permute. A piece that has one is run *everywhere*: by all stages, in each tick in
+which one of them runs a cell of its phase; what the others make of whatever lies there counts nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import Any
 from ..code.loops import carried
 from ..schedules.dealing import Round, rounds
 from ..schedules.schedule import Schedule
+from ..schedules.table import is_paired
 from ..specs.spec import Spec
 from .step import Inner, Step, only
 from .step_keys import Key, Made, Originals, from_around, keys
@@ -29,6 +33,8 @@ from .steps import Nested, Result
 PRE, FORWARD, MID, BACKWARD, POST = PIECES = "pre", "F", "mid", "B", "post"
 # The pieces that one stage alone runs, and whether that is the first one.
 ON_ONE_STAGE = {PRE: True, MID: False, POST: True}
+# In the cells of which phase each piece is run.
+PHASES = {PRE: FORWARD, FORWARD: FORWARD, MID: BACKWARD, BACKWARD: BACKWARD, POST: BACKWARD}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,6 +76,7 @@ class Staged(Step):
             dealt to the stages first, as are the results of layers behind the loop.
         schedule: which stage runs which cell in which tick.
         layers: how many layers each stage has, where not all have as many.
+        everywhere: the pieces that all stages run at once.
     """
 
     axis: str
@@ -84,6 +91,7 @@ class Staged(Step):
     stored: tuple[Key, ...]
     schedule: Schedule
     layers: tuple[int, ...] = ()
+    everywhere: frozenset[str] = frozenset()
 
     @property
     def loops(self) -> bool:
@@ -151,7 +159,14 @@ class Staged(Step):
 
     def runs_of(self, name: str) -> int:
         """Returns how often a stage that runs a piece runs it."""
+        if name in self.everywhere:
+            return len({tick for (_, cell), tick in self.schedule.tick_of.items() if cell.phase == PHASES[name]})
         return self.schedule.micro * (1 if name in ON_ONE_STAGE else self.schedule.chunks)
+
+    @property
+    def in_halves(self) -> bool:
+        """Whether each tick has a forward and a backward half."""
+        return bool(self.everywhere) or is_paired(self.schedule)
 
     @functools.cached_property
     def dealt(self) -> tuple[tuple[Key, ...], tuple[Key, ...], tuple[Round, ...]]:

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 
 from ..code.loops import carried, is_reversed
-from ..code.source import Source
 from ..collectives.kinds import COLLECTIVE_PERMUTE
 from ..legality.refusal import Refusal
 from ..planning.planned import Planned
@@ -25,6 +24,7 @@ from ..planning.staged import (
     FORWARD,
     MID,
     ON_ONE_STAGE,
+    PHASES,
     PIECES,
     POST,
     PRE,
@@ -36,13 +36,11 @@ from ..planning.staged import (
 from ..planning.step import Step
 from ..planning.step_keys import Key
 from ..planning.steps import Iterated, Materialise, Move, Nested, Result
-from ..specs.spec import Axes
 from .iteration_refusals import named
 from .per_shard_collectives import per_shard_collectives_of
 from .pieces import END_OF_BACKWARD, END_OF_FORWARD, Crossing, Pieces
 from .plan_data import Plan
 from .stage_sums import completed
-from .wording import quoted
 
 _ENDS = {END_OF_FORWARD: MID, END_OF_BACKWARD: POST}
 
@@ -137,6 +135,7 @@ class _Cut:
             name: Piece(own[name], tuple(again[name]), tuple(result for where, result in results if where == name))
             for name in PIECES
         }
+        permuted = {name for name, piece in made.items() if self.permutes(piece.every)}
         step = Staged(
             self.axis,
             loop.axis,
@@ -150,6 +149,7 @@ class _Cut:
             self.stored(pieces),
             self.plan.rules.stages[self.axis].order(loop.times),
             self.plan.rules.stages[self.axis].uneven,
+            frozenset((*permuted, *(PHASES[name] for name in permuted))),
         )
         self.sent(step)
         return None if self.problems else step
@@ -169,7 +169,7 @@ class _Cut:
         return tuple(position for position in range(len(ends)) if is_read(position))
 
     def sent_inside(self, loop: Iterated):
-        """Refuses what stages cannot send in a cell: over the stages, or by a collective of all devices."""
+        """Refuses what stages cannot send in a cell: over the stages."""
         moves = (step for step, *_ in each_once(loop.steps) if isinstance(step, Move) and step.collective)
         for move in moves:
             if self.axis in move.via.axes:
@@ -177,26 +177,20 @@ class _Cut:
                 self.refuse(
                     f"{text} in each micro-batch, but at any time these have different micro-batches.", step=move
                 )
-            elif move.via.kind is COLLECTIVE_PERMUTE:
-                what = f"{named(move.serves)} moves {self.program.value(move.name).label}"
-                self.permuted(what, move.via.axes, move.serves.source if move.serves else None)
         for operation, sent in per_shard_collectives_of(loop.steps, self.program, self.plan.grid).items():
             if any(self.axis in each.axes for each in sent):
                 text = f"The parts of {named(operation)} depend on each other, and are on different stages."
                 self.problems.append(Refusal("pipeline", text, self.off, operation.source))
-            elif permuted := [each for each in sent if each.kind is COLLECTIVE_PERMUTE]:
-                over = tuple(dict.fromkeys(axis for each in permuted for axis in each.axes))
-                self.permuted(f"{named(operation)} sends", over, operation.source)
 
-    def permuted(self, what: str, axes: Axes, source: Source | None):
-        """Refuses a permute: all devices take part in it, and only those of some stages run a cell of a kind at a time.
+    def permutes(self, steps: Sequence[Step]) -> bool:
+        """Whether steps send by a collective-permute, in which all devices of the mesh take part at once.
 
         Other collectives are each of a group of devices, all on one stage.
         """
-        text = f"{what} along {quoted(axes)} in each micro-batch, by a collective-permute."
-        why = f"All devices of the mesh take part in one at once, and the stages `{self.axis}` run different layers."
-        fix = f"Take what is split over {quoted(axes)} off {'it' if len(axes) == 1 else 'them'}, or `{self.dim}` off"
-        self.problems.append(Refusal("pipeline", f"{text} {why}", f"{fix} `{self.axis}`.", source))
+        moves = (step for step, *_ in each_once(steps) if isinstance(step, Move) and step.collective)
+        inside = per_shard_collectives_of(steps, self.program, self.plan.grid).values()
+        kinds = (*(move.via.kind for move in moves), *(each.kind for sent in inside for each in sent))
+        return COLLECTIVE_PERMUTE in kinds
 
     def along_layers(self, pieces: Pieces):
         """Refuses what sees the order of layers, or all of a stage's, where a stage has them in several chunks."""

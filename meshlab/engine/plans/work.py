@@ -128,11 +128,14 @@ def _of_busiest_stage(step: Staged, of: Callable[[Iterable[Step]], float]) -> fl
     made = {name: of(piece.every) * step.runs_of(name) for name, piece in step.pieces.items()}
     scans = {FORWARD: step.forward_scan, BACKWARD: step.backward_scan}
     layers = step.layers or (1,) * step.schedule.stages
-    layer = sum(of([scan]) * step.runs_of(name) for name, scan in scans.items()) / max(layers)
+    shorter = {name: scan for name, scan in scans.items() if name not in step.everywhere}
+    layer = sum(of([scan]) * step.runs_of(name) for name, scan in shorter.items()) / max(layers)
+    all_run = {FORWARD, BACKWARD, *step.everywhere}
+    alone = {name: 0.0 if name in all_run else made[name] for name in (PRE, MID, POST)}
     ends = [0.0] * len(layers)
-    ends[0], ends[-1] = made[PRE] + made[POST], made[MID]
+    ends[0], ends[-1] = alone[PRE] + alone[POST], alone[MID]
     fewer = ((max(layers) - own) * layer for own in layers)
-    return made[FORWARD] + made[BACKWARD] + max(end - less for end, less in zip(ends, fewer, strict=True))
+    return sum(made[name] for name in all_run) + max(end - less for end, less in zip(ends, fewer, strict=True))
 
 
 def whole_from(

@@ -12,13 +12,14 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from ..code.loops import carried
 from ..code.operations import Code, Input
 from ..collectives.device import Device
-from ..planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged, carries
+from ..planning.staged import BACKWARD, FORWARD, MID, ON_ONE_STAGE, PHASES, POST, PRE, Staged, carries
 from ..planning.step import Step
 from ..planning.step_keys import Key
 from ..planning.steps import Nested, Result
@@ -55,7 +56,7 @@ class Runs(Protocol):
 def run_staged(runs: Runs, step: Staged, shards: dict[Key, Any]):
     """Runs a pipeline on one device's shards, and adds its results to them."""
     dealt = {key: dealt_out(runs, step, key, shards[key]) for key in step.dealt[0]}
-    pipeline, schedule = _Pipeline(runs, step, shards | dealt), table(step.schedule)
+    pipeline, schedule = _Pipeline(runs, step, shards | dealt), table(step.schedule, step.in_halves)
     rows = jnp.asarray(schedule.cells), jnp.asarray(schedule.received)
     start = {
         "sent": pipeline.stacks(pipeline.sent, schedule.slots.sent),
@@ -98,7 +99,8 @@ class _Pipeline:
         made: dict[str, Arrays] = {}
         for phases, of_stages in zip(schedule.halves, cells, strict=True):
             columns = Columns(*of_stages[self.stage])
-            new = self.half(phases, columns, state)
+            number = jnp.max(of_stages[:, 0]) if self.step.everywhere.intersection(phases) else columns.phase
+            new = self.half(phases, columns, state, number)
             state = {**state, "totals": {**state["totals"], **new.pop("totals")}}
             if held := new.pop("held", None):
                 slot = jnp.where(columns.phase == NUMBERS[FORWARD], columns.held, schedule.slots.held)
@@ -110,8 +112,11 @@ class _Pipeline:
             state[way] = _put(state[way], slot, arrived)
         return state, None
 
-    def half(self, phases: tuple[str, ...], columns: Columns, state: dict[str, Any]) -> dict[str, Any]:
-        """Runs the cell of this stage, of some phases, or none: returns what it makes, zeros where that is nothing."""
+    def half(self, phases: tuple[str, ...], columns: Columns, state: dict[str, Any], number: Any) -> dict[str, Any]:
+        """Runs the cell of this stage, of some phases, or none: returns what it makes, zeros where that is nothing.
+
+        The number of its phase is given: that of any stage where all of them run it at once.
+        """
         runs = {FORWARD: (self.forward, (PRE, FORWARD)), BACKWARD: (self.backward, (MID, BACKWARD, POST))}
         nothing: dict[str, Any] = {}
         for phase in phases:
@@ -123,7 +128,7 @@ class _Pipeline:
             return lambda totals: {**nothing, **run(columns, state, totals)}
 
         branches = [branch(runs[phase][0]) for phase in phases]
-        index = columns.phase if len(phases) > 1 else jnp.minimum(columns.phase, 1)
+        index = number if len(phases) > 1 else jnp.minimum(number, 1)
         waiting = lambda totals: {**nothing, "totals": totals}  # noqa: E731
         return lax.switch(index, [waiting, *branches], {name: state["totals"][name] for name in names})
 
@@ -146,7 +151,7 @@ class _Pipeline:
         def others(totals: Totals) -> tuple[Arrays, Arrays, Totals]:
             return _taken(state["sent"], columns.sent), self.zeros(of_pre), totals
 
-        given, kept, totals = lax.cond(self.part(columns) == 0, first, others, totals)
+        given, kept, totals = self.on_stage(PRE, columns, first, others, totals)
         sent = len(step.carried[0])
         known.update(zip(step.passed, given[sent:], strict=True))
         known.update(zip(of_pre, kept, strict=True))
@@ -172,16 +177,16 @@ class _Pipeline:
         def others(totals: Totals) -> tuple[Arrays, Totals]:
             return _taken(state["returned"], columns.returned), totals
 
-        given, totals = lax.cond(self.part(columns) == self.last_part, last, others, totals)
+        given, totals = self.on_stage(MID, columns, last, others, totals)
         sent = len(step.carried[1])
         known.update(zip(step.returned, given[sent:], strict=True))
         self.layers(BACKWARD, columns, runs, known, dict(zip(step.carried[1], given[:sent], strict=True)))
         totals = self.added(BACKWARD, totals, known, columns)
 
-        def first(totals: Totals) -> Totals:
-            return self.added(POST, totals, self.alone(POST, runs, known), columns)
+        def first(totals: Totals) -> tuple[Totals]:
+            return (self.added(POST, totals, self.alone(POST, runs, known), columns),)
 
-        totals = lax.cond(self.part(columns) == 0, first, lambda totals: totals, totals)
+        (totals,) = self.on_stage(POST, columns, first, lambda totals: (totals,), totals)
         return {"totals": totals, "returned": self.typed(self.returned, [known[key] for key in self.returned])}
 
     def beginning(self, columns: Columns) -> tuple[Runs, dict[Key, Any]]:
@@ -192,6 +197,21 @@ class _Pipeline:
     def part(self, columns: Columns) -> Any:
         """The part of the model that a cell runs: chunks are dealt to the stages in turn."""
         return columns.chunk * self.step.schedule.stages + self.stage
+
+    def is_here(self, name: str, columns: Columns) -> Any:
+        """Whether this stage runs a cell, and the stage that has a piece is this one."""
+        is_here = columns.phase == NUMBERS[PHASES[name]]
+        if name in ON_ONE_STAGE:
+            is_here &= self.part(columns) == (0 if ON_ONE_STAGE[name] else self.last_part)
+        return is_here
+
+    def on_stage(self, name: str, columns: Columns, run: Callable, skip: Callable, totals: Totals) -> Any:
+        """Returns what the piece of one stage makes there, and what the others have instead; and the totals, last."""
+        if name not in self.step.everywhere:
+            return lax.cond(self.is_here(name, columns), run, skip, totals)
+        (*made, totals), (*others, _) = run(totals), skip(totals)
+        choose = functools.partial(jnp.where, self.is_here(name, columns))
+        return *jax.tree.map(choose, made, others), totals
 
     def alone(self, name: str, runs: Runs, known: dict[Key, Any]) -> dict[Key, Any]:
         """Runs the piece of one stage alone."""
@@ -214,11 +234,11 @@ class _Pipeline:
             stacks = [self.of_chunk(stack, self.key(value, spec), columns) for stack, value, spec in triples]
             evaluate = functools.partial(runs.inside, scan, known)
             if self.step.layers:
-                stacks, evaluate = [*stacks, jnp.arange(max(self.step.layers))], self.of_stage(scan, evaluate)
+                stacks, evaluate = [*stacks, jnp.arange(max(self.step.layers))], self.of_stage(name, scan, evaluate)
             results = run_blocks(operation, [*carry, *stacks], evaluate)
             known.update(((v, s), r) for v, s, r in zip(operation.outputs, scan.results, results, strict=True))
 
-    def of_stage(self, scan: Nested, evaluate: Evaluate) -> Evaluate:
+    def of_stage(self, name: str, scan: Nested, evaluate: Evaluate) -> Evaluate:
         """Returns what runs one layer, if this stage has as many: all stages scan over the most that one has."""
         count, own = carried(scan.operation), jnp.asarray(self.step.layers)[self.stage]
         stacked = [*zip(scan.operation.outputs, scan.results, strict=True)][count:]
@@ -233,6 +253,8 @@ class _Pipeline:
                 pairs = zip(evaluate(number, given), skipped, strict=True)
                 return [jnp.broadcast_to(jnp.asarray(new, old.dtype), old.shape) for new, old in pairs]
 
+            if name in self.step.everywhere:
+                return [jnp.where(place < own, new, old) for new, old in zip(run(), skipped, strict=True)]
             return lax.cond(place < own, run, lambda: skipped)
 
         return layer
@@ -263,14 +285,21 @@ class _Pipeline:
 
     def added(self, name: str, totals: Totals, known: dict[Key, Any], columns: Columns) -> Totals:
         """Returns the totals with what a piece makes of them for one micro-batch."""
+        counts = self.is_here(name, columns) if name in self.step.everywhere else None
+
+        def chosen(made: Any, otherwise: Any) -> Any:
+            made = made.astype(jnp.result_type(otherwise))
+            return made if counts is None else jnp.where(counts, made, otherwise)
 
         def one(result: Result, total: Any) -> Any:
             made = known[result.value, result.inside]
             if result.axis is not None:
-                return lax.dynamic_update_index_in_dim(total, made.astype(total.dtype), columns.micro, 0)
+                (before,) = _taken([total], columns.micro)
+                return lax.dynamic_update_index_in_dim(total, chosen(made, before), columns.micro, 0)
             if not result.is_sum:
-                return made.astype(total.dtype)
-            addend = self.runs.apart(self.step, result, made).astype(total.dtype)
+                return chosen(made, total)
+            addend = self.runs.apart(self.step, result, made)
+            addend = chosen(addend, jnp.zeros((), total.dtype))
             if addend.shape == total.shape:
                 return total + addend
             start = columns.chunk * addend.shape[0]

@@ -94,17 +94,22 @@ def _outside(step: Sequence[At], needs: Needs) -> list[At]:
     return [need for at in step for need in needs.of_cell(*at) if need not in step]
 
 
-def in_lockstep(ticks: Mapping[At, int], seconds: Callable[[At], float], hop: float = 0.0) -> Clock:
-    """Returns when cells run if a tick lasts as long as its longest cell; then all exchange, which takes `hop`."""
+def in_lockstep(
+    ticks: Mapping[At, int], seconds: Callable[[At], float], hop: float = 0.0, *, in_halves: bool = False
+) -> Clock:
+    """Returns when cells run if a tick lasts as long as its longest cell; then all exchange, which takes `hop`.
+
+    With `in_halves` each tick has a forward and a backward half, also where no stage runs both.
+    """
     together: dict[int, list[At]] = {}
     for at, tick in ticks.items():
         together.setdefault(tick, []).append(at)
-    pairs = len({(at[0], tick) for at, tick in ticks.items()}) < len(ticks)
+    halves = in_halves or len({(at[0], tick) for at, tick in ticks.items()}) < len(ticks)
     begins: dict[At, float] = {}
     ends: dict[At, float] = {}
     now = 0.0
     for tick in sorted(together):
-        for half in (True, False) if pairs else (None,):
+        for half in (True, False) if halves else (None,):
             cells = [at for at in together[tick] if half is None or (at[1].phase == FORWARD) is half]
             for at in cells:
                 begins[at], ends[at] = now, now + seconds(at)

@@ -192,7 +192,14 @@ class Schedule:
         counts = (clock.most_in_flight(steps, lambda cell: cell.phase in (BACKWARD, WEIGHTS)) for steps in self.order)
         return tuple(count / self.chunks for count in counts)
 
-    def clock(self, costs: Costs | Sequence[Any] = EQUAL, *, lockstep: bool = False, hop: float = 0.0) -> clock.Clock:
+    def clock(
+        self,
+        costs: Costs | Sequence[Any] = EQUAL,
+        *,
+        lockstep: bool = False,
+        hop: float = 0.0,
+        in_halves: bool = False,
+    ) -> clock.Clock:
         """Returns when each cell begins and ends.
 
         Args:
@@ -201,6 +208,7 @@ class Schedule:
                 unit.
             lockstep: whether all stages exchange after each step, so that a step takes as long as its longest cell.
             hop: how long it takes to send a result to another stage.
+            in_halves: whether in lockstep all stages run forward cells first and then backward ones, in each step.
         """
         by_part = self._costs(costs)
         if not isinstance(hop, int | float) or not 0 <= hop < float("inf"):
@@ -211,7 +219,7 @@ class Schedule:
             return by_part[self.parts[stage][cell.chunk]].of(cell.phase)
 
         if lockstep:
-            return clock.in_lockstep(self.tick_of, seconds, hop)
+            return clock.in_lockstep(self.tick_of, seconds, hop, in_halves=in_halves)
         return clock.free_running(self.order, self.needs, seconds, hop)
 
     def bubble(

@@ -1,6 +1,7 @@
 """A schedule as a table of numbers, which one loop over its ticks reads: what each stage runs, and where things lie.
 
-In a tick a stage runs one cell or, where some step of the schedule has two, a forward half and a backward half. What it
+In a tick a stage runs one cell or, where some step of the schedule has two, a forward half and a backward half; so too
+where all stages must run cells of the same phase at once (`in_halves`). What it
 receives in a tick is there from the next one on, in a slot, until a cell reads it; what a forward cell leaves to the
 backward cell of its micro-batch lies in a slot until that has run. A slot is used again as soon as it is free. The last
 slot of each kind is a bin, for what a tick without such a thing writes.
@@ -59,11 +60,15 @@ class Table:
     slots: Slots
 
 
-def table(schedule: Schedule) -> Table:
-    """Returns the table of a schedule whose chunks are dealt to the stages in turn, without weights apart."""
+def table(schedule: Schedule, in_halves: bool = False) -> Table:
+    """Returns the table of a schedule whose chunks are dealt to the stages in turn, without weights apart.
+
+    Args:
+        schedule: the schedule.
+        in_halves: whether all ticks have a forward and a backward half, as those of paired schedules.
+    """
     ticks = schedule.tick_of
-    paired = any(len(step) > 1 for steps in schedule.order for step in steps)
-    halves = ((FORWARD,), (BACKWARD,)) if paired else ((FORWARD, BACKWARD),)
+    halves = ((FORWARD,), (BACKWARD,)) if in_halves or is_paired(schedule) else ((FORWARD, BACKWARD),)
     places, slots = _slots(schedule)
     cells = np.zeros((schedule.ticks, len(halves), schedule.stages, len(Columns._fields)), np.int32)
     cells[..., 3:] = slots
@@ -79,6 +84,11 @@ def table(schedule: Schedule) -> Table:
             other, chunk = there
             received[tick, other, way] = places[way][other][cell.micro, chunk]
     return Table(halves, cells, received, slots)
+
+
+def is_paired(schedule: Schedule) -> bool:
+    """Whether a stage runs two cells in some tick: a forward and a backward one."""
+    return any(len(step) > 1 for steps in schedule.order for step in steps)
 
 
 def receiver(schedule: Schedule, stage: int, cell: Cell) -> tuple[int, int] | None:

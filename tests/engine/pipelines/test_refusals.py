@@ -137,31 +137,6 @@ def test_what_does_not_go_along_with_the_carry():
     assert "makes it on another, and it cannot be sent" in problem
 
 
-def test_a_permute_within_a_cell():
-    """All devices take part in one, and not all run the cell: results were wrong, and processes hung."""
-    program = stacks.program("plain")
-    layout = {"batch": "micro", "layers": "pipe", "embed": "model", "params/w": {"embed": "data"}}
-    (first, *_) = refused(program, layout, data=2, model=2)
-    assert "moves params/w along `data` and `model` in each micro-batch, by a collective-permute" in first
-    assert first.endswith("Take what is split over `data` and `model` off them, or `layers` off `pipe`.")
-
-
-@pytest.mark.parametrize(
-    "mixed", [lambda h: jnp.roll(h, 1, 0), lambda h: h[::-1], lambda h: jnp.pad(h, ((1, 0), (0, 0)))[:-1]]
-)
-def test_shifts_along_an_axis_of_devices_within_a_cell(mixed):
-    def loss(p, x, y):
-        def both(h, weights):
-            h, _ = stacks.layer(h, weights)
-            return h + jnp.sin(jax.vmap(lambda each: mixed(each[:, None])[:, 0])(h)), None
-
-        h, _ = jax.lax.scan(both, x @ p["w_in"], {"w": p["w"], "b": p["b"]})
-        return jnp.square(h @ p["w_out"] - y).mean()
-
-    problems = refused(traced(loss), LAYOUT + " embed:model", model=2)
-    assert any("sends along `model` in each micro-batch, by a collective-permute" in each for each in problems)
-
-
 def test_keys_of_random_numbers_are_not_sent():
     def loss(p, x, y, key):
         def both(carry, weights):
@@ -205,7 +180,7 @@ def test_layers_are_not_padded():
 def test_stages_have_all_layers_together():
     program = stacks.program("plain", layers=6)
 
-    def problems(size, layout=LAYOUT, **axes):
+    def problems(size: Any, layout: Any = LAYOUT, **axes: Any) -> list[str]:
         with pytest.raises(ml.LayoutError) as error:
             program.plan(ml.mesh(pipe=size, micro=ml.serial(4), **axes), layout)
         return [str(problem) for problem in error.value.problems]
@@ -214,7 +189,7 @@ def test_stages_have_all_layers_together():
     assert problems(ml.stages(3, layers=(1, 2, 1))) == [told]
     both = problems(ml.stages(3, layers=(1, 2, 1)), "batch:micro layers:pipe embed:pipe")
     assert both[-1] == told
-    assert len(both) == 2
+    assert any("`embed` cannot be on `pipe`" in each for each in both)
     (few,) = problems(ml.stages(8, layers=(1,) * 8))
     assert few.endswith("`layers` has size 6. Take fewer stages.")
     stored = {"batch": "micro", "layers": "pipe", "params/w": {"layers": "pipe+data"}}
