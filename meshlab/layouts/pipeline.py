@@ -16,6 +16,7 @@ from typing import Any
 
 from ..api.stages import make_plan
 from ..engine.errors import LayoutError, listed, shown
+from ..engine.legality.unrolled import REMEDY, unrolled
 from ..engine.programs.axis_conflicts import scanned_dims
 from ..engine.programs.program import Program
 from ..engine.specs.layout import Layout
@@ -24,8 +25,6 @@ from ..engine.tensors.dims import Dim
 from .accumulation import micro_batches
 from .recognise import Recognised, recognised
 from .request import Request
-
-_SCAN = "Put the layers in one jax.lax.scan over their stacked weights, and name the first axis of these `layers`."
 
 
 def pipeline_parallel(
@@ -81,7 +80,7 @@ def _layers(request: Request, arguments: Recognised, given: Any) -> str | None:
         for name in names:
             if name not in scanned:
                 text = f"layers={shown(given)}: no scan steps through `{name}`."
-                request.refuse("pipeline", text, f"Scans step through {listed(scanned)}." if scanned else _SCAN)
+                request.refuse("pipeline", text, f"Scans step through {listed(scanned)}." if scanned else REMEDY)
         if len(names) > 1:
             request.refuse("pipeline", f"layers={shown(given)} names several dims.", "It must be one.")
         return names[0] if len(names) == 1 else None
@@ -94,7 +93,8 @@ def _layers(request: Request, arguments: Recognised, given: Any) -> str | None:
         text = f"Scans step through several dims of its weights: {sizes}."
         request.refuse("pipeline", text, f'Choose one of them, as in layers="{found[0]}".')
     else:
-        request.refuse("pipeline", "No scan steps through a named dim of its weights.", _SCAN)
+        text = f"No scan steps through a named dim of its weights. {unrolled(program)}".rstrip()
+        request.refuse("pipeline", text, REMEDY)
     return None
 
 

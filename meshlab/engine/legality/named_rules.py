@@ -20,6 +20,7 @@ from ..specs.mesh import Mesh
 from ..specs.scopes import matches, path
 from ..specs.spec import Axes, AxesByDim
 from .refusal import Refusal
+from .unrolled import REMEDY, unrolled
 
 _OPENS_NONE = 'The function opens no scopes. Open one with jax.named_scope("core"): …; Flax modules open their own.'
 
@@ -56,7 +57,8 @@ def _known_rules(
             problems.append(Refusal("unknown_dim", text, f"Write `{axes[0]}:{dim}`: the dim first."))
             continue
         if dim not in program.dims and not optional:
-            problems.append(_unknown_dim(program, dim, where))
+            loop = unrolled(program) if any(axis in mesh.stages for axis in axes) else ""
+            problems.append(_no_scan(dim, where, loop) if loop else _unknown_dim(program, dim, where))
         if dim in program.dims or not optional:  # the `?` of a dim that is there excuses no mesh axis
             for axis in missing:
                 fix = closest(axis, mesh.axes).strip() or f"Its axes are {listed(mesh.axes)}."
@@ -67,6 +69,11 @@ def _known_rules(
         elif dim in program.dims and not missing:
             known[dim] = axes
     return known
+
+
+def _no_scan(dim: str, where: str, loop: str) -> Refusal:
+    """Refuses a dim for stages in a program whose layers have none."""
+    return Refusal("unknown_dim", f"{where}`{dim}` is not a dim of this program. {loop}", REMEDY)
 
 
 def _unknown_dim(program: Program, dim: str, where: str) -> Refusal:

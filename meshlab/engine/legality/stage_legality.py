@@ -20,6 +20,7 @@ from ..specs.mesh import Mesh
 from ..specs.spec import Axes, AxesByDim
 from .refusal import Refusal
 from .uneven import FITTING, layers_instead, shared_out
+from .unrolled import REMEDY, unrolled
 
 _CODE = "pipeline"
 
@@ -45,7 +46,7 @@ def stage_problems(
     """
     if not mesh.stages:
         return []
-    problems = [*_no_layers(mesh, rules, scans), *_stored(mesh, matched or {}, scans)]
+    problems = [*_no_layers(program, mesh, rules, scans), *_stored(mesh, matched or {}, scans)]
     on = {dim: axes for dim, axes in rules.items() if dim in scans and on_stages(mesh, axes)}
     used = dict.fromkeys(axis for axes in on.values() for axis in axes if mesh.axes[axis] > 1)
     if len(on) > 1:
@@ -65,10 +66,12 @@ def on_stages(mesh: Mesh, axes: Axes) -> bool:
     return any(axis in mesh.stages for axis in axes)
 
 
-def _no_layers(mesh: Mesh, rules: AxesByDim, scans: Scans) -> Iterator[Refusal]:
+def _no_layers(program: Program, mesh: Mesh, rules: AxesByDim, scans: Scans) -> Iterator[Refusal]:
     for dim, axes in rules.items():
         if dim not in scans and on_stages(mesh, axes):
-            yield Refusal(_CODE, f"`{dim}` cannot be on {_stages(mesh, axes)}", _elsewhere(dim, scans))
+            loop = "" if scans else unrolled(program)
+            text = f"`{dim}` cannot be on {_stages(mesh, axes)} {loop}".rstrip()
+            yield Refusal(_CODE, text, REMEDY if loop else _elsewhere(dim, scans))
 
 
 def _stored(mesh: Mesh, matched: Mapping[str, AxesByDim], scans: Scans) -> Iterator[Refusal]:

@@ -68,6 +68,15 @@ def test_a_pipeline(platform, machine):
     assert compile_for(plan).ok
 
 
+@pytest.mark.parametrize(("platform", "machine"), [("tpu", "v5e:2x4"), ("cuda", "h100:1x8")])
+def test_a_pipeline_of_uneven_stages_with_a_ring(platform, machine):
+    """Permutes in branches, which all stages take at once, and layers that some stages leave out."""
+    needs(platform)
+    mesh = ml.mesh(machine, pipe=ml.stages(2, layers=(1, 3)), cp=4, micro=ml.serial(4))
+    plan = program("transformer_sgd").resize(layers=4).plan(mesh, "batch:micro layers:pipe seq:cp kv:cp")
+    assert compile_for(plan).ok
+
+
 def test_a_step_of_training_on_tpus(tpu):
     plan = program("transformer_adamw").plan(ml.mesh(data=2, model=4), "batch:data ffn:model")
     answer = compile_for(plan, "v5e:2x4")

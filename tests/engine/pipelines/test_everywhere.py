@@ -57,7 +57,7 @@ def checked(plan: ml.Plan) -> None:
 def test_layers_send_to_each_other(schedule, mixed):
     with jax.enable_x64(True):
         plan = planned(in_layers(mixed), ml.stages(2, schedule))
-        assert stacks.pipeline(plan).everywhere == {"F", "B"}
+        assert {"B"} <= stacks.pipeline(plan).everywhere <= {"F", "B"}
         checked(plan)
     assert plan.schedule is not None
     pipeline, ticks = stacks.pipeline(plan), plan.schedule.ticks
@@ -65,7 +65,7 @@ def test_layers_send_to_each_other(schedule, mixed):
     assert inside
     # As often as some stage runs such a cell, in each of its layers; it is compiled into each tick.
     layers = 4 // (2 * plan.schedule.chunks)
-    runs = {pipeline.runs_of(name) * layers for name in "FB"}
+    runs = {pipeline.runs_of(name) * layers for name in pipeline.everywhere}
     assert {each.times for each in inside} <= runs
     assert {each.counted for each in inside} == {ticks * layers}
 
@@ -98,7 +98,8 @@ def test_other_collectives_stay_with_the_stage_that_runs_the_cell():
     program = stacks.program("plain")
     plan = program.plan(ml.mesh(pipe=ml.stages(2), model=2, micro=ml.serial(4)), LAYOUT)
     assert not stacks.pipeline(plan).everywhere
-    assert {c.times for c in plan.collectives if c.axes == ("model",) and c.times > 1} == {4 * 2}
+    # In each micro-batch, at an end of the model, or in both layers of a stage.
+    assert {c.times for c in plan.collectives if c.axes == ("model",) and c.times > 1} == {4, 8}
 
 
 def test_it_is_priced_and_counted():
