@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from ...engine.planning.staged import ON_ONE_STAGE, Staged
-from ...engine.planning.step import Step
+from ...engine.planning.step import Step, only
 from ...engine.plans.plan_data import Plan
 from ...engine.schedules.table import Slots, slots_by_stage
 from .assign_buffers import Assignment
@@ -97,7 +97,7 @@ class _Found:
 
 def stages_of(plan: Plan, placed: Placed) -> tuple[StageMemory, ...]:
     """Returns the peak of each stage of a plan; none where it is no pipeline."""
-    step = next((step for step in plan.steps if isinstance(step, Staged)), None)
+    step = next(only(Staged, plan.steps), None)
     if step is None:
         return ()
     loop = _Loop(plan, step, placed)
