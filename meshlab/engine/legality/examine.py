@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -146,7 +146,7 @@ def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
     return Layout.of(layout)
 
 
-def _padding(program: Program, mesh: Mesh, rules: Iterable[AxesByDim]) -> Padded:
+def _padding(program: Program, mesh: Mesh, rules: Sequence[AxesByDim]) -> Padded:
     """Pads each size that some rule shards unevenly to a multiple of all numbers of parts that it has.
 
     What an axis in time alone splits is another dim, or meets the parts of devices only where it is whole: its
@@ -168,6 +168,9 @@ def _padding(program: Program, mesh: Mesh, rules: Iterable[AxesByDim]) -> Padded
             in_time = {split[-1] for split in counts if split[-1] in mesh.in_time}
             own = {axis: _up(size, mesh.axes[axis]) for axis in in_time}
             padded |= {(size, axis): least for axis, least in own.items() if least != padded[size]}
+    # Layers on stages are not padded, whatever else is as long as they are.
+    staged = {(program.dims[dim], axes[0]) for each in rules for dim, axes in each.items() if {*axes} & {*mesh.stages}}
+    padded |= {(size, axis): size for size, axis in staged if size in padded}
     return padded
 
 

@@ -188,6 +188,16 @@ def test_sizes_of_other_dims_are_padded():
         assert plan.check().ok
 
 
+def test_layers_are_not_padded_with_dims_as_long_as_they_are():
+    """Each stage had three of four layers, and the loss was that of others."""
+    with jax.enable_x64(True):
+        program = stacks.program("plain", jnp.float64)
+        mesh = ml.mesh(pipe=ml.stages(2), model=3, micro=ml.serial(4))
+        plan = program.plan(mesh, "batch:micro layers:pipe embed:model", pad=True)
+        assert plan.grid.padded_size(stacks.LAYERS, ("model",)) == 6
+        assert plan.check().ok
+
+
 def test_the_layers_of_a_stage_are_stored_on_it():
     plan = planned("plain", 4, "paired")
     assert str(plan.spec("params/w")) == "[pipe, ·, ·]"
