@@ -259,8 +259,11 @@ def _run_gradients(device: Device, sharded: ShardedOperation, operands: Sequence
 
 @rule("zigzag", traits=opaque(linear=FIRST, multiplies=None))
 def _zigzag(operation: Operation, facts: Facts) -> Factors:
-    axes = tuple(range(len(facts.operands[0])))
-    return Factors((axes,), (axes,), per_shard=frozenset((operation.params["axis"],)), through=frozenset((0,)))
+    axes, positions = tuple(range(len(facts.operands[0]))), frozenset((operation.params["axis"],))
+    # Positions are split as attention has them: in their new order they are not moved.
+    return Factors(
+        (axes,), (axes,), per_shard=positions, propagating=frozenset(axes) - positions, through=frozenset((0,))
+    )
 
 
 def places(parts: int) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import pathlib
@@ -83,6 +84,15 @@ def test_in_a_scope_beside_heads():
     assert plan.work.share == pytest.approx(1 / 8)
 
 
+@pytest.mark.parametrize("outside", ["ring+other", "other+ring"])
+def test_what_has_no_heads_is_gathered_before_it_is_put_in_order(outside):
+    """A bias and segments of positions alone; they were gathered in zig-zag order, and the plan was refused."""
+    inside = {"seq": "zigzag(ring)", "kv": "zigzag(ring)", "heads": "other"}
+    layout = {"seq": outside, "kv": outside, "@core": inside}
+    plan = packed("core").plan(ml.mesh(ring=2, other=2), layout)
+    assert plan.check().ok
+
+
 @functools.cache
 def trained(again: bool = True):
     Embed, Layers = ml.Dim("embed", 16), ml.Dim("layers", 3)
@@ -113,13 +123,18 @@ def test_layers_that_are_computed_again():
 
 
 @functools.cache
-def packed():
-    """Grouped queries over packed documents, with a bias of the keys."""
+def packed(scope: str = ""):
+    """Grouped queries over packed documents, with a bias of the keys; in a scope, if asked for."""
 
     def function(q, k, v, bias, segments):
         keys = segments.rename(seq="kv")
         options = {"query_segments": segments, "key_segments": keys, "bias": bias, "causal": True}
-        loss = lambda q, k, v, bias: (attend(q, k, v, **(options | {"bias": bias})) ** 2).sum()  # noqa: E731
+
+        def loss(q, k, v, bias):
+            with jax.named_scope(scope) if scope else contextlib.nullcontext():
+                out = attend(q, k, v, **(options | {"bias": bias}))
+            return (out**2).sum()
+
         return jax.value_and_grad(loss, argnums=(0, 1, 2, 3))(q, k, v, bias)
 
     bias = ml.tensor(jnp.linspace(-1, 1, Seq.size), "kv")
