@@ -117,7 +117,8 @@ def plain_rules(request: Request, axes: Axes, given: Dims | None, names: Sequenc
         return dict.fromkeys(dims, axes)
 
     if given is not None:
-        return computed(request.names("dims", given)) if axes else {}
+        named = request.names("dims", given)
+        return computed(named) if axes else {}
     if not axes:
         return {}
     known = dims_named(request.program.dims, names)

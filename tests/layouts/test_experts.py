@@ -101,6 +101,17 @@ def test_what_does_not_fit_is_refused(make, said):
     assert said in str(caught.value)
 
 
+def test_all_that_is_wrong_is_said_at_once():
+    with pytest.raises(LayoutError) as caught:
+        ml.layouts.expert_parallel(program(), ml.mesh(data=2), expert="ep", dims="expert", transport="dropped")
+    for said in (
+        "expert='ep' names no axes of the mesh",
+        "'expert' is not a dim of this program",
+        "transport='dropped' is not a way to send tokens. Did you mean `dropless`?",
+    ):
+        assert said in str(caught.value), caught.value
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
