@@ -6,14 +6,14 @@
     swept.columns()                     the same as columns of a table, one row for each point, ready to plot
 
 The steps of a plan stay as they are; only sizes and machines change, and where a serial axis has one iteration there is
-no loop. (Planned anew at another size, a plan may choose another chain of collectives for a reshard; all else stays.)
+no loop. A pipeline is planned anew for each number of stages and of micro-batches: its schedule is another. (Planned
+anew at another size, a plan may choose another chain of collectives for a reshard; all else stays.)
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +31,7 @@ from ..cost.step_time.time import FIGURES, Time, time_of
 from ..cost.workload.options import Options
 from ..cost.workload.per_shard_payloads import follows
 from ..cost.workload.scenario import Scenario, together
-from ..engine.errors import numbered
+from ..engine.errors import MeshlabError, numbered
 from ..engine.planning.shared_steps import counted_only
 from ..engine.planning.steps import Compute
 from ..engine.plans.per_shard_collectives import per_shard_collectives_of
@@ -51,8 +51,8 @@ class Sweep:
     Attributes:
         plan: the plan.
         varied: the varying arguments, "on", dims and mesh axes, with the values that each takes.
-        figures: seconds by name, as in `Time`, with `flops`, `memory_bytes` and `mfu`; nan where a point is not
-            possible, and of `expected` where no steps of the machine are published.
+        figures: seconds by name, as in `Time`, with `flops`, `memory_bytes`, `mfu` and `bubble`; nan where a point is
+            not possible, and of `expected` where no steps of the machine are published.
         communication: seconds of collectives by their mesh axes.
         peak_bytes: the peak memory of one device; see `plan.memory`. Buffers share space as at the plan's own sizes.
         limit_bytes: the memory of one device.
@@ -130,14 +130,53 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
     known = [field.name for field in dataclasses.fields(Options)]
     options = Options(**{name: varied.pop(name) for name in known if name in varied})
     axes = values_of(plan, on, varied)
-    in_loops, without = _by_loops(plan, axes)
-    swept = _swept(plan, in_loops, options) if math.prod(map(len, in_loops.values())) else None
-    if without is not None:
-        swept = _together(plan, axes, without[0], _swept(*without[1:], options), swept)
-    assert swept is not None
+    of_schedule = [name for name in axes if plan.schedule is not None and name in _axes_of_pipeline(plan)]
+    swept = _over_schedules(plan, axes, of_schedule, options) if of_schedule else _of_plan(plan, axes, options)
     if len(swept.reasons) == swept.estimate.size:
         raise HardwareError(f"The plan is not possible at any of these points:{_reasons_text(swept.reasons.values())}")
     return swept
+
+
+def _of_plan(plan: Plan, axes: Values, options: Options) -> Sweep:
+    """Costs the steps of a plan, and where a serial axis has one iteration those without its loop."""
+    in_loops, without = _by_loops(plan, axes)
+    if without is None:
+        return _swept(plan, axes, options)
+    axis, alone, points = without
+    of_axis = axes[axis]
+    parts = [({axis: [of_axis.index(1)]}, _swept(alone, points, options))]
+    if in_loops[axis]:
+        others = [i for i, size in enumerate(of_axis) if size != 1]
+        parts.append(({axis: others}, _swept(plan, in_loops, options)))
+    return _together(plan, axes, parts)
+
+
+def _axes_of_pipeline(plan: Plan) -> tuple[str, ...]:
+    """The axes whose sizes the schedule of a pipeline holds for."""
+    return *plan.rules.stages, *plan.rules.in_time
+
+
+def _over_schedules(plan: Plan, axes: Values, names: Sequence[str], options: Options) -> Sweep:
+    """Plans a pipeline for each number of stages and of micro-batches, and costs each plan at all other points."""
+    parts: list[tuple[Mapping[str, Sequence[int]], Sweep | str]] = []
+    for position in itertools.product(*(range(len(axes[name])) for name in names)):
+        at = {name: [i] for name, i in zip(names, position, strict=True)}
+        sizes = {name: axes[name][i] for name, (i,) in at.items()}
+        own = {name: (sizes[name],) if name in sizes else values for name, values in axes.items()}
+        try:
+            parts.append((at, _of_plan(_planned_at(plan, sizes), own, options)))
+        except MeshlabError as error:
+            parts.append((at, str(error)))
+    return _together(plan, axes, parts)
+
+
+def _planned_at(plan: Plan, sizes: Mapping[str, int]) -> Plan:
+    """Plans the same layout at other sizes of mesh axes."""
+    mesh = plan.mesh.resized(sizes)
+    placed = None if plan.mesh.on is None else _try(plan, mesh, None)
+    if isinstance(placed, str):
+        raise HardwareError(placed)
+    return plan.program.plan(dataclasses.replace(mesh, on=placed), plan.layout, pad=bool(plan.grid.padded))
 
 
 def _by_loops(plan: Plan, axes: Values) -> tuple[Values, tuple[str, Plan, Values] | None]:
@@ -155,32 +194,27 @@ def _by_loops(plan: Plan, axes: Values) -> tuple[Values, tuple[str, Plan, Values
     return {**axes, axis: others}, (axis, alone, {**axes, axis: (1,)})
 
 
-def _together(plan: Plan, axes: Values, axis: str, one: Sweep, others: Sweep | None) -> Sweep:
-    """Puts the points of one iteration of a serial axis among the others, in the order of its values."""
-    along, at = list(axes).index(axis), axes[axis].index(1)
-
-    def joined(mine: np.ndarray, theirs: np.ndarray | None) -> np.ndarray:
-        return mine if theirs is None else np.insert(theirs, at, mine.take(0, along), along)
-
-    def each(mine: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        nothing = np.full(one.shape, np.nan), None if others is None else np.full(others.shape, np.nan)
-        return {name: joined(mine.get(name, nothing[0]), theirs.get(name, nothing[1])) for name in {**theirs, **mine}}
-
-    def there(position: tuple[int, ...], is_one: bool) -> tuple[int, ...]:
-        moved = at if is_one else position[along] + (position[along] >= at)
-        return (*position[:along], moved, *position[along + 1 :])
-
-    reasons = {there(position, True): reason for position, reason in one.reasons.items()}
-    reasons |= {there(position, False): reason for position, reason in (others.reasons if others else {}).items()}
-    return Sweep(
-        plan,
-        axes,
-        each(one.figures, others.figures if others else {}),
-        each(one.communication, others.communication if others else {}),
-        joined(one.peak_bytes, others and others.peak_bytes),
-        joined(one.limit_bytes, others and others.limit_bytes),
-        dict(sorted(reasons.items())),
-    )
+def _together(plan: Plan, axes: Values, parts: Iterable[tuple[Mapping[str, Sequence[int]], Sweep | str]]) -> Sweep:
+    """Puts the costs of several plans together: each at some positions of some axes, or the reason why it has none."""
+    shape = tuple(map(len, axes.values()))
+    names = ("peak_bytes", "limit_bytes")
+    figures = {name: np.full(shape, np.nan) for name in (*FIGURES, *names)}
+    sent: dict[str, np.ndarray] = {}
+    reasons: dict[tuple[int, ...], str] = {}
+    for where, part in parts:
+        indices = [where.get(name, range(count)) for name, count in zip(axes, shape, strict=True)]
+        if isinstance(part, str):
+            reasons |= dict.fromkeys(itertools.product(*indices), part)
+            continue
+        there = np.ix_(*indices)
+        for name, values in figures.items():
+            values[there] = getattr(part, name) if name in names else part.figures[name]
+        for name, values in part.communication.items():
+            sent.setdefault(name, np.full(shape, np.nan))[there] = values
+        for position, reason in part.reasons.items():
+            reasons[tuple(index[i] for index, i in zip(indices, position, strict=True))] = reason
+    peak, limit = (figures.pop(name) for name in names)
+    return Sweep(plan, axes, figures, sent, peak, limit, dict(sorted(reasons.items())))
 
 
 def _swept(plan: Plan, axes: Values, options: Options) -> Sweep:

@@ -47,10 +47,9 @@ def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple
             )
         elif name in plan.mesh.axes and plan.mesh.axes[name] == 1:
             problems.append(f"the mesh axis `{name}` has one device, so it shards nothing: plan it with 2")
-        elif plan.schedule is not None and name in (*plan.rules.stages, *plan.rules.in_time):
+        elif name in plan.grid.uneven:
             problems.append(
-                f"`{name}` is an axis of the pipeline, whose schedule holds for {plan.schedule.stages} stages and"
-                f" {plan.schedule.micro} micro-batches: make a plan for each number"
+                f"`{name}` has layers={plan.grid.uneven[name]}, a number for each stage: make a plan for each"
             )
         elif uneven_on := [axis for axis in plan.rules.compute.get(name, ()) if axis in plan.grid.uneven]:
             problems.append(

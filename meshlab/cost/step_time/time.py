@@ -60,7 +60,7 @@ HIDDEN, ONCE = "all communication hidden", "no rematerialisation"
 # What a time and a sweep consist of.
 FIGURES = (
     *("lower", "estimate", "upper", "expected", "compute", "compute_bound", "memory_bound", "exposed"),
-    *("flops", "memory_bytes", "mfu"),
+    *("flops", "memory_bytes", "mfu", "bubble"),
 )
 
 
@@ -331,7 +331,7 @@ class Time:
             return {}
         free = self.free_running
         by_themselves = {"estimate": free.estimate, "idle": free.idle, "bubble": free.bubble}
-        return {"idle": self.idle, "bubble": self.bubble, "free_running": by_themselves}
+        return {"idle": self.idle, "free_running": by_themselves}
 
     def _repr_html_(self) -> str:
         return html_rows(self.rows())

@@ -119,6 +119,7 @@ def test_there_is_no_bubble_without_stages() -> None:
     assert time.bubble == 0
     assert time.free_running.estimate == time.estimate
     assert "bubble" not in str(time)
-    assert "bubble" not in time.to_dict()
+    assert time.to_dict()["bubble"] == 0
+    assert "free_running" not in time.to_dict()
     with pytest.raises(ml.HardwareError, match="`free_running` must be True or False, not 1"):
         time.given(free_running=1)
