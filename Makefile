@@ -9,9 +9,9 @@ LAB_ARGS ?=
 WORKERS  := $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); [ $$n -gt 7 ] && echo 8 || echo $$((n + 1)))
 TESTS    :=
 # Which layouts `make newest` and `make oldest` draw; and what they run beside them: what is read of JAX, one's own jit,
-# auto, notebooks.
+# trainings, auto, notebooks.
 SEED       := 0
-ENDS_TESTS := tests/engine/test_jax_compat.py tests/engine/test_jax_frames.py tests/engine/test_jax_programs.py tests/own tests/test_tested.py tests/auto/test_choice.py tests/test_notebooks.py
+ENDS_TESTS := tests/engine/test_jax_compat.py tests/engine/test_jax_frames.py tests/engine/test_jax_programs.py tests/own tests/training tests/test_tested.py tests/auto/test_choice.py tests/test_notebooks.py
 # Here before the tests of the browser read it, while what checks the page's TypeScript runs beside them.
 MODULES  := meshlab/widgets/js/node_modules/.package-lock.json
 PYTEST   := $(BIN)/python -m pytest
@@ -146,7 +146,7 @@ define at_an_end
 	@rm -rf .$@ && PYTHON="$(PYTHON)" MAKECMDGOALS=$@ sh scripts/venv.sh .$@ $(1)
 	@echo "Installing meshlab and JupyterLab into .$@ ($$(.$@/bin/python --version), a minute or two)."
 	@.$@/bin/python -m pip --disable-pip-version-check install -qq \
-	    --editable '.[notebook]' pytest hypothesis $(2)
+	    --editable '.[checkpoints,notebook]' pytest hypothesis $(2)
 	@.$@/bin/python -W error -m meshlab.verify --each 3 --seed $(SEED) $(if $(SAMPLE),--checked 4) --journal .$@/sweep.jsonl
 	@.$@/bin/python -m pytest -q $(ENDS_TESTS)
 endef

@@ -123,7 +123,10 @@ from .goals.goals import goal as goal
 from .opening.named_models import named_models as named_models
 from .opening.open_explorer import explore as explore
 from .own.report import explain as explain
+from .training.checkpoints import Checkpoint as Checkpoint
+from .training.checkpoints import restore as restore
 from .training.feeding import Training as Training
+from .training.fit import Fit as Fit
 from .whatif.crossover import crossover as crossover
 from .whatif.sweep import sweep as sweep
 from .widgets.explorer import Explorer as Explorer

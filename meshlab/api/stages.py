@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import jax
@@ -40,6 +40,10 @@ from ..engine.specs.layout import Layout, LayoutLike, on_mesh
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.scopes import path
 from ..engine.verifying import check, xla_partitioner
+from ..training import fit
+from ..training.checkpoints import Checkpoint
+from ..training.feeding import Training
+from ..training.fit import Fit
 from . import explain, priced, silent, step_trace
 
 # What the function returns, and a run of its plan with it.
@@ -154,6 +158,54 @@ class Plan(priced.Plan, Generic[Result]):
             RunError: an argument does not fit, or one that may be overwritten is the same array as another.
         """
         return run.run(self, args, donate)
+
+    def fit(
+        self,
+        state: Mapping[str, Any] | Fit | Checkpoint | Training,
+        batches: Iterable[Mapping[str, Any]] | Callable[[], Iterable[Mapping[str, Any]]] | None = None,
+        *,
+        steps: int | None = None,
+        loss: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: int | None = None,
+        keep: int | None = 3,
+        until: Callable[[Fit], object] | None = None,
+        progress: Callable[[Fit], object] | None = None,
+        donate: bool = False,
+    ) -> Fit:
+        """Trains under the plan: feeds batches, carries the state from step to step, and saves it.
+
+        Args:
+            state: values of the program's arguments at the first step, by name: all that it carries, and what else no
+                batch gives. Or a fit or an `ml.restore(path)` to go on from, under any plan; or an `ml.Training`.
+            batches: dicts of the other arguments by name: an iterator, an iterable or a function that makes one, which
+                begin again when they are used up. They begin with the batch of the training's first step: batches that
+                were taken before a checkpoint are skipped; an iterator with `get_state` and `set_state` is set to where
+                it stood.
+            steps: at which step the training ends, counted from its very first one.
+            loss: the place of the output that is the loss, `"out/0"`; None where it is the only number that the step
+                returns, or the only one that is called `loss`. Other numbers are metrics.
+            checkpoint: the folder to save in. If there is a checkpoint in it, the training goes on from the last
+                undamaged one, whatever `state` is.
+            every: how many steps there are from one checkpoint to the next; None saves at the end alone.
+            keep: how many checkpoints are kept; None for all.
+            until: called with the `Fit` after each step; the training ends where it is true.
+            progress: called with the `Fit` once a second, and at the end; `print` will do.
+            donate: whether the arrays in `state` may be overwritten, which saves memory; from step to step, they
+                always are.
+
+        Returns:
+            A `Fit`: `.losses`, `.metrics`, `.state`, `.step`.
+
+        Raises:
+            RunError: the program carries nothing, or it is unclear which output is the loss; the state or a batch
+                does not fit; a checkpoint cannot be saved; or all checkpoints to go on from are damaged.
+
+        Example:
+            >>> fit = plan.fit({"params": params}, batches, steps=1000, checkpoint="runs/llama", every=200)
+        """
+        given = {"steps": steps, "loss": loss, "checkpoint": checkpoint, "every": every, "keep": keep}
+        return fit.fit(self, state, batches, **given, until=until, progress=progress, donate=donate)
 
     def check(
         self,

@@ -388,6 +388,6 @@ def join(**given: Any) -> bool:
     return True
 
 
-def gathered(array: jax.Array) -> Any:
+def gathered(array: Any) -> Any:
     """Returns the numbers of an array whose shards are in several processes; called in all of them."""
     return multihost_utils.process_allgather(array, tiled=True)

@@ -106,6 +106,11 @@ def is_first() -> bool:
     return not is_joined() or jax.process_index() == 0
 
 
+def all_agree(yes: bool) -> bool:
+    """Says whether all processes say yes; waits until each has called it."""
+    return yes if not is_joined() else bool(np.all(gathered(np.array([yes]))))
+
+
 def whole(array: Any) -> Any:
     """Returns an array whose numbers this process has: the same one where it has, else a copy; called in all processes.
 

@@ -5,24 +5,28 @@ next step's `params`; then
 
     >>> Training({"params": params}, batches=lambda: ({"images": x, "labels": y} for x, y in data), steps=50)
 
-says all that is missing. `batches` is a function, since each run starts afresh, on the same data: only so can the
-losses of two layouts be compared.
+says all that is missing. `batches` is a function, since each run of a board starts afresh, on the same data: only so
+can the losses of two layouts be compared. `plan.fit` takes any iterator.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..engine.argument_checks import is_whole, mapping, takes
 from ..engine.errors import RunError, closest, listed, numbered, shown, some
 from ..engine.running.run import misfits
+from .signature import loss_problems
 
 
 @dataclasses.dataclass(frozen=True)
 class Training:
     """A training: start values and batches, which each run uses afresh.
+
+    The Run button of a board runs it, `ml.explore(program, mesh, run=training)`, and so does `plan.fit(training)`.
 
     Args:
         start: values of the program's arguments at the first step, by argument name; those that the program carries
@@ -30,6 +34,8 @@ class Training:
         batches: makes a fresh iterable of the arguments that change with each step, by argument name: all that `start`
             does not give, and none that the program carries. It is called again whenever it is used up.
         steps: how many steps a run takes, by default.
+        loss: the place of the output that is the loss, `"out/0"`; None where it is the only number, or the only one
+            that is called `loss`.
 
     Raises:
         RunError: `steps` is below 1, or `batches` is not callable without arguments.
@@ -41,6 +47,7 @@ class Training:
     start: Mapping[str, Any]
     batches: Callable[[], Iterable[Mapping[str, Any]]] | None = None
     steps: int = 100
+    loss: str | None = None
 
     def __post_init__(self):
         mapping("Training", "start", self.start, '{"params": params}', RunError)
@@ -62,26 +69,43 @@ class Training:
         Raises:
             RunError: `batches` gives none, or something else than dicts.
         """
-        if self.batches is None:
-            while True:
-                yield {}
-        while True:
-            batch, batches = None, self.batches()
-            if not hasattr(batches, "__iter__") and not hasattr(batches, "__getitem__"):
-                raise _invalid_batches(batches)
-            for batch in batches:
-                if not hasattr(batch, "keys"):
-                    raise _invalid_batches(batch)
-                yield batch
-            if batch is None:
-                raise RunError("Training's batches() gave no batch at all; it must give at least one.")
+        return feeds(self.batches, "Training")
 
 
-def _invalid_batches(batches: Any) -> RunError:
-    return RunError(
-        f"Training's batches() gave {shown(batches)}; batches() must give dicts by argument name:"
-        ' batches=lambda: ({"images": x} for x in data).'
-    )
+def feeds(batches: Any, of: str) -> Iterator[Mapping[str, Any]]:
+    """Yields the changing arguments of each step: without end, unless `batches` is an iterator that ends.
+
+    Args:
+        batches: a function that makes a fresh iterable, an iterable, or an iterator; None where nothing changes.
+        of: who was given them, for errors.
+    """
+    if batches is None:
+        yield from itertools.repeat({})
+    called = f"batches{'()' if callable(batches) else ''}"
+    if isinstance(batches, Iterator):
+        yield from _checked(batches, of, called)
+        return
+    while True:
+        batch: Any = None
+        fresh: Any = batches() if callable(batches) else batches
+        if not hasattr(fresh, "__iter__") and not hasattr(fresh, "__getitem__"):
+            raise _invalid_batches(fresh, of, called)
+        for batch in _checked(fresh, of, called):
+            yield batch
+        if batch is None:
+            raise RunError(f"{of}'s {called} gave no batch at all; it must give at least one.")
+
+
+def _checked(batches: Iterable[Any], of: str, called: str) -> Iterator[Any]:
+    for batch in batches:
+        if not hasattr(batch, "keys"):
+            raise _invalid_batches(batch, of, called)
+        yield batch
+
+
+def _invalid_batches(batches: Any, of: str, called: str) -> RunError:
+    write = f"batches={'lambda: ' if '(' in called else ''}" + '({"images": x} for x in data)'
+    return RunError(f"{of}'s {called} gave {shown(batches)}; {called} must give dicts by argument name: {write}.")
 
 
 def check_training(training: Training, program: Any) -> None:
@@ -90,14 +114,10 @@ def check_training(training: Training, program: Any) -> None:
         raise RunError(
             f"run was given {shown(training)}; it must be a training: run=ml.Training({{'params': params}}, batches)."
         )
-    arguments = program.parameters
-    unknown = [name for name in training.start if name not in arguments]
-    if unknown:
-        raise RunError(f"Training starts from {_no_arguments(unknown, arguments)}")
-    needed = set(program.carry) if training.batches else set(arguments)
-    missing = [name for name in arguments if name in needed and name not in training.start]
-    if missing:
-        raise RunError(f"Training lacks a value to start from for {listed(missing)}; add it to `start`.")
+    start, has_batches = training.start, training.batches is not None
+    problems = [*start_problems("Training", start, program, has_batches), *loss_problems(program, training.loss)]
+    if problems:
+        raise RunError(" ".join(problems))
     if problems := misfits(program, training.start):
         raise RunError(
             "Training's `start` does not fit the program; give arrays like the traced ones, or trace the program"
@@ -105,12 +125,24 @@ def check_training(training: Training, program: Any) -> None:
         )
 
 
-def check_batch(batch: Mapping[str, Any], training: Training, program: Any) -> None:
+def start_problems(of: str, start: Mapping[str, Any], program: Any, has_batches: bool) -> list[str]:
+    """Describes names of start values that are no arguments of the program, or are missing."""
+    arguments, problems = program.parameters, []
+    if unknown := [name for name in start if name not in arguments]:
+        problems.append(f"{of} starts from {_no_arguments(unknown, arguments)}")
+    needed = set(program.carry) if has_batches else set(arguments)
+    if missing := [name for name in arguments if name in needed and name not in start]:
+        where = "`start`" if of == "Training" else "the state"
+        problems.append(f"{of} lacks a value to start from for {listed(missing)}; add it to {where}.")
+    return problems
+
+
+def check_batch(batch: Mapping[str, Any], start: Mapping[str, Any], program: Any) -> None:
     """Refuses a batch of names that are no arguments or are carried, or without those that `start` does not give."""
     arguments, names = program.parameters, batch.keys()
     unknown = [name for name in names if name not in arguments]
     carried = [name for name in names if name in program.carry]
-    missing = [name for name in arguments if name not in names and name not in training.start]
+    missing = [name for name in arguments if name not in names and name not in start]
     problems = []
     if unknown:
         problems.append(f"A batch came with {_no_arguments(unknown, arguments)}")

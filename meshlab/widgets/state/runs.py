@@ -3,10 +3,10 @@
     >>> run = ml.explore(program, mesh, run=training).run()
     >>> run.wait().losses[-1]
 
-Each step calls `plan.run`, carries outputs to the next step, and notes the first scalar output as the loss. A run can
-be cancelled between two steps (XLA cannot be interrupted within one). There is one at a time; the record of an earlier
-one has all but its arrays, since the table of runs shows the same loss under another layout. The `Run` that was
-started has its arrays as long as somebody refers to it.
+The steps are those of `plan.fit` (`training/stepping.py`); none donates its arrays, since the board shows those of the
+last one. A run can be cancelled between two steps (XLA cannot be interrupted within one). There is one at a time; the
+record of an earlier one has all but its arrays, since the table of runs shows the same loss under another layout. The
+`Run` that was started has its arrays as long as somebody refers to it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import copy
 import threading
 import time
 from collections.abc import Callable, Iterator
-from time import perf_counter
 from typing import Any
 
 import jax
@@ -23,20 +22,14 @@ import jax
 from ...engine.argument_checks import is_whole
 from ...engine.code.source import raised_at
 from ...engine.errors import shown
-from ...training.feeding import Training, check_batch
+from ...training.feeding import Training
+from ...training.signature import Signature
+from ...training.stepping import taken
 from ..documents.document import Document, ExplorerError
 from ..documents.intents import Refused
 from .run_values import RunValues
 
 REPORT_SECONDS = 0.1  # Jupyter drops messages beyond 1000 a second; the eye needs ten
-
-
-def _loss(outputs: tuple) -> float | None:
-    """Returns the first output without axes, which by custom is the loss."""
-    for output in outputs:
-        if getattr(output, "shape", None) == ():
-            return float(output)
-    return None
 
 
 def platform_of(outputs: Any) -> str:
@@ -139,25 +132,16 @@ class Run:
                 self._ended.set()
 
     def _steps(self, plan: Any, training: Training, report: Callable[[], Any]) -> None:
-        arguments, carry = plan.program.parameters, plan.program.carry
-        values = dict(training.start)
-        feeds = training.feeds()
+        walk = taken(plan, training.start, training.feeds(), Signature.of(plan.program, training.loss))
         reported = 0.0
         while self.taken < self.steps and not self._stop.is_set():
-            batch = next(feeds)
-            check_batch(batch, training, plan.program)
-            values.update(batch)
-            begun = perf_counter()
-            outputs = jax.block_until_ready(plan.run(*(values[name] for name in arguments)))
-            self.seconds.append(perf_counter() - begun)
-            outputs = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
-            values.update({name: outputs[index] for name, index in carry.items()})
-            self._result = {name: values[name] for name in carry}
-            self._values = RunValues(plan, self.taken + 1, dict(values), outputs, frozenset(batch))
-            self.platform = self.platform or platform_of(outputs)
-            loss = _loss(outputs)
-            if loss is not None:
-                self.losses.append(loss)
+            step = next(walk)
+            self.seconds.append(step.seconds)
+            self._result = {name: step.values[name] for name in plan.program.carry}
+            self._values = RunValues(plan, self.taken + 1, step.values, step.outputs, step.batch)
+            self.platform = self.platform or platform_of(step.outputs)
+            if step.loss is not None:
+                self.losses.append(step.loss)
             self.taken, self.phase = self.taken + 1, "running"
             now = time.monotonic()
             if now - reported >= REPORT_SECONDS:
