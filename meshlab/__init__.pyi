@@ -127,6 +127,7 @@ from .training.checkpoints import Checkpoint as Checkpoint
 from .training.checkpoints import restore as restore
 from .training.feeding import Training as Training
 from .training.fit import Fit as Fit
+from .training.moves import Move as Move
 from .whatif.crossover import crossover as crossover
 from .whatif.sweep import sweep as sweep
 from .widgets.explorer import Explorer as Explorer

@@ -40,7 +40,7 @@ from ..engine.specs.layout import Layout, LayoutLike, on_mesh
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.scopes import path
 from ..engine.verifying import check, xla_partitioner
-from ..training import fit
+from ..training import fit, moves
 from ..training.checkpoints import Checkpoint
 from ..training.feeding import Training
 from ..training.fit import Fit
@@ -206,6 +206,21 @@ class Plan(priced.Plan, Generic[Result]):
         """
         given = {"steps": steps, "loss": loss, "checkpoint": checkpoint, "every": every, "keep": keep}
         return fit.fit(self, state, batches, **given, until=until, progress=progress, donate=donate)
+
+    def move(self, other: Plan) -> moves.Move:
+        """Says what it takes to move the state of a training to another plan: bytes, collectives, seconds.
+
+        Args:
+            other: a plan of the same program, on any mesh, under any layout.
+
+        Returns:
+            A `Move`: `.read`, `.held` and `.new` in bytes; where both meshes have as many devices, also the collectives
+            of each array in `.arrays`, `.wire_bytes`, `.seconds` on a machine, and `.constraints()` for your own `jit`.
+
+        Raises:
+            RunError: the plan's program has other arrays, or one of them is padded.
+        """
+        return moves.move(self, other)
 
     def check(
         self,
