@@ -21,8 +21,8 @@ from typing import Any, Generic, TypeVar
 import jax
 
 from ..engine.argument_checks import flag
-from ..engine.attention.recognise import as_asked
 from ..engine.gc_pause import no_collection
+from ..engine.legality.asked import as_asked
 from ..engine.legality.examine import examine, refusals
 from ..engine.legality.refusal import Refusal
 from ..engine.planning.plan_steps import plan_steps

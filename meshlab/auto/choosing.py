@@ -18,8 +18,8 @@ from ..api.stages import Plan, Program
 from ..cost.machines.bounds import read_bytes
 from ..cost.machines.meshes import machine_of
 from ..cost.workload.options import Options
-from ..engine.attention.recognise import as_asked
 from ..engine.errors import MeshlabError, shown
+from ..engine.legality.asked import as_asked
 from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import LayoutLike
 from ..engine.specs.mesh import Mesh

@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..engine.argument_checks import flag
-from ..engine.attention.recognise import around, as_asked, unnamed_keys
+from ..engine.attention.recognise import around, unnamed_keys
 from ..engine.code.operations import walk
 from ..engine.errors import LayoutError, closest, listed, shown
+from ..engine.legality.asked import as_asked
 from ..engine.programs.program import Program
 from ..engine.programs.trained import trained
 from ..engine.programs.zigzagged import position_pairs

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..engine.code.operations import Operation, walk
+from ..engine.dropless.recognise import recognised
 from ..engine.errors import closest, listed, shown
 from ..engine.programs.program import Program
 from ..engine.specs.layout import Layout, LayoutLike
@@ -50,9 +51,9 @@ def expert_parallel(
         dims: the dim of the experts; by default `experts` or `expert`.
         beside: a layout that this one is combined with. Dims that are made of the batch leave the axis to the experts.
         transport: "capacity", of programs whose experts have room for so many tokens of each group; "dropless", of
-            programs with `ml.dispatch`: all-to-alls, for which tokens are on the axis too; "gathered", of the same:
-            all-gathers and reduce-scatters, for which tokens leave the axis in the scope that `ml.dispatch` is in. By
-            default whatever the dims beside make of it.
+            programs with `ml.dispatch`, or that sort choices by hand: all-to-alls, for which tokens are on the axis
+            too; "gathered", of programs with `ml.dispatch`: all-gathers and reduce-scatters, for which tokens leave the
+            axis in the scope that `ml.dispatch` is in. By default whatever the dims beside make of it.
 
     Returns:
         `{"experts": "expert"}`, say.
@@ -85,7 +86,8 @@ def _capacity(request: Request, _axes: Axes) -> dict[str, Any]:
 
 def _tokens(request: Request, transport: str) -> list[tuple[Operation, list[str]]]:
     """Returns what sends tokens, with the dims of these; notes a problem where nothing does."""
-    program = request.program
+    # What is written by hand is made the same operations where tokens are on the experts' axis.
+    program = recognised(request.program, 1.0) if transport == "dropless" else request.program
     found = []
     for operation in _dispatches(program):
         items = program.factors[operation].routed

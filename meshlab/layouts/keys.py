@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ..engine.attention.recognise import as_asked
 from ..engine.attention.scores import attentions
 from ..engine.code.operations import Scope, walk
+from ..engine.legality.asked import as_asked
 from ..engine.programs.axis_conflicts import conflicts_by_scope
 from ..engine.programs.program import Program
 from ..engine.programs.scoped import scopes

@@ -15,8 +15,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...engine.attention.recognise import as_asked
 from ...engine.errors import LayoutError
+from ...engine.legality.asked import as_asked
 from ...engine.legality.legal_rules import LegalRules
 from ...engine.programs.program import Program, analysis
 from ...engine.programs.trained import donors, trained

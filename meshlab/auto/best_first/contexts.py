@@ -12,8 +12,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from ...engine.attention.recognise import around, as_asked, recognised
+from ...engine.attention.recognise import around, recognised
 from ...engine.errors import LayoutError
+from ...engine.legality.asked import as_asked
 from ...engine.programs.zigzagged import position_pairs, zigzags
 from ...engine.specs.layout import DimRules, Layout
 from ...engine.specs.mesh import Mesh

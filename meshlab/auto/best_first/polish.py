@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from ...engine.attention.recognise import as_asked
 from ...engine.errors import LayoutError
+from ...engine.legality.asked import as_asked
 from ...engine.legality.examine import resolve
 from ...engine.legality.legal_rules import LegalRules
 from ...engine.programs.program import Program

@@ -1,13 +1,8 @@
-"""Tells where an operation takes its elements over from another value, and computes elements as a program does."""
+"""Tells where an operation takes its elements over from another value."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ..code.operations import Input, Operation
 from ..rules import names_where
@@ -35,11 +30,3 @@ def _rounds_little(operation: Operation) -> bool:
         dtype = operation.params["new_dtype"]
         return bool(jnp.issubdtype(dtype, jnp.floating)) and jnp.finfo(dtype).nmant >= _FRACTION
     return operation.name in _KEEPS
-
-
-def computed(operation: Operation, operands: Sequence[Any], dtypes: Sequence[Any] | None = None) -> Any:
-    """Returns what an elementwise operation makes of arrays, in its own dtypes or others."""
-    dtypes = dtypes or [variable.aval.dtype for variable in operation.equation.invars]
-    arrays = [np.asarray(x).astype(dtype) for x, dtype in zip(operands, dtypes, strict=True)]
-    with jax.enable_x64(True), jax.ensure_compile_time_eval():
-        return np.asarray(operation.equation.primitive.bind(*np.broadcast_arrays(*arrays), **operation.params))

@@ -15,17 +15,16 @@ equal operations, and one of them goes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from ..code.operations import Block, Operation
 from ..passes.normalize import drop_dead, normalize
 from ..programs.axis_conflicts import axis_conflicts, conflicts_by_scope, exchangeable_dims
 from ..programs.program import Program, analysis
-from ..specs.layout import Layout
 from ..specs.mesh import Mesh
 from ..specs.scopes import rules_in
-from ..specs.spec import Axes, AxesByDim
+from ..specs.spec import AxesByDim
 from .emit import Emitter
 from .scores import attentions
 from .softmaxes import Softmaxes
@@ -35,22 +34,9 @@ from .uses import Uses, found
 Traced = TypeVar("Traced", bound=Program)
 
 
-def as_asked(program: Traced, mesh: Mesh, layout: Layout) -> Traced:
-    """Returns the program as a layout needs it: with attention as operations, where both positions are on one axis."""
-
-    def named(rules: Iterable[tuple[str, Axes]]) -> dict[str, Axes]:
-        return {dim.removesuffix("?"): axes for dim, axes in rules}
-
-    return under(program, mesh, named(layout.dim_rules), [(glob, named(own)) for glob, own in layout.scope_rules])
-
-
 def under(program: Traced, mesh: Mesh, compute: AxesByDim, scoped: Sequence[tuple[str, AxesByDim]]) -> Traced:
-    """Does the same for the rules of a layout: those everywhere, and those by scope."""
+    """Returns the program as rules need it, everywhere and by scope: with operations, where a ring is asked for."""
     devices = {axis for axis, size in mesh.devices.axes.items() if size > 1}
-    every = (compute, *(own for _, own in scoped))
-    used = [axis for rules in every for axes in rules.values() for axis in axes if axis in devices]
-    if len(used) == len(set(used)):
-        return program
     for query, key in positions(program):
         for scope, conflicts in conflicts_by_scope(program).items():
             if frozenset((query, key)) in conflicts:

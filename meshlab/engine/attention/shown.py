@@ -17,9 +17,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ..code.computed import computed
 from ..code.operations import Code, Input, Literal, Operation
 from ..rules import ELEMENTWISE, TRAITS
-from .kept import computed, kept
+from .kept import kept
 
 # The role of an axis: whose positions it counts.
 QUERY, KEY = "query", "key"

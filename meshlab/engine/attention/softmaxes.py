@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from ..code.computed import computed
 from ..code.loops import carried
 from ..code.operations import Input, Literal, Operation, walk
 from ..jax_compat import REMAT
 from ..programs.program import Program
 from ..rules import ELEMENTWISE, TRAITS
-from .kept import computed, kept
+from .kept import kept
 from .shown import KEY, QUERY, Masks, Shown
 
 # A product: the power of each factor. A sum: the coefficient of each product.

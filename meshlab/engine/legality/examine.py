@@ -18,7 +18,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ..attention.recognise import as_asked, under
 from ..code.operations import Operation
 from ..errors import MeshlabError, shown
 from ..programs.axis_conflicts import Conflicts
@@ -28,6 +27,7 @@ from ..specs.layout import Layout, LayoutLike
 from ..specs.mesh import Mesh
 from ..specs.scopes import path
 from ..specs.spec import Axes, AxesByDim, Padded
+from .asked import as_asked, under
 from .legal_rules import LegalRules
 from .named_rules import as_written, matched_places, matched_scopes, named_rules
 from .part_rules import part_rules

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 
-from ..attention.recognise import as_asked
 from ..errors import listed
+from ..legality.asked import as_asked
 from ..legality.examine import Verdict, examine
 from ..legality.legal_rules import LegalRules
 from ..legality.refusal import refuse

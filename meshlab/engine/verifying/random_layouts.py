@@ -18,9 +18,10 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..attention.recognise import around, as_asked
+from ..attention.recognise import around
 from ..axes.serial import serial
 from ..errors import LayoutError
+from ..legality.asked import as_asked
 from ..legality.examine import resolve
 from ..planning.plan_steps import plan_steps
 from ..plans.iterations import divided
