@@ -23,7 +23,7 @@ from ..tensors.experts import Place, Routing, collect, route, send, weigh
 from .matmuls import Matmuls, Sizes
 from .per_shard import ShardedOperation, per_shard
 from .table import NONE, AxisFactors, Factors, Facts, Routed, Shape, local_params, rule
-from .traits import FIRST, NOWHERE, linear_in, opaque
+from .traits import FIRST, NOWHERE, Groups, linear_in, opaque
 
 _SUMMARY = "{dims} {are} chosen by tokens"
 _THERE = "{dims} {are} split over {axes}: tokens are sent to the devices of their experts."
@@ -72,7 +72,11 @@ def _route_local(params: dict[str, Any], _operands: tuple[Shape, ...], results: 
     return params | {"places": results[1][params["how"].stacked :]}
 
 
-@rule("send_experts", traits=opaque(linear=FIRST, multiplies=None))
+def _linear_if_weighed(operation: Operation) -> Groups:
+    return (FIRST if len(operation.inputs) == 3 else linear_in({0}, {3}))(operation)
+
+
+@rule("send_experts", traits=opaque(linear=_linear_if_weighed, multiplies=None))
 def _send(operation: Operation, facts: Facts) -> Factors:
     axes = _Axes(operation.params["how"])
     own = (*axes.stack, *axes.tokens) if operation.params["repeated"] else axes.choice

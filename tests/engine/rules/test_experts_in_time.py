@@ -167,7 +167,7 @@ def test_each_micro_batch_has_places_of_its_own(factor):
         here = np.concatenate([part[2 * number : 2 * number + 2] for part in np.split(np.arange(8), 2)])
         kept[here] = kept_by_hand(choice[here], factor, 2)
     assert dropped == (~kept).sum()
-    assert (dropped == 0) == (factor == 2)
+    assert (dropped > 0) == (factor == 1)
     close(y.array, plain(params, x.array, kept), 1e-6)
 
 
