@@ -24,6 +24,7 @@ from ..plans.plan_data import Plan
 from ..processes import whole
 from ..programs.program import Program
 from ..programs.random_arguments import drawn_arguments, is_key
+from ..running.rounding import NUDGES, ROUNDING, VAGUE, as_traced, narrowest, nudged
 from ..running.run import compiled, flat_arguments, run
 
 # Greatest error of an output, as a share of its root mean square, by bytes of the narrowest float in the program; for
@@ -31,11 +32,6 @@ from ..running.run import compiled, flat_arguments, run
 # differ by at most 1.5e-5 in 32 bits, as float32 from float64 does, and by 9e-5 where the compiler does not optimize
 # (as in tests), and adds up thousands of addends one by one. In 16 bits they differ by 2.2e-2.
 TOLERANCE = {1: 0.5, 2: 5e-2, 4: 2e-4, 8: 1e-12}
-# How many times further than the unsharded function goes by rounding its arguments a plan's results may be off.
-ROUNDING = 8
-_NUDGES = 3
-# Where rounding allows for more than this share of an output's root mean square, a wrong plan could pass.
-VAGUE = 0.25
 # The size of floats in the second draw: about that of a trained model's weights.
 SMALL = 1 / 8
 # How many draws are compared whatever they show.
@@ -104,9 +100,9 @@ def _compared(plan: Plan, args: Sequence[Any], name: str, stage: Callable[[str],
     compared = compare(plan.program, expected, found)
     bounds = [most for *_, most in compared]
     if any(error > most for _, error, most in compared):
-        for seed in range(_NUDGES):
-            stage(f"running the unsharded function on {name}, rounded ({seed + 1} of {_NUDGES})")
-            rounded = compare(plan.program, expected, unsharded(plan, _nudged(plan, args, seed)))
+        for seed in range(NUDGES):
+            stage(f"running the unsharded function on {name}, rounded ({seed + 1} of {NUDGES})")
+            rounded = compare(plan.program, expected, unsharded(plan, nudged(plan, args, seed)))
             pairs = zip(bounds, rounded, strict=True)
             bounds = [max(most, ROUNDING * error) if most else most for most, (_, error, _) in pairs]
     rows = zip(compared, bounds, map(_finite, expected), strict=True)
@@ -140,28 +136,11 @@ def _not_compared(places: Sequence[str], worst: Sequence[Compared], data: str) -
         )
 
 
-def _nudged(plan: Plan, args: Sequence[Any], seed: int) -> Any:
-    """Changes each float or complex argument by up to one rounding error of the program's narrowest float."""
-    step = 2.0 ** -{1: 3, 2: 8, 4: 23, 8: 52}[narrowest(plan.program)]
-    random = np.random.default_rng(seed)
-
-    def nudged(array: Any) -> Any:
-        if is_key(array) or not jax.numpy.issubdtype(array.dtype, jax.numpy.inexact):
-            return array
-        change = 1 + step * random.uniform(-1, 1, array.shape)
-        wide = np.complex128 if np.iscomplexobj(array) else np.float64
-        return (np.asarray(array).astype(wide) * change).astype(array.dtype)
-
-    return jax.tree.unflatten(
-        plan.program.structure, _as_traced(plan.program, list(map(nudged, flat_arguments(plan, args))))
-    )
-
-
 def unsharded(plan: Plan, args: Sequence[Any]) -> list[Any]:
     """Returns the flat results of the unsharded function on one device."""
     arrays = flat_arguments(plan, args)
     program = plan.program
-    tree = jax.tree.unflatten(program.structure, _as_traced(program, arrays))
+    tree = jax.tree.unflatten(program.structure, as_traced(program, arrays))
     mesh = compiled(plan).input_shardings[0][0].mesh if program.arguments else None
     device = mesh.local_devices[0] if mesh is not None else None
     with jax.default_device(device):
@@ -173,22 +152,8 @@ def on_host(args: Any) -> Any:
     return jax.tree.map(lambda leaf: whole(leaf) if is_key(leaf) else np.asarray(whole(leaf)), args)
 
 
-def _as_traced(program: Program, arrays: Sequence[Any]) -> list[Any]:
-    """Returns the arguments' leaves as they were traced: tensors around arrays where the function takes tensors."""
-    return [
-        jax.tree.unflatten(jax.tree.structure(template), [array])
-        for template, array in zip(program.templates, arrays, strict=True)
-    ]
-
-
 def _root_mean_square(sizes: np.ndarray) -> float:
     return math.sqrt(np.mean(sizes**2)) if sizes.size else 0.0
-
-
-def narrowest(program: Program) -> int:
-    """Returns the bytes of a program's narrowest float; of complex numbers, of their parts."""
-    floats = [d for d in program.code.dtypes if jax.numpy.issubdtype(d, jax.numpy.inexact)]
-    return min((max(1, jax.numpy.finfo(d).bits // 8) for d in floats), default=4)
 
 
 def compare(program: Program, expected: Sequence[Any], result: Sequence[Any]) -> tuple[tuple[str, float, float], ...]:

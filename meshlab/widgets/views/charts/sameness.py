@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ....engine.verifying.results import TOLERANCE, narrowest
+from ....engine.running.rounding import narrowest
+from ....engine.verifying.results import TOLERANCE
 from ...state.runs import Run
 
 
