@@ -15,25 +15,28 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import jax
 
 from ..engine.argument_checks import flag
 from ..engine.gc_pause import no_collection
+from ..engine.inside import find_nan, first_difference, watch
 from ..engine.legality.asked import as_asked
 from ..engine.legality.examine import examine, refusals
 from ..engine.legality.refusal import Refusal
 from ..engine.planning.plan_steps import plan_steps
 from ..engine.plans.every_problem import refuse_all
 from ..engine.plans.iterations import divided
+from ..engine.plans.plan_data import Plan as PlanData
 from ..engine.plans.zigzag_moves import refuse_zigzag_moves
 from ..engine.programs import program as programs
 from ..engine.programs.outline import outline
 from ..engine.programs.rename import made_up, renamed
 from ..engine.programs.resize import resized
 from ..engine.programs.scoped import scoped, scopes
+from ..engine.programs.values import Value
 from ..engine.running import run
 from ..engine.running.compiler_process import Cancel, Progress
 from ..engine.specs.layout import Layout, LayoutLike, on_mesh
@@ -245,6 +248,61 @@ class Plan(priced.Plan, Generic[Result]):
             run.flat_arguments(self, args, "check()")
         return check.check(self, args, progress, cancel)
 
+    def watch(self, *args: object, values: Sequence[str | Value]) -> watch.Seen:
+        """Runs the plan, and returns values of its step beside the results that `run` returns.
+
+        Args:
+            *args: as for `run`.
+            values: what to look at: places (`"params/w1"`, a tag), globs over places (`"grads/*"`), names that lines
+                assign (`"hidden"`), lines (`"model.py:17"`), or `program.values`.
+
+        Returns:
+            A mapping of the names to what was seen of each, with the results in `.result`. Values come from a second
+            program, which returns them too; `.exact` says whether its results are the same to the last bit.
+
+        Raises:
+            RunError: an argument does not fit; there is no such value, or it is inside of what returns its results
+                alone: a `while`, a branch, a pipeline.
+
+        Example:
+            >>> seen = plan.watch(params, images, labels, values=["hidden"])
+            >>> seen["hidden"].whole.shape
+            (100, 1024)
+        """
+        return watch.watch(self, args, values)
+
+    def find_nan(self, *args: object) -> find_nan.NotFinite | None:
+        """Runs the plan, and finds the first NaN of its step; where there is none, the first infinity behind a result.
+
+        Args:
+            *args: as for `run`.
+
+        Returns:
+            The value with its line, the iteration and the devices, or None where there is none.
+
+        Raises:
+            RunError: an argument does not fit.
+        """
+        return find_nan.find_nan(self, args)
+
+    def first_difference(
+        self, other: Plan[Result] | Callable[..., Result], *args: object
+    ) -> first_difference.Difference | None:
+        """Runs two plans of one program, and finds the first value that differs by more than rounding explains.
+
+        Args:
+            other: a plan of the same program, or the function that was traced, which runs on one device.
+            *args: as for `run`; without any, data is drawn.
+
+        Returns:
+            The value with its line, the iteration, the devices that have it wrong, and how far it is off; or None.
+
+        Raises:
+            RunError: `other` is a plan of another program, or another function; or an argument does not fit.
+        """
+        right = self.once(_on_one_device) if other == self.program.fn else other
+        return first_difference.between(self, right, args)
+
     @property
     def shardings(self) -> tuple[Any, Any]:
         """The shardings of arguments and outputs: `jax.sharding.NamedSharding`s on the plan's devices.
@@ -334,6 +392,13 @@ class Plan(priced.Plan, Generic[Result]):
 
     def _repr_html_(self) -> str:
         return explain.html_table(self)
+
+
+def _on_one_device(plan: PlanData) -> PlanData:
+    """Returns the plan of the plain function."""
+    program = plan.program.traced or plan.program
+    assert isinstance(program, Program)
+    return make_plan(program, Mesh(()), None)
 
 
 def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Plan:

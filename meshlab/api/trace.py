@@ -187,7 +187,9 @@ def _refuse_what_cannot_be_split(fn: Callable, code: Code):
         if operation.name in _BY_HAND:
             problems.append(f"{where} already says what each device does; pass the function without it to ml.trace")
         elif has_effects(operation.equation) and not operation.blocks:
-            problems.append(f"{where} has a side effect, such as printing; do that outside the step")
+            problems.append(
+                f"{where} has a side effect, such as printing; do that outside the step, on what plan.watch returns"
+            )
     if problems:
         raise TraceError(f"`{called(fn)}` cannot be laid out: " + "; ".join(dict.fromkeys(problems)) + ".")
 

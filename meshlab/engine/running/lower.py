@@ -151,21 +151,29 @@ class Lowering:
         """Runs the loop over an axis in time: sums are accumulated, blocks are joined one behind the other."""
         sums, joined = [r for r in step.results if r.axis is None], [r for r in step.results if r.axis is not None]
 
-        def iteration(before: Sequence[Any], number: Any) -> tuple[list[Any], list[Any]]:
-            known = self.tied(step, shards, number)
-            self.within({step.axis: number}).run(step.steps, known)
+        def iteration(before: Sequence[Any], number: Any) -> tuple[list[Any], tuple[list[Any], Sequence[Any]]]:
+            known, runs = self.tied(step, shards, number), self.within({step.axis: number})
+            runs.run(step.steps, known)
             addends = [self.apart(step, r, known[r.value, r.inside]) for r in sums]
             after = [a + b.astype(a.dtype) if r.is_sum else b for r, a, b in zip(sums, before, addends, strict=True)]
-            return after, [known[r.value, r.inside] for r in joined]
+            return after, ([known[r.value, r.inside] for r in joined], self.beside(runs))
 
         starts = list(map(self.start, sums))
-        totals, blocks = lax.scan(iteration, starts, jnp.arange(step.times, dtype=jnp.int32))
+        totals, (blocks, beside) = lax.scan(iteration, starts, jnp.arange(step.times, dtype=jnp.int32))
+        self.passed(step, beside)
         for result, total in zip(sums, totals, strict=True):
             shards[result.value, result.outside] = (
                 total.astype(self.code.dtypes[result.value]) if result.is_sum else total
             )
         for result, stack in zip(joined, blocks, strict=True):
             shards[result.value, result.outside] = self.joined(result, stack)
+
+    def beside(self, runs: Lowering) -> Sequence[Any]:
+        """Returns what an iteration over an axis in time returns beside its results: nothing, where nobody looks."""
+        return ()
+
+    def passed(self, step: Iterated, beside: Sequence[Any]):
+        """Takes what all iterations of such a loop have returned beside its results."""
 
     @staticmethod
     def apart(step: Iterated, result: Result, addend: Any) -> Any:
@@ -214,12 +222,17 @@ _RUN: dict[type[Step], Callable[[Lowering, Any, Shards], None]] = {
 }
 
 
-def device_function(plan: Plan) -> Callable:
-    """Returns the function of shards that every device runs: arguments in, outputs out, in the program's flat order."""
+def device_function(plan: Plan, lowering: Lowering | None = None) -> Callable:
+    """Returns the function of shards that every device runs: arguments in, outputs out, in the program's flat order.
+
+    Args:
+        plan: the plan.
+        lowering: what runs its steps, if it is another one.
+    """
     program = plan.program
     block = program.code.block
     constants = {number: jnp.asarray(c) for number, c in program.code.constants.items()}
-    lowering = Lowering(program, plan.grid)
+    lowering = lowering or Lowering(program, plan.grid)
 
     def run(*arrays):
         shards: Shards = dict(

@@ -1,0 +1,154 @@
+"""Finds the first NaN, or infinity, of a step: its value, its line, its iteration and the devices that have it.
+
+    found = plan.find_nan(params, images, labels)
+    print(found)         # The first NaN is in `scale` (log) at model.py:16, in iteration 2 of 4, on devices 0, 1.
+
+Each device says of its own shards whether there is one: one bit a value and device is all that comes out. Infinities
+are looked for where there is no NaN, and only if one is in the results: a mask is full of them. Of those that lead
+there the first is meant that an operation makes of finite numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..code.operations import Literal
+from ..code.source import Source
+from ..planning.steps import Materialise
+from ..plans.plan_data import Plan
+from ..programs.program import Program
+from ..programs.values import Value
+from ..running.lower import Shards
+from .names import original
+from .probed import compiled, flat
+from .probing import Probing, Tap, is_closed
+from .search import Hit, first, leading, outputs
+from .where import Place, place
+
+
+@dataclasses.dataclass(frozen=True)
+class NotFinite:
+    """The first NaN, or infinity, of a step; prints as a sentence.
+
+    Attributes:
+        kind: "NaN" or "infinity".
+        place: which value, where, and on which devices.
+    """
+
+    kind: str
+    place: Place
+
+    @property
+    def value(self) -> Value:
+        """The value that has it."""
+        return self.place.value
+
+    @property
+    def source(self) -> Source | None:
+        """The user's line that made it; None of an argument."""
+        return self.place.source
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        """The iteration of each loop around it in which it comes first, outermost first, from 0."""
+        return self.place.iterations
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """The devices that have it then, by number."""
+        return self.place.devices
+
+    def __str__(self) -> str:
+        return f"The first {self.kind} is in {self.place}."
+
+    __repr__ = __str__
+
+
+def find_nan(plan: Plan, args: Sequence[Any], runs: Callable[..., Probing] = Probing) -> NotFinite | None:
+    """Finds the first NaN, or infinity, of a step; see `Plan.find_nan`.
+
+    Args:
+        plan: the plan.
+        args: its arguments.
+        runs: the class that runs its steps.
+    """
+    arrays, program = flat(plan, args, "find_nan()"), plan.program
+    values = _floats(program)
+    hit = first(program, values, lambda numbers: _found(plan, arrays, ("NaN", numbers), _has_nan, runs))
+    if hit is not None:
+        return NotFinite("NaN", place(plan, hit))
+    results = values.intersection(outputs(program))
+    infinite = _found(plan, arrays, ("infinite", results), _is_infinite, runs)
+    if not infinite:
+        return None
+    inside = frozenset().union(*(leading(program, hit.tap.number, ()) for hit in infinite))
+    wanted = (inside | {hit.tap.number for hit in infinite}) & values
+    hits = _found(plan, arrays, ("made infinite", wanted), _becomes_infinite, runs) or infinite
+    return NotFinite("infinity", place(plan, min(hits, key=lambda hit: hit.when)))
+
+
+def _floats(program: Program) -> frozenset[int]:
+    """Returns the values that can be NaN."""
+    dtypes = enumerate(program.code.dtypes)
+    return frozenset(original(program, number) for number, dtype in dtypes if jnp.issubdtype(dtype, jnp.inexact))
+
+
+def _has_nan(_runs: Probing, tap: Tap, shards: Shards) -> Any:
+    return jnp.any(jnp.isnan(shards[tap.key]))
+
+
+def _is_infinite(_runs: Probing, tap: Tap, shards: Shards) -> Any:
+    return jnp.any(jnp.isinf(shards[tap.key]))
+
+
+def _becomes_infinite(runs: Probing, tap: Tap, shards: Shards) -> Any:
+    """Says whether a value is infinite that is made of finite ones."""
+    step, infinite = tap.step, _is_infinite(runs, tap, shards)
+    if isinstance(step, Materialise):
+        return None
+    if step is None or (step.parts and not is_closed(step)):
+        return infinite if step is None else None  # what is inside of a loop says so itself
+    if step.runs is not None and any(_is_infinite_literal(each) for each in step.runs.inputs):
+        return None
+    read = (shards.get(key) for key in step.reads(runs.original_of))
+    for operand in read:
+        if operand is not None and jnp.issubdtype(jnp.result_type(operand), jnp.inexact):
+            infinite &= ~jnp.any(jnp.isinf(operand))
+    return infinite
+
+
+def _is_infinite_literal(value: Any) -> bool:
+    return isinstance(value, Literal) and bool(np.any(np.isinf(np.asarray(value.value, np.float64))))
+
+
+def _found(
+    plan: Plan,
+    arrays: Sequence[Any],
+    key: tuple[str, frozenset[int]],
+    says: Callable[[Probing, Tap, Shards], Any],
+    runs: Callable[..., Probing],
+) -> list[Hit]:
+    """Returns the values of which some device says so, each where it comes first."""
+    wanted = key[1]
+
+    def probe(probing: Probing, tap: Tap, shards: Shards) -> Any:
+        return says(probing, tap, shards) if tap.number in wanted else None
+
+    probed = compiled(plan, probe, key, runs)
+    _, taken = probed(arrays)
+    hits = (_earliest(tap, array) for tap, array in zip(probed.taps, taken, strict=True))
+    return [hit for hit in hits if hit is not None]
+
+
+def _earliest(tap: Tap, says: np.ndarray) -> Hit | None:
+    """Returns where a value comes first of which devices say so: `[devices, *loops]`."""
+    when = [tuple(map(int, each)) for each in np.argwhere(says.any(0))]
+    if not when:
+        return None
+    iterations = min(when, key=tap.when)
+    return Hit(tap, iterations, tuple(map(int, np.flatnonzero(says[(slice(None), *iterations)]))))

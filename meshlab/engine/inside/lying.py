@@ -1,0 +1,88 @@
+"""Puts together what the devices hold of a value: the whole of it, and the addends of a partial sum.
+
+    shards     [devices, *loops, *local shape]            each device's own
+    addends    [parts, *loops, *shape]                    whose sum the value is; None where it is no partial sum
+    whole      [*loops, *shape]
+
+The blocks of an axis in time meet in the value, as those of an axis of devices do; the iterations of every other loop
+are axes in front of it. Replicas are taken from the first device that has them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..running.padding import cut
+from .probing import Tap
+
+
+class Laid(NamedTuple):
+    """What devices hold, by axes that have a meaning.
+
+    Attributes:
+        array: the axes of loops, of addends, of splits, of replicas, then those of a shard.
+        loops: how many axes of loops there are, whose iterations are apart.
+        addends: of the mesh axes that the value is a partial sum over.
+        splits: of those that split it, in the spec's order.
+        replicas: of all others.
+    """
+
+    array: np.ndarray
+    loops: int
+    addends: int
+    splits: int
+    replicas: int
+
+
+def laid(array: np.ndarray, tap: Tap, axes: Sequence[tuple[str, int]]) -> Laid:
+    """Sorts the axes of what was taken: [devices, *loops, …].
+
+    Args:
+        array: what was taken.
+        tap: of which value.
+        axes: the mesh axes of devices and their sizes, major first.
+    """
+    names = [name for name, _ in axes]
+    array = array.reshape(*(size for _, size in axes), *array.shape[1:])
+    in_spec = {*tap.spec.axes, *tap.spec.partial}
+    loops: list[int] = []
+    for position, loop in enumerate(tap.loops, start=len(axes)):
+        if loop.in_time in in_spec:
+            names.append(loop.in_time)
+        else:
+            names.append("")
+            loops.append(position)
+    addends = [names.index(axis) for axis in tap.spec.partial if axis in names]
+    splits = [names.index(axis) for axis in tap.spec.axes if axis in names]
+    replicas = [i for i in range(len(axes)) if i not in addends and i not in splits]
+    order = [*loops, *addends, *splits, *replicas]
+    array = array.transpose(*order, *range(len(names), array.ndim))
+    return Laid(array, len(loops), len(addends), len(splits), len(replicas))
+
+
+def addends(array: np.ndarray, tap: Tap, axes: Sequence[tuple[str, int]], shape: Sequence[int]) -> np.ndarray:
+    """Returns the addends of a value, each as large as all of it: [parts, *loops, *shape]; of no partial sum one."""
+    sorted_axes = laid(array, tap, axes)
+    first = sorted_axes.array[(*(slice(None),) * sum(sorted_axes[1:4]), *(0,) * sorted_axes.replicas)]
+    loops, parts = first.shape[: sorted_axes.loops], first.shape[sorted_axes.loops :][: sorted_axes.addends]
+    rest = first.reshape(*loops, math.prod(parts), *first.shape[sorted_axes.loops + sorted_axes.addends :])
+    front, rank = len(loops) + 1, len(tap.spec.splits)
+    present = {name for name, _ in axes} | {loop.in_time for loop in tap.loops}
+    counts = [sum(axis in present for axis in split) for split in tap.spec.splits]
+    order, position = list(range(front)), front
+    for axis, count in enumerate(counts):
+        order += [*range(position, position + count), front + sorted_axes.splits + axis]
+        position += count
+    local = front + sorted_axes.splits
+    joined = rest.transpose(*order, *range(local + rank, rest.ndim))
+    sizes, position = [], front
+    for count in counts:
+        sizes.append(math.prod(joined.shape[position : position + count + 1]))
+        position += count + 1
+    joined = joined.reshape(*joined.shape[:front], *sizes, *joined.shape[position:])
+    joined = cut(joined, (*joined.shape[:front], *shape, *joined.shape[front + rank :]))
+    return np.moveaxis(joined, len(loops), 0)

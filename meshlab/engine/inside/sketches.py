@@ -1,0 +1,102 @@
+"""Sketches a value: a few numbers that are equal, whatever the layout, where the values are.
+
+    sketch of x[i, j] = sum over i, j of w[i, j] x[i, j]          for a few random w
+
+A sketch is linear, so each device sketches its own shard with the numbers of `w` at its place in the whole, and the
+sketches of all shards add up to that of the value, as those of the addends of a partial sum do. So nothing is sent for
+it, and 16 bytes a value and device come out. The numbers of `w` are made of the place by a hash, and differ from each
+other in size, so that no two numbers of a value can change places unseen.
+
+A difference of values shows as one of about its size. What follows from integers alone is sketched by integers, modulo
+2^32: equal if and only if the values are, but for one case in four billion. Padding counts nothing. What is not finite,
+or is a mask's -1e30, is sketched as a small number, so that it hides nothing of the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..running.lower import Shards
+from .lying import laid
+from .probing import Probing, Tap
+
+# How many sketches of each value there are.
+COUNT = 4
+# What is as large counts as a mask.
+_LARGE = 1e15
+
+
+def sketch(runs: Probing, tap: Tap, shards: Shards, exact: bool) -> Any:
+    """Returns this device's sketches of its shard of a value; `exact` where they are to be equal to the last bit."""
+    shard, code = jnp.asarray(shards[tap.key]), runs.code
+    if jnp.issubdtype(shard.dtype, jax.dtypes.prng_key):
+        shard = jax.random.key_data(shard)
+    if jnp.issubdtype(shard.dtype, jnp.complexfloating):
+        shard = jnp.stack([shard.real, shard.imag], -1)
+    numbers = _words(shard) if exact else _small(shard, bool(tap.spec.partial))
+    weights = _weights(runs, tap, shard.shape, code.shapes[tap.number], numbers.dtype)
+    return jnp.sum(numbers[None] * weights, axis=range(1, shard.ndim + 1), dtype=numbers.dtype)
+
+
+def _weights(runs: Probing, tap: Tap, local: Sequence[int], shape: Sequence[int], dtype: Any) -> Any:
+    """Returns what each number of a shard is multiplied by, for each sketch: random, by its place in the whole."""
+    index, counts = jnp.zeros((), jnp.uint32), jnp.ones((), bool)
+    for axis, size in enumerate(local):
+        here = lax.broadcasted_iota(jnp.uint32, tuple(local), axis)
+        split = tap.spec.splits[axis] if axis < len(shape) else ()
+        if split:
+            here += runs.device.index(split).astype(jnp.uint32) * np.uint32(size)
+        whole = shape[axis] if axis < len(shape) else size
+        counts &= here < whole
+        index = index * np.uint32(whole) + here
+    bits = index[None] * np.uint32(COUNT) + jnp.arange(COUNT, dtype=jnp.uint32).reshape(COUNT, *(1,) * len(local))
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):  # MurmurHash3's last steps
+        bits = (bits ^ (bits >> shift)) * np.uint32(factor)
+    if dtype == jnp.uint32:
+        weights = bits | np.uint32(1)
+    else:
+        sizes = (bits >> 9).astype(dtype) * 2.0**-23 + 0.5
+        weights = jnp.where(bits & 1 == 1, sizes, -sizes)
+    return jnp.where(counts, weights, jnp.zeros((), dtype))
+
+
+def _words(shard: Any) -> Any:
+    """Returns whole numbers as words, modulo 2^32."""
+    if not jnp.issubdtype(shard.dtype, jnp.signedinteger):
+        return shard.astype(jnp.uint32)
+    return lax.bitcast_convert_type(shard.astype(jnp.int32), jnp.uint32)
+
+
+def _small(shard: Any, is_partial: bool) -> Any:
+    """Returns floats, and in place of what would hide all others a number of its own."""
+    shard = shard.astype(jnp.float64 if shard.dtype == jnp.float64 else jnp.float32)
+    large = jnp.where(shard > 0, 2.0, jnp.where(shard < 0, -2.0, 3.0)).astype(shard.dtype)
+    return jnp.where(jnp.isfinite(shard) if is_partial else jnp.abs(shard) < _LARGE, shard, large)
+
+
+def added(array: np.ndarray, tap: Tap, axes: Sequence[tuple[str, int]]) -> np.ndarray:
+    """Returns the sketches of a value as its replicas have them: `[*loops, replicas, sketches]`.
+
+    Args:
+        array: what was taken: `[devices, *loops, sketches]`.
+        tap: of which value.
+        axes: the mesh axes of devices and their sizes.
+    """
+    sorted_axes = laid(array, tap, axes)
+    first = sorted_axes.loops
+    over = tuple(range(first, first + sorted_axes.addends + sorted_axes.splits))
+    exact = array.dtype == np.uint32
+    total: Any = np.sum(sorted_axes.array, axis=over, dtype=np.uint32 if exact else np.float64)
+    # The iterations of an axis in time that neither splits nor adds are replicas too.
+    apart = [loop for loop in tap.loops if loop.in_time not in (*tap.spec.axes, *tap.spec.partial) or not loop.in_time]
+    again = [position for position, loop in enumerate(apart) if loop.in_time]
+    total = np.moveaxis(total, again, range(first - len(again), first))
+    loops = total.shape[: first - len(again)]
+    return total.reshape(*loops, math.prod(total.shape[len(loops) : -1]), COUNT)

@@ -1,0 +1,79 @@
+"""Says where a value of a step is: its name, its line, the iteration, and the devices.
+
+`scale` (log) at model.py:16, in iteration 2 of 4, on devices 0, 1
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..code.source import Source
+from ..errors import first_of
+from ..planning.steps import Move
+from ..plans.plan_data import Plan
+from ..programs.values import Value
+from .probing import Tap, is_closed
+from .search import Hit
+
+# How many devices are listed by number.
+_MOST = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A value of a step, where it is on some devices at some time; prints as a phrase.
+
+    Attributes:
+        value: which one.
+        source: the user's line that made it; of a move, the line that it is made for.
+        made_by: the operation that made it, or the collective that moved it; "" of an argument.
+        iterations: that of each loop around it, outermost first, from 0.
+        times: how often each of these loops runs.
+        devices: which devices; none where that is not known.
+        every: whether these are all devices.
+    """
+
+    value: Value
+    source: Source | None
+    made_by: str
+    iterations: tuple[int, ...]
+    times: tuple[int, ...]
+    devices: tuple[int, ...]
+    every: bool
+
+    def __str__(self) -> str:
+        text = f"`{self.value.label}`" + (f" ({self.made_by})" if self.made_by else "")
+        text += f" at {self.source}" if self.source is not None else ""
+        pairs = zip(self.iterations, self.times, strict=True)
+        text += "".join(f", in iteration {iteration} of {times}" for iteration, times in pairs)
+        if self.devices:
+            numbers = first_of([str(device) for device in self.devices], _MOST)
+            text += ", on all devices" if self.every else f", on device{'s' * (len(self.devices) > 1)} {numbers}"
+        return text
+
+
+def place(plan: Plan, hit: Hit) -> Place:
+    """Returns where something was found in a plan."""
+    tap = hit.tap
+    value = plan.program.value(tap.number)
+    loops = tuple(loop.times or 0 for loop in tap.loops)
+    every = len(hit.devices) == plan.mesh.size
+    return Place(value, line(plan, tap), made_by(tap), hit.iterations, loops, hit.devices, every)
+
+
+def line(plan: Plan, tap: Tap) -> Source | None:
+    """Returns the user's line of a value: that made it, or, where a move made this copy of it, that it is for."""
+    step = tap.step
+    if isinstance(step, Move) and step.serves is not None and step.serves.source is not None:
+        return step.serves.source
+    return plan.program.value(tap.number).source
+
+
+def made_by(tap: Tap) -> str:
+    """Returns what made a value so, as text."""
+    step = tap.step
+    if step is None:
+        return ""
+    if isinstance(step, Move):
+        return f"{step.title} over {'+'.join(step.via.axes)}"
+    return step.title or ("the pipeline" if is_closed(step) else f"the loop over {step.in_time}")

@@ -1,0 +1,215 @@
+"""What is watched is what the unsharded function computes, in whole and in parts; the step's results stay its own."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import meshlab as ml
+from meshlab.engine.inside.names import lines
+from meshlab.engine.inside.watch import Seen, _equal
+from meshlab.engine.verifying.random_layouts import draw
+from meshlab.models.zoo import models
+from tests import share
+
+Batch, Embed, Hidden, Layers = ml.dims(batch=8, embed=16, hidden=32, layers=4)
+SHAPES = {"up": ml.f32[Layers, Embed, Hidden], "down": ml.f32[Layers, Hidden, Embed]}
+MESH = ml.mesh(data=2, model=2)
+MODELS = {model.name: model for model in models()}
+
+
+def loss(params, x):
+    def layer(x, w):
+        hidden = ml.tanh(ml.dot(x, w["up"], Embed))
+        out = ml.dot(hidden, w["down"], Hidden)
+        return ml.tag(x + out, "residual"), None
+
+    last, _ = ml.scan(layer, x, params, Layers)
+    return ml.square(last).mean()
+
+
+def step(params, x):
+    value, grads = jax.value_and_grad(loss)(params, x)
+    return value, jax.tree.map(lambda w, g: w - 0.1 * g, params, grads)
+
+
+def data():
+    rng = np.random.default_rng(0)
+    params = {
+        "up": rng.normal(size=(4, 16, 32)).astype("f4") * 0.25,
+        "down": rng.normal(size=(4, 32, 16)).astype("f4") * 0.2,
+    }
+    return params, rng.normal(size=(8, 16)).astype("f4")
+
+
+def by_hand(params, x):
+    """The values of all layers: hidden, out and what is passed on."""
+    rows = []
+    for up, down in zip(params["up"], params["down"], strict=True):
+        hidden = np.tanh(x @ up)
+        out = hidden @ down
+        x = x + out
+        rows.append((hidden, out, x))
+    return [np.stack(each) for each in zip(*rows, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def seen():
+    plan = ml.trace(step, SHAPES, ml.f32[Batch, Embed]).plan(MESH, "batch:data hidden:model")
+    return plan, plan.watch(*data(), values=["hidden", "out", "residual", "x", "out/*"])
+
+
+def test_values_of_a_loop_are_whole_by_iteration(seen):
+    for name, expected in zip(("hidden", "out", "residual"), by_hand(*data()), strict=True):
+        assert seen[1][name].loops == (4,)
+        np.testing.assert_allclose(seen[1][name].whole, expected, atol=1e-5)
+
+
+def test_each_device_has_its_own_part(seen):
+    whole = seen[1]["hidden"].whole
+    for device, shard in enumerate(seen[1]["hidden"].shards):
+        rows, columns = device // 2 * 4, device % 2 * 16
+        np.testing.assert_array_equal(shard, whole[:, rows : rows + 4, columns : columns + 16])
+
+
+def test_a_partial_sum_has_addends(seen):
+    out, hidden = seen[1]["out"], seen[1]["hidden"].whole
+    assert out.addends.shape == (2, 4, 8, 16)
+    down = data()[0]["down"]
+    for part, columns in enumerate((slice(0, 16), slice(16, 32))):
+        expected = np.einsum("lbh,lhe->lbe", hidden[..., columns], down[:, columns])
+        np.testing.assert_allclose(out.addends[part], expected, atol=1e-5)
+    assert [form.by for form in out.forms] == ["dot_general", "all-reduce over model"]
+    assert out.forms[1].addends is None
+    np.testing.assert_allclose(out.forms[1].whole, out.whole, atol=1e-6)
+    assert seen[1]["hidden"].addends is None
+
+
+def test_arguments_and_results_have_places(seen):
+    np.testing.assert_array_equal(seen[1]["x"].whole, data()[1])
+    np.testing.assert_allclose(seen[1]["out/0"].whole, seen[1].result[0], rtol=1e-6)
+    assert set(seen[1]) == {"hidden", "out", "residual", "x", "out/0", "out/1/up", "out/1/down"}
+
+
+def test_a_list_of_it_says_where_and_how(seen):
+    text = repr(seen[1])
+    assert "out: `out` at test_watch.py:" in text
+    made, moved = "[data, ·] partial over model by dot_general", "[data, ·] by all-reduce over model"
+    assert f"4 × [batch embed] float32, {made}, then {moved}" in text
+
+
+def test_a_line_names_what_it_makes(seen):
+    plan, watched = seen
+    line = str(watched["hidden"].value.source)
+    again = plan.watch(*data(), values=[line])
+    np.testing.assert_array_equal(again[line].whole, watched["hidden"].whole)
+
+
+def test_watching_changes_no_bit_of_the_results(seen):
+    equal = jax.tree.map(np.array_equal, seen[1].result, seen[0].run(*data()))
+    assert all(jax.tree.leaves(equal))
+    assert seen[1].exact
+
+
+def test_it_is_said_where_the_watched_program_rounds_otherwise(seen):
+    other = Seen(seen[1].result, False, {"hidden": seen[1].all("hidden")})
+    assert repr(other).endswith("Watched, the step rounds otherwise: its results differ in their last bits.")
+    assert not _equal(seen[1].result, jax.tree.map(lambda x: np.nextafter(x, np.float32(np.inf)), seen[1].result))
+
+
+@pytest.mark.share(12)
+@pytest.mark.parametrize("name", MODELS)
+def test_watching_changes_no_bit_of_a_model(name):
+    program, args = MODELS[name].trace(), MODELS[name].data(0)
+    ((mesh, layout),) = draw(program, seed=share.number(), count=1)
+    plan = program.plan(mesh, layout)
+    watched = plan.watch(*args, values=["*", *lines(program).assigned])
+    assert len(watched) >= len(program.outputs)
+    for one, other in zip(*map(jax.tree.leaves, (watched.result, plan.run(*args))), strict=True):
+        np.testing.assert_array_equal(_numbers(one), _numbers(other), f"{layout} on {mesh}")
+    jax.clear_caches()
+
+
+def _numbers(array):
+    return jax.random.key_data(array) if jnp.issubdtype(array.dtype, jax.dtypes.prng_key) else np.asarray(array)
+
+
+def test_micro_batches_are_put_together():
+    program = ml.trace(step, SHAPES, ml.f32[Batch, Embed])
+    plan = program.plan(ml.mesh(data=2, micro=ml.serial(2)), "batch:data+micro")
+    watched = plan.watch(*data(), values=["hidden", "grads/params/up"])
+    np.testing.assert_allclose(watched["hidden"].whole, by_hand(*data())[0], atol=1e-5)
+    one = program.plan(ml.mesh(data=1), "").watch(*data(), values=["grads/params/up"])
+    np.testing.assert_allclose(watched["grads/params/up"].whole, one["grads/params/up"].whole, atol=1e-6)
+    made, summed = (watched["grads/params/up"].forms[i].addends for i in (0, -1))
+    assert made is not None
+    assert summed is not None
+    assert len(made) == 4  # one of each device in each micro-batch
+    assert len(summed) == 2
+
+
+def test_a_line_that_runs_again_and_again_has_several_values():
+    def twice(x):
+        for _ in range(2):
+            double = x * 2
+            x = ml.tanh(double)
+        return x.sum()
+
+    plan = ml.trace(twice, ml.f32[Batch, Embed]).plan(ml.mesh(data=2), "batch:data")
+    x = data()[1]
+    seen = plan.watch(x, values=["double", "x"])
+    first, second = seen.all("double")
+    np.testing.assert_allclose(first.whole, 2 * x, atol=1e-6)
+    np.testing.assert_allclose(second.whole, 2 * np.tanh(2 * x), atol=1e-6)
+    assert len(seen.all("x")) == 1  # the argument is a place, which comes before lines
+
+
+def test_padding_is_cut():
+    odd = ml.Dim("odd", 7)
+    plan = ml.trace(lambda x: ml.tanh(x), ml.f32[odd]).plan(ml.mesh(data=2), "odd:data", pad=True)
+    seen = plan.watch(np.arange(7, dtype="f4"), values=["out"])
+    np.testing.assert_allclose(seen["out"].whole, np.tanh(np.arange(7)), atol=1e-6)
+    assert [len(shard) for shard in seen["out"].shards] == [4, 4]
+
+
+def test_names_of_no_value_are_refused_together(seen):
+    with pytest.raises(
+        ml.RunError,
+        match=r"watch\(\) was given names of no value: `hiden` Did you mean `hidden`\?; `test_watch.py:1`.*; 3\. "
+        r"There are the places `.*; the lines that assign `.*; and every line that computes something",
+    ):
+        seen[0].watch(*data(), values=["hidden", "hiden", "test_watch.py:1", 3])
+    with pytest.raises(ml.RunError, match=r"watch\(\) was given values='hidden'; it takes a list of names"):
+        seen[0].watch(*data(), values="hidden")
+    with pytest.raises(ml.RunError, match=r"watch\(\) was given no names: There are the places"):
+        seen[0].watch(*data(), values=[])
+    with pytest.raises(ml.RunError, match=r"`hiden` was not watched. Did you mean `hidden`\? These were: `hidden`"):
+        seen[1]["hiden"]
+    with pytest.raises(ml.RunError, match=r"The plan takes 2 arguments .* Give watch\(\) the same arguments"):
+        seen[0].watch(data()[0], values=["hidden"])
+
+
+def test_what_is_inside_of_a_while_is_refused():
+    def fn(x):
+        def body(x):
+            halved = x * 0.5
+            return halved
+
+        return jax.lax.while_loop(lambda x: x.max() > 1, body, x.array)
+
+    plan = ml.trace(fn, ml.f32[Batch, Embed]).plan(ml.mesh(data=2), "batch:data")
+    with pytest.raises(
+        ml.RunError,
+        match=r"watch\(\) cannot look at `halved`: `halved` is computed inside of while at test_watch.py:\d+, which"
+        r" returns its results alone\.",
+    ):
+        plan.watch(data()[1], values=["halved"])
+
+
+def test_what_is_inside_of_a_pipeline_is_refused():
+    plan = ml.trace(step, SHAPES, ml.f32[Batch, Embed]).plan(
+        ml.mesh(pipe=ml.stages(2), micro=ml.serial(2)), "batch:micro layers:pipe"
+    )
+    with pytest.raises(ml.RunError, match=r"`hidden` is computed inside of the pipeline, whose stages return"):
+        plan.watch(*data(), values=["hidden"])
+    assert plan.watch(*data(), values=["out/0"])["out/0"].whole.shape == ()
