@@ -12,6 +12,8 @@ import meshlab as ml
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.frozen.questions import RECORDED, answers, key_of
+from meshlab.widgets.frozen.twin import Twin
 from meshlab.widgets.views.reads import read
 from meshlab.widgets.views.stages import stages_view
 from tests.widgets import small
@@ -89,3 +91,13 @@ def test_memory_has_each_stage_s_parts() -> None:
         assert sum(part["bytes"] for part in view["parts"]) == view["bytes"]
         parts = {part["name"]: part["bytes"] for part in view["parts"]}
         assert parts["in flight"] == view["in_flight"] * view["kept"] == each.in_flight * each.kept > 0
+
+
+def test_a_shared_file_has_both_ways_to_run() -> None:
+    twin = Twin(opened("gpipe"))
+    asked = RECORDED["stages"](twin)
+    assert asked == [{}, {"free_running": True}]
+    recorded = dict(answers(twin, seldom=False))
+    for args in asked:
+        assert recorded[key_of("stages", args)] == stages_view(opened("gpipe"), **args)
+    assert RECORDED["stages"](Twin(explore(small.program(), ml.mesh("v5e", data=2), "batch:data"))) == []
