@@ -44,10 +44,10 @@ def apart(plan: Plan, other: Plan, arrays: Sequence[Any], hit: Hit, runs: Callab
     taps, _, taken = take(plan, arrays, wanted, runs)
     others, _, expected = take(other, arrays, wanted)
     mine = _wide(next(array for each, array in zip(taps, taken, strict=True) if each.where == tap.where))
-    right = addends(_wide(expected[0]), others[0], mesh_axes(other.mesh), value.shape)
+    right = addends(_wide(expected[0]), others[0], mesh_axes(other.mesh), value.shape, other.grid)
     right = right.sum(0)[_iterations(others[0], hit)]
     if tap.spec.partial:
-        whole = addends(mine, tap, mesh_axes(plan.mesh), value.shape).sum(0)[_iterations(tap, hit)]
+        whole = addends(mine, tap, mesh_axes(plan.mesh), value.shape, plan.grid).sum(0)[_iterations(tap, hit)]
         return Apart(most=_greatest(whole, right))
     each = [_on_device(device, mine, hit, right, plan) for device in range(plan.mesh.size)]
     return Apart(tuple(device for device, off in enumerate(each) if off > _SHARE * max(each)), max(each))

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..running.padding import cut
+from ..specs.spec import Grid, Spec
 from .probing import Tap
 
 
@@ -64,7 +65,9 @@ def laid(array: np.ndarray, tap: Tap, axes: Sequence[tuple[str, int]]) -> Laid:
     return Laid(array, len(loops), len(addends), len(splits), len(replicas))
 
 
-def addends(array: np.ndarray, tap: Tap, axes: Sequence[tuple[str, int]], shape: Sequence[int]) -> np.ndarray:
+def addends(
+    array: np.ndarray, tap: Tap, axes: Sequence[tuple[str, int]], shape: Sequence[int], grid: Grid
+) -> np.ndarray:
     """Returns the addends of a value, each as large as all of it: [parts, *loops, *shape]; of no partial sum one."""
     sorted_axes = laid(array, tap, axes)
     first = sorted_axes.array[(*(slice(None),) * sum(sorted_axes[1:4]), *(0,) * sorted_axes.replicas)]
@@ -84,5 +87,7 @@ def addends(array: np.ndarray, tap: Tap, axes: Sequence[tuple[str, int]], shape:
         sizes.append(math.prod(joined.shape[position : position + count + 1]))
         position += count + 1
     joined = joined.reshape(*joined.shape[:front], *sizes, *joined.shape[position:])
-    joined = cut(joined, (*joined.shape[:front], *shape, *joined.shape[front + rank :]))
+    behind = joined.ndim - front - rank
+    spec = Spec((*((),) * front, *tap.spec.splits, *((),) * behind))
+    joined = np.asarray(cut(joined, (*joined.shape[:front], *shape, *joined.shape[front + rank :]), spec, grid))
     return np.moveaxis(joined, len(loops), 0)

@@ -47,9 +47,10 @@ class Probed:
 
     def __call__(self, arrays: Sequence[Any]) -> tuple[Any, list[np.ndarray]]:
         """Runs it on flat arguments; returns the function's own output tree, and an array for each tap."""
-        pairs = zip(arrays, self.arguments, strict=True)
+        specs = (self.plan.argument_specs[argument.value] for argument in self.plan.program.arguments)
+        each = zip(arrays, self.arguments, specs, strict=True)
         outputs, taken = self.compiled(
-            *(placed(grown(array, wanted.shape), wanted.sharding) for array, wanted in pairs)
+            *(placed(grown(array, to.shape, spec, self.plan.grid), to.sharding) for array, to, spec in each)
         )
         return output_tree(self.plan, outputs), [np.asarray(whole(array)) for array in taken]
 

@@ -33,7 +33,7 @@ from ..processes import whole
 from ..programs.values import Value
 from ..running.lower import Shards
 from ..running.run import mesh_axes, run
-from ..specs.spec import Spec
+from ..specs.spec import Grid, Spec
 from .lying import addends
 from .names import named, original
 from .probed import compiled, flat
@@ -58,6 +58,7 @@ class Form:
     taken: np.ndarray = dataclasses.field(repr=False)
     axes: tuple[tuple[str, int], ...] = dataclasses.field(repr=False)
     shape: tuple[int, ...] = dataclasses.field(repr=False)
+    grid: Grid = dataclasses.field(repr=False)
 
     @property
     def shards(self) -> tuple[np.ndarray, ...]:
@@ -66,7 +67,7 @@ class Form:
 
     @functools.cached_property
     def _addends(self) -> np.ndarray:
-        return addends(self.taken, self.tap, self.axes, self.shape)
+        return addends(self.taken, self.tap, self.axes, self.shape, self.grid)
 
     @property
     def addends(self) -> np.ndarray | None:
@@ -212,7 +213,7 @@ def _form(plan: Plan, tap: Tap, array: np.ndarray) -> Form:
     axes, shape = mesh_axes(plan.mesh), plan.program.code.shapes[tap.number]
     in_spec = {*tap.spec.axes, *tap.spec.partial}
     loops = tuple(loop.times or 0 for loop in tap.loops if loop.in_time not in in_spec)
-    return Form(tap.spec, loops, made_by(tap) or "given", tap, array, axes, shape)
+    return Form(tap.spec, loops, made_by(tap) or "given", tap, array, axes, shape, plan.grid)
 
 
 def _reasons(plan: Plan, numbers: Sequence[int]) -> Iterator[str]:
