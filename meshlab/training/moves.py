@@ -29,6 +29,23 @@ from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes, Spec, local_shape
 from ..engine.tables import text_rows
 
+# What `constraints()` writes.
+_FUNCTION = """\
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+
+def move(state, mesh):
+    # state: arrays by place; mesh: a jax.sharding.Mesh of {axes}
+    state = dict(state)
+
+    def to(place, *spec):
+        sharding = NamedSharding(mesh, PartitionSpec(*spec))
+        state[place] = jax.lax.with_sharding_constraint(state[place], sharding)
+
+{lines}    return state
+"""
+
 
 @dataclasses.dataclass(frozen=True)
 class Hop:
@@ -102,7 +119,7 @@ class Move:
         return None if self.axes is None or None in priced else sum(second for second in priced if second is not None)
 
     def constraints(self) -> str:
-        """Writes the move as lines for your own `jit`, whose argument and result are the state by place.
+        """Writes the move as a function for your own `jit`, which takes the state by place, and a mesh.
 
         Raises:
             RunError: the plans have different numbers of devices.
@@ -115,19 +132,8 @@ class Move:
                 "The plans have different numbers of devices, which one jit cannot have: move the state through a"
                 " checkpoint, or by other.fit(fit, …)."
             )
-        mesh = ", ".join(f"{name!r}: {size}" for name, size in self.axes.items()).replace("'", '"')
-        lines = (line for array in self.arrays for line in _lines(array))
-        return "\n".join(
-            (
-                "import jax",
-                "from jax.sharding import NamedSharding, PartitionSpec as P",
-                "",
-                f"# `mesh` is a jax.sharding.Mesh with the axes {{{mesh}}}.",
-                "def move(state):",
-                *lines,
-                "    return state",
-            )
-        )
+        axes = ", ".join(f"{name}={size}" for name, size in self.axes.items())
+        return _FUNCTION.format(axes=axes, lines="".join(line for array in self.arrays for line in _lines(array)))
 
     def __repr__(self) -> str:
         rows = [
@@ -282,11 +288,10 @@ def _hops(chain: Reshard, shape: tuple[int, ...], item: int, axes: Mapping[str, 
 
 
 def _lines(array: Moving) -> Iterator[str]:
-    x = f'state["{array.place}"]'
     for hop in array.hops:
-        splits = ", ".join(_split(split) for split in hop.spec.splits)
+        spec = "".join(f", {_split(split)}" for split in hop.spec.splits)
         what = f"{hop.kind} over {'+'.join(hop.axes)}, {bytes_text(hop.wire_bytes)}" if hop.wire_bytes else hop.kind
-        yield f"    {x} = jax.lax.with_sharding_constraint({x}, NamedSharding(mesh, P({splits})))  # {what}"
+        yield f'    to("{array.place}"{spec})  # {what}\n'
 
 
 def _split(split: Axes) -> str:

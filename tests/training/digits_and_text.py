@@ -30,7 +30,7 @@ def digits_start() -> dict[str, Any]:
 
 
 def digits_batches() -> Iterator[dict[str, Any]]:
-    for images, labels in digits.batches(digits.load(), digits.Config(), epochs=9):
+    for images, labels in digits.batches(digits.load(), digits.Config(), epochs=50):
         yield {"images": images, "labels": labels}
 
 
