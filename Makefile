@@ -79,7 +79,7 @@ nightly: ## Everything: all cases of all tests, both ends of the versions, and m
 	@sh scripts/beside.sh "$(MAKE) --no-print-directory oldest" $(MAKE) --no-print-directory newest
 	@day=$$(date +%Y%m%d); sh scripts/beside.sh \
 	    "$(BIN)/python -m meshlab.verify --serial --each 4 --seed $$((day + 1)) --journal serial.jsonl" \
-	    $(BIN)/python -m meshlab.verify --each 12 --seed $$day --journal sweep.jsonl
+	    $(BIN)/python -m meshlab.verify --each 14 --seed $$day --journal sweep.jsonl
 
 check: lint prose types js ## Everything that runs no code: lint, format, prose, types, TypeScript
 

@@ -4,12 +4,13 @@
     python -m meshlab.verify --each 3 --checked 8 --seed 5     three layouts of each are planned, those of 8 checked
 
 Layouts are drawn in turn on plain meshes, on meshes with an axis in time, on meshes whose axes divide few dims (these
-plans pad), and on such with an axis in time, each with rules at places and in scopes, and where a program has attention
-with rings, in zig-zag order and not, as well. The layouts of a program are
-spread over its loss and its steps of training; with `--each`, every one of these has so many. Each case is one line in
-the journal, so a sweep that was stopped goes on where it was. The table at the end says for each program how many
-layouts were checked, how many were only planned, in how many the compiler merged collectives, and how many failed, with
-commit and versions; the exit status is the number of failures, at most 125.
+plans pad), and on such with an axis in time, each with rules at places and in scopes; and with each form that a program
+may have: rings, USP, tokens that are sent to experts, pipelines (`engine/verifying/forms.py`). The layouts of a program
+are spread over its loss and its steps of training; with `--each`, every one of these has so many. Each case is one line
+in the journal, so a sweep that was stopped goes on where it was. The table at the end says for each program, and for
+each form, how many layouts were checked, how many were only planned, in how many the compiler merged collectives, and
+how many failed, with commit and versions. The exit status is the number of failures, at most 125; a form of which there
+was no layout, though some model had layouts enough for all that it may have, is one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -34,8 +35,11 @@ from .api.stages import Program
 from .engine.devices import QUICK_COMPILES, simulate
 from .engine.specs.layout import Layout
 from .engine.specs.mesh import Mesh
-from .engine.verifying.random_layouts import TURNS, Turn, draw_in_turn
+from .engine.verifying.drawn_meshes import TURNS, Turn
+from .engine.verifying.forms import FORMS, forms_of, shown
+from .engine.verifying.random_layouts import draw_in_turn
 from .models.loop_models import loops
+from .models.operation_models import operations
 from .models.zoo import Model, imported_models, models
 
 Case = tuple[str, str, str, bool]
@@ -67,31 +71,40 @@ def main(arguments: list[str] | None = None) -> int:
     few = len(chosen) if options.checked is None else min(options.checked, len(chosen))
     checked = random.Random(options.seed).sample(chosen, few)
     sharing = Counter(m.program for m in chosen)
-    done = _read(options.journal)
+    done, wanted = _read(options.journal), set()
     with options.journal.open("a") as journal:
         for model in chosen:
             count = options.each or -(-options.layouts // sharing[model.program])
             turns = [turn for turn in TURNS if turn[0][0].in_time or not options.serial]
-            for line in sweep(model, options.seed, count, done, check=model in checked, turns=turns):
+            program = model.trace()
+            forms = {form.name for form in forms_of(program)}
+            wanted |= forms if count >= len(turns) + len(forms) else set()
+            for line in sweep(model, program, options.seed, count, done, check=model in checked, turns=turns):
                 journal.write(json.dumps(line) + "\n")
                 journal.flush()
                 done[_key(line)] = line
                 print("." if line["ok"] else f"\nFAILED {line}\n", end="", flush=True)
-    print("\n" + table([line for line in done.values() if line["model"] in {m.name for m in chosen}]))
-    return min(125, sum(not line["ok"] for line in done.values()))
+    lines = [line for line in done.values() if line["model"] in {m.name for m in chosen}]
+    missing = wanted.difference(*(line["forms"] for line in lines))
+    print("\n" + table(lines))
+    if missing:
+        print(f"FAILED: no layout had a form that some model may have: {', '.join(sorted(missing))}")
+    return min(125, sum(not line["ok"] for line in done.values()) + len(missing))
 
 
 def _every() -> tuple[Model, ...]:
-    """The zoo, the loops, and the imported models where Flax and Equinox are installed."""
+    """The zoo, the loops, the operations, and the imported models where Flax and Equinox are installed."""
+    own = (*models(), *loops(), *operations())
     try:
-        return (*models(), *loops(), *imported_models())
+        return (*own, *imported_models())
     except ModuleNotFoundError as error:
         print(f"Without the imported models: {error}. pip install 'meshlab[dev]' installs what they need.")
-        return (*models(), *loops())
+        return own
 
 
 def sweep(
     model: Model,
+    program: Program,
     seed: int,
     count: int,
     done: dict[Case, dict],
@@ -103,15 +116,15 @@ def sweep(
 
     Args:
         model: the model.
+        program: its program.
         seed: which layouts are drawn.
         count: how many.
         done: what is done already.
         check: whether plans are compiled and run; else they are only made.
         turns: the kinds of meshes to draw from in turn, with whether plans pad.
     """
-    program = model.trace()
     data = model.data(seed) if check else None
-    for mesh, layout, pad in draw_in_turn(program, seed, count, turns, rings=True):
+    for mesh, layout, pad in draw_in_turn(program, seed, count, turns, forms_of(program)):
         case = {"program": model.program, "model": model.name, "mesh": mesh.to_dict(), "layout": layout.to_dict()}
         case |= {"pad": True} if pad else {}
         if _key(case) not in done:
@@ -123,37 +136,43 @@ def check_case(
     program: Program, mesh: Mesh, layout: Layout, data: tuple | None, *, pad: bool = False
 ) -> dict[str, Any]:
     """Checks one layout of a program, or only plans it where there is no data; an error is a failure, with its text."""
-    start = time.perf_counter()
+    start, forms = time.perf_counter(), []
     try:
         plan = program.plan(mesh, layout, pad=pad)
+        forms = shown(program, plan)
         report = None if data is None else plan.check(*data)
         unlike = report is not None and not report.ok
         result = {"ok": not unlike, "report": str(report) if unlike else None}
         result["merged"] = [str(one) for one in report.merged] if report else []
     except Exception as error:
         result = {"ok": False, "report": f"{type(error).__name__}: {error}"}
-    return result | {"checked": data is not None, "seconds": round(time.perf_counter() - start, 3)}
+    return result | {"forms": forms, "checked": data is not None, "seconds": round(time.perf_counter() - start, 3)}
 
 
 def table(lines: list[dict[str, Any]]) -> str:
-    """The results by program, with the versions that gave them."""
-    every = Counter(line["program"] for line in lines)
-    planned = Counter(line["program"] for line in lines if not line["checked"])
-    merged = Counter(line["program"] for line in lines if line.get("merged"))
-    failed = Counter(line["program"] for line in lines if not line["ok"])
-    seconds = Counter()
-    for line in lines:
-        seconds[line["program"]] += line["seconds"]
-    rows = [
-        f"{name:24}{n - planned[name]:9,}{planned[name]:9,}{merged[name]:9,}{failed[name]:9,}{seconds[name] / n:12.2f}"
-        for name, n in every.items()
-    ]
-    counts = (every.total() - planned.total(), planned.total(), merged.total(), failed.total())
-    total = f"{'all':24}" + "".join(f"{count:9,}" for count in counts)
+    """The results by program and by form, with the versions that gave them."""
+    programs, forms = _grouped(lines, lambda line: [line["program"]]), _grouped(lines, lambda line: line["forms"])
+    groups = [*programs.items(), *((name, forms[name]) for name in FORMS if name in forms), ("all", lines)]
+    rows = [_row(name, each) for name, each in groups]
     commit = (f"commit {_commit()}", f"jax {jax.__version__}", f"jaxlib {jaxlib.version.__version__}")
     head = "".join(f"{name:>9}" for name in ("checked", "planned", "merged", "failed"))
     versions = " · ".join((*commit, f"Python {platform.python_version()}"))
-    return "\n".join([f"{'program':24}{head}{'s a case':>12}", *rows, total, versions])
+    return "\n".join([f"{'program, form':24}{head}{'s a case':>12}", *rows, versions])
+
+
+def _grouped(lines: list[dict], names: Callable[[dict], Sequence[str]]) -> dict[str, list[dict]]:
+    groups: dict[str, list[dict]] = {}
+    for line in lines:
+        for name in names(line):
+            groups.setdefault(name, []).append(line)
+    return groups
+
+
+def _row(name: str, lines: list[dict]) -> str:
+    planned = sum(not line["checked"] for line in lines)
+    counts = (len(lines) - planned, planned, sum(bool(line.get("merged")) for line in lines))
+    numbers = "".join(f"{count:9,}" for count in (*counts, sum(not line["ok"] for line in lines)))
+    return f"{name:24}{numbers}{sum(line['seconds'] for line in lines) / max(1, len(lines)):12.2f}"
 
 
 def _commit() -> str:
@@ -168,7 +187,7 @@ def _read(journal: pathlib.Path) -> dict[Case, dict]:
     if not journal.exists():
         return {}
     lines = [json.loads(line) for line in journal.read_text().splitlines() if line.endswith("}")]
-    return {_key(line): {"checked": True, **line} for line in lines}
+    return {_key(line): {"checked": True, "forms": [], **line} for line in lines}
 
 
 def _key(line: dict[str, Any]) -> Case:

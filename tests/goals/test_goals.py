@@ -11,7 +11,8 @@ import jax
 import pytest
 
 from meshlab.cost.machines.units import bytes_text
-from meshlab.engine.verifying.random_layouts import MESHES, MESHES_IN_TIME, draw
+from meshlab.engine.verifying.drawn_meshes import MESHES, MESHES_IN_TIME
+from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.zoo import models
 from tests.engine.pipelines import stacks
 from tests.engine.plans.test_work import LOST

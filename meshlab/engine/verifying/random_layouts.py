@@ -8,18 +8,16 @@ layout of compute rules can come up, and many of places and scopes. On a mesh wi
 on over it in the end, if an iteration can run alone then. All of it is drawn for plans that pad, too, on meshes whose
 axes divide few dims.
 
-With `rings` each layout begins with one, in zig-zag order more often than not: of `ml.attention`, and of attention that
-is recognised.
+A layout may begin with a form (`forms.py`): with what several rules only make together, such as a ring or a pipeline.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..attention.recognise import around
-from ..axes.serial import serial
 from ..errors import LayoutError
 from ..legality.asked import as_asked
 from ..legality.examine import resolve
@@ -31,42 +29,14 @@ from ..programs.program import Program
 from ..programs.scoped import scoped, scopes
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
-from ..specs.zigzag import Zigzag, ordered_as
+from ..specs.zigzag import ordered_as
+from .drawn_meshes import MESHES, TURNS, Turn
+from .forms import BATCH, Form, Rules, drawn_axes
 
-Turn = tuple[Sequence[Mesh], bool]
-MESHES = tuple(
-    Mesh(shape)
-    for shape in (
-        (("x", 2),),
-        (("x", 4),),
-        (("x", 8),),
-        (("x", 2), ("y", 2)),
-        (("x", 2), ("y", 4)),
-        (("x", 4), ("y", 2)),
-        (("x", 2), ("y", 2), ("z", 2)),
-    )
-)
-
-# How often a ring is in zig-zag order.
-_ORDERED = 0.6
 # How often micro-batches are tried before other dims.
 _MOSTLY_BATCH = 0.7
-# The same with micro-batches, in all ways to reduce and to gather.
-MESHES_IN_TIME = tuple(
-    Mesh((*shape, ("t", serial(count, reduce, gather))))
-    for shape in ((), (("x", 2),), (("x", 4),), (("x", 2), ("y", 2)), (("x", 2), ("y", 4)))
-    for count in (2, 4)
-    for reduce, gather in ((None, None), ("once", None), ("each", None), ("once", "each"), ("each", "once"))
-)
-# Of sizes that divide few dims, for plans that pad; with an axis in time and without.
-_ODD_SHAPES = (
-    *((("x", size),) for size in (3, 5, 6, 7)),
-    *((("x", one), ("y", other)) for one, other in ((3, 2), (2, 3), (2, 4))),
-)
-ODD_MESHES = tuple(map(Mesh, _ODD_SHAPES))
-ODD_MESHES_IN_TIME = tuple(Mesh((*shape, ("t", serial(n)))) for shape in _ODD_SHAPES for n in (2, 3, 4))
-# The meshes that are drawn in turn, with whether their plans pad.
-TURNS = ((MESHES, False), (MESHES_IN_TIME, False), (ODD_MESHES, True), (ODD_MESHES_IN_TIME, True))
+# After so many beginnings in a row that are not legal, a program has no more of a form.
+_MISSES = 20
 
 
 class Drawn(NamedTuple):
@@ -84,7 +54,7 @@ class Drawn(NamedTuple):
 
 
 def draw_in_turn(
-    program: Program, seed: int, count: int, turns: Sequence[Turn] = TURNS, rings: bool = False
+    program: Program, seed: int, count: int, turns: Sequence[Turn] = TURNS, forms: Sequence[Form] = ()
 ) -> Iterator[Drawn]:
     """Draws layouts on all kinds of meshes in turn: plain, with an axis in time, padded, and padded with one.
 
@@ -93,21 +63,31 @@ def draw_in_turn(
         seed: equal seeds draw equal layouts.
         count: how many at most, of all kinds together.
         turns: the kinds: meshes to draw from, and whether plans pad.
-        rings: whether rings on each kind are kinds as well, where the program has attention.
+        forms: more kinds: layouts that begin with one, each on all kinds of meshes in turn.
     """
-    kinds = [(pad, draw(program, seed, count, meshes, pad)) for meshes, pad in turns]
-    if rings and around(program):
-        kinds += [(pad, draw(program, seed, count, meshes, pad, rings=True)) for meshes, pad in turns]
-    # Whoever draws few begins with another kind for each seed.
-    kinds = kinds[seed % len(kinds) :] + kinds[: seed % len(kinds)]
-    while kinds and count:
-        for kind in tuple(kinds):
-            found = next(kind[1], None)
+
+    def on(turns: Sequence[Turn], form: Form | None = None) -> list[Iterator[Drawn]]:
+        return [_padded(pad, draw(program, seed, count, meshes, pad, form=form)) for meshes, pad in turns]
+
+    kinds = [*on(turns), *(_in_turn(on(form.turns or turns, form), seed) for form in forms)]
+    return itertools.islice(_in_turn(kinds, seed), count)
+
+
+def _padded(pad: bool, found: Iterator[tuple[Mesh, Layout]]) -> Iterator[Drawn]:
+    return (Drawn(mesh, layout, pad) for mesh, layout in found)
+
+
+def _in_turn(kinds: Sequence[Iterator[Drawn]], seed: int) -> Iterator[Drawn]:
+    """Yields one of each kind in turn, until there is none of any; who draws few begins with another for each seed."""
+    first = seed % len(kinds) if kinds else 0
+    left = [*kinds[first:], *kinds[:first]]
+    while left:
+        for kind in tuple(left):
+            found = next(kind, None)
             if found is None:
-                kinds.remove(kind)
-            elif count:
-                count -= 1
-                yield Drawn(*found, kind[0])
+                left.remove(kind)
+            else:
+                yield found
 
 
 def draw(
@@ -117,7 +97,7 @@ def draw(
     meshes: Sequence[Mesh] = MESHES,
     pad: bool = False,
     *,
-    rings: bool = False,
+    form: Form | None = None,
 ) -> Iterator[tuple[Mesh, Layout]]:
     """Draws different legal layouts.
 
@@ -128,16 +108,20 @@ def draw(
         meshes: the meshes to draw from; by default of 2, 4 and 8 devices with one to three axes. On those with an
             axis in time only layouts are drawn that use it.
         pad: whether the layouts are for plans that pad dims which their axes do not divide.
-        rings: whether each has a ring.
+        form: what each begins with.
     """
-    chance = random.Random(seed)
-    seen = set()
+    chance = random.Random(f"{seed} {form.name}" if form else seed)
+    seen, missed = set(), 0
     for _ in range(count * 20):
         mesh = chance.choice(meshes)
-        ring = _ring(program, mesh, chance, pad) if rings else {}
-        layout = None if rings and not ring else _draw_layout(program, mesh, chance, pad, ring)
+        begun = _begun(program, mesh, chance, pad, form) if form else {}
+        layout = None if form and not begun else _draw_layout(program, mesh, chance, pad, begun)
         if layout is None:
+            missed += 1
+            if form and missed == _MISSES:
+                return
             continue
+        missed = 0
         key = (mesh, str(layout))
         if key not in seen:
             seen.add(key)
@@ -146,33 +130,39 @@ def draw(
             return
 
 
-def _ring(program: Program, mesh: Mesh, chance: random.Random, pad: bool) -> dict[str, Any]:
-    """Returns rules for both positions of some attention, on axes that are drawn; none where these are not legal."""
-    axes = _axes(mesh, chance)
-    ordered = Zigzag(axes) if axes and chance.random() < _ORDERED else axes
-    rules = dict.fromkeys(chance.choice(around(program)), ordered) if axes else {}
-    return rules if _is_legal(program, mesh, rules, pad) else {}
+def _begun(program: Program, mesh: Mesh, chance: random.Random, pad: bool, form: Form) -> Rules:
+    """Returns the rules of a form; none where the mesh has too few axes, or they are not legal."""
+    rules = form.rules(program, mesh, chance)
+    if not all(rules.values()) or not _is_legal(program, mesh, rules, pad):
+        return {}
+    return rules if not mesh.stages or _is_accepted(program, mesh, Layout.of(rules), pad) else {}
 
 
-def _draw_layout(program: Program, mesh: Mesh, chance: random.Random, pad: bool, ring: dict[str, Any]) -> Layout | None:
-    rules, dims = dict(ring), [dim for dim in program.dims if dim not in ring]
+def _draw_layout(program: Program, mesh: Mesh, chance: random.Random, pad: bool, begun: Rules) -> Layout | None:
+    rules, dims = dict(begun), [dim for dim in program.dims if dim not in begun]
+    free = any(axis not in mesh.stages for axis in mesh.devices.axes)
     chance.shuffle(dims)
-    for dim in dims[: chance.randint(0, len(dims))] if mesh.size > 1 else ():
-        rules = _extended(program, mesh, rules, {dim: _axes(mesh, chance)}, pad)
+    for dim in dims[: chance.randint(0, len(dims))] if free else ():
+        rules = _extended(program, mesh, rules, {dim: drawn_axes(mesh, chance)}, pad)
+    of_dims = rules
     globs = _globs(program)
-    for glob in chance.sample(globs, min(len(globs), chance.randint(0, 2))) if mesh.size > 1 else ():
+    for glob in chance.sample(globs, min(len(globs), chance.randint(0, 2))) if free else ():
         for _ in range(chance.randint(1, 2)):
             dim = chance.choice(list(program.dims))
-            inner = {**rules.get(glob, {}), dim: None if chance.random() < 0.15 else _axes(mesh, chance)}
+            inner = {**rules.get(glob, {}), dim: None if chance.random() < 0.15 else drawn_axes(mesh, chance)}
             rules = _extended(program, mesh, rules, {glob: inner}, pad)
+    of_places = rules
     rules = _with_scopes(program, mesh, rules, chance, pad)
+    if mesh.stages:
+        # Whether stages can be cut is known when a step is planned; what it begins with can be.
+        each = map(Layout.of, (rules, of_places, of_dims, begun))
+        return next(layout for layout in each if _is_accepted(program, mesh, layout, pad))
     return _in_time(program, mesh, rules, chance, pad) if mesh.in_time else Layout.of(rules)
 
 
-def _with_scopes(
-    program: Program, mesh: Mesh, rules: dict[str, Any], chance: random.Random, pad: bool
-) -> dict[str, Any]:
+def _with_scopes(program: Program, mesh: Mesh, rules: Rules, chance: random.Random, pad: bool) -> Rules:
     """Returns the rules with some for scopes: of a dim that has another rule outside more often than not."""
+    begun = rules
     names = list(dict.fromkeys(f"@{name}" for scope in scopes(program) for name in scope))
     if not names:
         return rules
@@ -180,15 +170,16 @@ def _with_scopes(
         for _ in range(chance.randint(1, 3)):
             ruled = [dim for dim in program.dims if dim in rules]
             dim = chance.choice(ruled if ruled and chance.random() < 0.5 else list(program.dims))
-            inner = {**rules.get(glob, {}), dim: None if chance.random() < 0.4 else _axes(mesh, chance)}
-            rules = _extended(program, mesh, rules, {glob: inner}, pad)
+            inner = {**rules.get(glob, {}), dim: None if chance.random() < 0.4 else drawn_axes(mesh, chance)}
+            if dim not in begun.get(glob, {}):
+                rules = _extended(program, mesh, rules, {glob: inner}, pad)
     return rules
 
 
-def _in_time(program: Program, mesh: Mesh, rules: dict[str, Any], chance: random.Random, pad: bool) -> Layout | None:
+def _in_time(program: Program, mesh: Mesh, rules: Rules, chance: random.Random, pad: bool) -> Layout | None:
     """Returns the layout with a dim, or two, on the axis in time; None where none of those tried can be there."""
     (axis,), dims = mesh.in_time, list(program.dims)
-    first = [dim for dim in ("batch", "groups") if dim in dims]
+    first = [dim for dim in BATCH if dim in dims]
     tried = [first, first[:1], *(chance.sample(dims, min(len(dims), count)) for count in (1, 1, 2))]
     for chosen in tried if chance.random() < _MOSTLY_BATCH else tried[::-1]:
         layout = Layout.of(rules | {dim: ordered_as(now := rules.get(dim, ()), (*now, axis)) for dim in chosen})
@@ -209,7 +200,7 @@ def _is_accepted(program: Program, mesh: Mesh, layout: Layout, pad: bool) -> boo
     return True
 
 
-def _extended(program: Program, mesh: Mesh, rules: dict[str, Any], more: dict[str, Any], pad: bool) -> dict[str, Any]:
+def _extended(program: Program, mesh: Mesh, rules: Rules, more: Rules, pad: bool) -> Rules:
     """Returns the rules with more of them, or as they were if that is not legal, or of another program.
 
     That is one in which attention is an operation, or in one with a ring one in which it is none.
@@ -218,19 +209,12 @@ def _extended(program: Program, mesh: Mesh, rules: dict[str, Any], more: dict[st
     return rules | more if after is now and _is_legal(program, mesh, rules | more, pad) else rules
 
 
-def _is_legal(program: Program, mesh: Mesh, rules: dict[str, Any], pad: bool) -> bool:
+def _is_legal(program: Program, mesh: Mesh, rules: Rules, pad: bool) -> bool:
     try:
         resolve(program, mesh, rules, pad)
     except LayoutError:
         return False
     return True
-
-
-def _axes(mesh: Mesh, chance: random.Random) -> tuple[str, ...]:
-    names = list(mesh.devices.axes)
-    chance.shuffle(names)
-    several = len(names) > 1 and chance.random() < 0.2
-    return tuple(names[: 2 if several else 1])
 
 
 def _globs(program: Program) -> list[str]:

@@ -14,7 +14,8 @@ from meshlab.commands.plan_text import plan_text
 from meshlab.commands.saved import record
 from meshlab.engine.running.lower import lowered
 from meshlab.engine.running.run import abstract_mesh
-from meshlab.engine.verifying.random_layouts import MESHES, MESHES_IN_TIME, draw
+from meshlab.engine.verifying.drawn_meshes import MESHES, MESHES_IN_TIME
+from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
 from tests import checkpointed
 from tests.engine.pipelines import stacks

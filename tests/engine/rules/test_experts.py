@@ -12,7 +12,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.errors import DimError, LayoutError
-from meshlab.engine.verifying.random_layouts import MESHES, MESHES_IN_TIME, draw
+from meshlab.engine.verifying.drawn_meshes import MESHES, MESHES_IN_TIME
+from meshlab.engine.verifying.random_layouts import draw
 from tests import share
 
 Batch, Seq, Embed, Ffn = ml.dims(batch=8, seq=16, embed=16, ffn=24)

@@ -4,6 +4,8 @@ The whole sweep is `python -m meshlab.verify`; a case that fails there is writte
 layout), and stays there when it is mended.
 """
 
+import functools
+import itertools
 import json
 from collections import Counter
 from pathlib import Path
@@ -17,13 +19,17 @@ from meshlab.engine.axes.serial import Serial
 from meshlab.engine.planning.steps import Iterated
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.specs.mesh import Mesh
-from meshlab.engine.verifying.random_layouts import MESHES, MESHES_IN_TIME, draw, draw_in_turn
+from meshlab.engine.verifying.drawn_meshes import MESHES, MESHES_IN_TIME, SCHEDULES, TURNS
+from meshlab.engine.verifying.forms import FORMS, forms_of, shown
+from meshlab.engine.verifying.random_layouts import draw, draw_in_turn
 from meshlab.models.loop_models import loops
+from meshlab.models.operation_models import operations
 from meshlab.models.zoo import imported_models, models
 from tests import share
 
 MODELS = {model.name: model for model in (*models(), *imported_models())}
 LOOPS = {model.name: model for model in loops()}
+OPERATIONS = {model.name: model for model in operations()}
 # Of small steps one layout each on a mesh with a serial axis.
 IN_TIME = [
     "mlp_sgd",
@@ -134,7 +140,7 @@ def test_of_all_models_some_are_checked_and_others_planned(tmp_path, capsys):
     assert Counter(line["model"] for line in lines) == dict.fromkeys(("mlp", "mlp_sgd", "mlp_adamw", "two_layer"), 2)
     assert all(line["ok"] for line in lines)
     totals = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all"))
-    assert totals.split() == ["all", "2", "6", "0", "0"]
+    assert totals.split()[:5] == ["all", "2", "6", "0", "0"]
     # What is done is not done again.
     before = journal.read_text()
     assert verify.main(given) == 0
@@ -155,13 +161,74 @@ def test_layouts_are_drawn_reproducibly_legal_and_of_all_kinds():
         program.plan(mesh, layout)
 
 
-def test_rings_are_drawn_where_a_program_has_attention():
-    program = MODELS["transformer_sgd"].trace()
-    drawn = list(draw(program, seed=1, count=12, rings=True))
-    assert drawn == list(draw(program, seed=1, count=12, rings=True))
-    for _, layout in drawn:
-        assert tuple(layout.rules["seq"]) == tuple(layout.rules["kv"])
-        assert layout.rules["seq"]
-    assert 0 < sum("zigzag" in str(layout) for _, layout in drawn) < 12
-    in_turn = list(draw_in_turn(program, seed=0, count=8, rings=True))
-    assert any(layout.rules.get("kv") and layout.rules["kv"] == layout.rules.get("seq") for _, layout, _ in in_turn)
+# Each form, with a program that may have it.
+BEGUN = [
+    *((form, "documents") for form in ("ring", "zig-zag", "USP", "Ulysses")),
+    ("flash decoding", "answered"),
+    ("capacity", "moe_sgd"),
+    *((form, "routed") for form in ("dropless", "gathered")),
+    *((f"pipeline {schedule}", "attended") for schedule in SCHEDULES),
+]
+
+
+@functools.cache
+def traced(name):
+    return (MODELS | OPERATIONS)[name].trace()
+
+
+def test_what_a_program_may_have_is_found_in_it():
+    attention = ["ring", "zig-zag", "flash decoding", "USP", "Ulysses"]
+    pipelines = [f"pipeline {schedule}" for schedule in SCHEDULES]
+    assert {name: [form.name for form in forms_of(traced(name))] for name in OPERATIONS} == {
+        "attended": [*attention, *pipelines],
+        "documents": attention,
+        "windowed": [name for name in attention if name != "zig-zag"],
+        "answered": [name for name in attention if name != "zig-zag"],
+        "routed": ["ring", "zig-zag", "USP", "Ulysses", "dropless", "gathered", *pipelines],
+    }
+    # Its two layers are too few for two chunks on each of two stages.
+    assert [form.name for form in forms_of(traced("moe_sgd"))] == [
+        *("ring", "zig-zag", "USP", "Ulysses", "capacity"),
+        *pipelines[:-1],
+    ]
+    assert forms_of(MODELS["mlp_sgd"].trace()) == []
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize(("form", "name"), BEGUN)
+def test_each_form_is_drawn(form, name):
+    """Most layouts that begin with it have it; the same ones are drawn again."""
+    program, ((meshes, pad), *_) = traced(name), FORMS[form].turns or TURNS
+    drawn = list(draw(program, seed=1, count=4, meshes=meshes, pad=pad, form=FORMS[form]))
+    assert drawn == list(draw(program, seed=1, count=4, meshes=meshes, pad=pad, form=FORMS[form]))
+    assert len(drawn) == 4
+    assert sum(form in shown(program, program.plan(mesh, layout, pad=pad)) for mesh, layout in drawn) >= 2
+
+
+@pytest.mark.share(6)
+@pytest.mark.parametrize(("form", "name"), BEGUN)
+def test_a_sample_of_forms(form, name):
+    program, data = traced(name), (MODELS | OPERATIONS)[name].data(0)
+    (meshes, pad), *_ = FORMS[form].turns or TURNS[SEED % 2 :]
+    for mesh, layout in draw(program, SEED, 1, meshes, pad, form=FORMS[form]):
+        report = program.plan(mesh, layout, pad=pad).check(*data)
+        assert report.ok, f"{name}, {layout} on {mesh}, pad={pad}:\n{report}"
+    jax.clear_caches()
+
+
+def test_a_sweep_that_draws_no_ring_fails(tmp_path, capsys, monkeypatch):
+    given = ["--models", "answered", "--each", "8", "--checked", "0"]
+    assert verify.main([*given, "--journal", str(tmp_path / "all.jsonl")]) == 0
+    rows = {line.split("  ")[0]: line.split() for line in capsys.readouterr().out.splitlines()}
+    assert {"ring", "flash decoding", "USP", "Ulysses"} <= rows.keys()
+    assert int(rows["ring"][2]) >= 1
+
+    def without(program, seed, count, turns, forms):
+        left = [form for form in forms if form.name not in ("ring", "USP")]
+        drawn = draw_in_turn(program, seed, 100, turns, left)
+        rings = lambda each: "ring" in shown(program, program.plan(each.mesh, each.layout, pad=each.pad))  # noqa: E731
+        return itertools.islice((each for each in drawn if not rings(each)), count)
+
+    monkeypatch.setattr(verify, "draw_in_turn", without)
+    assert verify.main([*given, "--journal", str(tmp_path / "none.jsonl")]) == 2
+    assert "FAILED: no layout had a form that some model may have: USP, ring" in capsys.readouterr().out
