@@ -297,6 +297,48 @@ def test_both_positions_in_an_array_cannot_share_an_axis():
     assert program.plan(ml.mesh(a=2), "seq:a").check().ok
 
 
+def test_all_that_is_wrong_with_a_ring_is_said_at_once():
+    """An array of both positions, shards that have no two halves, a dim without order, an axis that there is not."""
+    odd = {Seq: ml.Dim("seq", 12)}
+    q, k, v = (ml.f32[tuple(odd.get(dim, dim) for dim in dims)] for dims in (Q, K, K))
+    bias = ml.f32[ml.Dim("seq", 12), ml.Dim("kv", 12)]
+    program = ml.trace(lambda q, k, v, bias: attend(q, k, v, bias=bias, causal=True), q, k, v, bias)
+    with pytest.raises(LayoutError) as caught:
+        program.plan(ml.mesh(a=4, b=2), "seq:zigzag(a) kv:zigzag(a) heads:zigzag(b) batch:c")
+    said = str(caught.value)
+    for problem in (
+        "`kv` and `seq` cannot both be on `a`",
+        "`seq` has size 12, which 8 do not divide: two halves on each of 4 devices",
+        "`heads` has no zig-zag order",
+        "`c`",
+    ):
+        assert problem in said, said
+
+
+def test_a_ring_over_what_is_no_attention_is_refused():
+    """A softmax over a product, and no values: there is nothing to go around."""
+
+    def weights(q, k):
+        return ml.softmax(ml.dot(q, k.rename(seq="kv"), Depth), "kv")
+
+    program = ml.trace(weights, *drawn()[:2])
+    with pytest.raises(LayoutError, match="`kv` and `seq` cannot both be on `a`"):
+        program.plan(ml.mesh(a=2), "seq:a kv:a")
+
+
+def test_programs_without_attention_are_not_searched_for_it(monkeypatch):
+    """Their plans take as long as before there was any."""
+
+    def searched(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("meshlab.engine.attention.recognise.attentions", searched)
+    rows, columns = ml.f32[Batch, Seq, Depth], ml.f32[Depth, Heads]
+    program = ml.trace(lambda x, w: ml.dot(x, w, Depth).sum(), rows, columns)
+    for layout in ("seq:a", "batch:a seq:b heads:c", {"batch": "a", "w": {"depth": "a"}}, None):
+        assert program.plan(ml.mesh(a=2, b=2, c=2), layout).program is program
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
