@@ -10,6 +10,8 @@ import jax
 import pytest
 
 import meshlab as ml
+from meshlab.models.parts.initial import shapes
+from meshlab.models.vision import digits
 
 DOCS = Path(__file__).parents[1] / "docs"
 # A block of Python, and a board of the site, which is the code that makes it.
@@ -78,6 +80,38 @@ def test_costs_are_as_printed():
     exec(compile(mine, "cost.md", "exec"), names)
     mesh = ml.mesh(names["mine"], data=4, model=2)
     assert names["program"].plan(mesh, "batch:data hidden:model").time.estimate > 0
+
+
+def test_a_training_is_saved_and_goes_on_as_printed():
+    pytest.importorskip("orbax.checkpoint")
+    config = digits.Config()
+    rows, columns, batch = (ml.Dim(name, size) for name, size in (("rows", 8), ("cols", 8), ("batch", config.batch)))
+    names: dict[str, Any] = {
+        **{"jax": jax, "ml": ml, "step": digits.step, "Rows": rows, "Cols": columns, "Batch": batch},
+        "params_shapes": shapes(digits.init, config),
+        "params": digits.init(jax.random.key(0), config),
+        "loader": list(digits.batches(digits.load(), config, epochs=1)),
+    }
+    looped, saved, restored, moved = blocks("training.md")
+    less = {"steps=1000": "steps=6", "every=200": "every=2"}
+
+    def run(block: str) -> None:
+        for printed, instead in less.items():
+            block = block.replace(printed, instead)
+        exec(compile(block, "training.md", "exec"), names)
+
+    run(looped)
+    first = names["fit"]
+    names["batches"] = [{"images": x, "labels": y} for x, y in names["loader"]]
+    run(saved)
+    assert names["fit"].losses == first.losses[:6]
+    names["evaluation"] = names["program"].plan(ml.mesh(data=2), "batch:data")
+    less["steps=1000"] = "steps=8"
+    run(restored)
+    assert names["fit"].step == 8
+    assert names["params"].keys() == first.state["params"].keys()
+    run(moved)
+    assert 0 < names["move"].new < names["move"].held
 
 
 def test_a_flax_model_is_named(libraries):

@@ -11,7 +11,7 @@ import pytest
 import meshlab as ml
 from meshlab.engine.legality.refusal import Refusal
 from meshlab.engine.programs.scoped import scopes
-from meshlab.engine.verifying.random_layouts import MESHES, MESHES_IN_TIME
+from meshlab.engine.verifying.drawn_meshes import MESHES, MESHES_IN_TIME
 from meshlab.models.zoo import models
 
 # What a fix begins with: a command, a close name, or what there is.

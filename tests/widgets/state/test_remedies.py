@@ -9,7 +9,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.plans.remedies import Remedy
-from meshlab.engine.verifying.random_layouts import MESHES_IN_TIME, draw
+from meshlab.engine.verifying.drawn_meshes import MESHES_IN_TIME
+from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.documents.document import ExplorerError
