@@ -19,7 +19,6 @@ import numpy as np
 
 from ..code.operations import Literal
 from ..code.source import Source
-from ..planning.steps import Materialise
 from ..plans.plan_data import Plan
 from ..programs.program import Program
 from ..programs.values import Value
@@ -109,10 +108,10 @@ def _is_infinite(_runs: Probing, tap: Tap, shards: Shards) -> Any:
 def _becomes_infinite(runs: Probing, tap: Tap, shards: Shards) -> Any:
     """Says whether a value is infinite that is made of finite ones."""
     step, infinite = tap.step, _is_infinite(runs, tap, shards)
-    if isinstance(step, Materialise):
-        return None
-    if step is None or (step.parts and not is_closed(step)):
-        return infinite if step is None else None  # what is inside of a loop says so itself
+    if step is None:
+        return infinite
+    if (step.runs and not (step.computes or step.parts)) or (step.parts and not is_closed(step)):
+        return None  # a constant, or a loop, of which what is inside says so itself
     if step.runs is not None and any(_is_infinite_literal(each) for each in step.runs.inputs):
         return None
     read = (shards.get(key) for key in step.reads(runs.original_of))

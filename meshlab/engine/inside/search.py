@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from ..code.loops import carried
 from ..code.operations import Block, Operation, walk
-from ..planning.steps import Move
+from ..planning.steps import move_of
 from ..programs.program import Program, analysis
 from .names import lines, original, places
 from .probing import Tap
@@ -79,7 +79,7 @@ def first(program: Program, values: Collection[int], look: Look) -> Hit | None:
 def _earliest(hits: Iterable[Hit]) -> Hit | None:
     """Returns the first in time; where a move made it, the value was right before, or that would come first."""
     hit = min(hits, key=lambda hit: hit.when, default=None)
-    return hit and dataclasses.replace(hit, moved=isinstance(hit.tap.step, Move))
+    return hit and dataclasses.replace(hit, moved=hit.tap.step is not None and move_of(hit.tap.step) is not None)
 
 
 def spread(values: Sequence[int], most: int) -> Sequence[int]:

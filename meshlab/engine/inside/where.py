@@ -9,7 +9,7 @@ import dataclasses
 
 from ..code.source import Source
 from ..errors import first_of
-from ..planning.steps import Move
+from ..planning.steps import move_of
 from ..plans.plan_data import Plan
 from ..programs.values import Value
 from .probing import Tap, is_closed
@@ -63,9 +63,9 @@ def place(plan: Plan, hit: Hit) -> Place:
 
 def line(plan: Plan, tap: Tap) -> Source | None:
     """Returns the user's line of a value: that made it, or, where a move made this copy of it, that it is for."""
-    step = tap.step
-    if isinstance(step, Move) and step.serves is not None and step.serves.source is not None:
-        return step.serves.source
+    move = tap.step and move_of(tap.step)
+    if move and move.serves is not None and move.serves.source is not None:
+        return move.serves.source
     return plan.program.value(tap.number).source
 
 
@@ -74,6 +74,6 @@ def made_by(tap: Tap) -> str:
     step = tap.step
     if step is None:
         return ""
-    if isinstance(step, Move):
-        return f"{step.title} over {'+'.join(step.via.axes)}"
+    if move := move_of(step):
+        return f"{move.title} over {'+'.join(move.via.axes)}"
     return step.title or ("the pipeline" if is_closed(step) else f"the loop over {step.in_time}")

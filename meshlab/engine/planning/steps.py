@@ -22,7 +22,7 @@ from ..code.operations import Operation
 from ..collectives.reshard import Reshard, ReshardStep
 from ..programs.outline import Repetition
 from ..specs.spec import Spec
-from .step import Change, Inner, Step
+from .step import Change, Inner, Step, only
 from .step_keys import Border, Key, Made, Originals, keys
 
 _SCALAR = Spec(())
@@ -200,7 +200,7 @@ class Move(Step):
 
 def move_of(step: Step) -> Move | None:
     """Returns a step that moves a value from one spec to another; None of any other."""
-    return step if isinstance(step, Move) else None
+    return next(only(Move, [step]), None)
 
 
 @dataclasses.dataclass(frozen=True)
