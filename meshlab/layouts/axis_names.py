@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 _DATA = ("data", "dp", "batch", "data_parallel")
 _SHARDS = ("fsdp", "shard", "zero")
 _MODEL = ("model", "tp", "tensor", "mp", "model_parallel", "tensor_parallel")
+_CONTEXT = ("context", "cp", "sp", "seq", "sequence", "context_parallel", "sequence_parallel")
 _FAR = ("replica", "replicas", "pod", "slice", "node", "dcn", "ddp")
 
 # By purpose the names of its axis, those that are taken first in front. Copies are along whatever is left for data.
@@ -24,7 +25,10 @@ NAMES = {
     "copies": (*_FAR, *_DATA),
     "model": _MODEL,
     "expert": ("expert", "experts", "ep", "expert_parallel", *_DATA, *_SHARDS),
-    "context": ("context", "cp", "sp", "seq", "sequence", "context_parallel", "sequence_parallel", *_MODEL),
+    "context": (*_CONTEXT, "ring", "ulysses", *_MODEL),
+    # The two of USP.
+    "ring": ("ring", *_CONTEXT),
+    "ulysses": ("ulysses", "heads"),
 }
 _STAGES = ("stage", "stages", "pipe", "pipeline", "pp", "layers")
 _CLAIMED = frozenset((*_STAGES, *(name for names in NAMES.values() for name in names)))

@@ -25,6 +25,7 @@ from ..engine.programs.zigzagged import position_pairs
 from ..engine.specs.layout import DimRules, Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.zigzag import Zigzag
+from .axis_names import called
 from .core import is_scope, is_weight, refuse_projections
 from .keys import with_keys
 from .model import SEQUENCE, Dims, dims_named, fitting
@@ -64,7 +65,7 @@ def context_parallel(
         mesh: made by `ml.mesh`.
         kind: "gather", "ulysses", "ring" or "usp".
         context: the mesh axis, or for "usp" both; by default the only one (of "usp" the only two), or the one called
-            `context`, `cp`, `sp` or `seq`, else as of `tensor_parallel`.
+            `context`, `cp`, `sp` or `seq`, else as of `tensor_parallel`; of "usp" those called `ring` and `ulysses`.
         seq: the dims of the sequence; by default whichever of `seq`, `source`, `length`, `blocks` and `rows` fit.
         heads: of "ulysses" and "usp", the dims to split instead; by default `heads`, `num_heads` or `q_heads`.
         core: of "ulysses" and "usp", the scope around what relates positions: `with jax.named_scope("core"):` around
@@ -80,8 +81,8 @@ def context_parallel(
         near = closest(kind, KINDS)
         raise LayoutError(f"context_parallel() was given kind={shown(kind)}; it knows {listed(KINDS)}.{near}")
     request = Request("context_parallel", program, mesh)
-    both = request.devices if kind == "usp" and len(request.devices) == 2 else context
-    axes = request.axes("context", both if context is None else context, "context")
+    both = _two(request) if kind == "usp" and context is None else context
+    axes = request.axes("context", both, "context")
     evened = flag("context_parallel()", "balanced", balanced, LayoutError)
     if evened and kind == "ulysses":
         text = 'kind="ulysses" has whole sequences in attention: all devices attend to as much.'
@@ -204,12 +205,22 @@ def _around(request: Request, seq: Dims | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names, *keys)))
 
 
+def _two(request: Request) -> tuple[str, ...] | None:
+    """Returns the axes of a ring and of heads: the only two, or those that are called so; None without."""
+    if len(request.devices) == 2:
+        return tuple(request.devices)
+    ring = called(request.devices, "ring")
+    heads = called(request.devices, "ulysses", (ring,)) if ring else None
+    return (ring, heads) if ring and heads else None
+
+
 def _usp(request: Request, axes: tuple[str, ...], seq: Dims | None, heads: Dims | None, core: str) -> Layout:
     """The layout with positions on two axes, and in the core on the first alone, beside heads on the second."""
     ring = _around(request, seq)
     if len(axes) != 2:
         text = f"It takes two mesh axes, one for the ring and one for heads, and was given {listed(axes)}."
-        request.refuse("unknown_axis", text, 'Name both, as in context=("ring", "heads").')
+        fix = 'Name both, as in context=("x", "y"), or call the mesh axes `ring` and `ulysses`.'
+        request.refuse("unknown_axis", text, fix)
     inside = _heads(request, axes[1:], heads, core) if axes and is_scope(request, core) else {}
     if request.problems:
         return request.layout({})

@@ -240,6 +240,17 @@ def test_a_ring_of_a_model_without_the_operation(program):
     assert counted(program.plan(MESH, layout))["collective-permute", "context"] % (8 * 4 - 6) == 0
 
 
+def test_usp_finds_its_axes_by_their_names():
+    program, many = attending(), ml.mesh(data=2, ring=2, ulysses=2)
+    given = ml.layouts.context_parallel(program, many, kind="usp", context=("ring", "ulysses"))
+    assert ml.layouts.context_parallel(program, many, kind="usp") == given
+    with pytest.raises(ml.LayoutError, match="two mesh axes.*was given `context`.*`ring` and `ulysses`"):
+        ml.layouts.context_parallel(program, ml.mesh(data=2, context=2, model=2), kind="usp")
+    # A ring and Ulysses by themselves are on the axis of their name.
+    alone = ml.layouts.context_parallel(program, ml.mesh(data=2, ring=2), kind="ring")
+    assert alone == ml.layouts.context_parallel(program, ml.mesh(data=2, ring=2), kind="ring", context="ring")
+
+
 def test_what_a_ring_needs_is_said():
     def refused(match, program, mesh=MESH, **options):
         with pytest.raises(ml.LayoutError, match=match):

@@ -55,5 +55,5 @@ def _without_preset(preset: Preset, error: LayoutError) -> Refused:
 
 
 def short_name(name: Named | None) -> str:
-    """Returns "FSDP & TP"; "" for no name."""
-    return " & ".join(SHORT[part.preset] for part in name.parts) if name else ""
+    """Returns "FSDP & TP", "~FSDP" of one that differs from the preset, as the whole name says; "" for no name."""
+    return " & ".join(f"{'~' * bool(part.note)}{SHORT[part.preset]}" for part in name.parts) if name else ""
