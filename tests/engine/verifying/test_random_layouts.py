@@ -19,6 +19,7 @@ from meshlab.engine.axes.serial import Serial
 from meshlab.engine.planning.steps import Iterated
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.specs.mesh import Mesh
+from meshlab.engine.verifying.check import Report
 from meshlab.engine.verifying.drawn_meshes import MESHES, MESHES_IN_TIME, SCHEDULES, TURNS
 from meshlab.engine.verifying.forms import FORMS, forms_of, shown
 from meshlab.engine.verifying.random_layouts import draw, draw_in_turn
@@ -47,6 +48,11 @@ SEED = share.number()
 FAILED = json.loads(Path(__file__).with_name("failed_cases.json").read_text())
 
 
+def merges_little(report: Report) -> bool:
+    """Says whether what XLA merged is at most a few hundred bytes: equal scalars that several parameters need."""
+    return all(each.payload_bytes * (each.predicted - each.compiled) <= 256 for each in report.merged)
+
+
 @pytest.mark.share(16)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_sample_of_the_sweep(name):
@@ -55,7 +61,7 @@ def test_a_sample_of_the_sweep(name):
     ((mesh, layout),) = draw(program, seed=SEED, count=1)
     report = program.plan(mesh, layout).check(*data)
     assert report.ok, f"{name}, {layout} on {mesh}:\n{report}"
-    assert not report.merged, f"{name}, {layout} on {mesh}:\n{report}"
+    assert merges_little(report), f"{name}, {layout} on {mesh}:\n{report}"
     jax.clear_caches()
 
 
@@ -71,7 +77,7 @@ def test_a_sample_of_layouts_in_time(name):
         assert any(isinstance(step, Iterated) for step in plan.steps)
         report = plan.check(*data)
         assert report.ok, f"{name}, {layout} on {mesh}:\n{report}"
-        assert not report.merged
+        assert merges_little(report), f"{name}, {layout} on {mesh}:\n{report}"
     jax.clear_caches()
 
 
