@@ -59,14 +59,15 @@ def test_damage_is_named_and_the_last_good_one_is_offered(tmp_path: Path, caplog
     with pytest.raises(RunError) as caught:
         ml.restore(tmp_path).under(plan)
     assert re.fullmatch(
-        rf"Checkpoint 4 in {tmp_path} is damaged: `params/w1` has changed since it was saved. The last undamaged one"
+        rf"Checkpoint 4 in {tmp_path} is damaged: `params/w[12]` has changed since it was saved. The last undamaged one"
         rf' before it is of step 2: ml.restore\("{tmp_path}", step=2\).',
         str(caught.value),
     )
     with caplog.at_level(logging.WARNING, "meshlab"):
         fit = plan.fit(begin, trainings.digits_batches, steps=6, checkpoint=tmp_path, every=1)
     assert (fit.begun, sorted(fit.damaged), fit.losses) == (2, [3, 4], whole.losses)
-    assert [record.getMessage() for record in caplog.records] == [
+    # Orbax orders arrays within a file by chance.
+    assert [re.sub("params/w[12]", "params/w1", record.getMessage()) for record in caplog.records] == [
         f"Checkpoint 4 in {tmp_path} is damaged: `params/w1` has changed since it was saved. It is now 4.damaged.",
         f"Checkpoint 3 in {tmp_path} is damaged: `params/w1` has changed since it was saved. It is now 3.damaged.",
         "The training goes on from the last undamaged checkpoint, step 2.",
@@ -75,7 +76,7 @@ def test_damage_is_named_and_the_last_good_one_is_offered(tmp_path: Path, caplog
     assert equal(ml.restore(tmp_path).under(plan), whole.state)
     for step in (4, 5, 6):
         flip_an_array(tmp_path / str(step))
-    with pytest.raises(RunError, match=r"All checkpoints in .* are damaged; .*\n  1. step 6: `params/w1`"):
+    with pytest.raises(RunError, match=r"All checkpoints in .* are damaged; .*\n  1. step 6: `params/w[12]`"):
         plan.fit(begin, trainings.digits_batches, steps=7, checkpoint=tmp_path)
     with pytest.raises(RunError, match="Checkpoint 6 in .* is damaged: .* No earlier one is whole"):
         ml.restore(tmp_path).under(plan)
