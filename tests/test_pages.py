@@ -116,6 +116,36 @@ def test_a_training_is_saved_and_goes_on_as_printed():
     assert "all-gather" in move.constraints()
 
 
+def test_a_look_inside_is_as_printed():
+    batch, embed, hidden, classes = ml.dims(batch=8, embed=6, hidden=8, classes=4)
+
+    def step(params, images, labels):
+        def loss(params):
+            hidden_units = ml.relu(ml.dot(images, params["w1"], embed))
+            logits = ml.dot(hidden_units, params["w2"], hidden)
+            return ml.cross_entropy(logits, labels, classes).mean()
+
+        return jax.value_and_grad(loss)(params)
+
+    draw = jax.random.key(0)
+    params = {
+        "w1": ml.tensor(jax.random.normal(draw, (6, 8)), embed, hidden),
+        "w2": ml.tensor(jax.random.normal(draw, (8, 4)), hidden, classes),
+    }
+    images = ml.tensor(jax.random.normal(draw, (8, 6)), batch, embed)
+    labels = ml.tensor(jax.numpy.arange(8) % 4, batch)
+    plan = ml.trace(step, params, images, labels).plan(ml.mesh(data=2, model=2), "batch:data hidden:model")
+    names = {"plan": plan, "step": step, "params": params, "images": images, "labels": labels}
+    page = (DOCS / "look-inside.md").read_text(encoding="utf-8").replace('"hidden"', '"hidden_units"')
+    watched, *looked = re.findall(r"^    (seen\b.*?)(?:  +#.*)?$", page, re.MULTILINE)
+    exec(watched.replace('["hidden_units"]', '["hidden_units", "logits"]'), names)
+    found = [eval(line, names) for line in looked]
+    assert len(found) == 6
+    assert all(each is not None for each in found)
+    called = re.findall(r"^    (plan\..*?)  +#", page, re.MULTILINE)
+    assert [eval(line, names) for line in called] == [None, None]
+
+
 def test_a_flax_model_is_named(libraries):
     names = after("own-model.md")
     program, mesh = names["program"], ml.mesh(data=2, model=4)
