@@ -4,13 +4,15 @@
 
 An output is the next value of the one argument with its tree, shapes, dtypes and dims. Where names stand at other axes
 than those that the function meets, the dims of a leaf differ; what nobody named on one of the two sides is no
-difference then, nor what is updated element by element. What fits but for its names, or fits several, is not carried,
-and a warning says so.
+difference then, nor what is updated element by element. Where several trees fit, as parameters and their momentum do,
+each output is the next value of the tree that it updates element by element, if that pairs all of them in one way. What
+fits but for its names, or still fits several, is not carried, and a warning says so.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -27,6 +29,8 @@ from ..engine.tensors.trees import placed_leaves
 
 # The dims of a value's axes; None for one that no layout can address.
 Dims = tuple[str | None, ...]
+# Of so many trees that fit each other, all ways to pair them are tried.
+_MOST_ALIKE = 5
 _SAME = (*ELEMENTWISE, "convert_element_type", "copy", "dim_names", "tag")
 
 
@@ -95,7 +99,11 @@ def found_carried(code: Code, arguments: Sequence[Tree], outputs: Sequence[Tree]
             pairs[name] = output
         elif apart and alike:
             uncertain.append(_differs(argument, output, apart))
-    uncertain += _rivals(*left)
+    for ours, theirs in _alike(*left):
+        updates = _updates(makers, ours, theirs)
+        pairs |= updates
+        if not updates:
+            uncertain.append(_rivals(ours, theirs))
     numbers = {output.place: number for number, output in enumerate(outputs)}
     carries = [Carry(a.name, numbers[pairs[a.name].place], pairs[a.name].place) for a in arguments if a.name in pairs]
     return Carried(tuple(carries), tuple(uncertain))
@@ -129,6 +137,31 @@ def _certain(arguments: Sequence[Tree], outputs: Sequence[Tree], key: Callable[[
     }
 
 
+def _alike(arguments: Sequence[Tree], outputs: Sequence[Tree]) -> Iterator[tuple[list[Tree], list[Tree]]]:
+    """Yields for each kind of tree of several leaves the arguments and the outputs of it, where several fit."""
+    for kind in dict.fromkeys(tree.kind for tree in arguments if len(tree.leaves) > 1):
+        ours, theirs = ([tree for tree in trees if tree.kind == kind] for trees in (arguments, outputs))
+        if theirs and len(ours) + len(theirs) > 2:
+            yield ours, theirs
+
+
+def _updates(makers: Mapping[int, Operation], ours: Sequence[Tree], theirs: Sequence[Tree]) -> dict[str, Tree]:
+    """Pairs each output with the argument that it updates element by element, where there is one way; else none.
+
+    `params - rate * momentum` updates both of them, and `0.9 * momentum + grads` the second alone.
+    """
+    if not len(theirs) <= len(ours) <= _MOST_ALIKE:
+        return {}
+    fits = {
+        (one.name, other.name)
+        for one, other in itertools.product(ours, theirs)
+        if all(_is_update(makers, *values) for values in zip(one.values, other.values, strict=True))
+    }
+    ways = (tuple(zip(way, theirs, strict=True)) for way in itertools.permutations(ours, len(theirs)))
+    found = [way for way in ways if all((one.name, other.name) in fits for one, other in way)]
+    return {one.name: other for one, other in found[0]} if len(found) == 1 else {}
+
+
 def _may_be_one(one: Dims, other: Dims) -> bool:
     return all(a == b or a is None or b is None for a, b in zip(one, other, strict=True))
 
@@ -157,16 +190,12 @@ def _differs(argument: Tree, output: Tree, apart: Sequence[int]) -> str:
     )
 
 
-def _rivals(arguments: Sequence[Tree], outputs: Sequence[Tree]) -> Iterator[str]:
-    """Yields a warning for each kind of tree of several leaves that is not carried because several fit."""
-    for kind in dict.fromkeys(tree.kind for tree in arguments if len(tree.leaves) > 1):
-        ours, theirs = ([tree for tree in trees if tree.kind == kind] for trees in (arguments, outputs))
-        if theirs and len(ours) + len(theirs) > 2:
-            names, made = " and ".join(f"`{tree.name}`" for tree in ours), " and ".join(tree.name for tree in theirs)
-            yield (
-                f"{made} may each be the next {names}, by tree, shapes and dtypes; none is carried to the next call."
-                f" Say which is, as in {_said(zip(ours, theirs, strict=False))}."
-            )
+def _rivals(ours: Sequence[Tree], theirs: Sequence[Tree]) -> str:
+    names, made = " and ".join(f"`{tree.name}`" for tree in ours), " and ".join(tree.name for tree in theirs)
+    return (
+        f"{made} may each be the next {names}, by tree, shapes and dtypes; none is carried to the next call."
+        f" Say which is, as in {_said(zip(ours, theirs, strict=False))}."
+    )
 
 
 def _said(pairs: Any) -> str:

@@ -94,13 +94,39 @@ def test_a_tree_that_fits_but_for_a_name_is_said():
     assert said.plan(MESH, {"tree/*": {"embed": "data"}}).check().ok
 
 
+def averaged(params, mean, x):
+    params, value = step(params, x)
+    return params, jax.tree.map(lambda a, w: 0.9 * a + 0.1 * w, mean, params), value
+
+
+def with_momentum(params, mean, x):
+    value, grads = jax.value_and_grad(lambda params: step(params, x)[1])(params)
+    mean = jax.tree.map(lambda m, g: 0.9 * m + g, mean, grads)
+    return jax.tree.map(lambda w, m: w - 0.1 * m, params, mean), mean, value
+
+
+def swapped(params, mean, x):
+    params, mean, value = with_momentum(params, mean, x)
+    return mean, params, value
+
+
+@pytest.mark.parametrize(("fn", "carry"), [(averaged, (0, 1)), (with_momentum, (0, 1)), (swapped, (1, 0))])
+def test_of_trees_alike_each_is_what_is_updated_from_it(fn, carry):
+    """Every mean is made of itself alone, or every next parameter is: that leaves one way."""
+    params = ml.named({"a": shaped(64, 64), "b": shaped(64, 64)}, {"a": "inner embed", "b": "embed inner"})
+    program = ml.trace(fn, params, params, ml.named(shaped(8, 12, 64), "batch seq embed"))
+    assert (program.carry, program.uncertain) == (dict(zip(("params", "mean"), carry, strict=True)), ())
+    layout = ml.layouts.fsdp(program, ml.mesh(data=4))
+    assert program.plan(ml.mesh(data=4), layout).check().ok
+
+
 def test_trees_that_each_fit_are_said():
-    def averaged(params, mean, x):
-        params, value = step(params, x)
-        return params, jax.tree.map(lambda a, w: 0.9 * a + 0.1 * w, mean, params), value
+    def mixed(params, mean, x):
+        both = jax.tree.map(lambda w, m: w + m, params, mean), jax.tree.map(lambda w, m: w - m, params, mean)
+        return *both, step(params, x)[1]
 
     params = ml.named({"a": shaped(64, 64), "b": shaped(64, 64)}, {"a": "inner embed", "b": "embed inner"})
-    program = ml.trace(averaged, params, params, ml.named(shaped(8, 12, 64), "batch seq embed"))
+    program = ml.trace(mixed, params, params, ml.named(shaped(8, 12, 64), "batch seq embed"))
     assert program.carry == {}
     (text,) = program.uncertain
     assert text == (
