@@ -49,14 +49,14 @@ def move(state, mesh):
 
 @dataclasses.dataclass(frozen=True)
 class Hop:
-    """One step of an array's way: a collective, or a slice that each device takes of its shard.
+    """One step of an array's move: a collective, or a slice that each device takes of its shard.
 
     Attributes:
         kind: "all-gather", "all-to-all", "collective-permute" or "slice".
         axes: the mesh axes, major first.
         spec: how the array is sharded after it.
         wire_bytes: what one device sends.
-        seconds: predicted; None where the mesh is on no machine, or was cut finer.
+        seconds: predicted, 0 for a slice; None for a collective, unless both plans have the same mesh on a machine.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class Moving:
         nbytes: of the whole array.
         start: how it is sharded before, over the axes of `Move.axes`.
         target: how it is sharded afterwards.
-        hops: its way; empty where it stays where it is, or there is none without a checkpoint.
+        hops: the steps of its move; empty if it stays where it is, or if `Move.axes` is None.
     """
 
     place: str
@@ -87,13 +87,14 @@ class Moving:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Move:
-    """What it takes to move a training's state to another plan; made by `plan.move`.
+    """The cost of moving a training's state to another plan; made by `plan.move`.
 
     Attributes:
         held: the bytes that each device of the other plan holds afterwards.
         new: of these, the bytes that it did not hold before; device 3 of one plan is device 3 of the other.
-        axes: the mesh axes over which the arrays move; None where the plans have different numbers of devices: the
-            state is moved through a checkpoint then, or by `other.fit(fit, …)`.
+        axes: the mesh axes over which the arrays move; None if there are no axes that fit both plans: their devices
+            differ in number or order, or their axes cannot be split into the same ones. Then move the state through a
+            checkpoint, or by `other.fit(fit, …)`.
         arrays: the arrays, in the program's order.
     """
 
@@ -104,12 +105,12 @@ class Move:
 
     @property
     def read(self) -> int:
-        """The bytes of the whole state: the most that each host reads of a checkpoint."""
+        """The bytes of the whole state: the most that each host reads from a checkpoint."""
         return sum(array.nbytes for array in self.arrays)
 
     @property
     def wire_bytes(self) -> float | None:
-        """The bytes that one device sends in all; None without a way."""
+        """The bytes that one device sends in all; None if `axes` is None."""
         return None if self.axes is None else sum(hop.wire_bytes for array in self.arrays for hop in array.hops)
 
     @property
@@ -122,22 +123,22 @@ class Move:
         """Writes the move as a function for your own `jit`, which takes the state by place, and a mesh.
 
         Raises:
-            RunError: the plans have different numbers of devices.
+            RunError: no mesh fits both plans.
 
         Example:
             >>> open("move.py", "w").write(plan.move(other).constraints())
         """
         if self.axes is None:
             raise RunError(
-                "The plans have different numbers of devices, which one jit cannot have: move the state through a"
-                " checkpoint, or by other.fit(fit, …)."
+                "No mesh fits both plans, so no jit can move the state: their devices differ in number or order, or"
+                " their axes cannot be split into the same ones. Move it through a checkpoint, or by other.fit(fit, …)."
             )
         axes = ", ".join(f"{name}={size}" for name, size in self.axes.items())
         return _FUNCTION.format(axes=axes, lines="".join(line for array in self.arrays for line in _lines(array)))
 
     def __repr__(self) -> str:
         rows = [
-            ("to be read of a checkpoint", bytes_text(self.read)),
+            ("read from a checkpoint", bytes_text(self.read)),
             ("held by a device", _range(self.held)),
             ("new on a device", _range(self.new)),
         ]
@@ -149,7 +150,7 @@ class Move:
 
 
 def move(plan: Plan, other: Plan) -> Move:
-    """Says what it takes to move a training's state; see `Plan.move`."""
+    """Returns the cost of moving a training's state; see `Plan.move`."""
     places = _places(plan, other)
     items = [_item(other, place) for place in places]
     devices = {where: device for device, where in enumerate(_devices(plan.mesh))}
@@ -175,13 +176,14 @@ def _places(plan: Plan, other: Plan) -> list[str]:
         if place not in theirs:
             problems.append(f"`{place}` is in this plan's program, and not in the other's")
         elif theirs[place] != shape:
-            problems.append(f"`{place}` has shape {shape[0]} and dtype {shape[1]} here; there {theirs[place]}")
+            here, there = (f"{each[0]} and dtype {each[1]}" for each in (shape, theirs[place]))
+            problems.append(f"`{place}` has shape {here} in this plan's program, and {there} in the other's")
     problems += [
         f"`{place}` is in the other's program, and not in this plan's" for place in theirs if place not in ours
     ]
     for each in (plan, other):
         padded = [place for place in _arguments(each) if _is_padded(each, place)]
-        problems += [f"{some(padded)} would be padded: a move takes no shards of different sizes"] if padded else []
+        problems += [f"{some(padded)} would be padded, and move() needs shards of one size"] if padded else []
     if problems:
         raise RunError(f"move() cannot move this state to that plan:\n{numbered(problems)}")
     return list(ours)

@@ -172,11 +172,18 @@ def test_on_a_machine_a_move_takes_time() -> None:
 def test_a_move_says_what_it_is() -> None:
     move = SMALL.plan(ml.mesh(data=4), "hidden:data").move(SMALL.plan(ml.mesh(data=2), ""))
     assert repr(move) == (
-        "to be read of a checkpoint  1.66 kB\nheld by a device            1.66 kB\nnew on a device             1.25 kB"
+        "read from a checkpoint  1.66 kB\nheld by a device        1.66 kB\nnew on a device         1.25 kB"
     )
-    with pytest.raises(ml.RunError, match="different numbers of devices, which one jit cannot have: move the state th"):
+    with pytest.raises(
+        ml.RunError, match="No mesh fits both plans, so no jit can move the state: their devices differ"
+    ):
         move.constraints()
     assert (move.wire_bytes, move.seconds) == (None, None)
+    # As many devices, but no axes that both meshes can be split into.
+    tall, wide = (stored_so(mesh, "") for mesh in (ml.mesh(x=2, y=3), ml.mesh(x=3, y=2)))
+    assert tall.move(wide).axes is None
+    with pytest.raises(ml.RunError, match="or their axes cannot be split into the same ones"):
+        tall.move(wide).constraints()
     same = SMALL.plan(small.mesh(), "hidden:model")
     assert (same.move(same).wire_bytes, sum(same.move(same).new)) == (0, 0)
     assert "    to(" not in same.move(same).constraints()
@@ -191,14 +198,14 @@ def test_a_plan_of_another_program_is_refused() -> None:
     mesh = ml.mesh(x=2)
     start = stored_so(mesh, "a:x")
     with pytest.raises(
-        ml.RunError, match=r"1. `w` has shape \(16, 16\) and dtype float32 here; there \(\(16, 32\), 'float32'\)"
+        ml.RunError, match=r"1. `w` has shape \(16, 16\) and dtype float32 in this plan's program, and \(16, 32\) and d"
     ):
         start.move(other.plan(mesh))
     with pytest.raises(
         ml.RunError, match="1. `w` is in this plan's .*\n  2. `v` is in the other's program, and not in this"
     ):
         start.move(named.plan(mesh))
-    with pytest.raises(ml.RunError, match="`w` would be padded: a move takes no shards of different sizes"):
+    with pytest.raises(ml.RunError, match="`w` would be padded, and move.. needs shards of one size"):
         start.move(PROGRAM.plan(ml.mesh(x=3), "a:x", pad=True))
 
 
