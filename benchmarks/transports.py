@@ -107,7 +107,7 @@ def table() -> str:
     names = ", ".join(f"{len(right(machine))} of {len(MEASURED)} rows on {name}" for name, machine in MACHINES.items())
     columns = [f"{who}, {kind}" for who in ("measured", *MACHINES) for kind in ("all-to-all", "gathered")]
     lines = [
-        f"The faster transport is predicted for {names}.",
+        f"The transport that was faster on GB200 is predicted to be faster in {names}.",
         "",
         f"| experts over | {' | '.join(columns)} |",
         f"| ---: |{' ---: |' * len(columns)}",

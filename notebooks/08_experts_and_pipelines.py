@@ -245,8 +245,8 @@ for c in plan.collectives:
     print(f"{c.times} × {c.kind} over {'+'.join(c.axes)}, {c.wire_bytes:,.0f} bytes each")
 
 # %% [markdown]
-# There are eleven ticks, so each device sends eleven messages to its neighbour, and nothing else. In the dots, a
-# device computes nothing useful.
+# There are eleven ticks, so each device sends eleven messages to its neighbour, and nothing else. In the bubble, the
+# dots of the table, a device computes nothing useful.
 #
 # ## A pipeline of a train step
 #
@@ -265,8 +265,8 @@ for c in plan.collectives:
 # Activations go on to the next stage, and their gradients come back. The gradients of the weights are summed over
 # `data` once, after all micro-batches: each stage has its own layers.
 #
-# **Puzzle P17.** Find this layout on the board. First predict: a stage that waits could have worked, so its waiting
-# counts as work here.
+# **Puzzle P17.** Find this layout on the board. A stage that waits could have worked, so its waiting counts as work
+# here. First predict how much that makes.
 
 # %%
 puzzles.P17.predict(...)
@@ -277,18 +277,19 @@ puzzles.P17.show()
 # %% [markdown]
 # ## Schedules
 #
-# In which order should a stage take its cells, forward and backward? *GPipe* runs all micro-batches forward, then all
-# of them backward. *1F1B* begins a backward cell as soon as there is one. Each row is a stage, each column a tick, and
-# `1F3` is part 1 of the model, forward, micro-batch 3:
+# In which order should a stage run its cells, forward and backward? *GPipe* runs all micro-batches forward, then all
+# of them backward. *1F1B* runs a backward cell as soon as it can. Each row is a stage, each column a tick, and `1F3` is
+# part 1 of the model, forward, micro-batch 3:
 
 # %%
 for name in ("gpipe", "1f1b"):
     print(ml.Schedule.of(name, stages=4, micro=8).csv())
 
 # %% [markdown]
-# A stage must keep what the forward cell of a micro-batch leaves to its backward cell.
+# From the forward cell of a micro-batch to its backward cell, a stage must keep its activations: the micro-batch is *in
+# flight*.
 #
-# **Predict.** Of how many micro-batches does the first of four stages keep that at once under 1F1B? There are eight.
+# **Predict.** With four stages and eight micro-batches under 1F1B, how many are in flight at once on the first stage?
 
 # %%
 puzzles.Q["8f"].predict(...)
@@ -298,7 +299,7 @@ puzzles.Q["8f"].predict(...)
 # exchange after each tick, and a tick lasts as long as its longest cell. Then 1F1B waits longer, because one stage runs
 # a forward cell while another runs a backward cell, which takes twice as long.
 #
-# **Predict.** In this lockstep, for what share of the step does a stage of 1F1B wait, with four stages and eight
+# **Predict.** In lockstep, for what share of the step does a stage wait under 1F1B, with four stages and eight
 # micro-batches?
 
 # %%
@@ -329,6 +330,6 @@ for name in ("gpipe", "1f1b", "paired", "interleaved"):
 # - Without a capacity, rows have places: a factor of n on n devices never drops, and all wait for the busiest device.
 # - Experts on an axis send tokens; tensor parallelism inside experts sends n times as much; FSDP sends weights.
 # - A pipeline of p stages and m micro-batches is idle for (p − 1)/(m + p − 1) of the time.
-# - A layout makes a pipeline of a train step; its schedule says how long stages wait, and how much each one keeps.
+# - A layout makes a pipeline of a train step; its schedule decides how long stages wait, and how much each one keeps.
 #
 # Now you know all the pieces. Next: your own model.

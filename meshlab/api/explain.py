@@ -230,9 +230,11 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     lines.append(("peak memory per device", f"{peak:,} B, predicted{less}"))
     if stages := plan.memory.stages:
         least, most = (of(stages, key=lambda each: each.peak_bytes) for of in (min, max))
-        needed = f"{most.peak_bytes:,} B on stage {most.stage}"
-        less = f", {least.peak_bytes:,} B on stage {least.stage}" if least.peak_bytes < most.peak_bytes else ""
-        lines.append(("  of which stages need", needed + less))
+        text = (
+            f"{most.peak_bytes:,} B on stage {most.stage} (most), {least.peak_bytes:,} B on stage {least.stage} (least)"
+        )
+        is_even = least.peak_bytes == most.peak_bytes
+        lines.append(("  peaks of the stages", f"{most.peak_bytes:,} B on each" if is_even else text))
     if plan.mesh.on is None:
         return lines
     lines.append(("device memory", f"{plan.memory.limit_bytes:,} B: {plan.memory.verdict}"))

@@ -179,21 +179,22 @@ class Plan(priced.Plan, Generic[Result]):
         """Trains under the plan: feeds batches, carries the state from step to step, and saves it.
 
         Args:
-            state: values of the program's arguments at the first step, by name: all that it carries, and what else no
-                batch gives. Or a fit or an `ml.restore(path)` to go on from, under any plan; or an `ml.Training`.
-            batches: dicts of the other arguments by name: an iterator, an iterable or a function that makes one, which
-                begin again when they are used up. They begin with the batch of the training's first step: batches that
-                were taken before a checkpoint are skipped; an iterator with `get_state` and `set_state` is set to where
-                it stood.
-            steps: at which step the training ends, counted from its very first one.
-            loss: the place of the output that is the loss, `"out/0"`; None where it is the only number that the step
-                returns, or the only one that is called `loss`. Other numbers are metrics.
+            state: values of the program's arguments at the first step, by name: every argument that it carries, and
+                every other one that the batches do not give. Or a fit or an `ml.restore(path)` to go on from, under
+                any plan; or an `ml.Training`.
+            batches: dicts of the other arguments by name: an iterator, an iterable or a function that makes one; the
+                last two start over when they are used up. Begin with the batch of the training's first step: batches
+                that were taken before a checkpoint are skipped, or an iterator with `get_state` and `set_state` gets
+                the state that was saved.
+            steps: the step at which the training ends, counted from its very first one.
+            loss: the place of the output that is the loss, `"out/0"`; None if the step returns only one number, or only
+                one that is called `loss`. Other numbers are metrics.
             checkpoint: the folder to save in. If there is a checkpoint in it, the training goes on from the last
                 undamaged one, whatever `state` is.
-            every: how many steps there are from one checkpoint to the next; None saves at the end alone.
-            keep: how many checkpoints are kept; None for all.
-            until: called with the `Fit` after each step; the training ends where it is true.
-            progress: called with the `Fit` once a second, and at the end; `print` will do.
+            every: the number of steps from one checkpoint to the next; None saves only at the end.
+            keep: the number of checkpoints to keep; None keeps all.
+            until: called with the `Fit` after each step; the training ends when it returns something true.
+            progress: called with the `Fit` about once a second, and at the end; `print` works.
             donate: whether the arrays in `state` may be overwritten, which saves memory; from step to step, they
                 always are.
 
@@ -202,7 +203,7 @@ class Plan(priced.Plan, Generic[Result]):
 
         Raises:
             RunError: the program carries nothing, or it is unclear which output is the loss; the state or a batch
-                does not fit; a checkpoint cannot be saved; or all checkpoints to go on from are damaged.
+                does not fit; a checkpoint cannot be saved; or all checkpoints in the folder are damaged.
 
         Example:
             >>> fit = plan.fit({"params": params}, batches, steps=1000, checkpoint="runs/llama", every=200)
@@ -211,14 +212,14 @@ class Plan(priced.Plan, Generic[Result]):
         return fit.fit(self, state, batches, **given, until=until, progress=progress, donate=donate)
 
     def move(self, other: Plan) -> moves.Move:
-        """Says what it takes to move the state of a training to another plan: bytes, collectives, seconds.
+        """Predicts the cost of moving a training's state to another plan: bytes, collectives, seconds.
 
         Args:
             other: a plan of the same program, on any mesh, under any layout.
 
         Returns:
-            A `Move`: `.read`, `.held` and `.new` in bytes; where both meshes have as many devices, also the collectives
-            of each array in `.arrays`, `.wire_bytes`, `.seconds` on a machine, and `.constraints()` for your own `jit`.
+            A `Move`: `.read`, `.held` and `.new` in bytes; if one mesh fits both plans, also the collectives of each
+            array in `.arrays`, `.wire_bytes`, `.seconds` on a machine, and `.constraints()` for your own `jit`.
 
         Raises:
             RunError: the plan's program has other arrays, or one of them is padded.
@@ -257,12 +258,11 @@ class Plan(priced.Plan, Generic[Result]):
                 assign (`"hidden"`), lines (`"model.py:17"`), or `program.values`.
 
         Returns:
-            A mapping of the names to what was seen of each, with the results in `.result`. Values come from a second
-            program, which returns them too; `.exact` says whether its results are the same to the last bit.
+            A mapping from each name to its value, with the results in `.result`. Values come from a second program,
+            which returns them too; `.exact` says whether the results of both programs are equal bit by bit.
 
         Raises:
-            RunError: an argument does not fit; there is no such value, or it is inside of what returns its results
-                alone: a `while`, a branch, a pipeline.
+            RunError: an argument does not fit; a value does not exist, or is inside a `while`, a branch or a pipeline.
 
         Example:
             >>> seen = plan.watch(params, images, labels, values=["hidden"])
@@ -272,13 +272,13 @@ class Plan(priced.Plan, Generic[Result]):
         return watch.watch(self, args, values)
 
     def find_nan(self, *args: object) -> find_nan.NotFinite | None:
-        """Runs the plan, and finds the first NaN of its step; where there is none, the first infinity behind a result.
+        """Runs the plan, and finds the first NaN of its step; without one, the first infinity that reaches a result.
 
         Args:
             *args: as for `run`.
 
         Returns:
-            The value with its line, the iteration and the devices, or None where there is none.
+            The value with its line, its iteration (from 0) and its devices; None if all results are finite.
 
         Raises:
             RunError: an argument does not fit.
@@ -292,10 +292,10 @@ class Plan(priced.Plan, Generic[Result]):
 
         Args:
             other: a plan of the same program, or the function that was traced, which runs on one device.
-            *args: as for `run`; without any, data is drawn.
+            *args: as for `run`; without any, on random data.
 
         Returns:
-            The value with its line, the iteration, the devices that have it wrong, and how far it is off; or None.
+            The value with its line, its iteration (from 0), the devices where it is wrong, and its error; or None.
 
         Raises:
             RunError: `other` is a plan of another program, or another function; or an argument does not fit.

@@ -53,7 +53,7 @@ def expert_parallel(
         transport: "capacity", of programs whose experts have room for so many tokens of each group; "dropless", of
             programs with `ml.dispatch`, or that sort choices by hand: all-to-alls, for which tokens are on the axis
             too; "gathered", of programs with `ml.dispatch`: all-gathers and reduce-scatters, for which tokens leave the
-            axis in the scope that `ml.dispatch` is in. By default whatever the dims beside make of it.
+            axis in the scope that `ml.dispatch` is in. By default, the rules beside decide.
 
     Returns:
         `{"experts": "expert"}`, say.

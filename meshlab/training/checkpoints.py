@@ -113,21 +113,21 @@ class Checkpoint:
         """Reads the parameters of a plan's program that were saved, as its devices store them, and checks each array.
 
         Args:
-            plan: of the program that was trained, or of another one with parameters of the same names and shapes.
+            plan: a plan of the program that was trained, or of one with parameters of the same names and shapes.
 
         Returns:
             The parameters' values by name, in the trees that the program takes.
 
         Raises:
-            RunError: nothing of it was saved, or it has another shape or dtype; or the checkpoint is damaged: what is
-                damaged is named, and the last undamaged one of the folder, which was read too.
+            RunError: no parameter was saved, or one has another shape or dtype; or the checkpoint is damaged: the error
+                names the damage, and the last undamaged checkpoint before it, which was read too.
         """
         arguments = plan.program.arguments
         saved = {each.parameter for each in arguments if each.place in self.meta.leaves}
         if not saved:
             raise RunError(
                 f"Nothing in {self.path} belongs to an argument of this program: it has"
-                f" {some([each.place for each in arguments])}, and saved is {some(self.places)}."
+                f" {some([each.place for each in arguments])}; the checkpoint has {some(self.places)}."
             )
         return under(self, plan, [name for name in plan.program.parameters if name in saved], whole=False)
 
@@ -137,13 +137,13 @@ def restore(path: str | os.PathLike[str], step: int | None = None) -> Checkpoint
 
     Args:
         path: the folder that `plan.fit` was given.
-        step: of which step; None for the last one.
+        step: the step of the checkpoint; None for the last one.
 
     Returns:
         A `Checkpoint`: pass it to `plan.fit`, or read its parameters with `.under(plan)`.
 
     Raises:
-        RunError: there is none, or none of that step; or it cannot be read.
+        RunError: the folder has no checkpoint, or none of that step; or it cannot be read.
 
     Example:
         >>> fit = other_plan.fit(ml.restore("runs/llama"), batches, steps=1000)
@@ -159,7 +159,7 @@ def restore(path: str | os.PathLike[str], step: int | None = None) -> Checkpoint
         return opened(where, chosen)
     except Damaged as problem:
         others = " or ".join(str(other) for other in saved if other != chosen)
-        rest = f" There are others: step={others}." if others else ""
+        rest = f" The folder also has step {others}, not checked yet." if others else ""
         raise RunError(f"Checkpoint {chosen} in {where} is damaged: {problem}.{rest}") from None
 
 
@@ -200,9 +200,9 @@ def opened(path: Path, step: int) -> Checkpoint:
     try:
         meta = msgspec.json.decode(text, type=Meta)
     except msgspec.ValidationError as error:
-        raise RunError(f"Checkpoint {step} in {path} is of another version of meshlab: {error}.") from None
+        raise RunError(f"Checkpoint {step} in {path} is from another version of meshlab: {error}.") from None
     if meta.step != step:
-        raise Damaged(f"it is of step {meta.step:,}, not {step:,}: its folder was renamed")
+        raise Damaged(f"it was saved at step {meta.step:,}, not {step:,}: its folder was renamed")
     return Checkpoint(path, step, meta)
 
 
@@ -221,9 +221,9 @@ def under(checkpoint: Checkpoint, plan: Any, names: Sequence[str], whole: bool) 
         path, step = checkpoint.path, checkpoint.step
         other, _, _ = last_good(path, plan, names, whole, step)
         rest = (
-            "No earlier one is whole."
+            "No earlier checkpoint is undamaged."
             if other is None
-            else f'The last undamaged one before it is of step {other.step}: ml.restore("{path}", step={other.step}).'
+            else f'The last undamaged one before it is step {other.step}: ml.restore("{path}", step={other.step}).'
         )
         raise RunError(f"Checkpoint {step} in {path} is damaged: {problem}. {rest}") from None
 
@@ -233,7 +233,7 @@ def read(checkpoint: Checkpoint, plan: Any, names: Iterable[str], whole: bool) -
     wanted, saved = stored(plan, names), checkpoint.meta.leaves
     if problems := _misfits(wanted, saved, whole):
         raise RunError(
-            f"Checkpoint {checkpoint.step} in {checkpoint.path} is of another program:\n{numbered(problems)}"
+            f"Checkpoint {checkpoint.step} in {checkpoint.path} is from another program:\n{numbered(problems)}"
         )
     number = {place: str(i) for i, place in enumerate(saved)}
     targets = {number[each.place]: _target(each) for each in wanted if 0 not in each.shape}

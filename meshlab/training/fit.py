@@ -46,12 +46,12 @@ class Fit:
     Attributes:
         state: values of the carried arguments by name, as the plan's devices store them.
         step: how many steps were taken, those before a checkpoint included.
-        steps: how many there are to be.
-        losses: of each step from the first one on; empty where the program has no loss.
-        metrics: the same of each other number that the step returns, by place: `"out/1/accuracy"`.
-        begun: the step at which this call began: 0, or that of the checkpoint it went on from.
-        ended: why it ended: "steps", "until", or "batches" where they were used up; "" while it is in progress.
-        damaged: why checkpoints that it would have gone on from could not be used, by step.
+        steps: the step at which the training ends.
+        losses: the loss of each step, from the first one on; empty if the program has no loss.
+        metrics: every other number that the step returns, for each step, by place: `"out/1/accuracy"`.
+        begun: the step at which this call began: 0, or the step of the checkpoint that it went on from.
+        ended: why it ended: "steps", "until", or "batches" if there were no more; "" while it is in progress.
+        damaged: for each damaged checkpoint that was skipped, by step, what is wrong with it.
     """
 
     state: dict[str, Any]
@@ -113,7 +113,7 @@ def fit(plan: Any, state: Any, batches: Any = None, **asked: Any) -> Fit:
         with contextlib.suppress(RunError):  # the note says what was saved
             writer.finish()
         saved = steps(request.path)
-        where = f"the last checkpoint in {request.path} is of step {saved[-1]:,}" if saved else "nothing was saved"
+        where = f"the last checkpoint in {request.path} is step {saved[-1]:,}" if saved else "nothing was saved"
         error.add_note(f"The training ended after step {begun.step:,}; {where}.")
         raise
     finally:
@@ -152,9 +152,9 @@ def _request(
     begins = {name: None for name in program.carry} if isinstance(state, Checkpoint) else start
     problems += start_problems("fit()", begins, program, batches is not None)
     if steps is None:
-        problems.append("fit() was given no number of steps: steps=1000.")
+        problems.append("fit() needs a number of steps: steps=1000.")
     if every is not None and checkpoint is None:
-        problems.append('fit() was given every and no folder to save in: checkpoint="runs/first".')
+        problems.append('fit() was given every, but no folder to save in: checkpoint="runs/first".')
     for name, function in (("until", until), ("progress", progress)):
         if function is not None and not callable(function):
             problems.append(f"fit() was given {name}={shown(function)}; it must be a function of a fit.")
@@ -185,8 +185,8 @@ def _begun(plan: Any, state: Any, request: Request) -> tuple[Fit, Any]:
     saved = [] if path is None else steps(path)
     if isinstance(state, Checkpoint) and path == state.path and state.step != saved[-1]:
         raise RunError(
-            f"{path} holds a later checkpoint than step {state.step:,}, of step {saved[-1]:,}: save to another folder,"
-            " or move the later ones away."
+            f"{path} has a later checkpoint than step {state.step:,}: step {saved[-1]:,}. Save to another folder, or"
+            " move the later checkpoints away."
         )
     if path is not None and saved:
         return _last(plan, path, request)

@@ -42,8 +42,8 @@ def folder(path: Any) -> Path:
     """Returns the folder at a path; refuses an address of a cloud."""
     if not isinstance(path, str | os.PathLike) or "://" in os.fspath(path):
         raise RunError(
-            f'checkpoint={shown(path)} is not a folder of a file system: checkpoint="runs/llama", on a disk that all'
-            " processes share."
+            f"checkpoint={shown(path)} is not a folder of a file system; give one on a disk that all processes share:"
+            ' checkpoint="runs/llama".'
         )
     return Path(path).absolute()
 
@@ -146,7 +146,7 @@ def _failures(path: Path, step: int) -> Iterator[None]:
     except Exception as error:  # of Orbax, TensorStore or the file system, as each words it
         what = f"Checkpoint {step} could not be saved" if step else "Checkpoints cannot be saved"
         whole = steps(path)
-        last = f" The last one there is of step {whole[-1]:,}." if whole else " There is none there."
+        last = f" The last checkpoint there is step {whole[-1]:,}." if whole else " No checkpoint is there."
         raise RunError(f"{what} in {path}: {said(error)}.{last}") from error
 
 

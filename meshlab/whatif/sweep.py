@@ -52,7 +52,7 @@ class Sweep:
         plan: the plan.
         varied: the varying arguments, "on", dims and mesh axes, with the values that each takes.
         figures: seconds by name, as in `Time`, with `flops`, `memory_bytes`, `mfu` and `bubble`; nan where a point is
-            not possible, and of `expected` where no steps of the machine are published.
+            not possible, and for `expected` where no steps of the machine are published.
         communication: seconds of collectives by their mesh axes.
         peak_bytes: the peak memory of one device; see `plan.memory`. Buffers share space as at the plan's own sizes.
         limit_bytes: the memory of one device.

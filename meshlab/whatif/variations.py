@@ -49,11 +49,11 @@ def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple
             problems.append(f"the mesh axis `{name}` has one device, so it shards nothing: plan it with 2")
         elif name in plan.grid.uneven:
             problems.append(
-                f"`{name}` has layers={plan.grid.uneven[name]}, a number for each stage: make a plan for each"
+                f"`{name}` has layers={plan.grid.uneven[name]}, a number for each stage: make a plan for each size"
             )
         elif uneven_on := [axis for axis in plan.rules.compute.get(name, ()) if axis in plan.grid.uneven]:
             problems.append(
-                f"`{name}` is on stages that have layers={plan.grid.uneven[uneven_on[0]]}: make a plan for each number"
+                f"`{name}` is on stages that have layers={plan.grid.uneven[uneven_on[0]]}: make a plan for each size"
             )
         elif plan.program.dims.get(name) == 0:
             problems.append(f"`{name}` has size 0 in this program, so no other size can scale with it: trace it with 1")

@@ -130,7 +130,7 @@ def test_it_goes_on_elsewhere_from_a_checkpoint(tmp_path: Path) -> None:
     assert (fit.begun, ml.restore(tmp_path / "b").step) == (4, 6)
     again = OTHER.fit(ml.restore(tmp_path / "a"), small.batches, steps=7, checkpoint=tmp_path / "b")
     assert again.begun == 6, "the folder to save in has a later one"
-    with pytest.raises(RunError, match="holds a later checkpoint than step 2, of step 4: save to another folder"):
+    with pytest.raises(RunError, match="has a later checkpoint than step 2: step 4. Save to another folder"):
         OTHER.fit(ml.restore(tmp_path / "a", step=2), small.batches, steps=6, checkpoint=tmp_path / "a")
     assert OTHER.fit(ml.restore(tmp_path / "a"), small.batches, steps=5, checkpoint=tmp_path / "a").begun == 4
 
@@ -154,7 +154,7 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="There is no checkpoint of step 3 in .*; there are 2, 4"):
         ml.restore(tmp_path, step=3)
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match="Checkpoints cannot be saved in .*: FileExistsError: .* There is none there"):
+    with pytest.raises(RunError, match="Checkpoints cannot be saved in .*: FileExistsError: .* No checkpoint is there"):
         PLAN.fit(start(), small.batches, steps=1, checkpoint=tmp_path / "file")
 
 
@@ -176,7 +176,7 @@ def test_a_checkpoint_of_another_program_is_no_damage(tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         ml.restore(tmp_path).under(plan)
     for line in (
-        f"Checkpoint 4 in {tmp_path} is of another program:",
+        f"Checkpoint 4 in {tmp_path} is from another program:",
         "`params/w1` was saved as float32 of shape (4, 4, 16); this program has float32 of shape (4, 4, 32)",
         "`params/w3` was not saved. Did you mean `params/w2` or `params/w1`?",
         "`params/w2` was saved, and this program has no such array",
@@ -184,12 +184,12 @@ def test_a_checkpoint_of_another_program_is_no_damage(tmp_path: Path) -> None:
         assert line in str(caught.value)
     for state in (ml.restore(tmp_path), {"params": {"w1": np.zeros((4, 4, 32), np.float32), "w3": np.zeros((32, 10))}}):
         with pytest.raises(
-            RunError, match=f"Checkpoint 4 in {tmp_path} is of another program:\n  1. `params/w1` was s"
+            RunError, match=f"Checkpoint 4 in {tmp_path} is from another program:\n  1. `params/w1` was s"
         ):
             plan.fit(state, small.batches, steps=5, checkpoint=tmp_path)
     x = ml.trace(lambda x: x + 1, ml.f32[Batch]).plan(ml.mesh(data=2))
     with pytest.raises(
-        RunError, match="Nothing in .* belongs to an argument of this program: it has `x`, and saved is"
+        RunError, match="Nothing in .* belongs to an argument of this program: it has `x`; the checkpoint has "
     ):
         ml.restore(tmp_path).under(x)
 

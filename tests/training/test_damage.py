@@ -60,7 +60,7 @@ def test_damage_is_named_and_the_last_good_one_is_offered(tmp_path: Path, caplog
         ml.restore(tmp_path).under(plan)
     assert re.fullmatch(
         rf"Checkpoint 4 in {tmp_path} is damaged: `params/w[12]` has changed since it was saved. The last undamaged one"
-        rf' before it is of step 2: ml.restore\("{tmp_path}", step=2\).',
+        rf' before it is step 2: ml.restore\("{tmp_path}", step=2\).',
         str(caught.value),
     )
     with caplog.at_level(logging.WARNING, "meshlab"):
@@ -78,17 +78,19 @@ def test_damage_is_named_and_the_last_good_one_is_offered(tmp_path: Path, caplog
         flip_an_array(tmp_path / str(step))
     with pytest.raises(RunError, match=r"All checkpoints in .* are damaged; .*\n  1. step 6: `params/w[12]`"):
         plan.fit(begin, trainings.digits_batches, steps=7, checkpoint=tmp_path)
-    with pytest.raises(RunError, match="Checkpoint 6 in .* is damaged: .* No earlier one is whole"):
+    with pytest.raises(RunError, match="Checkpoint 6 in .* is damaged: .* No earlier checkpoint is undamaged"):
         ml.restore(tmp_path).under(plan)
     flip(tmp_path / "6" / "meta" / "metadata", 100)
-    with pytest.raises(RunError, match="Checkpoint 6 in .* is damaged: .* There are others: step=4 or 5"):
+    with pytest.raises(
+        RunError, match="Checkpoint 6 in .* is damaged: .* The folder also has step 4 or 5, not checked yet"
+    ):
         ml.restore(tmp_path)
 
 
 def test_a_checkpoint_that_was_renamed_is_damaged(tmp_path: Path) -> None:
     saved(tmp_path)
     shutil.move(tmp_path / "4", tmp_path / "9")
-    with pytest.raises(RunError, match="damaged: it is of step 4, not 9: its folder was renamed"):
+    with pytest.raises(RunError, match="damaged: it was saved at step 4, not 9: its folder was renamed"):
         ml.restore(tmp_path)
 
 
@@ -115,7 +117,7 @@ def test_a_checkpoint_of_another_version_is_no_damage(tmp_path: Path, monkeypatc
     )
     saved(tmp_path)
     monkeypatch.undo()
-    with pytest.raises(RunError, match="Checkpoint 4 in .* is of another version of meshlab: Expected `object`"):
+    with pytest.raises(RunError, match="Checkpoint 4 in .* is from another version of meshlab: Expected `object`"):
         ml.restore(tmp_path)
 
 

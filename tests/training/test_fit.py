@@ -181,7 +181,7 @@ def test_a_fit_that_fails_says_how_far_it_was(tmp_path: Any) -> None:
     with pytest.raises(OSError, match="the data loader broke") as caught:
         PLAN.fit(start(), broken, steps=9, checkpoint=tmp_path / "run", every=2)
     assert caught.value.__notes__ == [
-        f"The training ended after step 3; the last checkpoint in {tmp_path / 'run'} is of step 2."
+        f"The training ended after step 3; the last checkpoint in {tmp_path / 'run'} is step 2."
     ]
     assert PLAN.fit(start(), small.batches, steps=5, checkpoint=tmp_path / "run").losses == whole(5)
     with pytest.raises(ml.RunError, match="A batch came without `labels`") as refused:
@@ -261,8 +261,8 @@ def test_all_problems_are_said_at_once() -> None:
         "fit() cannot begin:\n  1. The step carries nothing to the next one, so there is nothing to train. No output",
         '2. The step returns several numbers, `out/0`, `out/1`: say which is the loss, loss="out/0".',
         "3. fit() starts from `v`, which is not an argument of this program (it has `w`, `x`).",
-        "4. fit() was given no number of steps: steps=1000.",
-        '5. fit() was given every and no folder to save in: checkpoint="runs/first".',
+        "4. fit() needs a number of steps: steps=1000.",
+        '5. fit() was given every, but no folder to save in: checkpoint="runs/first".',
         "6. fit() was given until=True; it must be a function of a fit.",
         "7. fit() was given progress='yes'; it must be a function of a fit.",
         "8. fit() was given batches=3; they must be an iterable, or make one when called.",
@@ -277,7 +277,7 @@ def test_all_problems_are_said_at_once() -> None:
         ({"state": {}}, "lacks a value to start from for `params`; add it to the state"),
         ({"state": {"params": {"w1": 0, "w2": 1}}}, r"does not fit the program:\n  1. `params/w1` has shape \(\), "),
         ({"steps": 0}, r"fit\(\) was given the steps 0; it must be an integer of at least 1"),
-        ({"checkpoint": "gs://bucket/run"}, "checkpoint='gs://bucket/run' is not a folder of a file system: "),
+        ({"checkpoint": "gs://bucket/run"}, "checkpoint='gs://bucket/run' is not a folder of a file system; "),
         ({"checkpoint": "x", "every": 1.5}, r"fit\(\) was given the every 1.5; it must be an integer of at least 1"),
         ({"donate": 1}, r"fit\(\) was given donate=1; it must be True or False"),
         ({"batches": [3]}, r"fit\(\)'s batches gave 3; batches must give dicts by argument name: batches=\(\{"),

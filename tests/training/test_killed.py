@@ -97,8 +97,8 @@ def test_a_disk_that_is_full_loses_nothing(tmp_path: Path) -> None:
     assert said == "begins\n"
     told = re.search(r"RunError: (Checkpoint 3 could not be saved in .*)", error)
     assert told, error
-    assert told[1].endswith("The last one there is of step 2.")
-    assert re.search(r"The training ended after step \d; the last checkpoint in .* is of step 2.", error)
+    assert told[1].endswith("The last checkpoint there is step 2.")
+    assert re.search(r"The training ended after step \d; the last checkpoint in .* is step 2.", error)
     assert folder.steps(tmp_path) == [1, 2]
     assert not list(tmp_path.glob("*tmp*"))
     program = trainings.digits_program()

@@ -21,7 +21,7 @@ def _lines(memory: Any) -> Iterator[str]:
     yield from _machine_lines(memory)
     yield from (f"{role:<16} {size:>15,} B" for role, size in memory.parts.items())
     if memory.stages:
-        yield "of this a stage needs while its cells run:"
+        yield "peak of each stage, while its cells run:"
         yield from (f"{f'stage {each.stage}':<16} {each}" for each in memory.stages)
     yield "at the peak:"
     yield from (f"{a.bytes:>15,} B  {a.role:<16} {a.name} [{' '.join(a.dims)}]" for a in memory.at_peak[:_SHOWN])

@@ -27,16 +27,17 @@ from .pipelines import HELD, Carried, stacks_of, totals_of
 
 @dataclasses.dataclass(frozen=True)
 class StageMemory:
-    """The peak of one stage while its cells run, on one device; everything in bytes but `stage` and `in_flight`.
+    """The peak of one stage while its cells run, on one device; all in bytes except `stage` and `in_flight`.
 
     Attributes:
         stage: its number.
-        stored: arguments and the space of outputs, but for what of it is in use for one of the others meanwhile.
-        accumulators: what is added up over micro-batches: gradients, and the loss.
-        in_flight: how many micro-batches it holds at most; with several chunks, of each of them.
-        kept: what it holds of one of them, from the forward cell until the backward one.
-        arrived: what other stages have sent and no cell has read yet, and the slots that ticks without a cell write to.
-        cell: what the largest of its cells needs while it runs, and what is alive around the pipeline.
+        stored: arguments and the space of outputs, without the parts that hold one of the others meanwhile.
+        accumulators: sums over micro-batches: gradients, and the loss.
+        in_flight: the most micro-batches in flight; with several chunks, each chunk of a micro-batch counts.
+        kept: the activations of one of them, from its forward cell to its backward cell.
+        arrived: arrays that other stages have sent and no cell has read yet, and the slots that ticks without a cell
+            write to.
+        cell: the memory of its largest cell while it runs, and of values that are alive around the pipeline.
     """
 
     stage: int

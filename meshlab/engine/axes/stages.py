@@ -34,7 +34,7 @@ class Stages(Axis):
     Attributes:
         schedule: the name of a schedule, or one for as many stages; None: "paired".
         chunks: how many chunks of the layers each stage has, of a schedule that leaves this open; None: its own.
-        layers: how many layers each stage has; None: all as many.
+        layers: the number of layers of each stage; None: the same for all.
     """
 
     schedule: str | Schedule | None = None
@@ -56,7 +56,8 @@ class Stages(Axis):
         wrong_size = bool(found)
         found += [*self._wrong_schedule(wrong_size), *self._wrong_layers(wrong_size)]
         if not found and self.uneven and self.chunk_count > 1:
-            found.append(f"layers={self.layers} and {self.chunk_count} chunks for each stage, which must be equal")
+            chunks = f"{self.chunk_count} chunks for each stage, which must all have the same number of layers"
+            found.append(f"layers={self.layers} and {chunks}")
         return found
 
     def _wrong_layers(self, wrong_size: bool) -> list[str]:
@@ -67,7 +68,7 @@ class Stages(Axis):
         if not isinstance(given, tuple) or not all(is_whole(count) and count >= 1 for count in given):
             return [f"layers={shown(given)}, which must have an integer of at least 1 for each stage: (3, 4, 4, 3)"]
         if not wrong_size and len(given) != self.size:
-            return [f"layers={shown(given)} for {len(given)} stages, where there are {self.size}"]
+            return [f"layers={shown(given)}, which has {len(given)} numbers for {self.size} stages"]
         return []
 
     def _wrong_schedule(self, wrong_size: bool) -> list[str]:
@@ -168,8 +169,8 @@ def stages(
             or an `ml.Schedule` for as many stages. None: "paired", which is the best one where all stages exchange
             after each step, as they do here.
         chunks: for "interleaved", how many chunks of the layers each stage has; None: two.
-        layers: how many layers each stage has: fewer, say, on the first and the last, which have the ends of the model
-            as well. None: all have as many.
+        layers: the number of layers of each stage: for example fewer on the first and the last, which also have the
+            embedding and the head. None: the same number on all.
 
     Example:
         >>> str(stages(4)), str(stages(4, "1f1b")), str(stages(4, layers=(3, 4, 4, 3)))

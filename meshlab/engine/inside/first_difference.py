@@ -52,11 +52,11 @@ class Difference:
     """The first value that differs between two plans; prints as a sentence.
 
     Attributes:
-        place: which value, where, and the devices that have other numbers than they should.
-        moved: whether the devices had it right, before a move made these copies of it.
-        error: how far it is off, as a share of its root mean square.
-        allowed: how far rounding may move it.
-        most: the greatest difference of any of its numbers; None where they were not read.
+        place: the value, where it is, and the devices that have wrong numbers.
+        moved: whether it was right on the devices before a move made these copies of it.
+        error: its error, as a share of its root mean square.
+        allowed: the error that rounding explains.
+        most: the greatest error of one element; None if its elements were not read.
     """
 
     place: Place
@@ -82,14 +82,14 @@ class Difference:
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """The devices that hold other numbers than they should; none where it is a partial sum."""
+        """The devices that hold wrong numbers; empty for a partial sum."""
         return self.place.devices
 
     def __str__(self) -> str:
-        most = "" if self.most is None else f", by at most {self.most:.3g}"
-        move = " It was right before it was moved." if self.moved else ""
+        most = "" if self.most is None else f", at most {self.most:.3g} in one element"
+        move = " It was right before this move." if self.moved else ""
         return (
-            f"The first difference is in {self.place}: {self.error:.2g} of its root mean square{most}"
+            f"The first difference is in {self.place}: off by {self.error:.2g} of its root mean square{most}"
             f" (rounding explains {self.allowed:.1g}).{move}"
         )
 

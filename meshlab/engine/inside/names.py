@@ -112,7 +112,7 @@ def named(program: Program, names: Iterable[str | Value], asked: str) -> dict[st
         else:
             problems.append(f"`{name}`{closest(name, _every(program))}" if isinstance(name, str) else shown(name))
     if problems:
-        raise RunError(f"{asked} was given names of no value: {'; '.join(problems)}. {_known(program)}")
+        raise RunError(f"{asked} was given unknown names: {'; '.join(problems)}. {_known(program)}")
     return found
 
 
@@ -134,7 +134,7 @@ def _known(program: Program) -> str:
     """Says which names there are."""
     by_line = lines(program)
     return (
-        f"There are the places {some(tuple(places(program)), 12)}; the lines that assign"
+        f"It knows the places {some(tuple(places(program)), 12)}; the lines that assign"
         f" {some(tuple(by_line.assigned), 12)}; and every line that computes something, such as"
         f" {some(tuple(by_line.lines), 3)}."
     )

@@ -43,12 +43,12 @@ from .where import made_by
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Form:
-    """A value as it lies on the devices after one step.
+    """A value on the devices after one step.
 
     Attributes:
-        spec: how it lies.
-        loops: for each loop around it how often it runs, outermost first; those arrays have these axes in front.
-        by: the step that made it so, as text: an operation, or a collective; "given" for an argument.
+        spec: how it is sharded.
+        loops: how often each loop around it runs, outermost first; the arrays have these axes in front.
+        by: the operation or the collective that made it, as text; "" for an argument.
     """
 
     spec: Spec
@@ -86,8 +86,8 @@ class Watched:
     """A value that was watched.
 
     Attributes:
-        value: which one: its label, dims, shape and line.
-        forms: how it lies on the devices: as it is made, and after each move.
+        value: its label, dims, shape and line.
+        forms: the value on the devices: as it is made, and after each move.
     """
 
     value: Value
@@ -121,7 +121,7 @@ class Watched:
 
 
 def _described(form: Form) -> str:
-    return f"{form.spec} by {form.by}"
+    return f"{form.spec} by {form.by}" if form.by else f"{form.spec} as passed"
 
 
 class Seen(Mapping[str, Watched]):
@@ -129,8 +129,8 @@ class Seen(Mapping[str, Watched]):
 
     Attributes:
         result: what `plan.run` returns.
-        exact: whether the program that was watched has returned the same bits: with more results, a compiler may round
-            otherwise.
+        exact: whether the program that returns the values too has returned the same bits: with more results, a
+            compiler may round differently.
     """
 
     def __init__(self, result: Any, exact: bool, values: Mapping[str, tuple[Watched, ...]]):
@@ -156,12 +156,16 @@ class Seen(Mapping[str, Watched]):
 
     def __repr__(self) -> str:
         rows = [f"{name}: {value!r}" for name, values in self._values.items() for value in values]
-        rows += [] if self.exact else ["Watched, the step rounds otherwise: its results differ in their last bits."]
+        rows += (
+            []
+            if self.exact
+            else ["The watched program rounds differently: its results are not equal to the plan's bit by bit."]
+        )
         return "\n".join(rows)
 
 
 def _watched(values: Mapping[str, Any]) -> str:
-    return f"These were: {some(tuple(values))}."
+    return f"The watched values are {some(tuple(values))}."
 
 
 def watch(plan: Plan, args: Sequence[Any], values: Sequence[str | Value]) -> Seen:
@@ -213,7 +217,7 @@ def _form(plan: Plan, tap: Tap, array: np.ndarray) -> Form:
     axes, shape = mesh_axes(plan.mesh), plan.program.code.shapes[tap.number]
     in_spec = {*tap.spec.axes, *tap.spec.partial}
     loops = tuple(loop.times or 0 for loop in tap.loops if loop.in_time not in in_spec)
-    return Form(tap.spec, loops, made_by(tap) or "given", tap, array, axes, shape, plan.grid)
+    return Form(tap.spec, loops, made_by(tap), tap, array, axes, shape, plan.grid)
 
 
 def _reasons(plan: Plan, numbers: Sequence[int]) -> Iterator[str]:
@@ -228,9 +232,9 @@ def _reasons(plan: Plan, numbers: Sequence[int]) -> Iterator[str]:
     for number in dict.fromkeys(numbers):
         label = plan.program.value(number).label
         if number in inside:
-            yield f"`{label}` is computed inside of {inside[number]}, which returns its results alone"
+            yield f"`{label}` is computed inside {inside[number]}, which returns only its results"
         elif pipeline:
-            yield f"`{label}` is computed inside of the pipeline, whose stages return their results alone"
+            yield f"`{label}` is computed inside the pipeline, whose stages return only their results"
         else:
             yield f"no device computes `{label}` by itself under this layout"
 

@@ -24,13 +24,13 @@ class Place:
     """A value of a step, where it is on some devices at some time; prints as a phrase.
 
     Attributes:
-        value: which one.
-        source: the user's line that made it; of a move, the line that it is made for.
+        value: the value.
+        source: the user's line that made it; for a move, the line that needs it.
         made_by: the operation that made it, or the collective that moved it; "" of an argument.
-        iterations: that of each loop around it, outermost first, from 0.
+        iterations: the iteration of each loop around it, outermost first, from 0.
         times: how often each of these loops runs.
-        devices: which devices; none where that is not known.
-        every: whether these are all devices.
+        devices: their numbers; empty if that is not known.
+        every: whether they are all devices.
     """
 
     value: Value

@@ -83,7 +83,7 @@ def _stored(mesh: Mesh, matched: Mapping[str, AxesByDim], scans: Scans) -> Itera
             elif len(axes) > 1 and (
                 those := [axis for axis in axes if axis in mesh.stages and mesh.stages[axis].uneven]
             ):
-                text = f"At `{place}`: `{dim}:{'+'.join(axes)}` cuts the layers of stages that do not all have as many."
+                text = f"At `{place}`: `{dim}:{'+'.join(axes)}` cuts layers whose number differs from stage to stage."
                 yield Refusal(_CODE, text, f"Store it by `{dim}:{those[0]}`.")
 
 
@@ -121,8 +121,8 @@ def _uneven(program: Program, dim: str, axis: str, stages: Stages, pad: bool | N
     """Refuses layers that stages do not have together, that their chunks do not divide, or that would be padded."""
     count, size = stages.size * stages.chunk_count, program.dims[dim]
     if stages.layers and sum(stages.layers) != size:
-        text = f"`{axis}` has layers={stages.layers}, {sum(stages.layers)} together, and `{dim}` has size {size}."
-        fix = f"Write layers={shared_out(size, stages.size)}, say." if size >= stages.size else "Take fewer stages."
+        text = f"`{axis}` has layers={stages.layers}, {sum(stages.layers)} in all, but `{dim}` has size {size}."
+        fix = f"Write layers={shared_out(size, stages.size)}." if size >= stages.size else f"Use at most {size} stages."
         yield Refusal(_CODE, text, fix)
     elif size % count and not stages.layers and (pad or stages.chunk_count > 1):
         chunks = f" of {stages.chunk_count} chunks" if stages.chunk_count > 1 else ""
@@ -138,4 +138,8 @@ def not_run(schedule: Schedule) -> str:
     if not phases <= {FORWARD, BACKWARD}:
         return "which computes gradients of weights separately: it can be drawn and priced, but a plan cannot run it"
     in_turn = schedule.parts == in_order(schedule.stages, schedule.chunks)
-    return "" if in_turn else "whose chunks are not dealt in turn: it can be drawn and priced, but a plan cannot run it"
+    return (
+        ""
+        if in_turn
+        else "whose chunks do not go to the stages in turn: it can be drawn and priced, but a plan cannot run it"
+    )

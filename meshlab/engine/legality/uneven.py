@@ -5,8 +5,8 @@ ml.mesh(model=8), "heads:model" of 4 heads of keys and values, each of which ser
 ml.mesh(model=4, rest=2), with `heads:model group:rest`.
 
 ml.mesh(pipe=ml.stages(4), micro=ml.serial(8)), "batch:micro layers:pipe" of 14 layers:
-`layers` has size 14, which 4 (`pipe`) does not divide. Sizes that fit: 12 or 16; or write layers=(3, 4, 4, 3) in
-pipe=ml.stages(4).
+`layers` has size 14, which 4 (`pipe`) does not divide. Sizes that fit: 12 or 16; or add layers=(3, 4, 4, 3) to the
+ml.stages() of `pipe`.
 
 ml.mesh(data=2, micro=ml.serial(3)), "batch:data+micro" of 8 examples:
 `batch` has size 8, which 6 (`data`+`micro`) does not divide. Sizes that fit: 6 or 12; or micro=ml.serial(2) or
@@ -60,7 +60,7 @@ def layers_instead(stages: Stages | None, axis: str, size: int) -> str:
     """Proposes a number of layers for each stage, fewer at the ends; "" where there are chunks, or too few layers."""
     if stages is None or stages.chunk_count > 1 or size < stages.size:
         return ""
-    return f"; or write layers={shared_out(size, stages.size)} in {axis}=ml.stages({stages.size})"
+    return f"; or add layers={shared_out(size, stages.size)} to the ml.stages() of `{axis}`"
 
 
 def shared_out(size: int, stages: int) -> tuple[int, ...]:

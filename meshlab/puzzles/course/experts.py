@@ -58,10 +58,9 @@ P17 = Puzzle(
     "batch:data+micro layers:pipe",
     ("batch:data", "batch:data+micro", "batch:micro layers:pipe", None),
     "A train step of eight layers on two rows of four stages. `pipe` is an axis of stages, and `micro` cuts the batch"
-    " into eight micro-batches. Repeat no work: while a stage waits for the others, it could have worked, so that"
-    " counts too.",
+    " into eight micro-batches. Repeat no work. A stage that waits could have worked, so its waiting counts as work.",
     Ask(
-        "In the pipeline, how many times its even share of the step does a stage work or wait",
+        "In the pipeline, how many times its even share of the work does a stage do, if its waiting counts as work",
         lambda plan: plan.work.taken * plan.work.devices,
         "batch:data+micro layers:pipe",
         near=0.01,
@@ -132,19 +131,19 @@ QUESTIONS = (
     ),
     Question(
         "8f",
-        "4 stages and 8 micro-batches: of how many micro-batches does the first stage keep activations at once under"
-        " 1F1B",
+        "4 stages and 8 micro-batches: under 1F1B, for how many micro-batches does the first stage keep activations at"
+        " once",
         lambda: ml.Schedule.of("1f1b", stages=4, micro=8).in_flight[0],
-        because="The first backward cell comes back after 4 forward cells; from then on each forward cell follows a"
-        " backward one, which frees its micro-batch.",
+        because="The first stage runs 4 forward cells before its first backward cell. From then on, each forward cell"
+        " follows a backward cell, which frees its micro-batch.",
     ),
     Question(
         "8g",
         "4 stages, 8 micro-batches, backward cells twice as long as forward ones, and each tick as long as its longest"
-        " cell: for what share of the step does a stage of 1F1B wait",
+        " cell: for what share of the step does a stage wait under 1F1B",
         lambda: ml.Schedule.of("1f1b", stages=4, micro=8).waits,
         near=0.01,
-        because="Nearly each tick has a backward cell on some stage, so it lasts as long as that: the step takes 5/3 of"
-        " the work of a stage.",
+        because="Most ticks have a backward cell on some stage, and last as long as it: the step takes 5/3 of the time"
+        " in which a stage works.",
     ),
 )

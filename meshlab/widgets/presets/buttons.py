@@ -139,7 +139,7 @@ KINDS: dict[str, Kind] = {
         "sequence",
         "context",
         "USP: a ring over the first of two mesh axes, and in attention's core heads over the second.",
-        f"{_SEQUENCE}, {_ATTENTION}, a scope around it, and two mesh axes, `ring` and `ulysses` among more",
+        f"{_SEQUENCE}, {_ATTENTION}, a scope around it, and two mesh axes, or two called `ring` and `ulysses`",
     ),
     "accumulate": Kind(
         "time",

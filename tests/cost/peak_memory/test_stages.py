@@ -80,7 +80,7 @@ def test_stages_are_in_text_and_json() -> None:
     read = json.loads(plan.to_json())["stages"][2]
     assert read == {"peak_bytes": plan.memory.stages[2].peak_bytes, **dataclasses.asdict(plan.memory.stages[2])}
     first, last = plan.memory.stages[0].peak_bytes, plan.memory.stages[3].peak_bytes
-    assert f"{first:,} B on stage 0, {last:,} B on stage 3" in str(plan)
+    assert f"{first:,} B on stage 0 (most), {last:,} B on stage 3 (least)" in str(plan)
 
 
 def test_there_are_none_without_a_pipeline() -> None:

@@ -81,11 +81,14 @@ def test_its_schedule_is_made_for_a_number_of_micro_batches():
         ((4, OWN), "a schedule of 2 stages, which must have 4"),
         ((2, OWN, 2), "chunks=2, where the schedule has 1"),
         ((0, "gpip"), "the size 0, .* and schedule='gpip'"),
-        ((4, None, None, (3, 4, 3)), r"layers=\(3, 4, 3\) for 3 stages, where there are 4"),
+        ((4, None, None, (3, 4, 3)), r"layers=\(3, 4, 3\), which has 3 numbers for 4 stages"),
         ((2, None, None, (3, 0)), r"layers=\(3, 0\), which must have an integer of at least 1 for each stage"),
         ((2, None, None, 3), "layers=3, which must have an integer of at least 1 for each stage"),
         ((0, "gpip", None, (1, "2")), r"the size 0, .* and schedule='gpip'.* and layers=\(1, '2'\), which must"),
-        ((2, "interleaved", None, (3, 4)), r"layers=\(3, 4\) and 2 chunks for each stage, which must be equal"),
+        (
+            (2, "interleaved", None, (3, 4)),
+            r"layers=\(3, 4\) and 2 chunks for each stage, which must all have the same number of layers",
+        ),
     ],
 )
 def test_what_is_no_axis_of_stages_is_refused(given, message):

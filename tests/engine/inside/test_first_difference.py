@@ -50,7 +50,7 @@ def test_a_result_that_is_a_little_wrong_is_found_on_its_device(plans):
     assert (difference.iterations, difference.devices, difference.moved) == ((0,), (planted_fault.device,), False)
     assert 1e-3 < difference.error < 1e-2
     assert 0 < difference.most < 0.1
-    assert f"in iteration 0 of 4, on device {planted_fault.device}: 0.00" in str(difference)
+    assert f"in iteration 0 of 4, on device {planted_fault.device}: off by 0.00" in str(difference)
 
 
 def test_a_wrong_move_is_told_from_a_wrong_value(plans):
@@ -60,7 +60,7 @@ def test_a_wrong_move_is_told_from_a_wrong_value(plans):
     difference = found(plans, faults[0])
     assert difference.moved
     assert "(all-reduce over " in str(difference)
-    assert str(difference).endswith("It was right before it was moved.")
+    assert str(difference).endswith("It was right before this move.")
 
 
 def test_nothing_differs_where_nothing_is_wrong(plans):

@@ -113,7 +113,9 @@ def test_watching_changes_no_bit_of_the_results(seen):
 
 def test_it_is_said_where_the_watched_program_rounds_otherwise(seen):
     other = Seen(seen[1].result, False, {"hidden": seen[1].all("hidden")})
-    assert repr(other).endswith("Watched, the step rounds otherwise: its results differ in their last bits.")
+    assert repr(other).endswith(
+        "The watched program rounds differently: its results are not equal to the plan's bit by bit."
+    )
     assert not _equal(seen[1].result, jax.tree.map(lambda x: np.nextafter(x, np.float32(np.inf)), seen[1].result))
 
 
@@ -175,15 +177,17 @@ def test_padding_is_cut():
 def test_names_of_no_value_are_refused_together(seen):
     with pytest.raises(
         ml.RunError,
-        match=r"watch\(\) was given names of no value: `hiden` Did you mean `hidden`\?; `test_watch.py:1`.*; 3\. "
-        r"There are the places `.*; the lines that assign `.*; and every line that computes something",
+        match=r"watch\(\) was given unknown names: `hiden` Did you mean `hidden`\?; `test_watch.py:1`.*; 3\. "
+        r"It knows the places `.*; the lines that assign `.*; and every line that computes something",
     ):
         seen[0].watch(*data(), values=["hidden", "hiden", "test_watch.py:1", 3])
     with pytest.raises(ml.RunError, match=r"watch\(\) was given values='hidden'; it takes a list of names"):
         seen[0].watch(*data(), values="hidden")
-    with pytest.raises(ml.RunError, match=r"watch\(\) was given no names: There are the places"):
+    with pytest.raises(ml.RunError, match=r"watch\(\) was given no names: It knows the places"):
         seen[0].watch(*data(), values=[])
-    with pytest.raises(ml.RunError, match=r"`hiden` was not watched. Did you mean `hidden`\? These were: `hidden`"):
+    with pytest.raises(
+        ml.RunError, match=r"`hiden` was not watched. Did you mean `hidden`\? The watched values are `hidden`"
+    ):
         seen[1]["hiden"]
     with pytest.raises(ml.RunError, match=r"The plan takes 2 arguments .* Give watch\(\) the same arguments"):
         seen[0].watch(data()[0], values=["hidden"])
@@ -200,8 +204,8 @@ def test_what_is_inside_of_a_while_is_refused():
     plan = ml.trace(fn, ml.f32[Batch, Embed]).plan(ml.mesh(data=2), "batch:data")
     with pytest.raises(
         ml.RunError,
-        match=r"watch\(\) cannot look at `halved`: `halved` is computed inside of while at test_watch.py:\d+, which"
-        r" returns its results alone\.",
+        match=r"watch\(\) cannot look at `halved`: `halved` is computed inside while at test_watch.py:\d+, which"
+        r" returns only its results\.",
     ):
         plan.watch(data()[1], values=["halved"])
 
@@ -210,6 +214,6 @@ def test_what_is_inside_of_a_pipeline_is_refused():
     plan = ml.trace(step, SHAPES, ml.f32[Batch, Embed]).plan(
         ml.mesh(pipe=ml.stages(2), micro=ml.serial(2)), "batch:micro layers:pipe"
     )
-    with pytest.raises(ml.RunError, match=r"`hidden` is computed inside of the pipeline, whose stages return"):
+    with pytest.raises(ml.RunError, match=r"`hidden` is computed inside the pipeline, whose stages return"):
         plan.watch(*data(), values=["hidden"])
     assert plan.watch(*data(), values=["out/0"])["out/0"].whole.shape == ()

@@ -196,7 +196,7 @@ def test_layers_are_not_padded():
         program.plan(ml.mesh(pipe=ml.stages(4), micro=ml.serial(4)), LAYOUT, pad=True)
     (problem, *_) = refused(program, stages=4)
     # That padding mends it was said once.
-    fits = "Sizes that fit: 4 or 8; or write layers=(1, 2, 2, 1) in pipe=ml.stages(4)."
+    fits = "Sizes that fit: 4 or 8; or add layers=(1, 2, 2, 1) to the ml.stages() of `pipe`."
     assert problem == f"`layers` has size 6, which 4 (`pipe`) does not divide. {fits}"
     with pytest.raises(ml.LayoutError, match=re.escape(fits)):
         program.plan(ml.mesh(pipe=ml.stages(4), micro=ml.serial(4)), LAYOUT, pad=True)
@@ -211,17 +211,17 @@ def test_stages_have_all_layers_together():
             program.plan(ml.mesh(pipe=size, micro=ml.serial(4), **axes), layout)
         return [str(problem) for problem in error.value.problems]
 
-    told = "`pipe` has layers=(1, 2, 1), 4 together, and `layers` has size 6. Write layers=(2, 2, 2), say."
+    told = "`pipe` has layers=(1, 2, 1), 4 in all, but `layers` has size 6. Write layers=(2, 2, 2)."
     assert problems(ml.stages(3, layers=(1, 2, 1))) == [told]
     both = problems(ml.stages(3, layers=(1, 2, 1)), "batch:micro layers:pipe embed:pipe")
     assert both[-1] == told
     assert any("`embed` cannot be on `pipe`" in each for each in both)
     (few,) = problems(ml.stages(8, layers=(1,) * 8))
-    assert few.endswith("`layers` has size 6. Take fewer stages.")
+    assert few.endswith("`layers` has size 6. Use at most 6 stages.")
     stored = {"batch": "micro", "layers": "pipe", "params/w": {"layers": "pipe+data"}}
     (cut,) = problems(ml.stages(2, layers=(2, 4)), stored, data=2)
     assert cut == (
-        "At `params/w`: `layers:pipe+data` cuts the layers of stages that do not all have as many. Store it by"
+        "At `params/w`: `layers:pipe+data` cuts layers whose number differs from stage to stage. Store it by"
         " `layers:pipe`."
     )
 

@@ -38,7 +38,11 @@ function drawLanes(board: Board): (Node | null | false)[] {
       h("p", {}, h("b", {}, data.schedule), `. ${data.said}`),
       drawPicture(board, data),
       drawKey(board, data),
-      h("p", { class: "mlb-looked-cell" }, saidAt(board, data) || "Click a cell, or use arrow keys: what it is."),
+      h(
+        "p",
+        { class: "mlb-looked-cell" },
+        saidAt(board, data) || "Click a cell, or use the arrow keys, to see what it is.",
+      ),
       drawSwitch(board),
     ),
   ];
@@ -51,7 +55,7 @@ function drawSwitch(board: Board): HTMLElement {
     board.chosen.schedule = { ...board.chosen.schedule, free: checked };
     board.stage.answered("stages");
   };
-  const title = "as processes that send to each other run: a stage begins a cell once what it reads has arrived";
+  const title = "a stage begins a cell as soon as its inputs have arrived, as separate processes would";
   const box = h("input", { type: "checkbox", checked: schedule.free, onchange: change });
   return h("label", { class: "mlb-switch", title }, box, "as if each stage ran by itself");
 }
@@ -63,7 +67,7 @@ function drawPicture(board: Board, data: Stages): HTMLElement {
   const lanes = data.lanes.flatMap(({ cells, text }, stage) => [
     h("span", { class: "mlb-lane-name" }, `stage ${stage}`),
     drawLane(board, data, stage, few ? numbersOf(cells, data, stage) : []),
-    h("span", { class: "mlb-schedule-waits", title: `stage ${stage} waits for so long` }, text),
+    h("span", { class: "mlb-schedule-waits", title: `how long stage ${stage} waits` }, text),
   ]);
   const heads = [h("span"), h("span"), h("span", { class: "mlb-schedule-waits" }, "waits")];
   return h("div", { class: "mlb-schedule-box" }, h("div", picture, heads, lanes), drawSlider(board, data));
@@ -190,7 +194,7 @@ function drawSlider(board: Board, data: Stages): HTMLElement {
     "aria-valuemin": 0,
     "aria-valuemax": count,
     "aria-valuenow": Math.min(count, at + 1),
-    "aria-valuetext": saidAt(board, data) || "none is looked at",
+    "aria-valuetext": saidAt(board, data) || "no cell is selected",
     onkeydown: turn,
   });
 }
@@ -206,6 +210,6 @@ function drawKey({ view }: Board, { axis, chunks, sends }: Stages): HTMLElement 
     sign("mlb-sign-backward", "backward"),
     sign("mlb-waiting", "waits"),
     sends.length > 0 && h("span", {}, "thin: sends over ", axisLabel(view, axis)),
-    chunks > 1 && h("span", {}, "less high: every second chunk"),
+    chunks > 1 && h("span", {}, "lower bars: every second chunk"),
   );
 }

@@ -17,7 +17,7 @@ export function drawStages({ stages }: PeakMemory): (HTMLElement | null)[] {
   const same = new Set(stages.map((each) => each.in_flight)).size === 1;
   const flight = same ? `${exact(stages[0].in_flight)} on each stage` : `${held} on stages 0 to ${stages.length - 1}`;
   return [
-    h("h4", {}, "what each stage needs of it while its cells run"),
+    h("h4", {}, "the peak of each stage, while its cells run"),
     h(
       "ul",
       { class: "mlb-bars", "data-chart": "stages" },
