@@ -76,14 +76,8 @@ def _on_device(device: int, mine: np.ndarray, hit: Hit, right: np.ndarray, plan:
     for iterations in itertools.product(*in_time):
         where = dict(plan.mesh.coordinates(device))
         where |= {loop.in_time: i for i, loop in zip(iterations, tap.loops, strict=True) if loop.in_time}
-        block = mine[(device, *iterations)]
-        ranges = []
-        for size, split in zip(block.shape, tap.spec.splits, strict=False):
-            index = 0
-            for axis in split:
-                index = index * plan.grid[axis] + where[axis]
-            ranges.append(slice(index * size, (index + 1) * size))
-        part = right[tuple(ranges)]
+        block, axes = mine[(device, *iterations)], zip(right.shape, tap.spec.splits, strict=False)
+        part = right[tuple(slice(*plan.grid.part_range(size, split, where)) for size, split in axes)]
         off = max(off, _greatest(block[tuple(map(slice, part.shape))], part))
     return off
 

@@ -50,11 +50,12 @@ def _weights(runs: Probing, tap: Tap, local: Sequence[int], shape: Sequence[int]
     index, counts = jnp.zeros((), jnp.uint32), jnp.ones((), bool)
     for axis, size in enumerate(local):
         here = lax.broadcasted_iota(jnp.uint32, tuple(local), axis)
-        split = tap.spec.splits[axis] if axis < len(shape) else ()
-        if split:
-            here += runs.device.index(split).astype(jnp.uint32) * np.uint32(size)
         whole = shape[axis] if axis < len(shape) else size
-        counts &= here < whole
+        if axis < len(shape) and (split := tap.spec.splits[axis]):
+            parts = np.asarray(runs.sizes.part_sizes(whole, split), np.uint32)
+            number = runs.device.index(split)
+            counts &= here < jnp.asarray(parts)[number]
+            here += jnp.asarray(np.cumsum(parts, dtype=np.uint32) - parts)[number]
         index = index * np.uint32(whole) + here
     bits = index[None] * np.uint32(COUNT) + jnp.arange(COUNT, dtype=jnp.uint32).reshape(COUNT, *(1,) * len(local))
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):  # MurmurHash3's last steps

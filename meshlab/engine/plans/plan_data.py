@@ -205,11 +205,5 @@ class Plan:
         """
         asked = self.program.find(value)
         where = self.mesh.coordinates(device)
-        ranges = []
-        for size, split in zip(asked.shape, self.device_spec(value).splits, strict=True):
-            index = 0
-            for axis in split:
-                index = index * self.mesh.axes[axis] + where[axis]
-            parts = self.grid.part_sizes(size, split)
-            ranges.append((sum(parts[:index]), sum(parts[: index + 1])))
-        return tuple(ranges)
+        axes = zip(asked.shape, self.device_spec(value).splits, strict=True)
+        return tuple(self.grid.part_range(size, split, where) for size, split in axes)

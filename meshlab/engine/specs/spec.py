@@ -95,6 +95,20 @@ class Grid(dict[str, int]):
         part = self.padded_size(size, split) // count
         return tuple(max(0, min(part, size - number * part)) for number in range(count))
 
+    def part_range(self, size: int, split: Axes, where: Mapping[str, int]) -> tuple[int, int]:
+        """Returns which elements of an axis that is sharded over mesh axes one part has: (start, stop).
+
+        Args:
+            size: of the axis, without padding.
+            split: the mesh axes, major first.
+            where: the coordinate on each of them.
+        """
+        number = 0
+        for axis in split:
+            number = number * self[axis] + where[axis]
+        parts = self.part_sizes(size, split)
+        return sum(parts[:number]), sum(parts[: number + 1])
+
     @functools.cached_property
     def key(self) -> tuple:
         """Equal for two grids that are equal."""

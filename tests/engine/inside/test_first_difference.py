@@ -14,6 +14,7 @@ from meshlab.models.zoo import models
 from tests import share
 from tests.engine.inside import test_find_nan
 from tests.engine.inside.planted import NONE, Planting, planted, with_switch
+from tests.engine.pipelines import stacks
 
 MODELS = {model.name: model for model in models()}
 MESH = ml.mesh(data=2, model=2)
@@ -81,6 +82,23 @@ def test_a_plan_is_compared_with_the_function_or_another_plan():
     ):
         with pytest.raises(ml.RunError, match=rf"first_difference\(\) {message}"):
             plan.first_difference(other, *test_find_nan.data())
+
+
+def test_stages_with_different_numbers_of_layers_have_it_on_their_devices():
+    """Parts of two layers and of three: where one begins does not follow from how long it is."""
+    shapes = stacks.named(layers=5)
+    args, program = stacks.data(shapes), with_switch(stacks.descent(stacks.plain), shapes)
+    mesh = ml.mesh(pipe=ml.stages(2, layers=(2, 3)), micro=ml.serial(4))
+    plan, right = program.plan(mesh, "batch:micro layers:pipe"), program.plan(ml.mesh(data=1), "")
+    assert first_difference(plan, right, (np.int32(NONE), *args), Planting) is None
+    weights = {"out/1/1/w", "out/1/1/b"}
+    for number, each in planted(plan, args).items():
+        place = plan.program.value(each.tap.number).place
+        if each.kind == "scaled" and place in weights:
+            difference: Any = first_difference(plan, right, (np.int32(number), *args), Planting)
+            assert (difference.value.place, difference.devices) == (place, (each.device,))
+            weights.remove(place)
+    assert not weights
 
 
 @pytest.mark.share(16)
