@@ -63,8 +63,7 @@ def _iterations(tap: Tap, hit: Hit) -> tuple[int, ...]:
     The axes in time that split a value, or add it up, have none there; of all others one iteration is like another.
     """
     own = iter([i for i, loop in zip(hit.iterations, hit.tap.loops, strict=True) if not loop.in_time])
-    in_spec = {*tap.spec.axes, *tap.spec.partial}
-    return tuple(0 if loop.in_time else next(own) for loop in tap.loops if loop.in_time not in in_spec)
+    return tuple(0 if loop.in_time else next(own) for loop in tap.apart)
 
 
 def _on_device(device: int, mine: np.ndarray, hit: Hit, right: np.ndarray, plan: Plan) -> float:

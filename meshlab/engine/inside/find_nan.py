@@ -18,49 +18,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..code.operations import Literal
-from ..code.source import Source
 from ..plans.plan_data import Plan
 from ..programs.program import Program
-from ..programs.values import Value
 from ..running.lower import Shards
 from .names import original
 from .probed import compiled, flat
 from .probing import Probing, Tap, is_closed
 from .search import Hit, first, leading, outputs
-from .where import Place, place
+from .where import Finding, place
 
 
 @dataclasses.dataclass(frozen=True)
-class NotFinite:
+class NotFinite(Finding):
     """The first NaN, or infinity, of a step; prints as a sentence.
 
     Attributes:
         kind: "NaN" or "infinity".
-        place: which value, where, and on which devices.
     """
 
     kind: str
-    place: Place
-
-    @property
-    def value(self) -> Value:
-        """The value that has it."""
-        return self.place.value
-
-    @property
-    def source(self) -> Source | None:
-        """The user's line that made it; None of an argument."""
-        return self.place.source
-
-    @property
-    def iterations(self) -> tuple[int, ...]:
-        """The iteration of each loop around it in which it comes first, outermost first, from 0."""
-        return self.place.iterations
-
-    @property
-    def devices(self) -> tuple[int, ...]:
-        """The devices that have it then, by number."""
-        return self.place.devices
 
     def __str__(self) -> str:
         return f"The first {self.kind} is in {self.place}."
@@ -80,7 +56,7 @@ def find_nan(plan: Plan, args: Sequence[Any], runs: Callable[..., Probing] = Pro
     values = _floats(program)
     hit = first(program, values, lambda numbers: _found(plan, arrays, ("NaN", numbers), _has_nan, runs))
     if hit is not None:
-        return NotFinite("NaN", place(plan, hit))
+        return NotFinite(place(plan, hit), "NaN")
     results = values.intersection(outputs(program))
     infinite = _found(plan, arrays, ("infinite", results), _is_infinite, runs)
     if not infinite:
@@ -88,7 +64,7 @@ def find_nan(plan: Plan, args: Sequence[Any], runs: Callable[..., Probing] = Pro
     inside = frozenset().union(*(leading(program, hit.tap.number, ()) for hit in infinite))
     wanted = (inside | {hit.tap.number for hit in infinite}) & values
     hits = _found(plan, arrays, ("made infinite", wanted), _becomes_infinite, runs) or infinite
-    return NotFinite("infinity", place(plan, min(hits, key=lambda hit: hit.when)))
+    return NotFinite(place(plan, min(hits, key=lambda hit: hit.when)), "infinity")
 
 
 def _floats(program: Program) -> frozenset[int]:

@@ -22,11 +22,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..code.source import Source
 from ..errors import RunError, shown
 from ..plans.plan_data import Plan
 from ..programs.random_arguments import drawn_arguments
-from ..programs.values import Value
 from ..running.lower import Shards
 from ..running.rounding import NUDGES, ROUNDING, VAGUE, narrowest, nudged
 from ..running.run import mesh_axes
@@ -36,7 +34,7 @@ from .probed import compiled, flat
 from .probing import Probing, Tap
 from .search import Hit, first, of_floats
 from .sketches import added, sketch
-from .where import Place, place
+from .where import Finding, place
 
 # The greatest difference of sketches that the order of additions explains, as a share of the value, by bytes of the
 # narrowest float in the program.
@@ -48,42 +46,20 @@ Known = Mapping[int, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
+class Difference(Finding):
     """The first value that differs between two plans; prints as a sentence.
 
     Attributes:
-        place: the value, where it is, and the devices that have wrong numbers.
         moved: whether it was right on the devices before a move made these copies of it.
         error: its error, as a share of its root mean square.
         allowed: the error that rounding explains.
         most: the greatest error of one element; None if its elements were not read.
     """
 
-    place: Place
     moved: bool
     error: float
     allowed: float
     most: float | None
-
-    @property
-    def value(self) -> Value:
-        """The value that differs."""
-        return self.place.value
-
-    @property
-    def source(self) -> Source | None:
-        """The user's line that made it."""
-        return self.place.source
-
-    @property
-    def iterations(self) -> tuple[int, ...]:
-        """The iteration of each loop around it in which it differs first, outermost first, from 0."""
-        return self.place.iterations
-
-    @property
-    def devices(self) -> tuple[int, ...]:
-        """The devices that hold wrong numbers; empty for a partial sum."""
-        return self.place.devices
 
     def __str__(self) -> str:
         most = "" if self.most is None else f", at most {self.most:.3g} in one element"

@@ -49,14 +49,8 @@ def laid(array: np.ndarray, tap: Tap, axes: Sequence[tuple[str, int]]) -> Laid:
     """
     names = [name for name, _ in axes]
     array = array.reshape(*(size for _, size in axes), *array.shape[1:])
-    in_spec = {*tap.spec.axes, *tap.spec.partial}
-    loops: list[int] = []
-    for position, loop in enumerate(tap.loops, start=len(axes)):
-        if loop.in_time in in_spec:
-            names.append(loop.in_time)
-        else:
-            names.append("")
-            loops.append(position)
+    names += [loop.in_time if loop.in_time in tap.meeting else "" for loop in tap.loops]
+    loops = [position for position, name in enumerate(names) if not name]
     addends = [names.index(axis) for axis in tap.spec.partial if axis in names]
     splits = [names.index(axis) for axis in tap.spec.axes if axis in names]
     replicas = [i for i in range(len(axes)) if i not in addends and i not in splits]

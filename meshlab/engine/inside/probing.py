@@ -84,6 +84,16 @@ class Tap:
         return tuple(each for each in self.around if each.times is not None)
 
     @property
+    def apart(self) -> tuple[Around, ...]:
+        """Those of the loops that make several values; an axis in time in the spec makes blocks or addends of one."""
+        return tuple(loop for loop in self.loops if loop.in_time not in self.meeting)
+
+    @property
+    def meeting(self) -> frozenset[str]:
+        """The mesh axes whose blocks or addends are those of one value."""
+        return frozenset((*self.spec.axes, *self.spec.partial))
+
+    @property
     def key(self) -> tuple[int, Spec]:
         """The value and its spec, by which its shards are known."""
         return self.number, self.spec

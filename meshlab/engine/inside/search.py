@@ -1,6 +1,6 @@
 """Finds the first value in time that is wrong, without looking at all values at once.
 
-    first(plan, look)          # the first of those that `look` finds wrong
+    first(program, values, look)          # the first of these values that `look` finds wrong
 
 A look compiles the step with what it looks at, so it takes as long to compile as it looks at. So the search looks at
 the values that have a name first: places, and what lines of the forward pass make. What made the first wrong one of

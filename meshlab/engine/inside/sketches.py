@@ -96,8 +96,7 @@ def added(array: np.ndarray, tap: Tap, axes: Sequence[tuple[str, int]]) -> np.nd
     exact = array.dtype == np.uint32
     total: Any = np.sum(sorted_axes.array, axis=over, dtype=np.uint32 if exact else np.float64)
     # The iterations of an axis in time that neither splits nor adds are replicas too.
-    apart = [loop for loop in tap.loops if loop.in_time not in (*tap.spec.axes, *tap.spec.partial) or not loop.in_time]
-    again = [position for position, loop in enumerate(apart) if loop.in_time]
+    again = [position for position, loop in enumerate(tap.apart) if loop.in_time]
     total = np.moveaxis(total, again, range(first - len(again), first))
     loops = total.shape[: first - len(again)]
     return total.reshape(*loops, math.prod(total.shape[len(loops) : -1]), COUNT)

@@ -215,8 +215,7 @@ def take(
 
 def _form(plan: Plan, tap: Tap, array: np.ndarray) -> Form:
     axes, shape = mesh_axes(plan.mesh), plan.program.code.shapes[tap.number]
-    in_spec = {*tap.spec.axes, *tap.spec.partial}
-    loops = tuple(loop.times or 0 for loop in tap.loops if loop.in_time not in in_spec)
+    loops = tuple(loop.times or 0 for loop in tap.apart)
     return Form(tap.spec, loops, made_by(tap), tap, array, axes, shape, plan.grid)
 
 

@@ -52,6 +52,37 @@ class Place:
         return text
 
 
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What was found at a place.
+
+    Attributes:
+        place: which value, where, and on which devices.
+    """
+
+    place: Place
+
+    @property
+    def value(self) -> Value:
+        """The value that has it."""
+        return self.place.value
+
+    @property
+    def source(self) -> Source | None:
+        """The user's line that made it; None of an argument."""
+        return self.place.source
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        """The iteration of each loop around it in which it comes first, outermost first, from 0."""
+        return self.place.iterations
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """The devices that have it then, by number; none of a partial sum that differs."""
+        return self.place.devices
+
+
 def place(plan: Plan, hit: Hit) -> Place:
     """Returns where something was found in a plan."""
     tap = hit.tap
