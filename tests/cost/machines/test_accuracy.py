@@ -1,4 +1,4 @@
-"""The factor by which published steps took longer, of machines that have one."""
+"""The published errors, packed from their page; the factor by which published steps took longer."""
 
 import dataclasses
 import json
@@ -6,6 +6,7 @@ import json
 import pytest
 
 import meshlab as ml
+from benchmarks.accuracy import FILE, PAGE, packed, written
 from meshlab.cost.machines import accuracy
 from meshlab.cost.machines.accuracy import TimeFactor, time_factor
 from meshlab.cost.machines.hardware import known
@@ -68,3 +69,69 @@ def test_of_many_points_it_is_an_array():
 def test_machines_with_published_steps_have_a_factor():
     published = {name for name, machine in known().items() if time_factor(machine)}
     assert published >= {"v4", "v5e", "v5p", "v6e", "v7x", "h100", "a100", "a100_40g"}
+
+
+def test_the_packed_errors_are_those_of_the_page():
+    """If not: python -m benchmarks.accuracy."""
+    assert FILE.read_text(encoding="utf-8") == written(packed(PAGE.read_text(encoding="utf-8")))
+
+
+def test_what_a_page_tells_is_packed():
+    page = """# Errors
+
+## Published steps
+
+**v4**: reaches 0.7; errors up to 3%.
+
+| model | off by |
+| --- | ---: |
+| a | 1% |
+| b \\* | 9% |
+| c | 3% |
+
+**v2**: reaches 0.5; errors up to 0%.
+
+| model | off by |
+| --- | ---: |
+| a | 0% |
+
+## Memory
+
+**v2**: in 2 plans the median error is 1% (jaxlib 0.10.2).
+
+| program | layout |
+| --- | --- |
+| a | FSDP |
+| b | FSDP |
+
+## Collectives: of compilers
+
+| machine | compiled | equal | explained | not explained | refused by the compiler |
+|---|---:|---:|---:|---:|---:|
+| v5e:2x4 | 70 | 27 | 42 | 1 | 0 |
+
+## Others
+
+**v4**: nothing
+"""
+    errors = packed(page)
+    assert errors["time"]["anchor"] == "published-steps"
+    assert errors["time"]["texts"]["v4"] == "v4: reaches 0.7; errors up to 3%. 2 published runs."
+    assert errors["time"]["texts"]["v2"] == "v2: reaches 0.5 in the one published run; of one run no error can be told."
+    assert errors["memory"]["texts"] == {"v2": "v2: in 2 plans the median error is 1% (jaxlib 0.10.2)."}
+    assert errors["modelled"] == {"jaxlib": "0.10.2"}
+    assert "factors" not in errors["time"]
+    with pytest.raises(ValueError, match=r"accuracy.md tells figures of jaxlib 0.10.2, 0.12.0: measure all anew"):
+        packed(page + "and others (jaxlib 0.12.0)")
+    assert errors["collectives"]["anchor"] == "collectives-of-compilers"
+    assert errors["collectives"]["texts"]["v5e"] == (
+        "Of 70 plans compiled for v5e:2x4, 27 send the bytes that were predicted, 42 do but for differences that are"
+        " explained, 1 do not."
+    )
+    assert errors.keys() == {"time", "memory", "collectives", "modelled"}
+    said = page.replace("reaches 0.7;", "published steps took 1.40 times the predicted time;")
+    said = said.replace("reaches 0.5;", "published steps took 0.95 times the predicted time;")
+    assert packed(said)["time"]["factors"] == {
+        "v4": {"factor": 1.4, "spread": 0.03, "runs": 2},
+        "v2": {"factor": 0.95, "spread": None, "runs": 1},
+    }

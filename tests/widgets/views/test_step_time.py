@@ -12,11 +12,8 @@ from pathlib import Path
 import pytest
 
 import meshlab as ml
-from benchmarks.accuracy import FILE, PAGE, packed, written
-from benchmarks.nccl import EXCHANGES, RINGS
 from meshlab.cost.machines import accuracy as accuracy_module
 from meshlab.cost.machines.accuracy import NOT_YET, accuracy
-from meshlab.cost.machines.hardware import known
 from meshlab.cost.machines.units import seconds_text, share_text
 from meshlab.models import zoo
 from meshlab.models.language import llama
@@ -27,15 +24,9 @@ from meshlab.widgets.documents.intents import Remove
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state.prices import Price, prices_of
-from meshlab.widgets.views.machine_figures import figure_view, figures_behind, figures_view
 from tests.widgets.gates import Gate
 from tests.widgets.state.test_machines import own
 
-WAYS = [*(f"rings.{name}" for name in RINGS), *(f"exchanges.{name}" for name in EXCHANGES)]
-FIGURES = ["base", "step", "bandwidth"]
-KERNELS = ("base", "share", "smaller", "prologue", "joining", "partial", "sustained")
-SUMS = [f"network.protocols.in_switch.{what}" for what in FIGURES]
-MATMULS = [f"matmuls.{what}" for what in KERNELS]
 LAYOUTS = ["", "batch:data", "batch:data hidden:model", "batch:data+model"]
 
 
@@ -254,49 +245,6 @@ def test_costs_that_were_in_flight_when_all_was_forgotten_are_worked_out_anew(
     assert explorer.plan.mesh.on.hardware == slower
 
 
-def test_each_figure_has_its_source() -> None:
-    for machine in known().values():
-        views = figures_view(machine)
-        assert len(views) == len(machine.figures)
-        assert all(view["source"] and view["text"] for view in views)
-        assert {view["name"] for view in views if view["recalled"]} == set(machine.recalled)
-    v5e = known()["v5e"]
-    assert figure_view("bandwidth", v5e.bandwidth)["text"] == "memory bandwidth 810 GB/s"
-    assert figure_view("flops.bf16", v5e.flops["bf16"])["text"] == "matmuls in bf16 197 TFLOP/s"
-    assert figure_view("network.hop_latency", v5e.figures["network.hop_latency"])["text"] == "hop latency 1 µs"
-    assert figure_view("efficiency.memory", v5e.efficiency.memory)["text"] == "kernels reach 91.1% of memory bandwidth"
-    assert figure_view("memory", v5e.memory)["text"] == "memory 16 GB"
-
-
-@pytest.mark.parametrize(
-    ("machine", "axes", "part", "names"),
-    [
-        ("v5e:2x4", "data=2 model=4", "compute", ["flops.bf16", "efficiency.matmul"]),
-        ("h100", "data=2 model=4", "compute", ["flops.f32", *MATMULS, "efficiency.attention"]),
-        ("v5p:2x2x2", "data=2 model=4", "compute", ["flops.bf16", "efficiency.matmul", "efficiency.attention"]),
-        ("h100", "data=2 model=4", "memory", ["bandwidth", "efficiency.memory", "matmuls.memory", "efficiency.launch"]),
-        ("v100", "data=2 model=4", "compute", ["flops.f32", "efficiency.matmul"]),
-        ("v5e:2x4", "data=2 model=4", "memory", ["bandwidth", "efficiency.memory", "efficiency.launch"]),
-        ("v5e:2x4", "data=2 model=4", "model", ["network.link", "network.hop_latency", "efficiency.network"]),
-        ("v5e:2*2x2", "data=2 model=4", "data", ["inter_node.link", "inter_node.latency"]),
-        ("v2:2x2", "data=4 model=2", "model", ["network.chip"]),
-        (
-            "h100:2x4",
-            "data=2 model=4",
-            "model",
-            [*(f"network.protocols.{way}.{what}" for way in WAYS for what in FIGURES), "network.protocols.copy", *SUMS],
-        ),
-        ("h100:2x4", "data=2 model=4", "data", ["inter_node.link", "inter_node.latency", "network.base"]),
-    ],
-)
-def test_what_a_part_rests_on(program, machine: str, axes: str, part: str, names: list[str]) -> None:
-    sizes = {name: int(size) for name, size in (each.split("=") for each in axes.split())}
-    mesh = ml.mesh(machine, **sizes)
-    figures = figures_behind(part, mesh.on, program.code)
-    assert [figure["name"] for figure in figures] == [name for name in names if name in mesh.on.hardware.figures]
-    assert figures
-
-
 def test_what_was_recalled_is_marked(explorer: Explorer) -> None:
     explorer.load("hidden:model")
     explorer.on("v5e")
@@ -326,72 +274,6 @@ def test_errors_are_those_that_were_measured(
     assert view["peak_memory"]["accuracy"] == measured
     error = view["time"]["accuracy"]
     assert (error["measured"], error["text"]) == (False, "Not measured for v5e yet, only for `v4`.")
-
-
-def test_the_packed_errors_are_those_of_the_page() -> None:
-    """If not: python -m benchmarks.accuracy."""
-    assert FILE.read_text(encoding="utf-8") == written(packed(PAGE.read_text(encoding="utf-8")))
-
-
-def test_what_a_page_tells_is_packed() -> None:
-    page = """# Errors
-
-## Published steps
-
-**v4**: reaches 0.7; errors up to 3%.
-
-| model | off by |
-| --- | ---: |
-| a | 1% |
-| b \\* | 9% |
-| c | 3% |
-
-**v2**: reaches 0.5; errors up to 0%.
-
-| model | off by |
-| --- | ---: |
-| a | 0% |
-
-## Memory
-
-**v2**: in 2 plans the median error is 1% (jaxlib 0.10.2).
-
-| program | layout |
-| --- | --- |
-| a | FSDP |
-| b | FSDP |
-
-## Collectives: of compilers
-
-| machine | compiled | equal | explained | not explained | refused by the compiler |
-|---|---:|---:|---:|---:|---:|
-| v5e:2x4 | 70 | 27 | 42 | 1 | 0 |
-
-## Others
-
-**v4**: nothing
-"""
-    errors = packed(page)
-    assert errors["time"]["anchor"] == "published-steps"
-    assert errors["time"]["texts"]["v4"] == "v4: reaches 0.7; errors up to 3%. 2 published runs."
-    assert errors["time"]["texts"]["v2"] == "v2: reaches 0.5 in the one published run; of one run no error can be told."
-    assert errors["memory"]["texts"] == {"v2": "v2: in 2 plans the median error is 1% (jaxlib 0.10.2)."}
-    assert errors["modelled"] == {"jaxlib": "0.10.2"}
-    assert "factors" not in errors["time"]
-    with pytest.raises(ValueError, match=r"accuracy.md tells figures of jaxlib 0.10.2, 0.12.0: measure all anew"):
-        packed(page + "and others (jaxlib 0.12.0)")
-    assert errors["collectives"]["anchor"] == "collectives-of-compilers"
-    assert errors["collectives"]["texts"]["v5e"] == (
-        "Of 70 plans compiled for v5e:2x4, 27 send the bytes that were predicted, 42 do but for differences that are"
-        " explained, 1 do not."
-    )
-    assert errors.keys() == {"time", "memory", "collectives", "modelled"}
-    said = page.replace("reaches 0.7;", "published steps took 1.40 times the predicted time;")
-    said = said.replace("reaches 0.5;", "published steps took 0.95 times the predicted time;")
-    assert packed(said)["time"]["factors"] == {
-        "v4": {"factor": 1.4, "spread": 0.03, "runs": 2},
-        "v2": {"factor": 0.95, "spread": None, "runs": 1},
-    }
 
 
 def test_a_large_slice_costs_no_more(program) -> None:
