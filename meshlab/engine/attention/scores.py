@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from ..code.operations import Block, Operation, walk
+from ..code.operations import Operation, every_block
 from ..programs.program import Program, analysis
 
 # The name of an axis of size 1.
@@ -40,7 +40,7 @@ def attentions(program: Program) -> frozenset[Scores]:
     these are contracted over all dims of the keys by another matmul.
     """
     kinds: set[Scores] = set()
-    for block in _blocks(program.code.block):
+    for block in every_block(program.code.block):
         makers = {out: operation for operation in block.operations for out in operation.outputs}
         for operation in block.operations:
             if operation.name == "dot_general" and (operation.rematerialised or not operation.backward):
@@ -62,12 +62,6 @@ def scores_of(program: Program) -> Mapping[int, Scores]:
         if kind is not None:
             found[value] = kind
     return found
-
-
-def _blocks(block: Block) -> Iterator[Block]:
-    yield block
-    for operation in walk(block):
-        yield from operation.blocks
 
 
 def _scores(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ..code.loops import carried
-from ..code.operations import Block, Operation, walk
+from ..code.operations import Block, Operation, every_block, walk
 from ..jax_compat import REMAT
 
 Item = TypeVar("Item")
@@ -18,9 +18,8 @@ Item = TypeVar("Item")
 
 def without_stacks(block: Block) -> Block:
     """Returns a block whose loops and regions neither take nor stack what nothing reads."""
-    blocks = [block, *(inside for operation in walk(block) for inside in operation.blocks)]
     read = {value for operation in walk(block) for value in operation.reads}
-    read |= {value for each in blocks for value in each.outputs if isinstance(value, int)}
+    read |= {value for each in every_block(block) for value in each.outputs if isinstance(value, int)}
     return _pruned(block, read)
 
 

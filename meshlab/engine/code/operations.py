@@ -138,6 +138,13 @@ def walk(block: Block) -> Iterator[Operation]:
             yield from walk(inside)
 
 
+def every_block(block: Block) -> Iterator[Block]:
+    """Yields a block and all blocks inside, outer before inner."""
+    yield block
+    for operation in walk(block):
+        yield from operation.blocks
+
+
 def use_counts(code: Code) -> list[int]:
     """Counts for each value how often it is read: by operations, or as an output of its block."""
     counts = [0] * len(code.shapes)

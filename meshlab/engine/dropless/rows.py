@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..code.operations import Block, Code, Operation, walk
+from ..code.operations import Block, Code, Operation, every_block, walk
 from ..rules import ELEMENTWISE, TRAITS
 from .elements import Elements, Makers, counts_each
 
@@ -72,14 +72,7 @@ class Sorted:
 def found(code: Code) -> list[Sorted]:
     """Returns all rows of a program that are sorted by expert."""
     makers = {out: operation for operation in walk(code.block) for out in operation.outputs}
-    return [rows for block in _blocks(code.block) for rows in _in(code, makers, block)]
-
-
-def _blocks(block: Block) -> Iterator[Block]:
-    yield block
-    for operation in block.operations:
-        for inside in operation.blocks:
-            yield from _blocks(inside)
+    return [rows for block in every_block(code.block) for rows in _in(code, makers, block)]
 
 
 def _in(code: Code, makers: Makers, block: Block) -> Iterator[Sorted]:
