@@ -7,33 +7,27 @@ import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
 from ..code.operations import Operation
-from ..jax_compat import opened
+from ..passes.rewrites import Replacing
 from ..tensors.attention import Attention, attention_grad_p, attention_p
 from ..tensors.marks import mark_rename
 from .softmaxes import Softmaxes
 from .uses import DEPTH, VALUE, Axes, Matmul, Operand, Uses
 
 
-class Emitter:
-    """Collects the operations that replace others, and the values that they make.
+class Emitter(Replacing):
+    """Writes operations in the place of others, and names the axes of what they make.
 
     Attributes:
-        before: the operations that come in front of one.
-        instead: those in its place.
-        shapes, dtypes, names: of the new values, which are numbered behind all others.
+        names: of the new values.
     """
 
     def __init__(self, softmaxes: Softmaxes):
+        super().__init__(softmaxes.program.unmerged)
         self.program, self.query, self.key = softmaxes.program, softmaxes.query, softmaxes.key
-        self.before: dict[Operation, list[Operation]] = {}
-        self.instead: dict[Operation, list[Operation]] = {}
-        self.shapes: list[tuple[int, ...]] = []
-        self.dtypes: list[Any] = []
         self.names: list[Axes] = []
         # Where operations are written, and the one that they take their line and scope from.
         self.here: list[Operation] = []
@@ -113,14 +107,6 @@ class Emitter:
 
     # Values
 
-    def shape(self, value: int) -> tuple[int, ...]:
-        known = self.program.unmerged.shapes
-        return known[value] if value < len(known) else self.shapes[value - len(known)]
-
-    def dtype(self, value: int) -> Any:
-        known = self.program.unmerged.dtypes
-        return known[value] if value < len(known) else self.dtypes[value - len(known)]
-
     def names_of(self, value: int) -> Axes:
         known = self.program.names
         return known[value] if value < len(known) else self.names[value - len(known)]
@@ -162,21 +148,17 @@ class Emitter:
     ) -> list[int]:
         like = self.like
         assert like is not None
-        given = [jax.ShapeDtypeStruct(self.shape(value), self.dtype(value)) for value in reads]
-        with jax.enable_x64(True):
-            (equation,) = opened(jax.make_jaxpr(function)(*given)).equations
+        (equation,) = self.jaxpr(function, reads).equations
         made = []
         for variable, has, number in zip(equation.outvars, names, numbers, strict=True):
-            made.append(self.new(variable.aval, has) if number is None else number)
+            made.append(self.new_named(variable.aval, has) if number is None else number)
         name, inputs, outputs = equation.primitive.name, tuple(reads), tuple(made)
         self.here.append(dataclasses.replace(like, name=name, equation=equation, inputs=inputs, outputs=outputs))
         return made
 
-    def new(self, aval: Any, names: Axes) -> int:
-        self.shapes.append(tuple(aval.shape))
-        self.dtypes.append(aval.dtype)
+    def new_named(self, aval: Any, names: Axes) -> int:
         self.names.append(tuple(names))
-        return len(self.program.unmerged.shapes) + len(self.shapes) - 1
+        return self.new(aval.shape, aval.dtype)
 
 
 def _without_depth(axes: Axes) -> Axes:

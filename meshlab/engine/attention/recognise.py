@@ -18,7 +18,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TypeVar
 
-from ..code.operations import Block, Operation
 from ..passes.normalize import drop_dead, normalize
 from ..programs.axis_conflicts import axis_conflicts, conflicts_by_scope, exchangeable_dims
 from ..programs.program import Program, analysis
@@ -90,29 +89,11 @@ def _with(program: Program, emitter: Emitter, uses: list[Uses]) -> Program:
     """Returns a program in which some uses of scores are operations."""
     for use in uses:
         emitter.emit(use)
-    block = drop_dead(_replaced(program.unmerged.block, emitter))
+    code = emitter.replaced()
+    block = drop_dead(code.block)
     # A loop that reads stacks of scores no longer does, and then another no longer stacks them.
     for _ in range(2):
         block = drop_dead(without_stacks(block))
-    code = dataclasses.replace(
-        program.unmerged,
-        block=block,
-        shapes=(*program.unmerged.shapes, *emitter.shapes),
-        dtypes=(*program.unmerged.dtypes, *emitter.dtypes),
-    )
+    code = dataclasses.replace(code, block=block)
     new = dataclasses.replace(program, unmerged=code, names=(*program.names, *emitter.names))
     return dataclasses.replace(new, code=normalize(code, new.merge_names, new.scope_class))
-
-
-def _replaced(block: Block, emitter: Emitter) -> Block:
-    operations: list[Operation] = []
-    for operation in block.operations:
-        operations += emitter.before.get(operation, ())
-        if operation in emitter.instead:
-            operations += emitter.instead[operation]
-        elif operation.blocks:
-            inside = tuple(_replaced(each, emitter) for each in operation.blocks)
-            operations.append(dataclasses.replace(operation, blocks=inside))
-        else:
-            operations.append(operation)
-    return Block(block.inputs, tuple(operations), block.outputs)

@@ -15,14 +15,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend.core import Literal as Constant
 
-from ..code.operations import Block, Code, Input, Literal, Operation
-from ..jax_compat import opened
+from ..code.operations import Code, Input, Literal, Operation
+from ..passes.rewrites import Replacing
 from ..rules import ELEMENTWISE
 from ..tensors.expert_primitives import collect_p, ragged_grad_p, ragged_p, route_p, send_p
 from ..tensors.experts import Routing
@@ -39,53 +38,17 @@ def with_operations(code: Code, every: Sequence[tuple[Sorted, float]]) -> Code:
     emitter = _Emitter(code)
     for rows, factor in every:
         _Rows(emitter, rows, factor).emit()
-    block = _replaced(code.block, emitter)
-    shapes, dtypes = (*code.shapes, *emitter.shapes), (*code.dtypes, *emitter.dtypes)
-    return dataclasses.replace(code, block=block, shapes=shapes, dtypes=dtypes)
+    return emitter.replaced()
 
 
-def _replaced(block: Block, emitter: _Emitter) -> Block:
-    operations: list[Operation] = []
-    for operation in block.operations:
-        if operation in emitter.instead:
-            operations += emitter.instead[operation]
-        elif operation.blocks:
-            inside = tuple(_replaced(each, emitter) for each in operation.blocks)
-            operations.append(dataclasses.replace(operation, blocks=inside))
-        else:
-            operations.append(operation)
-    return Block(block.inputs, tuple(operations), block.outputs)
-
-
-class _Emitter:
-    """Collects the operations that replace others, and the values that they make, numbered behind all others."""
-
-    def __init__(self, code: Code):
-        self.code = code
-        self.instead: dict[Operation, list[Operation]] = {}
-        self.shapes: list[tuple[int, ...]] = []
-        self.dtypes: list[Any] = []
-
-    def shape(self, value: int) -> tuple[int, ...]:
-        known = self.code.shapes
-        return known[value] if value < len(known) else self.shapes[value - len(known)]
-
-    def dtype(self, value: int) -> Any:
-        known = self.code.dtypes
-        return known[value] if value < len(known) else self.dtypes[value - len(known)]
-
-    def new(self, shape: tuple[int, ...], dtype: Any) -> int:
-        self.shapes.append(tuple(shape))
-        self.dtypes.append(dtype)
-        return len(self.code.shapes) + len(self.shapes) - 1
+class _Emitter(Replacing):
+    """Writes operations in the place of others."""
 
     def write(
         self, like: Operation, function: Callable[..., Any], reads: Sequence[int], numbers: Sequence[int | None] = ()
     ) -> list[int]:
         """Writes an operation in the place of another, with its line and scope; results have given or new numbers."""
-        given = [jax.ShapeDtypeStruct(self.shape(value), self.dtype(value)) for value in reads]
-        with jax.enable_x64(True):
-            jaxpr = opened(jax.make_jaxpr(function)(*given))
+        jaxpr = self.jaxpr(function, reads)
         (equation,), value_of = jaxpr.equations, dict(zip(jaxpr.invars, reads, strict=True))
         wanted = numbers or [None] * len(equation.outvars)
         outputs = tuple(

@@ -1,6 +1,8 @@
 """Builds operations that replace others: a constant, a reshape of a value that exists already, or no elements.
 
 x.mean(0) * 0 → zeros        x.var's own mean [1, b] → the mean [b], reshaped
+
+A `Replacing` collects them, where several take the place of others and make values of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from ..code.operations import Input, Literal, Operation
+from ..code.operations import Block, Code, Input, Literal, Operation
 from ..jax_compat import opened
 
 Shape = tuple[int, ...]
@@ -60,3 +62,58 @@ def _instead(operation: Operation, equation: Any, inputs: Sequence[Input]) -> Op
 def _equation(function: Callable, *given: Any) -> Any:
     (equation,) = opened(jax.make_jaxpr(function)(*given)).equations
     return equation
+
+
+class Replacing:
+    """Collects the operations that replace others, and the values that they make, numbered behind all others.
+
+    Attributes:
+        before: the operations that come in front of one.
+        instead: those in its place.
+        shapes, dtypes: of the new values.
+    """
+
+    def __init__(self, code: Code):
+        self.code = code
+        self.before: dict[Operation, list[Operation]] = {}
+        self.instead: dict[Operation, list[Operation]] = {}
+        self.shapes: list[Shape] = []
+        self.dtypes: list[Any] = []
+
+    def shape(self, value: int) -> Shape:
+        known = self.code.shapes
+        return known[value] if value < len(known) else self.shapes[value - len(known)]
+
+    def dtype(self, value: int) -> Any:
+        known = self.code.dtypes
+        return known[value] if value < len(known) else self.dtypes[value - len(known)]
+
+    def new(self, shape: Shape, dtype: Any) -> int:
+        """Adds a value, and returns its number."""
+        self.shapes.append(tuple(shape))
+        self.dtypes.append(dtype)
+        return len(self.code.shapes) + len(self.shapes) - 1
+
+    def jaxpr(self, function: Callable[..., Any], reads: Sequence[int]) -> Any:
+        """Returns the jaxpr of a function of some values; with 64 bits, which the program may have been traced with."""
+        given = [jax.ShapeDtypeStruct(self.shape(value), self.dtype(value)) for value in reads]
+        with jax.enable_x64(True):
+            return opened(jax.make_jaxpr(function)(*given))
+
+    def replaced(self) -> Code:
+        """Returns the code with the operations in their places, and the values that they make."""
+        shapes, dtypes = (*self.code.shapes, *self.shapes), (*self.code.dtypes, *self.dtypes)
+        return dataclasses.replace(self.code, block=self._block(self.code.block), shapes=shapes, dtypes=dtypes)
+
+    def _block(self, block: Block) -> Block:
+        operations: list[Operation] = []
+        for operation in block.operations:
+            operations += self.before.get(operation, ())
+            if operation in self.instead:
+                operations += self.instead[operation]
+            elif operation.blocks:
+                inside = tuple(map(self._block, operation.blocks))
+                operations.append(dataclasses.replace(operation, blocks=inside))
+            else:
+                operations.append(operation)
+        return Block(block.inputs, tuple(operations), block.outputs)
