@@ -163,12 +163,7 @@ def _piece(walk: Walk, step: Staged, name: str) -> Spent:
     """The cost of one piece of a pipeline, for one micro-batch."""
     piece = step.pieces[name]
     spent = walk.block(piece.every, step.leaving(name, walk.original_of))
-    added = accumulated(piece.results, walk.scenario)
-    spent.count(added, step)
-    spent.kernels.append((step, 1, added))
-    if not walk.scenario.many and added.seconds:
-        spent.spans.append(Span(step, spent.elapsed, spent.elapsed + added.seconds))
-    spent.elapsed = spent.elapsed + added.seconds
+    spent.run_behind(accumulated(piece.results, walk.scenario), step, not walk.scenario.many)
     return spent
 
 

@@ -286,12 +286,7 @@ class _Schedule:
         self.executions *= step.times
         block = self.block(step.steps, [(result.value, result.inside) for result in step.results])
         self.executions = before
-        added = accumulated(step.results, self.scenario)
-        block.count(added, step)
-        block.kernels.append((step, 1, added))
-        if not self.scenario.many and added.seconds:
-            block.spans.append(Span(step, block.elapsed, block.elapsed + added.seconds))
-        block.elapsed = block.elapsed + added.seconds
+        block.run_behind(accumulated(step.results, self.scenario), step, not self.scenario.many)
         total = Spent()
         total.add(block, times)
         self.repeat(total, step, block, times)

@@ -113,6 +113,14 @@ class Spent:
             assert step.computes is not None
             self.score(step.computes.backward, cost.flops, cost.seconds)
 
+    def run_behind(self, cost: Kernel, step: Step, is_drawn: bool):
+        """Adds one kernel that runs behind all others, with its span where it is drawn."""
+        self.count(cost, step)
+        self.kernels.append((step, 1, cost))
+        if is_drawn and cost.seconds:
+            self.spans.append(Span(step, self.elapsed, self.elapsed + cost.seconds))
+        self.elapsed = self.elapsed + cost.seconds
+
     def score(self, backward: bool, flops: Numbers, seconds: Numbers):
         """Adds matmuls that make scores."""
         before = self.scores[backward]
