@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import pathlib
 import sys
 from collections.abc import Iterator
 
@@ -134,14 +133,5 @@ def table() -> str:
     return "\n".join([*lines, "", f"In the other order: {'; '.join(pairs) or 'none'}."])
 
 
-def main() -> int:
-    """Prints the table, or writes it into the page that is named."""
-    if len(sys.argv) > 1:
-        SECTION.write(pathlib.Path(sys.argv[1]), table())
-    else:
-        print(table())
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    SECTION.write_or_print(table(), sys.argv[1:])

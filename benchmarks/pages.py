@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +39,13 @@ class Section:
         """Puts a text between the marks; see `read`."""
         before, _, after = self._parts(path)
         path.write_text(f"{before}{self.begin}\n{text}\n{self.end}{after}")
+
+    def write_or_print(self, text: str, arguments: Sequence[str]) -> None:
+        """Puts a text between the marks of the page that a command line names, or prints it; see `read`."""
+        if arguments:
+            self.write(pathlib.Path(arguments[0]), text)
+        else:
+            print(text)
 
     def figure(self, path: pathlib.Path) -> pathlib.Path:
         """Returns where the section's figure is: beside the page, among its images."""

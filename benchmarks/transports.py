@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import pathlib
 import sys
 from typing import Any
 
@@ -119,14 +118,5 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
-    """Prints the table, or writes it into the page that is named."""
-    if len(sys.argv) > 1:
-        SECTION.write(pathlib.Path(sys.argv[1]), table())
-    else:
-        print(table())
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    SECTION.write_or_print(table(), sys.argv[1:])
