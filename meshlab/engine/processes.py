@@ -24,6 +24,7 @@ import numpy as np
 
 from .errors import RunError
 from .jax_compat import gathered, join
+from .typed_keys import is_key
 
 # Environment variables of a process that `meshlab run` has started.
 COORDINATOR, COUNT, NUMBER, DEVICES = (f"MESHLAB_{name}" for name in ("COORDINATOR", "PROCESSES", "PROCESS", "DEVICES"))
@@ -119,6 +120,6 @@ def whole(array: Any) -> Any:
     """
     if not isinstance(array, jax.Array) or array.is_fully_addressable:
         return array
-    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+    if is_key(array):
         return jax.random.wrap_key_data(jnp.asarray(whole(jax.random.key_data(array))), impl=jax.random.key_impl(array))
     return np.asarray(array if array.is_fully_replicated else gathered(array))

@@ -28,6 +28,7 @@ from jax import errors as jax_errors
 from ..engine.argument_checks import whole_number
 from ..engine.errors import RunError, closest, listed, numbered, some
 from ..engine.processes import all_agree
+from ..engine.typed_keys import is_key, words
 from .digest import digest
 from .folder import folder, orbax, said, steps
 from .placing import Stored, stored, trees
@@ -187,7 +188,7 @@ def described(arrays: Mapping[str, jax.Array]) -> dict[str, Leaf]:
 def on_disk(arrays: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
     """Returns arrays by their names on disk, of typed keys their data; those without elements are not written."""
     named = {str(i): array for i, array in enumerate(arrays.values()) if array.size}
-    return {name: jax.random.key_data(a) if _is_key(a.dtype) else a for name, a in named.items()}
+    return {name: words(a) for name, a in named.items()}
 
 
 def opened(path: Path, step: int) -> Checkpoint:
@@ -292,18 +293,14 @@ def _misfits(wanted: Sequence[Stored], saved: Mapping[str, Leaf], whole: bool) -
     return problems + [f"{listed(lost[:8])} was saved, and this program has no such array" for _ in lost[:1]]
 
 
-def _is_key(dtype: Any) -> bool:
-    return jnp.issubdtype(dtype, jax.dtypes.prng_key)
-
-
 def _implementation(array: jax.Array) -> str:
-    return str(jax.random.key_impl(array)) if _is_key(array.dtype) else ""
+    return str(jax.random.key_impl(array)) if is_key(array) else ""
 
 
 def _target(each: Stored) -> jax.ShapeDtypeStruct:
     """Returns the array that Orbax reads for a place."""
     target = jax.ShapeDtypeStruct(each.shape, each.dtype)
-    target = jax.eval_shape(jax.random.key_data, target) if _is_key(each.dtype) else target
+    target = jax.eval_shape(jax.random.key_data, target) if is_key(each) else target
     return jax.ShapeDtypeStruct(target.shape, target.dtype, sharding=each.sharding)
 
 

@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..engine.typed_keys import words
+
 _SEEDS = (0x9E3779B9, 0x7F4A7C15)
 
 
@@ -44,8 +46,7 @@ def _added(some: tuple[Any, ...], others: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _bits(array: Any) -> jax.Array:
     """Returns the bits of an array as integers of 32 bits; of wider elements along an axis more."""
-    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-        array = jax.random.key_data(array)
+    array = words(array)
     if array.dtype == jnp.bool_:
         array = array.astype(jnp.uint8)
     if jnp.issubdtype(array.dtype, jnp.complexfloating):

@@ -34,6 +34,7 @@ from ..programs.values import Value
 from ..running.lower import Shards
 from ..running.run import mesh_axes, run
 from ..specs.spec import Grid, Spec
+from ..typed_keys import words
 from .lying import addends
 from .names import named, original
 from .probed import compiled, flat
@@ -190,12 +191,8 @@ def watch(plan: Plan, args: Sequence[Any], values: Sequence[str | Value]) -> See
 
 def _equal(one: Any, other: Any) -> bool:
     """Says whether two results are equal bit by bit."""
-    results = ([np.asarray(whole(_words(leaf))) for leaf in jax.tree.leaves(each)] for each in (one, other))
+    results = ([np.asarray(whole(words(leaf))) for leaf in jax.tree.leaves(each)] for each in (one, other))
     return all(a.tobytes() == b.tobytes() for a, b in zip(*results, strict=True))
-
-
-def _words(array: Any) -> Any:
-    return jax.random.key_data(array) if jnp.issubdtype(array.dtype, jax.dtypes.prng_key) else array
 
 
 def take(
@@ -206,7 +203,7 @@ def take(
     def probe(_runs: Probing, tap: Tap, shards: Shards) -> Any:
         if tap.number not in wanted:
             return None
-        return _words(jnp.asarray(shards[tap.key]))
+        return words(jnp.asarray(shards[tap.key]))
 
     probed = compiled(plan, probe, ("watch", wanted), runs)
     result, taken = probed(arrays)

@@ -42,11 +42,6 @@ def drawn_arguments(program: Program, seed: int = 0, positive: bool = False, siz
     return jax.tree.unflatten(program.structure, leaves)
 
 
-def is_key(array: Any) -> bool:
-    """Says whether an array holds typed PRNG keys."""
-    return jax.numpy.issubdtype(getattr(array, "dtype", np.float32), jax.dtypes.prng_key)
-
-
 def _draw(random: np.random.Generator, shape: tuple[int, ...], dtype: Any, bound: int | None, above: bool) -> Any:
     if jax.numpy.issubdtype(dtype, jax.dtypes.prng_key):
         key = jax.random.key(int(random.integers(2**31)), impl=generator(dtype))

@@ -21,12 +21,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Sharding
 
 from ..plans.plan_data import Plan
 from ..tensors.trees import is_endless
+from ..typed_keys import is_key
 from .padding import cut, grown
 
 
@@ -39,7 +39,7 @@ def placed(array: Any, sharding: Sharding) -> jax.Array:
             return jax.device_put(array, sharding)
         if not array.is_fully_addressable:
             return jax.jit(_same, out_shardings=sharding)(array)
-    host = array if jnp.issubdtype(array.dtype, jax.dtypes.prng_key) else np.asarray(array)
+    host = array if is_key(array) else np.asarray(array)
     return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..plans.plan_data import Plan
 from ..programs.program import Program
-from ..programs.random_arguments import is_key
+from ..typed_keys import is_key
 from .run import flat_arguments
 
 # How many times further than the unsharded function goes by rounding its arguments a plan's results may be off.

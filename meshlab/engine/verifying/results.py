@@ -23,9 +23,10 @@ from ..errors import some
 from ..plans.plan_data import Plan
 from ..processes import whole
 from ..programs.program import Program
-from ..programs.random_arguments import drawn_arguments, is_key
+from ..programs.random_arguments import drawn_arguments
 from ..running.rounding import NUDGES, ROUNDING, VAGUE, as_traced, narrowest, nudged
 from ..running.run import compiled, flat_arguments, run
+from ..typed_keys import is_key, words
 
 # Greatest error of an output, as a share of its root mean square, by bytes of the narrowest float in the program; for
 # 16 bits, where single elements may be far off, the root mean square of the error. Measured: layouts of one program
@@ -161,7 +162,7 @@ def compare(program: Program, expected: Sequence[Any], result: Sequence[Any]) ->
     errors = []
     width = narrowest(program)
     for place, a, b in zip(program.outputs, expected, result, strict=True):
-        x, y = (np.asarray(jax.random.key_data(r) if is_key(r) else r) for r in (a, b))
+        x, y = (np.asarray(words(r)) for r in (a, b))
         if not jax.numpy.issubdtype(x.dtype, jax.numpy.inexact):
             errors.append((place, 0.0 if np.array_equal(x, y) else math.inf, 0.0))
             continue
