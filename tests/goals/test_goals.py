@@ -15,7 +15,7 @@ from meshlab.engine.verifying.drawn_meshes import MESHES, MESHES_IN_TIME
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.zoo import models
 from tests.engine.pipelines import stacks
-from tests.engine.plans.test_work import LOST
+from tests.engine.plans.test_work import LOST, MICRO, STAGES, WAITS_OF_1F1B, WAITS_OF_OTHERS
 from tests.given import MESH, PROGRAM, ml
 
 MODELS = {model.name: model.trace for model in models()}
@@ -265,10 +265,10 @@ def test_a_number_is_how_many_times_its_share_a_device_may_do():
 
 
 def test_what_stages_wait_counts_where_there_is_room_for_more_work():
-    """Four stages and eight micro-batches take 11/8 of the time in which nobody waits; no work is repeated."""
+    """Stages take as much longer as they wait, which is derived where work is tested; no work is repeated."""
     program, mesh = stacks.program("plain", batch=64, layers=8, _=64, embed=64, rows=1, classes=1), ml.mesh
-    for schedule, times in (("paired", 11 / 8), ("1f1b", 5 / 3)):
-        placed = mesh(pipe=ml.stages(4, schedule), micro=ml.serial(8))
+    for schedule, waits in (("paired", WAITS_OF_OTHERS), ("1f1b", WAITS_OF_1F1B)):
+        placed, times = mesh(pipe=ml.stages(STAGES, schedule), micro=ml.serial(MICRO)), 1 / (1 - waits)
         plan = program.plan(placed, "batch:micro layers:pipe")
         assert plan.work.is_divided
         assert ml.goal(busy=True).judge(plan).met
@@ -276,7 +276,7 @@ def test_what_stages_wait_counts_where_there_is_room_for_more_work():
         verdict = ml.goal(busy=times - 0.05).judge(plan)
         assert not verdict.met
         assert "stages wait for " in verdict.each[0].value
-        assert verdict.each[0].because.endswith(f"of the schedule {schedule}: 4 stages, 8 micro-batches.")
+        assert verdict.each[0].because.endswith(f"of the schedule {schedule}: {STAGES} stages, {MICRO} micro-batches.")
         # A drop's price says what is computed, not how long stages wait.
         assert ml.goal(busy=2).conditions[0].priced(plan) is None
         assert ml.goal(busy=True).conditions[0].priced(plan) is not None

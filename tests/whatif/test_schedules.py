@@ -54,7 +54,8 @@ def test_other_arguments_vary_with_them() -> None:
 def test_what_no_plan_has_says_why() -> None:
     swept = ml.sweep(plan_of(4, 8, schedule="interleaved"), micro=[4, 6, 8, 1])
     assert [*np.isnan(swept.estimate)] == [False, True, False, True]
-    assert "multiple of its 4 stages" in swept.reasons[1,] or "not divided" in swept.reasons[1,]
-    assert "micro-batches" in swept.reasons[3,]
+    assert "`batch` has size 32, which 12 (`data`+`micro`) does not divide" in swept.reasons[1,]
+    assert "micro=6, which must be a multiple of its 4 stages" in swept.reasons[1,]
+    assert "a pipeline needs micro-batches" in swept.reasons[3,]
     with pytest.raises(ml.HardwareError, match="The plan is not possible at any of these points"):
         ml.sweep(plan_of(4, 8), pipe=[3, 5])

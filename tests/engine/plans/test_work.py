@@ -182,10 +182,18 @@ def test_what_was_never_split_is_not_lost():
     assert "Each device does 50% of the FLOPs; an even split would be 25%." in str(plan.explain()).splitlines()
 
 
-@pytest.mark.parametrize(("schedule", "waits"), [("gpipe", 3 / 11), ("paired", 3 / 11), ("1f1b", 0.4)])
+STAGES, MICRO = 4, 8
+# Of the 2(m + p − 1) ticks of 1F1B p have forward cells alone; all others last as long as backward ones, twice as long.
+WAITS_OF_1F1B = 1 - 3 * MICRO / (STAGES + 2 * (2 * (MICRO + STAGES - 1) - STAGES))
+WAITS_OF_OTHERS = (STAGES - 1) / (MICRO + STAGES - 1)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "waits"), [("gpipe", WAITS_OF_OTHERS), ("paired", WAITS_OF_OTHERS), ("1f1b", WAITS_OF_1F1B)]
+)
 def test_what_a_pipeline_s_stages_wait_is_known_without_a_machine(schedule, waits):
     """(p − 1)/(m + p − 1), and in lockstep 1F1B waits longer: a tick lasts as long as its longest cell."""
-    mesh = ml.mesh(pipe=ml.stages(4, schedule), micro=ml.serial(8))
+    mesh = ml.mesh(pipe=ml.stages(STAGES, schedule), micro=ml.serial(MICRO))
     work = stacks.program("plain", batch=64, layers=8, rows=1, classes=1).plan(mesh, "batch:micro layers:pipe").work
     assert work.waits == pytest.approx(waits)
     assert work.taken == pytest.approx(work.share / (1 - waits))
