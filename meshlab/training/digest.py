@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..engine.mixed_bits import mixed
 from ..engine.typed_keys import words
 
 _SEEDS = (0x9E3779B9, 0x7F4A7C15)
@@ -34,7 +35,7 @@ def sums(array: jax.Array) -> jax.Array:
     for axis in range(bits.ndim):
         stride = math.prod(bits.shape[axis + 1 :]) % 2**32
         place += lax.broadcasted_iota(jnp.uint32, bits.shape, axis) * jnp.uint32(stride)
-    terms = tuple(_mixed(bits ^ _mixed(place ^ jnp.uint32(seed))) for seed in _SEEDS)
+    terms = tuple(mixed(bits ^ mixed(place ^ jnp.uint32(seed))) for seed in _SEEDS)
     zeros = (jnp.uint32(0),) * len(terms)
     # Both sums in one reduction, which XLA fuses with what it adds up: for two it stores two arrays of that size.
     return jnp.stack(lax.reduce(terms, zeros, _added, tuple(range(bits.ndim))))
@@ -54,10 +55,3 @@ def _bits(array: Any) -> jax.Array:
     size = (jnp.finfo if jnp.issubdtype(array.dtype, jnp.floating) else jnp.iinfo)(array.dtype).bits
     # Of elements of 64 bits two halves, along a new axis.
     return lax.bitcast_convert_type(array, f"uint{min(size, 32)}").astype(jnp.uint32)
-
-
-def _mixed(bits: jax.Array) -> jax.Array:
-    """Returns integers mixed one to one: the last steps of MurmurHash3, in which each bit changes half of all."""
-    bits = (bits ^ (bits >> 16)) * jnp.uint32(0x85EBCA6B)
-    bits = (bits ^ (bits >> 13)) * jnp.uint32(0xC2B2AE35)
-    return bits ^ (bits >> 16)

@@ -54,6 +54,23 @@ def test_order_counts() -> None:
     assert len({digest(jnp.asarray(each)) for each in (array, *others)}) == 6
 
 
+def test_a_digest_is_what_saved_checkpoints_have() -> None:
+    """Written out in Python's integers: with another digest all of them would be damaged."""
+
+    def mixed(bits: int) -> int:
+        for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+            bits = (bits ^ (bits >> shift)) * factor % 2**32
+        return bits
+
+    array = ARRAYS["f32"]
+    numbers = array.view(np.uint32).ravel().tolist()
+    sums = (
+        sum(mixed(bits ^ mixed(place ^ seed)) for place, bits in enumerate(numbers)) % 2**32
+        for seed in (0x9E3779B9, 0x7F4A7C15)
+    )
+    assert digest(jnp.asarray(array)) == "".join(f"{each:08x}" for each in sums)
+
+
 def test_keys_have_digests() -> None:
     assert digest(jax.random.key(0)) != digest(jax.random.key(1))
     assert digest(jax.random.key(1)) == digest(jax.random.key_data(jax.random.key(1)))

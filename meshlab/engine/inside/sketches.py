@@ -18,12 +18,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..mixed_bits import mixed
 from ..running.lower import Shards
+from ..typed_keys import words
 from .lying import laid
 from .probing import Probing, Tap
 
@@ -35,12 +36,10 @@ _LARGE = 1e15
 
 def sketch(runs: Probing, tap: Tap, shards: Shards, exact: bool) -> Any:
     """Returns this device's sketches of its shard of a value; `exact` where they are to be equal to the last bit."""
-    shard, code = jnp.asarray(shards[tap.key]), runs.code
-    if jnp.issubdtype(shard.dtype, jax.dtypes.prng_key):
-        shard = jax.random.key_data(shard)
+    shard, code = words(jnp.asarray(shards[tap.key])), runs.code
     if jnp.issubdtype(shard.dtype, jnp.complexfloating):
         shard = jnp.stack([shard.real, shard.imag], -1)
-    numbers = _words(shard) if exact else _small(shard, bool(tap.spec.partial))
+    numbers = _modular(shard) if exact else _small(shard, bool(tap.spec.partial))
     weights = _weights(runs, tap, shard.shape, code.shapes[tap.number], numbers.dtype)
     return jnp.sum(numbers[None] * weights, axis=range(1, shard.ndim + 1), dtype=numbers.dtype)
 
@@ -52,14 +51,12 @@ def _weights(runs: Probing, tap: Tap, local: Sequence[int], shape: Sequence[int]
         here = lax.broadcasted_iota(jnp.uint32, tuple(local), axis)
         whole = shape[axis] if axis < len(shape) else size
         if axis < len(shape) and (split := tap.spec.splits[axis]):
-            parts = np.asarray(runs.sizes.part_sizes(whole, split), np.uint32)
-            number = runs.device.index(split)
-            counts &= here < jnp.asarray(parts)[number]
-            here += jnp.asarray(np.cumsum(parts, dtype=np.uint32) - parts)[number]
+            parts = jnp.asarray(runs.sizes.part_sizes(whole, split), jnp.uint32)
+            counts &= here < parts[runs.device.index(split)]
+            here += runs.first(split, size).astype(jnp.uint32)
         index = index * np.uint32(whole) + here
     bits = index[None] * np.uint32(COUNT) + jnp.arange(COUNT, dtype=jnp.uint32).reshape(COUNT, *(1,) * len(local))
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):  # MurmurHash3's last steps
-        bits = (bits ^ (bits >> shift)) * np.uint32(factor)
+    bits = mixed(bits)
     if dtype == jnp.uint32:
         weights = bits | np.uint32(1)
     else:
@@ -68,8 +65,8 @@ def _weights(runs: Probing, tap: Tap, local: Sequence[int], shape: Sequence[int]
     return jnp.where(counts, weights, jnp.zeros((), dtype))
 
 
-def _words(shard: Any) -> Any:
-    """Returns whole numbers as words, modulo 2^32."""
+def _modular(shard: Any) -> Any:
+    """Returns whole numbers modulo 2^32."""
     if not jnp.issubdtype(shard.dtype, jnp.signedinteger):
         return shard.astype(jnp.uint32)
     return lax.bitcast_convert_type(shard.astype(jnp.int32), jnp.uint32)
