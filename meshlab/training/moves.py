@@ -182,8 +182,10 @@ def _places(plan: Plan, other: Plan) -> list[str]:
         f"`{place}` is in the other's program, and not in this plan's" for place in theirs if place not in ours
     ]
     for each in (plan, other):
-        padded = [place for place in _arguments(each) if _is_padded(each, place)]
-        problems += [f"{some(padded)} would be padded, and move() needs shards of one size"] if padded else []
+        if padded := [place for place in _arguments(each) if _is_padded(each, place)]:
+            problems.append(
+                f"{some(padded)} would be padded, and move() needs shards of one size; a checkpoint can be restored so"
+            )
     if problems:
         raise RunError(f"move() cannot move this state to that plan:\n{numbered(problems)}")
     return list(ours)
