@@ -1,1 +1,1 @@
-"""Training: a program with the values that it starts from comes in; out goes what each step is fed."""
+"""Training: a plan, a state and batches come in; out go the state after many steps, losses, and checkpoints."""

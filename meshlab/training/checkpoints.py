@@ -26,7 +26,7 @@ import numpy as np
 from jax import errors as jax_errors
 
 from ..engine.argument_checks import whole_number
-from ..engine.errors import RunError, closest, listed, numbered, some
+from ..engine.errors import RunError, closest, numbered, some
 from ..engine.processes import all_agree
 from ..engine.typed_keys import is_key, words
 from .digest import digest
@@ -290,7 +290,9 @@ def _misfits(wanted: Sequence[Stored], saved: Mapping[str, Leaf], whole: bool) -
     names = {each.parameter for each in wanted}
     known = {each.place for each in wanted}
     lost = [place for place in saved if place not in known and (whole or place.partition("/")[0] in names)]
-    return problems + [f"{listed(lost[:8])} was saved, and this program has no such array" for _ in lost[:1]]
+    if lost:
+        problems.append(f"{some(lost)} {'was' if len(lost) == 1 else 'were'} saved, and this program has no such array")
+    return problems
 
 
 def _implementation(array: jax.Array) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from ..engine.argument_checks import flag, whole_number
-from ..engine.errors import RunError, first_of, numbered, shown
+from ..engine.errors import RunError, numbered, shown
 from ..engine.processes import is_first, is_joined
 from ..engine.running.run import misfits
 from . import checkpoints
@@ -288,6 +288,6 @@ def _save(plan: Any, request: Request, at: Fit, writer: Writer) -> None:
     try:
         text = checkpoints.written(meta)
     except (TypeError, msgspec.MsgspecError) as error:
-        kinds = first_of([type(request.batches).__name__])
-        raise RunError(f"The state of the batches ({kinds}.get_state()) is not JSON: {error}.") from None
+        kind = type(request.batches).__name__
+        raise RunError(f"The state of the batches ({kind}.get_state()) is not JSON: {error}.") from None
     writer.save(at.step, checkpoints.on_disk(arrays), text)

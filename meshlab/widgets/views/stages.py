@@ -73,7 +73,7 @@ def stages_view(explorer: ExplorerState, free_running: bool = False) -> StagesVi
     costs = explorer.costs.soon(document) if document.machine else None
     if costs is None and document.machine:
         return {"pending": True}
-    time = None if costs is None or costs.time is None else costs.time
+    time = None if costs is None else costs.time
     if time is not None and free_running:
         time = time.free_running
     cells = None if time is None else time.spent.cells
