@@ -11,7 +11,7 @@ import numpy as np
 
 from ..plans.plan_data import Plan
 from ..running.run import mesh_axes
-from .lying import addends
+from .assembled import addends
 from .probing import Probing, Tap
 from .search import Hit
 from .watch import take

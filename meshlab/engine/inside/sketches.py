@@ -25,7 +25,7 @@ from jax import lax
 from ..mixed_bits import mixed
 from ..running.lower import Shards
 from ..typed_keys import words
-from .lying import laid
+from .assembled import laid
 from .probing import Probing, Tap
 
 # How many sketches of each value there are.

@@ -35,7 +35,7 @@ from ..running.lower import Shards
 from ..running.run import mesh_axes, run
 from ..specs.spec import Grid, Spec
 from ..typed_keys import words
-from .lying import addends
+from .assembled import addends
 from .names import named, original
 from .probed import compiled, flat
 from .probing import Probing, Tap, is_closed
