@@ -19,13 +19,7 @@ from ..code.source import Source
 from ..errors import RunError, closest, shown, some
 from ..programs.program import Program, analysis
 from ..programs.values import Value
-from ..rules.traits import TRAITS
-
-
-def _is_mark(operation: Operation) -> bool:
-    """Whether an operation marks a value, and makes none."""
-    traits = TRAITS.get(operation.name)
-    return traits is not None and traits.kind == "mark"
+from ..rules import MARKS
 
 
 class Lines(NamedTuple):
@@ -64,7 +58,7 @@ def _last_of_lines(block: Block) -> Iterator[tuple[Source, Operation]]:
         inside = (op for each in operation.blocks for op in walk(each) if not op.backward)
         for number in (*operation.reads, *(number for op in inside for number in op.reads)):
             readers.setdefault(number, []).append(operation)
-    own = [op for op in forward if op.source is not None and not _is_mark(op)]
+    own = [op for op in forward if op.source is not None and op.name not in MARKS]
     for source, group in itertools.groupby(own, key=lambda op: op.source):
         run = list(group)
         read = [op for op in run if any(by not in run for out in op.outputs for by in readers.get(out, ()))]

@@ -28,5 +28,7 @@ from .traits import names_where as names_where
 
 # Primitives that compute each element from those at the same place.
 ELEMENTWISE = names_where(lambda traits: traits.kind == "elementwise")
+# Primitives that hand an array on as it is, with a name, say.
+MARKS = names_where(lambda traits: traits.kind == "mark")
 # Primitives that read only a part of their first operand.
 READ_IN_PART = names_where(lambda traits: traits.reads_part)

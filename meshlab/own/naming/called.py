@@ -18,11 +18,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ...engine.code.operations import Code, Operation
 from ...engine.programs.spread_names import Names
-from ...engine.rules import names_where
+from ...engine.rules import MARKS
 from .gradients import Gradients, Part, part
 
-# Operations that hand an array on as it is.
-_MARKS = names_where(lambda traits: traits.kind == "mark")
 # A part of a line that is longer is no name.
 _LONGEST = 60
 
@@ -96,11 +94,11 @@ class Called:
     def _marked(self, value: int) -> int | None:
         """A value as it is handed on, where nothing else reads it."""
         readers = self.subject.readers.get(value, ())
-        return readers[0].outputs[0] if len(readers) == 1 and readers[0].name in _MARKS else None
+        return readers[0].outputs[0] if len(readers) == 1 and readers[0].name in MARKS else None
 
     def _unmarked(self, value: int) -> int | None:
         maker = self.subject.made_by.get(value)
-        return maker.reads[0] if maker is not None and maker.name in _MARKS and len(maker.reads) == 1 else None
+        return maker.reads[0] if maker is not None and maker.name in MARKS and len(maker.reads) == 1 else None
 
     def _own(self, value: int) -> str | None:
         """The name of a value that is not only marked otherwise."""

@@ -17,7 +17,7 @@ from typing import Any
 from ....engine.code.loops import trip_count
 from ....engine.code.operations import Block, Operation
 from ....engine.code.source import Source
-from ....engine.rules.traits import names_where
+from ....engine.rules import MARKS
 from ....own.explained import Explained, phase_of
 from ....own.known import Known
 from ....own.report import Report
@@ -25,7 +25,6 @@ from ...documents.intents import Refused
 from ...state.explorer_state import ExplorerState
 from .nodes import BLOCK, FUNCTION, LINE, LOOP, PHASE, STEP, Nodes, ProgramDataView, named_together, phases_of
 
-_MARKS = names_where(lambda traits: traits.kind == "mark")
 # What is of no line there.
 _ELSEWHERE = "elsewhere"
 
@@ -153,7 +152,7 @@ def _runs(pairs: Iterable[tuple[Any, Operation]]) -> list[tuple[Any, list[Operat
 
 def _told(block: Block) -> list[Operation]:
     """The operations of a block, without those that only name what they read."""
-    return [each for each in block.operations if each.name not in _MARKS]
+    return [each for each in block.operations if each.name not in MARKS]
 
 
 def _function(operation: Operation) -> tuple[str, str]:
