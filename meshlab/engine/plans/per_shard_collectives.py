@@ -110,9 +110,11 @@ def neutral_axes(sharded: ShardedOperation, factors: Factors, grid: Grid) -> lis
         tuple(
             axis
             for axis, (factor, size, split) in enumerate(zip(axes, shape, spec.splits, strict=True))
-            if factor in mixing and grid.padded_size(size, split) != size
+            if grid.padded_size(size, split) != size and (factor in mixing or factors.sends(position, factor))
         )
-        for shape, spec, axes in zip(sharded.operand_shapes, sharded.operands, factors.operands, strict=True)
+        for position, (shape, spec, axes) in enumerate(
+            zip(sharded.operand_shapes, sharded.operands, factors.operands, strict=True)
+        )
     ]
 
 

@@ -53,6 +53,11 @@ class Routed:
     followed: tuple[int, ...] = ()
 
     @property
+    def naming(self) -> int:
+        """The operand that names the part to which each item is sent."""
+        return self.followed[0] if self.followed else 0
+
+    @property
     def places(self) -> frozenset[int]:
         """The factors of where items are sent."""
         return self.homes | self.slots
@@ -125,6 +130,10 @@ class Factors:
     def shareable(self) -> frozenset[frozenset[int]]:
         """The pairs of factors that a mesh axis may split both."""
         return self.exchangeable | (self.routed.pairs if self.routed else frozenset())
+
+    def sends(self, position: int, factor: int) -> bool:
+        """Says whether an operand names along a factor where items are sent."""
+        return self.routed is not None and position == self.routed.naming and factor in self.routed.items
 
     def exchanged(self, factor: int) -> int | None:
         """Returns the factor that may be split over the same mesh axes as this one, if there is one."""

@@ -4,8 +4,9 @@
     14 layers on stages of 3, 4, 4 and 3: padded to 16, 4 on each, of which the first and the last hold 3
 
 Padding holds anything: it is mapped like the rest, and its results are never looked at. Before an operation that adds
-up along a padded axis, or takes an extreme, it is made neutral: zero for a sum, the least for a maximum. An operation
-that does anything else along it has it gathered, and a replicated value is never padded. So results are exact.
+up along a padded axis, or takes an extreme, it is made neutral: zero for a sum, the least for a maximum. Tokens
+that are padding are sent to no expert. An operation that does anything else along a padded axis has it gathered, and a
+replicated value is never padded. So results are exact.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def neutralized(
     device: Device, sharded: ShardedOperation, factors: Factors, operands: Sequence[Any], grid: Grid
 ) -> list[Any]:
     """Returns an operation's operands, neutral where they are padded along axes that mix elements."""
-    shards = []
+    shards, operation = [], sharded.operation
     for position, axes in enumerate(neutral_axes(sharded, factors, grid)):
         shard, shape = operands[position], sharded.operand_shapes[position]
         for axis in axes:
@@ -73,7 +74,9 @@ def neutralized(
                 counts = places < jnp.asarray(grid.uneven[split[0]])[device.index(split)]
             else:
                 counts = device.index(split) * shard.shape[axis] + places < shape[axis]
-            shard = jnp.where(counts, shard, neutral(sharded.operation.name, jnp.result_type(shard)))
+            dtype = jnp.result_type(shard)
+            sends = factors.sends(position, factors.operands[position][axis])
+            shard = jnp.where(counts, shard, jnp.asarray(-1, dtype) if sends else neutral(operation.name, dtype))
         shards.append(shard)
     return shards
 

@@ -203,7 +203,7 @@ def collect(how: Routing, place: Place, summed: bool, rows: Any, known: Known) -
     sent = _sent(place, choices, count)
     arrived = _taken(_flat(rows, how, 2), _inverse(order.reshape(len(choices), count)))
     back = place.exchange(arrived[:, : count // place.sources * place.sources], 1)
-    items = _taken(back, sent.slot)
+    items = _taken(_filled(back, max(back.shape[1], 1), 0), sent.slot)
     items = jnp.where(sent.is_kept[..., None], items, jnp.zeros_like(items)).reshape(*choice.shape, *rest)
     return items.sum(choice.ndim - 1) if summed else items
 
