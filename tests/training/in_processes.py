@@ -14,4 +14,4 @@ if __name__ == "__main__":
     plan = small.program().plan(small.mesh(), "batch:data hidden:model")
     fit = plan.fit({"params": small.params()}, small.batches, steps=int(steps), checkpoint=path, every=2)
     if is_first():
-        print(fit.begun, *fit.losses)
+        print("trained", fit.begun, *fit.losses)
