@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from ..rules import Factors
 from ..rules.table import Routed
-from ..specs.spec import Axes, Spec, fitting
+from ..specs.spec import Axes, Grid, Spec, fitting
 
 
 def routed_splits(
@@ -81,4 +81,7 @@ def _decided(
     stay = fitting(stay, factors.limits.get(slot, math.prod(sizes.values())), sizes)
     items = {f: tuple(itertools.takewhile(lambda a: a in home or a in stay, axes)) for f, axes in items.items()}
     kept = set(itertools.chain.from_iterable(items.values()))
-    return {f: axes for f, axes in ({**homes, **items, slot: tuple(a for a in stay if a in kept)}).items() if axes}
+    # As everywhere, axes in time come last: an iteration's places are shared by devices as any other axis is.
+    in_time = sizes.in_time if isinstance(sizes, Grid) else ()
+    places = sorted((a for a in stay if a in kept), key=lambda a: a in in_time)
+    return {f: axes for f, axes in ({**homes, **items, slot: tuple(places)}).items() if axes}

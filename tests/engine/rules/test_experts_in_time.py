@@ -226,3 +226,11 @@ def test_places_of_gathered_tokens_need_not_be_divided_by_devices():
     y, dropped = plan.run(params, x)
     assert y.array.shape == x.array.shape
     assert 0 <= dropped < TOKENS
+
+
+def test_places_are_split_by_devices_before_time():
+    """Tokens in time by their first dim, and on devices by another one: what is summed for their rows is found."""
+    mesh = ml.mesh(x=2, y=2, t=ml.serial(2))
+    for layout in ({"batch": "t", "@experts": {"embed": "x", "seq": "y"}}, {"batch": "t", "seq": "y", "ffn": "x"}):
+        report = PROGRAM.plan(mesh, layout).check(*drawn(0))
+        assert report.ok, report
