@@ -7,6 +7,9 @@
 
 Meshes whose axes lie alike on the machine are one. Those with few axes are searched first, each only for what is faster
 than the best before it; of meshes that are as good as the best one, the one with the fewest axes is taken.
+
+With numbers of micro-batches, `micro=(8, 16)`, each arrangement is tried with a serial axis of each number too, and
+with each of its axes as stages, in each schedule, wherever the program's layers can be divided into so many stages.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import dataclasses
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..api.stages import Plan, Program
@@ -24,11 +27,14 @@ from ..cost.machines.meshes import mesh as mesh_on
 from ..cost.machines.units import seconds_text, share_text
 from ..cost.workload.options import Options
 from ..engine.argument_checks import is_whole
-from ..engine.errors import MeshlabError, shown
+from ..engine.axes.serial import serial
+from ..engine.axes.stages import NAMED, stages
+from ..engine.errors import LayoutError, MeshlabError, listed, shown
 from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import Layout
 from ..engine.specs.mesh import Mesh
 from ..engine.tables import html_rows, text_rows
+from ..layouts.pipeline import pipeline_parallel
 from .best_first.contest import contest
 from .choice import Choice
 from .choosing import bytes_allowed, check_limits, chosen
@@ -38,6 +44,8 @@ from .request.answer import Asked, Found, Limits
 from .request.stopping import Watch
 
 _NAMES = ("x", "y", "z", "w")
+# The fewest micro-batches that are several.
+_FEWEST = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,6 +123,8 @@ def mesh(
     devices: int | None = None,
     *,
     on: Any = None,
+    micro: int | Sequence[int] = (),
+    schedules: str | Sequence[str] = ("paired",),
     memory: float | str | None = 0.9,
     tolerance: float = 0.01,
     exact: bool = False,
@@ -129,6 +139,9 @@ def mesh(
         program: made by `ml.trace`.
         devices: how many; by default all of the slice that `on` names.
         on: the machine, as of `ml.mesh`: "v5p:4x4x4", or "v5p" with a number of devices.
+        micro: how many micro-batches there may be, for gradient accumulation and pipelines: a number, or several; by
+            default neither is tried.
+        schedules: of pipelines, by name, as of `ml.stages`; (): no pipelines are tried.
         memory: what the donated peak may take: a share of a device's memory, or "60 GB"; None: any.
         tolerance: the share by which the answer may take longer than the best, over all meshes.
         exact: whether the very best is asked for; as `tolerance=0`.
@@ -144,10 +157,12 @@ def mesh(
         NothingFits: no layout was met on any mesh that fits in memory.
         Cancelled: `cancel` was set.
         HardwareError: there is no such machine or slice.
+        LayoutError: the program's layers cannot be divided into stages; with `schedules=()` they need not be.
         MeshlabError: an argument is invalid.
 
     Example:
         found = ml.auto.mesh(program, on="v5e:4x4")
+        found = ml.auto.mesh(program, on="h100:8x8", micro=(8, 16), schedules=("1f1b", "interleaved"))
     """
     started, watch = time.perf_counter(), Watch(cancel)
     if not isinstance(program, Program):
@@ -158,7 +173,9 @@ def mesh(
     check_limits("ml.auto.mesh()", memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
     limits = Limits(None, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
     asks, assumed = [], Options.read("ml.auto.mesh", options)
-    for each in meshes(on, devices):
+    counts, names = _checked(micro, schedules)
+    found = meshes(on, devices)
+    for each in (*found, *_in_time(program, found, on, counts, names)):
         capacity = machine_of(each, "ml.auto.mesh").hardware.memory_bytes
         most = None if memory is None else bytes_allowed(memory, capacity)
         within = dataclasses.replace(limits, most_bytes=most)
@@ -166,6 +183,49 @@ def mesh(
     answer, standings = contest(asks, started)
     tried = tuple(Tried(asks[each.number].mesh, each.layout, each.value, each.bound) for each in standings)
     return MeshChoice(chosen(TIME, asks[standings[0].number], answer, started), tried)
+
+
+def _checked(micro: Any, schedules: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Returns the numbers of micro-batches, and the names of schedules; refuses what is neither."""
+    counts = micro if isinstance(micro, Sequence) else (micro,)
+    names = (schedules,) if isinstance(schedules, str) else schedules
+    if not all(is_whole(count) and count >= _FEWEST for count in counts):
+        raise MeshlabError(
+            f"ml.auto.mesh() was given micro={shown(micro)}; give how many micro-batches there may be, each an integer"
+            f" of at least {_FEWEST}: micro=(8, 16)."
+        )
+    if not isinstance(names, Sequence) or any(name not in NAMED for name in names):
+        raise MeshlabError(
+            f"ml.auto.mesh() was given schedules={shown(schedules)}; give some of {listed(NAMED)}, or none: ()."
+        )
+    return tuple(dict.fromkeys(map(int, counts))), tuple(dict.fromkeys(names))
+
+
+def _in_time(
+    program: Program, found: Iterable[Mesh], on: Any, micro: Iterable[int], schedules: Sequence[str]
+) -> Iterator[Mesh]:
+    """Yields meshes with micro-batches: each that was found, and behind all of them each with an axis as stages.
+
+    Raises:
+        LayoutError: there are schedules, and no axis can be stages.
+    """
+    counts, refused, piped = tuple(micro), None, []
+    for each, count in itertools.product(found, counts):
+        yield mesh_on(on, **each.axes, micro=serial(count))
+        placed = machine_of(each, "ml.auto.mesh")
+        alike = {(size, placed.describe(axis)): axis for axis, size in each.axes.items() if size > 1}
+        for axis, schedule in itertools.product(alike.values(), schedules):
+            sizes = {a if a != axis else "pipe": n if a != axis else stages(n, schedule) for a, n in each.axes.items()}
+            try:
+                made = mesh_on(on, **sizes, micro=serial(count))
+                pipeline_parallel(program, made)
+            except LayoutError as error:
+                refused = refused or error
+                continue
+            piped.append(made)
+    if refused and not piped:
+        raise refused
+    yield from piped
 
 
 def meshes(on: Any, devices: int | None) -> tuple[Mesh, ...]:

@@ -9,6 +9,7 @@ import pytest
 import meshlab as ml
 from meshlab.auto.arrangements import meshes
 from tests.auto.best_first.programs import grown
+from tests.auto.best_first.test_pipelines import grown as stack
 
 
 def test_every_arrangement_is_there_once() -> None:
@@ -43,6 +44,35 @@ def test_little_time_leaves_a_gap_and_a_good_answer() -> None:
     found = ml.auto.mesh(grown("mlp_adamw"), 8, on="v5p", seconds=1e-6, progress=heard.append)
     assert 0 < found.proof.bound <= found.proof.value
     assert len(heard) >= len(found.tried)
+
+
+def test_meshes_with_micro_batches_and_stages() -> None:
+    """Each axis is stages once, in each schedule; what is best under a cap is best of all that was tried."""
+    program = stack()
+    found = ml.auto.mesh(program, on="h100:4", micro=(4, 8), schedules=("paired", "gpipe"), memory=0.02)
+    axes = [each.mesh.axes for each in found.tried]
+    assert len(axes) == 2 + 2 * 2 + 2 * 2 * 2  # 4 and 2 × 2; with micro-batches; and one axis of each as stages
+    assert [dict(each.mesh.stages)["pipe"].schedule for each in found.tried if each.mesh.stages].count("gpipe") == 4
+    for each in found.tried:
+        if each.layout is not None:
+            plan = program.plan(each.mesh, each.layout)
+            assert plan.time.estimate == pytest.approx(each.seconds, rel=1e-12)
+            assert plan.memory.donated.peak_bytes <= 0.02 * found.mesh.on.hardware.memory_bytes
+    assert found.proof.value == min(each.seconds for each in found.tried)
+    assert any("pipe" in str(each.layout) for each in found.tried)
+    alone = ml.auto.mesh(program, on="h100:4", micro=4, schedules=(), memory=None)
+    assert not any(each.mesh.stages for each in alone.tried)
+
+
+def test_layers_that_no_stages_divide() -> None:
+    with pytest.raises(ml.LayoutError, match="No scan steps through a named dim of its weights"):
+        ml.auto.mesh(grown("mlp_sgd"), on="h100:4", micro=8)
+    assert ml.auto.mesh(grown("mlp_sgd"), on="h100:2", micro=8, schedules=(), memory=None).proof.gap <= 0.01
+    for wrong in (1, (4, 1), "8", 2.0):
+        with pytest.raises(ml.MeshlabError, match="how many micro-batches there may be, each an integer of at least 2"):
+            ml.auto.mesh(grown("mlp_sgd"), on="h100:4", micro=wrong)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ml.MeshlabError, match="schedules='zb'; give some of `paired`, `gpipe`, .*, or none"):
+        ml.auto.mesh(grown("mlp_sgd"), on="h100:4", micro=8, schedules="zb")
 
 
 def test_what_is_no_mesh() -> None:

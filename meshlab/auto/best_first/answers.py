@@ -103,7 +103,9 @@ def _searched(search: Search, polished: Polished) -> str:
     space, extras = search.space, search.space.extras
     loop = extras.loop if extras.in_time else ""
     ways = f"{space.count():,} way{'' if space.count() == 1 else 's'} to compute with "
-    kinds = kinds_searched(len(space.axes), bool(space.parameters), extras.tags, extras.scopes, loop)
+    stages = extras.stages if extras.layers else ""
+    trains = bool(space.parameters)
+    kinds = kinds_searched(len(space.axes), trains, extras.tags, extras.scopes, loop=loop, stages=stages)
     among = " and ".join(("presets", *(() if _hidden(search) else tried_alone(space))))
     changed = f"{polished.tried:,} single change{'' if polished.tried == 1 else 's'} of the answer, {among} among them"
     return f"{ways}{kinds}; {changed}"
@@ -123,7 +125,6 @@ def _not_searched(search: Search, polished: Polished) -> str:
     ends = ["outputs stored differently from the arguments that they become"] if handed_on(space.program) else []
     alone = " and ".join(tried_alone(space))
     rings = [alone + " beyond the presets and single changes of the answer" * (not _hidden(search))] if alone else []
-    ends += ["pipelines beside layouts that no preset makes"] if search.pricer.mesh.stages else []
     whole: dict[str, list[str]] = {}
     for dim, reason in space.left_out.items():
         whole.setdefault(reason, []).append(dim)

@@ -7,6 +7,8 @@ At most one dim of an operation, or of a value, is on an axis. So each amount is
 all of them is one contraction, with an axis of the result for each mesh axis. What is done or held as parameters are
 stored, or as a tag says, may be divided by all devices. Where a scope may be computed otherwise, an axis of any of its
 dims may divide it; where there is an axis in time, what has a dim that may be on it may be held for one iteration.
+Where there is an axis of stages, these may share all of it; but layers in stages wait for each other at both ends of a
+step, as long as a schedule without W apart lets them.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from ...engine.code.operations import Operation, walk
 from ...engine.planning.step import Step
+from ...engine.programs.axis_conflicts import scans_by_scope
 from ...engine.specs.scopes import matches
 from .extras import Dims, Rules
 from .points import SearchSpace
@@ -47,16 +51,39 @@ def least_under(space: SearchSpace, amounts: Amounts, rules: Rules) -> float:
     return others + sum(a / math.prod(size for size, own in split if own & dims) for dims, a in sums.items())
 
 
-def kernel_seconds(space: SearchSpace, unsplit: LayoutPrice) -> Amounts:
-    """Returns the seconds of kernels of the plan that splits nothing, with the dims that may divide each."""
-    kernels = unsplit.time.spent.kernels
-    return [(_sharing(space, step), float(times * kernel.seconds)) for step, times, kernel in kernels]
+def kernel_seconds(space: SearchSpace, unsplit: LayoutPrice, *, in_stages: bool = True) -> Amounts:
+    """Returns the seconds of kernels of the plan that splits nothing, with the dims that may divide each.
+
+    Args:
+        space: the space.
+        unsplit: what the plan costs that splits nothing.
+        in_stages: whether stages may share them, where there are some: all kernels, and those of layers take turns.
+    """
+    kernels, extras = unsplit.time.spent.kernels, space.extras
+    count = extras.stage_count if in_stages else 1
+    waits = _in_layers(space) if count > 1 else frozenset()
+    shares = ((extras.ticks if step.computes in waits else 1.0) / count for step, _, _ in kernels)
+    each = zip(kernels, shares, strict=True)
+    return [(_sharing(space, step), float(times * kernel.seconds) * share) for (step, times, kernel), share in each]
 
 
-def peak_bytes(space: SearchSpace, unsplit: LayoutPrice) -> Amounts:
-    """Returns the bytes at the peak of the plan that splits nothing, with the dims that may divide each value."""
+def _in_layers(space: SearchSpace) -> frozenset[Operation]:
+    """The operations of the scans that step through layers that may be in stages."""
+    program, dims = space.program, {*space.extras.layers.values()}
+    scans = [each for found in scans_by_scope(program).values() for dim, each in found.items() if dim in dims]
+    return frozenset(operation for scan in scans for block in scan.blocks for operation in walk(block))
+
+
+def peak_bytes(space: SearchSpace, unsplit: LayoutPrice, *, in_stages: bool = True) -> Amounts:
+    """Returns the bytes at the peak of the plan that splits nothing, with the dims that may divide each value.
+
+    Args:
+        space: the space.
+        unsplit: what the plan costs that splits nothing.
+        in_stages: whether stages may hold parts of them, where there are some.
+    """
     held = [(_splitters(space, alive.dims), alive.bytes) for alive in unsplit.memory.at_peak]
-    return [(_holding(space, dims), nbytes / _iterations(space, dims)) for dims, nbytes in held]
+    return [(_holding(space, dims), nbytes / _iterations(space, dims, in_stages)) for dims, nbytes in held]
 
 
 def by_dims(space: SearchSpace, amounts: Amounts) -> tuple[dict[Dims, float], float]:
@@ -74,10 +101,11 @@ def _holding(space: SearchSpace, dims: Dims) -> Dims:
     return dims.union(*(scope.dims for scope in space.extras.scopes.values() if scope.dims & dims))
 
 
-def _iterations(space: SearchSpace, dims: Dims) -> int:
-    """The number of parts in which a value may be made one after the other."""
+def _iterations(space: SearchSpace, dims: Dims, in_stages: bool) -> int:
+    """The number of parts in which a value may be made one after the other, and be held by stages."""
     extras = space.extras
-    return extras.ways([extras.loop]) if any(own & dims for own in extras.in_time) else 1
+    times = extras.ways([extras.loop]) if any(own & dims for own in extras.in_time) else 1
+    return times * (extras.stage_count if in_stages and dims & {*extras.layers.values()} else 1)
 
 
 def divided(space: SearchSpace, amounts: Amounts) -> np.ndarray:

@@ -3,6 +3,7 @@
 tagged      residual seq:model               a dim of a tag that the model offers, on axes that none of its dims has
 turned      @core heads:model seq:None       in a scope that the user names, dims give axes to others
 blocks      batch:data+micro                 the batch, or other dims of data, in micro-batches
+layers      batch:data+micro layers:pipe     the layers in stages that micro-batches pass through
 """
 
 from __future__ import annotations
@@ -46,11 +47,18 @@ class Extra:
         tagged: the tag that is stored otherwise, if one is.
         turned: the scope that is computed otherwise, if one is.
         blocks: the dims on the axis in time.
+        layers: the dim on the axis of stages; "" for none.
     """
 
     tagged: Tagged | None = None
     turned: Turned | None = None
     blocks: Dims = frozenset()
+    layers: str = ""
+
+    @property
+    def in_one_piece(self) -> Extra:
+        """The same without micro-batches."""
+        return dataclasses.replace(self, blocks=frozenset(), layers="")
 
 
 PLAIN = Extra()
@@ -75,6 +83,9 @@ class Extras:
         scopes: by glob, those that may be computed otherwise.
         loop: the axis in time; "" where there is none.
         in_time: the sets of dims that may be on it.
+        stages: the axis of stages; "" where there is none.
+        layers: for each of these sets the dim that may be on it, if there is one.
+        ticks: how often more than they work the stages take their turn, at least: waiting at both ends of a step.
     """
 
     program: Program
@@ -83,6 +94,14 @@ class Extras:
     scopes: Mapping[str, ScopedDims] = dataclasses.field(default_factory=dict)
     loop: str = ""
     in_time: tuple[Dims, ...] = ()
+    stages: str = ""
+    layers: Mapping[Dims, str] = dataclasses.field(default_factory=dict)
+    ticks: float = 1.0
+
+    @property
+    def stage_count(self) -> int:
+        """The number of stages that layers may be on; 1 where none may."""
+        return self.ways([self.stages]) if self.layers else 1
 
     def ways(self, axes: Iterable[str]) -> int:
         """The number of parts that axes split a dim into; one of a single device may be pinned, and splits nothing."""
@@ -93,10 +112,11 @@ class Extras:
 
     def beside(self, rules: Rules) -> tuple[Extra, ...]:
         """Returns all that may stand beside what is computed, nothing first."""
-        blocks = (frozenset[str](), *(dims for dims in self.in_time if self._goes(dims, rules)))
+        blocks = [(dims, "") for dims in (frozenset[str](), *self.in_time) if self._goes(dims, rules)]
+        blocks += [(dims, self.layers[dims]) for dims, _ in blocks if dims in self.layers]
         turned = (None, *self._turned(rules))
         tagged = (None, *self._tagged(rules))
-        return tuple(Extra(tag, turn, dims) for dims, turn, tag in itertools.product(blocks, turned, tagged))
+        return tuple(Extra(tag, turn, *both) for both, turn, tag in itertools.product(blocks, turned, tagged))
 
     def said(self, layout: Layout, rules: Rules, extra: Extra) -> Layout:
         """Returns a layout with the rules of an extra.
@@ -116,6 +136,8 @@ class Extras:
         if (turn := extra.turned) is not None:
             scopes = (*scopes, (turn.scope, in_time(sorted(self._in_scope(rules, turn).items()))))
         computed = in_time((dim, rules.get(dim, ())) for dim in sorted({*rules, *extra.blocks}))
+        if extra.layers:
+            computed = tuple(sorted((*computed, (extra.layers, (self.stages,)))))
         return dataclasses.replace(layout, dim_rules=computed, place_rules=places, scope_rules=scopes)
 
     def _goes(self, dims: Dims, rules: Rules) -> bool:
@@ -124,7 +146,7 @@ class Extras:
     def _tagged(self, rules: Rules) -> Iterator[Tagged]:
         for tag, dims in self.tags.items():
             taken = {axis for dim in self.program.place_dims[tag] for axis in rules.get(dim, ())}
-            free = [axis for axis in self.sizes if axis not in taken and axis != self.loop]
+            free = [axis for axis in self.sizes if axis not in (*taken, self.loop, self.stages)]
             for dim, over in itertools.product(sorted(dims), some(free)):
                 if self.divide(dim, (*rules.get(dim, ()), *over)):
                     yield Tagged(tag, dim, over)

@@ -20,8 +20,8 @@ class Fastest(Staged):
     def cost(self, price: LayoutPrice) -> float:
         return price.seconds
 
-    def divisible(self, unsplit: LayoutPrice) -> Amounts:
-        return kernel_seconds(self.space, unsplit)
+    def divisible(self, unsplit: LayoutPrice, in_stages: bool) -> Amounts:
+        return kernel_seconds(self.space, unsplit, in_stages=in_stages)
 
     def promise(self, unsplit: LayoutPrice) -> np.ndarray | None:
         """The seconds that points may take, in large spaces."""

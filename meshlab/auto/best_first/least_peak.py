@@ -20,21 +20,22 @@ class LeastPeak(Search):
     def cost(self, price: LayoutPrice) -> float:
         return price.peak_bytes
 
-    def divisible(self, unsplit: LayoutPrice) -> Amounts:
-        return peak_bytes(self.space, unsplit)
+    def divisible(self, unsplit: LayoutPrice, in_stages: bool) -> Amounts:
+        return peak_bytes(self.space, unsplit, in_stages=in_stages)
 
-    def branch(self, computed: Parts, bound: float):
+    def branch(self, computed: Parts):
         """Lets a point wait with all that may be said besides: its arguments must be held as well."""
-        least = max(bound, self.space.argument_bytes(Point(computed, self.space.storages(computed)[0])))
         for extra in self.space.beside(computed):
+            smallest = Point(computed, self.space.storages(computed, extra.layers)[0], extra)
+            least = max(self.first_bound(computed, bool(extra.layers)), self.space.argument_bytes(smallest))
             self.push(least, "planned", computed, extra, least)
 
     def expand(self, node: Node):
         """Plans two ways to store a point, or all others."""
-        ways = self.space.storages(node.computed)
+        ways = self.space.storages(node.computed, node.extra.layers)
         if node.stage == "planned":
             self._plan(node, ways[0])
-            least = self.space.argument_bytes(Point(node.computed, ways[0])) + self.beside(node)
+            least = self.space.argument_bytes(Point(node.computed, ways[0], node.extra)) + self.beside(node)
             self.push(max(node.bound, least), "stored", node.computed, node.extra, node.surest)
             return
         for stored in ways[1:]:

@@ -59,12 +59,12 @@ class LeastTraffic(Staged):
     def cost(self, price: LayoutPrice) -> float:
         return price.plan.wire_bytes
 
-    def divisible(self, unsplit: LayoutPrice) -> Amounts:
+    def divisible(self, unsplit: LayoutPrice, in_stages: bool) -> Amounts:
         """Nothing: a layout may send nothing."""
         return ()
 
     def excluded(self) -> np.ndarray:
-        return self._work > self._most
+        return self._work / self.space.extras.stage_count > self._most
 
     def of_activations(self, price: LayoutPrice) -> float:
         return price.bytes_without(self.space.parameter_dims)

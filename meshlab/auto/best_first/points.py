@@ -118,25 +118,34 @@ class SearchSpace:
         """The number of points of what is computed, those that do not divide a dim among them."""
         return math.prod(map(len, self.sets))
 
-    def storages(self, computed: Parts) -> tuple[Storage, ...]:
-        """Returns all ways to store, the one that stores least on a device first; of equal ones the first."""
-        known = self._storages.get(computed)
+    def place(self, computed: Parts) -> tuple[int, ...]:
+        """The place of a point in arrays that have an axis for each mesh axis."""
+        return tuple(sets.index(own) for sets, own in zip(self.sets, computed, strict=True))
+
+    def storages(self, computed: Parts, layers: str = "") -> tuple[Storage, ...]:
+        """Returns all ways to store, the one that stores least on a device first; of equal ones the first.
+
+        Args:
+            computed: for each axis the dims that it splits.
+            layers: the dim on the axis of stages; "" for none.
+        """
+        known = self._storages.get((computed, layers))
         if known is None:
             different: dict[tuple, tuple[float, Storage]] = {}
             for stored in self._ways_to_store():
                 places = self.places(computed, stored)
                 key = tuple(sorted((place, tuple(sorted(rules.items()))) for place, rules in places.items()))
-                different.setdefault(key, (self._bytes(computed, places), stored))
+                different.setdefault(key, (self._bytes(computed, places, layers), stored))
             ordered = sorted(different.values(), key=lambda pair: pair[0])
-            known = self._storages[computed] = tuple(stored for _, stored in ordered)
+            known = self._storages[computed, layers] = tuple(stored for _, stored in ordered)
         return known
 
-    def extremes(self, computed: Parts) -> tuple[Storage, ...]:
+    def extremes(self, computed: Parts, layers: str = "") -> tuple[Storage, ...]:
         """Returns the ways to store that least differ from others in what is beside the arguments at a peak.
 
         They are the one that stores least, that of what is computed with, and the first with its axes in other orders.
         """
-        ways = self.storages(computed)
+        ways = self.storages(computed, layers)
         first = ways[0]
         orders = (stored for stored in ways[1:] if self._alike(stored, first))
         return tuple(dict.fromkeys((first, ways[-1], *orders)))
@@ -145,7 +154,7 @@ class SearchSpace:
         return (one.along, one.what) == (other.along, other.what) and frozenset(one.over) == frozenset(other.over)
 
     @functools.cached_property
-    def _storages(self) -> dict[Parts, tuple[Storage, ...]]:
+    def _storages(self) -> dict[tuple[Parts, str], tuple[Storage, ...]]:
         return {}
 
     def _ways_to_store(self) -> Iterator[Storage]:
@@ -207,14 +216,15 @@ class SearchSpace:
 
     def argument_bytes(self, point: Point) -> float:
         """The bytes of all arguments on one device."""
-        return self._bytes(point.computed, self.places(point.computed, point.stored))
+        return self._bytes(point.computed, self.places(point.computed, point.stored), point.extra.layers)
 
-    def _bytes(self, computed: Parts, places: Mapping[str, Rules]) -> float:
-        rules = self.rules(computed)
+    def _bytes(self, computed: Parts, places: Mapping[str, Rules], layers: str) -> float:
+        rules, stages = self.rules(computed), self.extras.stage_count
         total = 0.0
         for argument, dims, nbytes in self._arguments:
             own = places.get(argument, rules)
-            total += nbytes / math.prod(self.axes.get(axis, 1) for dim in dims for axis in own.get(dim, ()))
+            parts = math.prod(self.axes.get(axis, 1) for dim in dims for axis in own.get(dim, ()))
+            total += nbytes / (parts * stages if layers in dims else parts)
         return total
 
     @functools.cached_property
@@ -228,8 +238,8 @@ class SearchSpace:
     def points(self) -> Iterator[Point]:
         for computed in itertools.product(*self.sets):
             if self.divides(self.rules(computed)):
-                for extra, stored in itertools.product(self.beside(computed), self.storages(computed)):
-                    yield Point(computed, stored, extra)
+                for extra in self.beside(computed):
+                    yield from (Point(computed, stored, extra) for stored in self.storages(computed, extra.layers))
 
     def layout(self, point: Point) -> Layout:
         rules, places = self.rules(point.computed), self.places(point.computed, point.stored)

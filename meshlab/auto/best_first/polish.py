@@ -192,7 +192,7 @@ class _Polish:
             other = type(self.search)(space, pricer, self.limits)
             unsplit = pricer.price(Layout())
             assert unsplit is not None, "a layout without rules is legal"
-            other.amounts = other.divisible(unsplit)
+            other.amounts = other.divisible(unsplit, in_stages=True)
             self.searches[id(program)] = other
         return self.searches[id(program)]
 

@@ -121,6 +121,7 @@ class Search:
         allows: says of a recipe whether it is in the space; None: what the space's constraints say.
         amounts: what every layout costs, before it is divided (`divisible`).
         bounds: the first bounds of all points of what is computed: an array with an axis for each mesh axis.
+        alone: the same of what is in no stages, where there are some.
         peaks: the least peaks of the same points, where the peak is limited: those above the limit are not opened.
         best: the incumbent: the best layout so far.
         met: every layout that was priced as a possible answer.
@@ -137,7 +138,7 @@ class Search:
     ):
         self.space, self.pricer, self.limits, self.allows = space, pricer, limits, allows
         self.amounts: Amounts = ()
-        self.bounds = self.peaks = np.zeros(0)
+        self.bounds = self.alone = self.peaks = np.zeros(0)
         self.best: LayoutPrice | None = None
         self.met: dict[Layout, LayoutPrice] = {}
         self.least_peak: LayoutPrice | None = None
@@ -153,11 +154,12 @@ class Search:
         """What is minimised."""
         raise NotImplementedError
 
-    def divisible(self, unsplit: LayoutPrice) -> Amounts:
+    def divisible(self, unsplit: LayoutPrice, in_stages: bool) -> Amounts:
         """What every layout costs, as amounts of which each is divided by the axes that split one of its dims.
 
         Args:
             unsplit: what the plan costs that splits nothing.
+            in_stages: whether stages may share it, where there are some.
         """
         raise NotImplementedError
 
@@ -182,7 +184,7 @@ class Search:
         """What a layout costs at least, however parameters of these dims are stored; 0 where that is not known."""
         return 0.0
 
-    def branch(self, computed: Parts, bound: float):
+    def branch(self, computed: Parts):
         """Pushes the nodes of a point of what is computed."""
         raise NotImplementedError
 
@@ -220,8 +222,9 @@ class Search:
     def proceed(self) -> Iterator[Found]:
         unsplit = self.pricer.price(Layout())
         assert unsplit is not None, "a layout without rules is legal"
-        self.amounts, most = self.divisible(unsplit), self.limits.most_bytes
+        self.amounts, most = self.divisible(unsplit, in_stages=True), self.limits.most_bytes
         self.bounds = divided(self.space, self.amounts)
+        self.alone = divided(self.space, self.divisible(unsplit, in_stages=False))
         self.peaks = np.zeros_like(self.bounds) if most is None else memory_bounds(self.space, unsplit)
         self._unopened = Unopened(self.bounds, self.excluded(), self.promise(unsplit))
         least, reported, plans = 0.0, 0.0, self.pricer.plans
@@ -338,8 +341,7 @@ class Search:
             self._distrust(price, node.sharpest, cost)
 
     def check_peak_bound(self, computed: Parts, price: LayoutPrice):
-        where = tuple(sets.index(own) for sets, own in zip(self.space.sets, computed, strict=True))
-        bound = float(self.peaks[where])
+        bound = float(self.peaks[self.space.place(computed)])
         if bound > price.peak_bytes * (1 + ROUNDING):
             self._distrust(price, bound, price.peak_bytes)
             self.peaks *= self.trust
@@ -366,7 +368,7 @@ class Search:
             enough: where it is met, that is enough: no others are priced.
         """
         least = math.inf
-        for stored in self.space.extremes(node.computed):
+        for stored in self.space.extremes(node.computed, node.extra.layers):
             point = Point(node.computed, stored, node.extra)
             if least > enough and (price := self.pricer.price(self.space.layout(point))) is not None:
                 least = min(least, price.peak_bytes - self.space.argument_bytes(point))
@@ -377,8 +379,12 @@ class Search:
         computed = tuple(sets[i] for sets, i in zip(self.space.sets, index, strict=True))
         if not self.space.divides(self.space.rules(computed)):
             return None
-        self.branch(computed, float(self.bounds[index]))
+        self.branch(computed)
         return computed
+
+    def first_bound(self, computed: Parts, in_stages: bool) -> float:
+        """Returns what a point costs at least, in a pipeline or not."""
+        return float((self.bounds if in_stages else self.alone)[self.space.place(computed)])
 
     def _look_ahead(self):
         """Opens the point that promises most, and plans it; where it is the best so far, in all ways to store it."""

@@ -3,7 +3,7 @@
 Left out, and named with the reason, are dims that no axis divides, that are scanned, that neither a matmul nor a
 parameter has, nor much of the step (`importance`); and, where there would be too many points, those with
 the least work. On an axis in time is what `ml.layouts.accumulate` puts there for a dim that no parameter has, where it
-can be planned alone.
+can be planned alone; beside it on an axis of stages is what `ml.layouts.pipeline_parallel` puts there.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ...engine.programs.values import Argument
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ...layouts.accumulation import accumulate
+from ...layouts.pipeline import pipeline_parallel
 from ..additive.dim_work import amounts_of, matmuls
 from ..request.constraints import NONE, Constraints
 from ..request.stopping import NEVER, Watch
@@ -40,7 +41,7 @@ _ONTO = 64
 
 
 def axes_of(mesh: Mesh) -> dict[str, int]:
-    """Returns the axes that dims are split over, with their sizes: stages are for layers, which a recipe puts there."""
+    """Returns the axes that dims are split over, with their sizes: stages are for layers, beside all that is split."""
     return {axis: size for axis, size in mesh.devices.axes.items() if size > 1 and axis not in mesh.stages}
 
 
@@ -79,7 +80,9 @@ def search_space(pricer: Pricer, constraints: Constraints = NONE, watch: Watch =
     )
 
 
-def kinds_searched(axes: int, trains: bool, tags: Iterable[str], scopes: Iterable[str], loop: str) -> str:
+def kinds_searched(
+    axes: int, trains: bool, tags: Iterable[str], scopes: Iterable[str], *, loop: str, stages: str
+) -> str:
     """Says of a space what its layouts may do.
 
     Args:
@@ -88,6 +91,7 @@ def kinds_searched(axes: int, trains: bool, tags: Iterable[str], scopes: Iterabl
         tags: that may be stored otherwise.
         scopes: that may be computed otherwise.
         loop: the axis in time that a layout may use; "" for none.
+        stages: the axis of stages that it may use besides; "" for none.
     """
     most = "no axis" if not axes else "at most one mesh axis" if axes == 1 else f"at most {axes} mesh axes"
     return "; ".join(
@@ -97,6 +101,7 @@ def kinds_searched(axes: int, trains: bool, tags: Iterable[str], scopes: Iterabl
             *([f"{listed(tags)} stored otherwise"] if tags else []),
             *([f"{listed(scopes)} computed otherwise"] if scopes else []),
             *([f"with and without `{loop}`"] if loop else []),
+            *([f"with and without a pipeline over `{stages}`"] if stages else []),
         )
     )
 
@@ -107,7 +112,9 @@ def kinds_of(program: Program, mesh: Mesh) -> str:
     loop = next((axis for axis in mesh.in_time if mesh.axes[axis] > 1), "")
     kinds = trained(program)
     parameters = [each for position, each in enumerate(program.arguments) if position in kinds.parameters]
-    return kinds_searched(len(axes), bool(parameters), _offered(program, parameters), (), loop)
+    stages = next((axis for axis, one in mesh.stages.items() if one.size > 1 and loop), "")
+    offered = _offered(program, parameters)
+    return kinds_searched(len(axes), bool(parameters), offered, (), loop=loop, stages=stages)
 
 
 def _left_out(
@@ -203,22 +210,28 @@ def _extras(
     loop = next((axis for axis in mesh.in_time if mesh.axes[axis] > 1), "")
     pinned = {axis for _, axes in constraints.pinned.dim_rules for axis in axes}
     weights = {d for a in parameters for d in program.dims_of(a.value)}
-    data = [dim for dim in program.dims if dim in free - weights - constraints.whole]
+    # Where no axis of devices splits anything, any dim of data may be in time.
+    among = free if axes_of(mesh) else frozenset(program.dims)
+    data = [dim for dim in program.dims if dim in among - weights - constraints.whole]
+    in_time = {} if not loop or loop in pinned else _in_time(program, mesh, loop, data, constraints)
+    stages = next((axis for axis, one in mesh.stages.items() if one.size > 1 and axis not in pinned), "")
+    chunks = mesh.stages[stages].chunk_count if stages else 1
     return Extras(
         program=program,
         sizes={axis: size for axis, size in mesh.axes.items() if size > 1},
         tags=_offered(program, parameters),
         scopes=_turnable(program, free, constraints),
         loop=loop,
-        in_time=() if not loop or loop in pinned else _in_time(program, mesh, loop, data, constraints),
+        in_time=tuple(in_time),
+        stages=stages,
+        layers=_layers(program, mesh, (loop, stages), in_time, constraints) if stages else {},
+        ticks=1 + (mesh.axes[stages] - 1) / (mesh.axes[loop] * chunks) if stages and loop else 1.0,
     )
 
 
-def _in_time(
-    program: Program, mesh: Mesh, loop: str, data: Iterable[str], constraints: Constraints
-) -> tuple[Dims, ...]:
-    """The sets of dims that may be in time: each of data, with what it is renamed to."""
-    found: dict[Dims, None] = {}
+def _in_time(program: Program, mesh: Mesh, loop: str, data: Iterable[str], constraints: Constraints) -> dict[Dims, str]:
+    """The sets of dims that may be in time, each of data with what it is renamed to; and the dim of data."""
+    found: dict[Dims, str] = {}
     for dim in data:
         try:
             layout = accumulate(program, mesh, micro=loop, batch=dim)
@@ -226,8 +239,32 @@ def _in_time(
         except LayoutError:
             continue
         if not constraints.forbidden & {(d, loop) for d in layout.rules}:
-            found[frozenset(layout.rules)] = None
-    return tuple(found)
+            found.setdefault(frozenset(layout.rules), dim)
+    return found
+
+
+def _layers(
+    program: Program, mesh: Mesh, axes: tuple[str, str], in_time: Mapping[Dims, str], constraints: Constraints
+) -> dict[Dims, str]:
+    """The dim that may be on the axis of stages beside each of the sets in time, where a pipeline can be planned.
+
+    Args:
+        program: the program.
+        mesh: its mesh.
+        axes: the axis in time, and that of stages.
+        in_time: the sets, each with its dim of data.
+        constraints: what every layout must satisfy.
+    """
+    (loop, stages), found = axes, {}
+    for dims, batch in in_time.items():
+        try:
+            layout = pipeline_parallel(program, mesh, pipe=stages, micro=loop, batch=batch)
+        except LayoutError:
+            continue
+        (dim,) = (dim for dim, own in layout.dim_rules if own == (stages,))
+        if (dim, stages) not in constraints.forbidden and dim not in constraints.whole:
+            found[dims] = dim
+    return found
 
 
 def _turnable(program: Program, free: Dims, constraints: Constraints) -> dict[str, ScopedDims]:

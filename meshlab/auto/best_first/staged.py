@@ -8,7 +8,6 @@ stored      every way to store it, planned
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 from ...engine.specs.layout import Layout
@@ -32,27 +31,33 @@ class Staged(Search):
         """What a layout costs where parameters and gradients are sent for nothing."""
         raise NotImplementedError
 
-    def branch(self, computed: Parts, bound: float):
+    def branch(self, computed: Parts):
         """Pushes a point with all that may be said besides."""
         for extra in self.space.beside(computed):
-            self.push(bound, "star", computed, extra, bound)
+            least = self.first_bound(computed, bool(extra.layers))
+            self.push(least, "star", computed, extra, least)
 
     def expand(self, node: Node):
         """Bounds a point better, plans it, or plans all ways to store it."""
         if node.stage == "star":
-            # In one piece it costs no more than in iterations.
-            whole = dataclasses.replace(node.extra, blocks=frozenset())
-            star = 0.0 if not self.trust else self.star.bound(node.computed, whole)
+            # In one piece it costs no more than in iterations; stages leave a share of that to each device.
+            star = 0.0 if not self.trust else self.star.bound(node.computed, node.extra.in_one_piece)
+            star *= self._share(node.computed) if node.extra.layers else 1.0
             self.push(max(node.bound, star), "planned", node.computed, node.extra, node.surest)
         elif node.stage == "planned":
             self._plan(node)
         else:
             self._store(node)
 
+    def _share(self, computed: Parts) -> float:
+        """Returns the share of its cost that stages leave to each device at least."""
+        alone = self.first_bound(computed, in_stages=False)
+        return self.first_bound(computed, in_stages=True) / alone if alone else 1 / self.space.extras.stage_count
+
     def _plan(self, node: Node):
         """Plans a point as it is stored in the smallest parts."""
         most = self.limits.most_bytes
-        point = Point(node.computed, self.space.storages(node.computed)[0], node.extra)
+        point = Point(node.computed, self.space.storages(node.computed, node.extra.layers)[0], node.extra)
         least = self.space.argument_bytes(point)
         if most is not None and least > most:
             return
@@ -71,7 +76,7 @@ class Staged(Search):
         """Plans all other ways to store a point, but those whose arguments do not fit beside the rest of it."""
         most = self.limits.most_bytes
         beside = 0.0 if most is None else self.beside(node)
-        for stored in self.space.storages(node.computed)[1:]:
+        for stored in self.space.storages(node.computed, node.extra.layers)[1:]:
             self.limits.watch.check()
             if node.bound >= self.limit:
                 self.prune(node)

@@ -1,10 +1,88 @@
-"""A search on a mesh with stages: pipelines are among what it begins with, and no other dim is put on the stages."""
+"""A search on a mesh with stages: every layout of its space in a pipeline too, and no other dim on the stages."""
 
+from __future__ import annotations
+
+import functools
+
+import jax
 import pytest
 
 import meshlab as ml
+from benchmarks import optima
+from meshlab.auto.best_first.pricer import LayoutPrice
 from meshlab.auto.best_first.recipes import recipes
+from meshlab.auto.brute_force import priced_layouts
 from tests.engine.pipelines import stacks
+
+Batch, Embed, Hidden, Layers, Classes = ml.dims(batch=2048, embed=2048, hidden=8192, layers=8, classes=1024)
+MESHES = {
+    "beside one axis": ml.mesh("h100:8", pipe=ml.stages(2), x=4, micro=ml.serial(4)),
+    "interleaved": ml.mesh("v5e:2x2", x=2, pipe=ml.stages(2, "interleaved"), micro=ml.serial(4)),
+    "1f1b": ml.mesh("h100:8", pipe=ml.stages(4, "1f1b"), x=2, micro=ml.serial(8)),
+    "uneven": ml.mesh("v5e:2x2", x=2, pipe=ml.stages(2, layers=(5, 3)), micro=ml.serial(8)),
+    "alone": ml.mesh("h100:4", pipe=ml.stages(4), micro=ml.serial(16)),
+}
+
+
+@functools.cache
+def grown() -> ml.Program:
+    """A step of eight residual layers, large enough that layouts matter."""
+
+    def loss(params, x, y):
+        def layer(x, w):
+            return x + ml.dot(ml.relu(ml.dot(x, w["up"], Embed)), w["down"], Hidden), None
+
+        x, _ = ml.scan(layer, x, params["layers"], Layers)
+        return ((ml.dot(x, params["head"], Embed) - y) ** 2).mean()
+
+    def step(params, x, y):
+        value, grads = jax.value_and_grad(loss)(params, x, y)
+        return value, jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+    layers = {"up": ml.f32[Layers, Embed, Hidden], "down": ml.f32[Layers, Hidden, Embed]}
+    params = {"layers": layers, "head": ml.f32[Embed, Classes]}
+    return ml.trace(step, params, ml.f32[Batch, Embed], ml.f32[Batch, Classes])
+
+
+@functools.cache
+def priced(on: str) -> list[LayoutPrice]:
+    return list(priced_layouts(grown(), MESHES[on]))
+
+
+def is_piped(price: LayoutPrice) -> bool:
+    return price.layout.rules.get("layers") == ("pipe",)
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("on", MESHES)
+def test_the_optimum_is_that_of_brute_force(on):
+    """Over all layouts, each in a pipeline and not; under caps that only pipelines keep to as well."""
+    prices = priced(on)
+    alone = [price for price in prices if not is_piped(price)]
+    peaks = sorted(price.peak_bytes for price in prices)
+    assert peaks[0] < min(price.peak_bytes for price in alone)
+    for cap in (None, peaks[len(peaks) // 10], peaks[0]):
+        least = min(price.seconds for price in prices if cap is None or price.peak_bytes <= cap)
+        choice = ml.auto.layout(grown(), MESHES[on], exact=True, memory=None if cap is None else f"{cap} B")
+        assert optima.of_space(choice) == pytest.approx(least, rel=1e-12)
+        assert choice.proof.gap == 0
+    smallest = ml.auto.layout(grown(), MESHES[on], objective="memory", exact=True)
+    assert optima.of_space(smallest) == peaks[0]
+
+
+@pytest.mark.parametrize("on", MESHES)
+def test_no_pipeline_is_below_its_bound(on):
+    """What stages leave to each device at least, and how long they wait for each other."""
+    search = ml.auto.layout(grown(), MESHES[on], seconds=0.1, memory=None).answer.search
+    space, seen = search.space, 0
+    for point in space.points():
+        price = search.pricer.price(space.layout(point)) if point.extra.layers and not point.stored.over else None
+        if price is not None:
+            assert is_piped(price)
+            assert price.seconds >= search.first_bound(point.computed, in_stages=True)
+            seen += 1
+    assert seen >= 1
+    assert search.bounds.max() < search.alone.max()
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +101,15 @@ def test_recipes_put_layers_alone_on_stages(program):
 def test_a_pipeline_is_found_where_nothing_else_divides_the_work(program):
     best = ml.auto.layout(program, ml.mesh(pipe=ml.stages(2), micro=ml.serial(2)))
     assert str(best.layout) == "batch:micro layers:pipe"
-    assert "pipelines beside layouts that no preset makes" in str(best)
+    assert "with and without a pipeline over `pipe`" in str(best)
+
+
+def test_layers_that_are_whole_or_forbidden_are_in_no_stages(program):
+    mesh = ml.mesh(data=2, pipe=ml.stages(2), micro=ml.serial(2))
+    for given in ({"pin": {"layers": None}}, {"forbid": "layers:pipe"}):
+        best = ml.auto.layout(program, mesh, **given)
+        assert "layers" not in best.layout.rules
+        assert "a pipeline over" not in str(best)
 
 
 def test_stages_without_micro_batches_are_left_alone(program):
