@@ -106,8 +106,8 @@ def test_a_pipeline_is_found_where_nothing_else_divides_the_work(program):
 
 def test_layers_that_are_whole_or_forbidden_are_in_no_stages(program):
     mesh = ml.mesh(data=2, pipe=ml.stages(2), micro=ml.serial(2))
-    for given in ({"pin": {"layers": None}}, {"forbid": "layers:pipe"}):
-        best = ml.auto.layout(program, mesh, **given)
+    for pin, forbid in (({"layers": None}, None), (None, "layers:pipe")):
+        best = ml.auto.layout(program, mesh, pin=pin, forbid=forbid)
         assert "layers" not in best.layout.rules
         assert "a pipeline over" not in str(best)
 
