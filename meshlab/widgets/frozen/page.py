@@ -3,13 +3,12 @@
     page(explorer, recorder.table(65), "65 layouts are recorded: …")        "<!doctype html>…"
 
 The page's code is that of a notebook (`static/session.js`), unchanged; `static/replay.js` stands for its model.
-Browsers unpack gzip themselves; its bytes are text to the base 85, a sixteenth shorter than base64. What users have
-named is written as text alone.
+Browsers unpack gzip themselves; its bytes are text, 13 bits in two letters of 91, a twelfth shorter than base64. What
+users have named is written as text alone.
 """
 
 from __future__ import annotations
 
-import base64
 import gzip
 import html
 import pathlib
@@ -23,8 +22,10 @@ from ..views.forms.literal import keywords
 from ..views.forms.python import mesh_and_layout
 
 STATIC = pathlib.Path(__file__).parents[1] / "static"
-# The digits to the base 85, as `base64.b85encode` has them, but for the one that ends a script.
-LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;.=>?@^_`{|}~"
+# What may stand in a script and in a text of JavaScript: of printable ASCII all but these.
+LETTERS = "".join(letter for letter in map(chr, range(33, 127)) if letter not in '"<\\')
+# Two letters are 13 bits; one that is left over at the end is 6.
+PAIR, ONE = 13, 6
 HTML = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -58,16 +59,17 @@ header pre {{ overflow: auto; margin: 4px 0; padding: 8px; border: 1px solid; bo
 <script type="module">
 const board = document.getElementById("board");
 try {{
+  const letters = "{letters}";
   const bytes = (text) => {{
-    const packed = new DataView(new ArrayBuffer(Math.ceil(text.length / 5) * 4));
-    const tail = -text.length % 5 + 5 * (text.length % 5 > 0);
-    const whole = text.padEnd(text.length + tail, "~");
-    for (let at = 0; at < whole.length; at += 5) {{
-      let word = 0;
-      for (let i = at; i < at + 5; i++) word = word * 85 + "{letters}".indexOf(whole[i]);
-      packed.setUint32((at / 5) * 4, word);
+    const out = new Uint8Array(((text.length >> 1) * {pair} + (text.length % 2) * {one}) >> 3);
+    let [held, bits, end] = [0, 0, 0];
+    for (let at = 0; at < text.length; at += 2) {{
+      const [first, second] = [text[at], text[at + 1]].map((letter) => letters.indexOf(letter));
+      held |= (second < 0 ? first : first * letters.length + second) << bits;
+      bits += second < 0 ? {one} : {pair};
+      for (; bits >= 8; bits -= 8, held >>= 8) out[end++] = held & 255;
     }}
-    return new Uint8Array(packed.buffer, 0, packed.byteLength - tail);
+    return out;
   }};
   const unpacked = async (id) => {{
     const packed = bytes(document.getElementById(id).textContent);
@@ -109,6 +111,8 @@ def page(explorer: Any, table: Sequence[str], said: str) -> str:
         session=_packed_file("session.js"),
         replay=_packed_file("replay.js"),
         letters=LETTERS,
+        pair=PAIR,
+        one=ONE,
     )
 
 
@@ -140,7 +144,22 @@ def live_code(explorer: Any) -> str:
 
 def _packed(text: str) -> str:
     """Compresses a text, the same way each time."""
-    return base64.b85encode(gzip.compress(text.encode(), 9, mtime=0)).decode().replace("<", ".")
+    return as_text(gzip.compress(text.encode(), 9, mtime=0))
+
+
+def as_text(data: bytes) -> str:
+    """Returns bytes as letters, the lowest bits first."""
+    letters, held, bits = [], 0, 0
+    for byte in data:
+        held |= byte << bits
+        bits += 8
+        if bits >= PAIR:
+            letters += map(LETTERS.__getitem__, divmod(held & (1 << PAIR) - 1, len(LETTERS)))
+            held >>= PAIR
+            bits -= PAIR
+    if bits:
+        letters += map(LETTERS.__getitem__, (held,) if bits <= ONE else divmod(held, len(LETTERS)))
+    return "".join(letters)
 
 
 def _packed_file(name: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
+import itertools
 import json
+import random
 import re
 import signal
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from meshlab.opening.open_explorer import explore
 from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.frozen import share as sharing
+from meshlab.widgets.frozen.page import LETTERS, ONE, PAIR, as_text
 from meshlab.widgets.frozen.pool import Pool
 from meshlab.widgets.frozen.questions import LEFT_OUT, RECORDED
 from meshlab.widgets.frozen.record import GESTURES, Recorder
@@ -39,7 +41,27 @@ def explorer() -> Explorer:
 
 def table(page: str) -> list[str]:
     (packed,) = re.findall(r'id="table">([^<]*)<', page)
-    return gzip.decompress(base64.b85decode(packed.replace(".", "<"))).decode().split("\n")
+    return gzip.decompress(of_text(packed)).decode().split("\n")
+
+
+def of_text(text: str) -> bytes:
+    """Returns the bytes of letters: 13 bits of two, 6 of one at the end."""
+    bits = ""
+    for first, second in itertools.zip_longest(text[::2], text[1::2]):
+        pair = second is not None
+        value = LETTERS.index(first) * len(LETTERS) + LETTERS.index(second) if pair else LETTERS.index(first)
+        bits = f"{value:0{PAIR if pair else ONE}b}{bits}"
+    return int(bits or "0", 2).to_bytes(-(-len(bits) // 8), "little")[: len(bits) // 8]
+
+
+@pytest.mark.parametrize("size", [*range(30), 997])
+def test_bytes_are_text_and_back(size: int) -> None:
+    data = random.Random(size).randbytes(size)
+    for each in (data, b"\xff" * size, b"\x00" * size):
+        text = as_text(each)
+        assert of_text(text) == each
+        assert len(text) <= -(-8 * size // PAIR) * 2
+        assert not set(text) & set('<"\\ ')
 
 
 def test_the_readmes_mlp_with_all_that_drops_lead_to_takes_a_quarter_of_a_megabyte(tmp_path: Path) -> None:
