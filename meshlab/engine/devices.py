@@ -36,10 +36,13 @@ from .processes import is_joined
 # Collectives among 320 and more simulated devices were seen to deadlock, after which XLA ends the process.
 LIMIT = 64
 
-# For XLA_FLAGS where many small programs are compiled for CPU and none is timed: machine code without optimization,
-# from the plainer of XLA's two generators. Measured: compiled four to eight times as fast, with the same collectives.
-# That generator's scatters at int8 positions are wrong (jaxlib 0.10.2), so it is for no user's program.
-QUICK_COMPILES = " ".join(("--xla_backend_optimization_level=0", *PLAIN_GENERATOR))
+# Where small programs are compiled for CPU, and run once or twice: machine code without optimization, from the plainer
+# of XLA's two generators. Measured: compiled four to eight times as fast, with the same collectives. That generator's
+# scatters at int8 positions are wrong (jaxlib 0.10.2), so nobody is given its results, and no failure of a check is
+# believed before all is compiled as users run it.
+_QUICK = {"xla_backend_optimization_level": 0, **PLAIN_GENERATOR}
+# The same for XLA_FLAGS, where a whole process does nothing else.
+QUICK_COMPILES = " ".join(f"--{name}={str(value).lower()}" for name, value in _QUICK.items())
 
 _LOG = logging.getLogger("meshlab")
 
@@ -205,6 +208,11 @@ def compiler_options(platform: str) -> dict[str, Any]:
         "xla_cpu_collective_call_terminate_timeout_seconds": 600,
         "xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting",
     }
+
+
+def quick_options(platform: str) -> dict[str, Any]:
+    """Returns options for a platform with which small programs compile sooner, and run slower."""
+    return dict(_QUICK) if platform == "cpu" else {}
 
 
 def _check_count(n: int, asking: str) -> int:

@@ -347,7 +347,7 @@ def setting(name: str) -> Any:
 
 # Of XLA's two generators of code for CPUs the plainer one, which jaxlib 0.11 no longer has: an unknown flag ends the
 # process.
-PLAIN_GENERATOR = ("--xla_cpu_use_fusion_emitters=false",) if version("jaxlib").startswith("0.10.") else ()
+PLAIN_GENERATOR = {"xla_cpu_use_fusion_emitters": False} if version("jaxlib").startswith("0.10.") else {}
 
 
 def is_threefry(dtype: Any) -> bool:

@@ -20,7 +20,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import Mesh as JaxMesh
 
 from ..argument_checks import flag
-from ..devices import compiler_options, devices
+from ..devices import compiler_options, devices, quick_options
 from ..errors import RunError, closest, shown, some
 from ..plans.plan_data import Plan
 from ..programs.program import Argument, Program
@@ -54,25 +54,26 @@ def abstract_mesh(mesh: Mesh) -> AbstractMesh:
     return AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
 
 
-def compiled(plan: Plan, donate: bool = False) -> jax.stages.Compiled:
-    """Compiles a plan, or returns what JAX compiled before for the same devices."""
-    return _executable(plan, donate).compiled
+def compiled(plan: Plan, donate: bool = False, quick: bool = False) -> jax.stages.Compiled:
+    """Compiles a plan, or returns what JAX compiled before for the same devices; `quick`, to run it once or twice."""
+    return _executable(plan, donate, quick).compiled
 
 
-def _executable(plan: Plan, donate: bool) -> Executable:
+def _executable(plan: Plan, donate: bool, quick: bool = False) -> Executable:
     on = devices(plan.mesh.size, plan.mesh.order)
     known = _executables.setdefault(plan, {})
-    key = (donate, *map(id, on))
+    key = (donate, quick, *map(id, on))
     if key not in known:
-        known[key] = _compile(plan, on, donate)
+        known[key] = _compile(plan, on, donate, quick)
     return known[key]
 
 
-def _compile(plan: Plan, on: Sequence[Any], donate: bool) -> Executable:
+def _compile(plan: Plan, on: Sequence[Any], donate: bool, quick: bool) -> Executable:
     mesh = jax_mesh(plan.mesh, on)
     function = jax.jit(lowered(plan, mesh), donate_argnums=donated(plan) if donate else (), keep_unused=True)
     arguments = abstract_arguments(plan, mesh)
-    compiled = function.lower(*arguments).compile(compiler_options=compiler_options(on[0].platform))
+    options = compiler_options(on[0].platform) | (quick_options(on[0].platform) if quick else {})
+    compiled = function.lower(*arguments).compile(compiler_options=options)
     return Executable(plan, compiled, arguments)
 
 
@@ -94,10 +95,10 @@ def abstract_arguments(plan: Plan, mesh: Any) -> list[jax.ShapeDtypeStruct]:
     ]
 
 
-def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
-    """Runs a plan; see `Plan.run`."""
+def run(plan: Plan, args: Sequence[Any], donate: bool, quick: bool = False) -> Any:
+    """Runs a plan; see `Plan.run`. What is compiled `quick` runs slowly."""
     donate = flag("run()", "donate", donate, RunError)
-    executable = _executable(plan, donate)
+    executable = _executable(plan, donate, quick)
     args = tuple(args)
     arrays = executable.known(args)
     others = () if arrays is None else executable.elsewhere(arrays)

@@ -98,18 +98,19 @@ def check(
     args: Sequence[Any],
     progress: Callable[[Progress], Any] | None = None,
     cancel: Cancel | None = None,
+    quick: bool = False,
 ) -> Report:
-    """Checks a plan; see `Plan.check`."""
+    """Checks a plan; see `Plan.check`. `quick` is for a small plan that nobody runs: it is compiled sooner."""
     stage = _Stages(f"{plan.mesh.size} device{'s' * (plan.mesh.size != 1)}", progress, cancel)
     args = on_host(args)
     stage("compiling")
-    executable = compiled(plan)
+    executable = compiled(plan, quick=quick)
     platform = executable.input_shardings[0][0].mesh.devices.flat[0].platform if plan.program.arguments else "cpu"
     stage("reading the compiled program")
     found = against(plan, executable.as_text(), executable.memory_analysis(), platform)
     size = sum(plan.program.value(a.value).nbytes for a in plan.program.arguments)
     if args or size <= MOST_DRAWN:
-        errors, said = results(plan, args, stage)
+        errors, said = results(plan, args, stage, quick)
     else:
         errors, said = (), (f"Bytes checked, numbers not: the arguments are {size / 2**30:,.1f} GiB.",)
     return dataclasses.replace(found, errors=errors, notes=(*found.notes, *said))

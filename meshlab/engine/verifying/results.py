@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ..devices import quick_options
 from ..errors import some
 from ..plans.plan_data import Plan
 from ..processes import whole
@@ -62,13 +63,16 @@ class Compared(NamedTuple):
         return self.error > self.allowed
 
 
-def results(plan: Plan, args: Sequence[Any], stage: Callable[[str], None]) -> tuple[Errors, tuple[str, ...]]:
+def results(
+    plan: Plan, args: Sequence[Any], stage: Callable[[str], None], quick: bool = False
+) -> tuple[Errors, tuple[str, ...]]:
     """Compares the results of some arguments, or of all data that is drawn where there are none.
 
     Args:
         plan: to run.
         args: its arguments, or none.
         stage: told what is done, before it is done; what it raises ends the comparison.
+        quick: whether both are compiled sooner, and run slower.
 
     Returns:
         For each output its error and what is allowed, in the draw in which it is wrong, or else off by most. And notes
@@ -76,7 +80,7 @@ def results(plan: Plan, args: Sequence[Any], stage: Callable[[str], None]) -> tu
     """
     draws: list[list[Compared]] = []
     for name, data in [("the arguments", lambda: args)] if args else _draws(plan.program):
-        draws.append(_compared(plan, data(), name, stage))
+        draws.append(_compared(plan, data(), name, stage, quick))
         each = list(zip(*draws, strict=True))
         if len(draws) >= ALWAYS and all(any(c.clear and c.finite == 1 for c in of) for of in each):
             break
@@ -92,18 +96,18 @@ def _draws(program: Program) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "data above zero", lambda: drawn_arguments(program, positive=True)
 
 
-def _compared(plan: Plan, args: Sequence[Any], name: str, stage: Callable[[str], None]) -> list[Compared]:
+def _compared(plan: Plan, args: Sequence[Any], name: str, stage: Callable[[str], None], quick: bool) -> list[Compared]:
     """Compares each output; what is further off than the order of additions explains, with what rounding does."""
     stage(f"running the plan on {name}")
-    found = list(map(whole, jax.tree.leaves(run(plan, args, donate=False))))
+    found = list(map(whole, jax.tree.leaves(run(plan, args, donate=False, quick=quick))))
     stage(f"running the unsharded function on {name}")
-    expected = unsharded(plan, args)
+    expected = unsharded(plan, args, quick)
     compared = compare(plan.program, expected, found)
     bounds = [most for *_, most in compared]
     if any(error > most for _, error, most in compared):
         for seed in range(NUDGES):
             stage(f"running the unsharded function on {name}, rounded ({seed + 1} of {NUDGES})")
-            rounded = compare(plan.program, expected, unsharded(plan, nudged(plan, args, seed)))
+            rounded = compare(plan.program, expected, unsharded(plan, nudged(plan, args, seed), quick))
             pairs = zip(bounds, rounded, strict=True)
             bounds = [max(most, ROUNDING * error) if most else most for most, (_, error, _) in pairs]
     rows = zip(compared, bounds, map(_finite, expected), strict=True)
@@ -137,15 +141,16 @@ def _not_compared(places: Sequence[str], worst: Sequence[Compared], data: str) -
         )
 
 
-def unsharded(plan: Plan, args: Sequence[Any]) -> list[Any]:
+def unsharded(plan: Plan, args: Sequence[Any], quick: bool = False) -> list[Any]:
     """Returns the flat results of the unsharded function on one device."""
     arrays = flat_arguments(plan, args)
     program = plan.program
     tree = jax.tree.unflatten(program.structure, as_traced(program, arrays))
-    mesh = compiled(plan).input_shardings[0][0].mesh if program.arguments else None
+    mesh = compiled(plan, quick=quick).input_shardings[0][0].mesh if program.arguments else None
     device = mesh.local_devices[0] if mesh is not None else None
+    options = quick_options(device.platform) if quick and device is not None else None
     with jax.default_device(device):
-        return jax.tree.leaves(jax.jit(program.fn)(*on_host(tree)))
+        return jax.tree.leaves(jax.jit(program.fn, compiler_options=options)(*on_host(tree)))
 
 
 def on_host(args: Any) -> Any:

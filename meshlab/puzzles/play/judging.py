@@ -10,6 +10,7 @@ from ...cost.machines.units import number_text
 from ...engine.errors import LayoutError
 from ...engine.specs.layout import Layout
 from ...engine.tables import html_rows
+from ...engine.verifying.check import check
 from .attempts import Attempts
 from .receipts import receipt
 from .setting import Setting
@@ -95,7 +96,12 @@ def _beside(setting: Setting, predicted: float | None) -> str:
 
 
 def differences(setting: Setting, layout: Layout, word: str) -> str:
-    """Compiles and runs a layout at sizes that are drawn; returns what differs from what is planned, "" if nothing."""
+    """Compiles and runs a layout at sizes that are drawn; returns what differs from what is planned, "" if nothing.
+
+    Nobody runs this program again, so it is compiled quickly; what differs then is compiled anew, as users run it.
+    """
     sizes = setting.sizes(word)
-    report = setting.program.resize(**sizes).plan(setting.mesh, layout).check()
+    plan = setting.program.resize(**sizes).plan(setting.mesh, layout)
+    report = check(plan, (), quick=True)
+    report = report if report.ok else plan.check()
     return "" if report.ok else f": not at {', '.join(f'{d}={n}' for d, n in sizes.items())}\n{report}"
