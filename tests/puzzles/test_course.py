@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from meshlab import puzzles
+from meshlab.engine.plans.per_shard_collectives import traced_implementations
 from meshlab.engine.specs.layout import Layout
 from meshlab.puzzles.play import hints
 from meshlab.puzzles.play.attempts import Attempts
@@ -51,6 +52,17 @@ def test_wrong_tries_fail_with_three_hints_and_the_answer_passes(name):
     assert answer.passed, answer
     assert answer.prediction.endswith(", right.")
     assert puzzles.verify(answer.receipt).hold
+
+
+@pytest.mark.parametrize("name", ["P15", "P21"])
+def test_no_verdict_on_what_people_try_has_to_trace_once_the_board_is_open(name):
+    puzzle = fresh(name)
+    puzzle.show()
+    goal, traced = puzzle.goal_of(puzzle.program), traced_implementations(puzzle.program)
+    before = len(traced)
+    for layout in (puzzle.answer, *puzzle.wrong):
+        goal.judge(puzzle.plan(layout))
+    assert len(traced) == before > 0
 
 
 # Whose board is shown in a lesson, and so on the site; and two that begin with a column at a place.

@@ -76,6 +76,9 @@ class Puzzle(Setting):
     def show(self) -> Explorer:
         """Returns the board, for the end of a cell; where a number is asked for, it asks before it shows figures."""
         self.attempts.explorer = self._board(self.attempts.prediction)
+        # What people try is judged now: the first verdict on a ring or on experts has to trace them.
+        for layout in (self.answer, *self.wrong):
+            self._is_met(Layout.of(layout))
         return self.attempts.explorer
 
     def share(
