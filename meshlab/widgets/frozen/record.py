@@ -55,13 +55,14 @@ class Recorder:
 
     Attributes:
         numbers: the layouts that are recorded, each with its number.
+        refused: those that cannot be planned, each with what is said of it.
     """
 
     def __init__(self, explorer: Any, scope: Scope):
         self._explorer, self._twin, self._pool = explorer, Twin(explorer), Pool()
         self._scope = scope
         self.numbers: dict[Document, int] = {}
-        self._refused: dict[Document, dict[str, Any]] = {}
+        self.refused: dict[Document, dict[str, Any]] = {}
         self._states: list[Packed] = []
         self._moves: list[dict[str, Document | Packed]] = []
         self._marks: list[int] = []  # how many values there were after each state
@@ -76,7 +77,7 @@ class Recorder:
         """Records a layout, and where each gesture leads from there; or why it cannot be planned."""
         twin = self._twin
         if (refusal := twin.open(document)) is not None:
-            self._refused[document] = _refusal_view(refusal)
+            self.refused[document] = _refusal_view(refusal)
             return
         self.numbers[document] = len(self._states)
         with no_collection():
@@ -136,7 +137,7 @@ class Recorder:
         """Returns the first layouts as `js/src/replay.ts` reads them: a value a line, and the root last."""
         pool = self._pool.first(self._marks[count - 1])
         numbers = {document: number for document, number in self.numbers.items() if number < count}
-        refused = {document: pool.put(view, "refusal") for document, view in self._refused.items()}
+        refused = {document: pool.put(view, "refusal") for document, view in self.refused.items()}
         targets = numbers | refused
 
         def led(moves: Mapping[str, Document | Packed]) -> dict[str, int | Packed]:

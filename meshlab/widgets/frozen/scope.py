@@ -2,7 +2,7 @@
 
 scope = scope_of(explorer, columns=(), dims=None, limit=2000)
 scope.layouts           the one on the board, then presets, what was tried, what Auto has found, and what drops lead to
-scope.said(65)          "65 layouts are recorded: all that drops lead to, and 5 more: presets, what was tried …"
+scope.said(documents)   "65 layouts are recorded: all that drops lead to, and 5 others: presets, tried layouts …"
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from ...engine.errors import closest, listed, shown
@@ -57,18 +57,18 @@ class Scope:
         """All of them, each once, in the order in which they are recorded."""
         return tuple(dict.fromkeys((self.start, *self.buttons, *self.dropped)))[: self.limit]
 
-    def said(self, count: int) -> str:
-        """Says which layouts the first so many are."""
-        there = self.layouts[:count]
-        nearest = [each for each in self.dropped if each in there]
-        more = count - len(nearest)
+    def said(self, recorded: Collection[Document], refused: Collection[Document] = ()) -> str:
+        """Says which layouts are recorded; those that are refused lack nothing, for a drop says why."""
+        nearest = sum(each in recorded for each in self.dropped)
+        more = len(recorded) - nearest
         beside = f", and {more:,} other{'s' * (more > 1)}: presets, tried layouts and Auto's" if more else ""
-        return f"{_layouts(count)} recorded: {self._reach(len(nearest))}{beside}."
+        reach = self._reach(nearest, sum(each not in refused for each in self.dropped))
+        return f"{_layouts(len(recorded))} recorded: {reach}{beside}."
 
-    def _reach(self, count: int) -> str:
+    def _reach(self, count: int, legal: int) -> str:
         reach = f"that drops{self._of()} lead to" if self.whole else f"within one drop{self._of()}"
-        if count < len(self.dropped):
-            return f"the nearest {count:,} of the {len(self.dropped):,} {reach}"
+        if count < legal:
+            return f"the nearest {count:,} of the {legal:,} {reach}"
         return f"all {reach}" if self.whole else f"all {reach} (more drops lead to over {self.limit:,})"
 
     def _of(self) -> str:

@@ -10,6 +10,7 @@ file would be longer than one wants to send, the nearest stay. Equal boards give
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import pathlib
 import time as clock
 from collections.abc import Callable, Iterable
@@ -74,17 +75,18 @@ def share(  # noqa: PLR0917  as `Explorer.share` has them
     scope = scope_of(explorer, columns, dims, most)
     line = _Line(stream)
     try:
-        count, text = recorded(explorer, scope, line.tell)
+        recorder, count = recorded(explorer, scope, line.tell)
     finally:
         line.clear()
+    text = _text(explorer, recorder, scope, count)
     try:
         write_whole(target, text)
     except OSError as error:
         raise ExplorerError(f"share() cannot write {shown(str(target))}: {error.strerror}.") from None
-    return Shared(target, len(text.encode()), count, scope.said(count))
+    return Shared(target, len(text.encode()), count, _said(recorder, scope, count))
 
 
-def recorded(explorer: Any, scope: Scope, tell: Tell = lambda count, all_of_them: None) -> tuple[int, str]:
+def recorded(explorer: Any, scope: Scope, tell: Tell = lambda count, all_of_them: None) -> tuple[Recorder, int]:
     """Records the layouts of a file, as many as it has room for.
 
     Args:
@@ -93,7 +95,7 @@ def recorded(explorer: Any, scope: Scope, tell: Tell = lambda count, all_of_them
         tell: called after each with how many are recorded, and how many there are.
 
     Returns:
-        How many are recorded, and the text of the file.
+        What recorded them, and how many of them there is room for.
     """
     recorder, look = Recorder(explorer, scope), LOOK
     for document in scope.layouts:
@@ -103,15 +105,18 @@ def recorded(explorer: Any, scope: Scope, tell: Tell = lambda count, all_of_them
             look += look // 4
             if len(_text(explorer, recorder, scope, recorder.count).encode()) > LARGEST:
                 break
-    count, text = recorder.count, _text(explorer, recorder, scope, recorder.count)
-    while len(text.encode()) > LARGEST and count > 1:
-        count = max(1, int(0.97 * count * LARGEST / len(text.encode())))
-        text = _text(explorer, recorder, scope, count)
-    return count, text
+    count = recorder.count
+    while (length := len(_text(explorer, recorder, scope, count).encode())) > LARGEST and count > 1:
+        count = max(1, int(0.97 * count * LARGEST / length))
+    return recorder, count
 
 
 def _text(explorer: Any, recorder: Recorder, scope: Scope, count: int) -> str:
-    return page(explorer, recorder.table(count), scope.said(count))
+    return page(explorer, recorder.table(count), _said(recorder, scope, count))
+
+
+def _said(recorder: Recorder, scope: Scope, count: int) -> str:
+    return scope.said(set(itertools.islice(recorder.numbers, count)), recorder.refused)
 
 
 def _writable(path: Any) -> pathlib.Path:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import meshlab as ml
+from meshlab import puzzles
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.explorer import Explorer
@@ -140,6 +141,16 @@ def test_of_more_than_the_limit_those_that_one_drop_leads_to_are_recorded(explor
     shared = explorer.share(tmp_path / "board.html", limit=20)
     assert shared.layouts <= 20
     assert "all within one drop (more drops lead to over 20)" in shared.said
+
+
+def test_what_is_refused_is_not_missing(tmp_path: Path) -> None:
+    """An axis in time takes some drops that no iteration can compute: each drop there says why."""
+    board = explore(puzzles.P19.program, puzzles.P19.mesh)
+    scope = scope_of(board, (), None, 2000)
+    recorder, count = sharing.recorded(board, scope)
+    assert set(recorder.refused) & set(scope.dropped)
+    shared = board.share(tmp_path / "board.html")
+    assert shared.said.startswith(f"{count} layouts are recorded: all that drops lead to")
 
 
 def test_a_file_is_no_longer_than_one_wants(
