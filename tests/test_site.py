@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html.parser
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -22,6 +23,7 @@ from playwright.sync_api import Page as Tab
 import meshlab as ml
 from tests.browser.board import Board
 from tests.browser.page import DEADLINE, open_browser
+from tests.widgets.frozen.test_share import table
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.py"))
@@ -150,6 +152,35 @@ def test_boards_are_small(site: Path) -> None:
     files = [(page, (site / page).parent / each) for page, of in zip(BOARDS, frames, strict=True) for each in of]
     sizes = [(page, file.name, file.stat().st_size) for page, file in files]
     assert [each for each in sizes if each[2] > WITH_STORED.get(each[0], MOST)] == []
+
+
+def test_every_goal_is_met_by_drops_that_are_recorded(site: Path) -> None:
+    met = {}
+    for page in BOARDS:
+        for frame in re.findall(r'<iframe class="meshlab-board" src="([^"]+)"', _text(site, page)):
+            met[page, frame] = met_by_drops((site / page).parent / frame)
+    assert [where for where, each in met.items() if each is False] == []
+    assert sum(each is True for each in met.values()) >= 16
+
+
+def met_by_drops(file: Path) -> bool | None:
+    """Whether drops lead from the layout on a board to one that meets its goal; None without one."""
+    lines = table(file.read_text(encoding="utf-8"))
+
+    def read(value: Any) -> Any:
+        while isinstance(value, dict) and value.keys() == {"@"}:
+            value = json.loads(lines[value["@"]])
+        return value
+
+    root = read(json.loads(lines[-1]))
+    states = [read(state) for state in read(root["states"])]
+    there = [root["start"]]
+    for number in there:
+        moves = read(states[number]["moves"]).items()
+        drops = [to for move, to in moves if isinstance(to, int) and json.loads(move)[0] in {"place", "remove"}]
+        there += [to for to in dict.fromkeys(drops) if to < len(states) and to not in there]
+    goals = [read(read(read(read(states[n]["state"])["parts"])["goal"])["goal"]) for n in there]
+    return any(goal["met"] for goal in goals) if all(goals) else None
 
 
 def _text(site: Path, page: str) -> str:

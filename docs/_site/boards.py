@@ -89,8 +89,9 @@ def _reach(explorer: Any) -> tuple[list[str], int]:
 
     stored = [name for name in map(name_of, all_columns(explorer)) if name and not name.startswith("@")]
     for columns, limit in (([], LAYOUTS), *(([name], OF_STORED) for name in stored)):
-        layouts = scope_of(explorer, columns, None, limit).layouts
-        if explorer.wanted is None or any(_is_met(explorer, each.layout) for each in layouts):
+        scope = scope_of(explorer, columns, None, limit)
+        drops = [each for each in scope.layouts if each in scope.dropped]
+        if explorer.wanted is None or any(_is_met(explorer, each.layout) for each in drops):
             return columns, limit
     raise LookupError(f"No layout that drops on this board lead to meets its goal: {explorer.wanted!r}")
 
