@@ -48,12 +48,10 @@ class Written:
     Attributes:
         tries: how many functions were judged.
         steps: how many hints were given.
-        problem: what was wrong with the last one.
     """
 
     tries: int = 0
     steps: int = 0
-    problem: str = ""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -95,16 +93,15 @@ class CodePuzzle:
         for text, problem in self._judged(function):
             rows.append((not problem, f"{text}{f': {problem}' if problem else ''}"))
             if problem:
-                self.written.problem = problem
                 break
         answer = Answer(self.name, tuple(rows), all(holds for holds, _ in rows))
         return answer.raised(self.hint) if strict else answer
 
     def hint(self) -> Said:
-        """Returns the next hint: what was wrong with the last function, then how it may be written."""
+        """Returns the next hint: how it may be written, one step further each time; `check` says what is wrong."""
         self.written.steps += 1
-        steps = [*filter(None, [self.written.problem]), *self.hints]
-        return Said(steps[min(self.written.steps, len(steps)) - 1] if steps else self.task)
+        steps = self.hints or (self.task,)
+        return Said(steps[min(self.written.steps, len(steps)) - 1])
 
     def _judged(self, function: Callable[..., Any]) -> Iterator[tuple[str, str]]:
         """Yields what is asked of a function, and what is wrong with it."""
