@@ -52,7 +52,7 @@ def hint(setting: Setting, attempts: Attempts) -> str:
         return f"First predict: {setting.ask.text}? A guess will do."
     layout = attempts.last or Layout.of(setting.start)
     if _is_met(setting, layout):
-        return "The layout meets the goal: puzzle.check(layout) gives the receipt."
+        return f"The layout meets the goal: puzzles.{setting.name}.check(layout) gives the receipt."
     attempts.hints += 1
     attempts.steps += 1
     steps = (_missed, _reason, _change)

@@ -66,7 +66,8 @@ class Answer:
 def judged(setting: Setting, attempts: Attempts, layout: Layout) -> Answer:
     """Judges a layout, and counts it as a try; before the prediction, where one is asked for, nothing is judged."""
     if setting.ask is not None and attempts.predicted is None:
-        return Answer(setting.name, ((False, f"First predict: {setting.ask.text}? puzzle.predict(…)"),), False)
+        first = f"First predict: {setting.ask.text}? puzzles.{setting.name}.predict(…)"
+        return Answer(setting.name, ((False, first),), False)
     attempts.tried(layout)
     try:
         plan = setting.plan(layout)
