@@ -9,7 +9,8 @@ this process's streams; the others write to files, of which the last lines are s
 
 Which process failed first? One that was killed has no time to say so, but no survivor is killed: its transport fails,
 or JAX aborts it. So other ends come before these two (`_Worker.rank`), and of two alike the earlier one: each process
-writes down when it met its exception (`launched.py`), and the clock is the machine's.
+writes down when it met its exception (`launched.py`), and the clock is the machine's. Where only transport failed, the
+others waited for a process that had finished the file, and has written that down.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import dataclasses
 import os
 import pathlib
 import queue
+import re
 import signal
 import socket
 import subprocess
@@ -35,8 +37,12 @@ FOLDER, PIPE = "MESHLAB_RUN_FOLDER", "MESHLAB_RUN_PIPE"
 # Seconds in which the cause of a failure is found, if another process has failed first.
 _GRACE = 0.5
 _LINES, _BYTES = 20, 2**16
-# What JAX's transport says of every connection.
-_NOISE = "[Gloo] Rank"
+# What JAX's transport says of every connection, and the first line of an abort by JAX.
+_NOISE, _ABORT = "[Gloo] Rank", re.compile(r"^[EF]\d{4} .*(?:coordination_service|client\.h:)", re.MULTILINE)
+# How JAX ends a process; and how one has failed that finished the file, and the others did not.
+_ABORTED = "was killed by SIGABRT"
+_LEFT = "finished the file while others waited for it"
+_IN_VAIN = f"finished the file, and waited {joined.ENDING} s in vain for others to finish it"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +71,7 @@ class Fault:
 
 @dataclasses.dataclass(frozen=True)
 class Notes:
-    """The files in which a process writes down when it failed, and that it has finished."""
+    """The files in which a process writes down when it failed, and that it has finished the file."""
 
     failed: pathlib.Path
     finished: pathlib.Path
@@ -113,17 +119,25 @@ class _Worker:
         events.put(self)
 
     @property
+    def has_finished(self) -> bool:
+        """Says whether it finished the file."""
+        return self.notes.finished.exists()
+
+    @property
     def rank(self) -> tuple[int, float]:
-        """The less, the earlier it failed: by a signal, else by itself, else by an abort, else because of others."""
+        """The less, the earlier it failed: by a signal, by itself, by an abort, by leaving others, because of them."""
         of_transport, when = self.notes.failure() or (False, self.seen)
+        if self.how == _LEFT:
+            return 3, self.notes.finished.stat().st_mtime
         if " by SIG" in self.how:
-            return 2 if "SIGABRT" in self.how else 0, when
-        return 3 if of_transport else 1, when
+            return 2 if self.how == _ABORTED else 0, when
+        return 4 if of_transport else 1, when
 
     def _end(self) -> str:
         code = self.process.returncode
-        if code == -signal.SIGABRT and self.notes.finished.exists():
-            return f"finished the file, and waited {joined.ENDING} s in vain for others to finish it"
+        if code == -signal.SIGABRT and self.has_finished:
+            if time.time() - self.notes.finished.stat().st_mtime >= joined.ENDING:
+                return _IN_VAIN
         if code < 0:
             return f"was killed by {signal.Signals(-code).name}"
         return f"ended with status {code}" if code else ""
@@ -132,6 +146,8 @@ class _Worker:
         if self.log is None:
             return None
         text = self.log.read_bytes()[-_BYTES:].decode(errors="replace")
+        if self.how in (_LEFT, _IN_VAIN):
+            text = _ABORT.split(text, 1)[0]
         return tuple([line for line in text.splitlines() if not line.startswith(_NOISE)][-_LINES:])
 
     def end(self) -> None:
@@ -166,7 +182,7 @@ def launch(command: Sequence[str], processes: int, devices: int) -> Fault | None
                 threads.append(threading.Thread(target=worker.watch, args=(events,), daemon=True))
                 threads[-1].start()
             failed = list(_failed(events, processes))
-            return _fault(failed, processes) if failed else None
+            return _fault(failed, workers) if failed else None
         finally:
             for worker in workers:
                 worker.end()
@@ -217,9 +233,13 @@ def _failed(events: queue.SimpleQueue[_Worker], processes: int) -> Iterator[_Wor
             yield worker
 
 
-def _fault(failed: Sequence[_Worker], processes: int) -> Fault:
-    first = min(failed, key=lambda worker: worker.rank)
-    return Fault(first.number, processes, first.how, first.last_lines())
+def _fault(failed: Sequence[_Worker], workers: Sequence[_Worker]) -> Fault:
+    left = [worker for worker in workers if worker.has_finished and worker.how in ("", _ABORTED)]
+    if any(worker not in left for worker in failed):
+        for worker in left:
+            worker.how = _LEFT
+    first = min((worker for worker in workers if worker.how), key=lambda worker: worker.rank)
+    return Fault(first.number, len(workers), first.how, first.last_lines())
 
 
 def _free_port() -> int:

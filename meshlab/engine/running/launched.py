@@ -2,12 +2,14 @@
 
 It joins the others, and runs the file as Python runs a script: as `__main__`, with its folder first on `sys.path`. An
 exception that the file does not catch, and `sys.exit` with a status, end the process at once: on its usual way out it
-would wait for the others at a barrier. When it failed is written down first. It also ends with the process that started
-it, which holds a pipe open.
+would wait for the others at a barrier. When it failed is written down first. If it finishes the file, also by
+`sys.exit()`, that is written down too, and it leaves the others: one that waits for it fails (`leaving.py`). It also
+ends with the process that started it, which holds a pipe open.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import pathlib
 import runpy
@@ -15,8 +17,12 @@ import sys
 import threading
 import traceback
 
-from ..processes import NUMBER, distributed, end_now
+from ..processes import COORDINATOR, COUNT, NUMBER, distributed, end_now
 from .launch import FOLDER, PIPE, Notes
+from .leaving import give_up_if_left, is_of_transport, leave
+
+# Seconds between two looks at what the others have finished.
+_LOOK = 0.5
 
 
 def main() -> None:
@@ -25,6 +31,7 @@ def main() -> None:
     threading.Thread(target=_end_with_supervisor, args=(int(os.environ[PIPE]),), daemon=True).start()
     try:
         distributed()
+        atexit.register(_finish, _Watch())  # so it runs after what the file registers, and before JAX waits for others
         sys.argv = [file, *arguments]
         sys.path[0] = str(pathlib.Path(file).resolve().parent)
         runpy.run_path(file, run_name="__main__")
@@ -35,24 +42,46 @@ def main() -> None:
             _fail(asked.code & 0xFF if isinstance(asked.code, int) else 1)
     except BaseException as error:
         _print(error, file)
-        _fail(1, of_transport=_is_of_transport(error))
+        _fail(1, of_transport=is_of_transport(error))
+
+
+def _notes(number: int | None = None) -> Notes:
+    return Notes.of(pathlib.Path(os.environ[FOLDER]), int(os.environ[NUMBER]) if number is None else number)
+
+
+def _coordinator() -> int:
+    return int(os.environ[COORDINATOR].rpartition(":")[2])
+
+
+def _finish(watch: _Watch) -> None:
+    watch.end()
     _notes().finished.touch()
+    leave(_coordinator())
 
 
-def _notes() -> Notes:
-    return Notes.of(pathlib.Path(os.environ[FOLDER]), int(os.environ[NUMBER]))
+class _Watch:
+    """A thread that looks whether another process has finished the file, and this one waits for it in vain."""
+
+    def __init__(self):
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        others = [_notes(number) for number in range(int(os.environ[COUNT])) if number != int(os.environ[NUMBER])]
+        while not self._ends.wait(_LOOK):
+            if any(each.finished.exists() for each in others) and give_up_if_left(_coordinator()):
+                return
+
+    def end(self) -> None:
+        """Ends it: Python must not end a thread that is inside of JAX."""
+        self._ends.set()
+        self._thread.join()
 
 
 def _fail(status: int, of_transport: bool = False) -> None:
     _notes().write_failure(of_transport=of_transport)
     end_now(status)
-
-
-def _is_of_transport(error: BaseException | None) -> bool:
-    """Says whether an exception comes of what other processes do not answer; JAX has several types for it."""
-    if error is None:
-        return False
-    return "Gloo" in str(error) or _is_of_transport(error.__cause__ or error.__context__)
 
 
 def _print(error: BaseException, file: str) -> None:

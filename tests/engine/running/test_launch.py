@@ -74,6 +74,7 @@ FAULTS = {
     "sys.exit(3)": "ended with status 3",
     "sys.exit('no data')": "ended with status 1",
     "os._exit(4)": "ended with status 4",
+    "sys.exit(0)": "finished the file while others waited for it",
 }
 
 
@@ -93,6 +94,37 @@ def test_the_process_that_fails_is_named_and_all_are_ended(tmp_path, capfd, faul
         assert not any("runpy" in line for line in lines)
     if process and "no data" in fault:
         assert lines[-1] == "no data"
+
+
+# One process starts its second step, or does not, and finishes the file; only then does the other come to that step.
+LATE = """
+import os, pathlib, sys, time
+import jax, numpy as np
+import meshlab as ml
+early, has_started = int(sys.argv[1]), sys.argv[2] == "started"
+batch = ml.Dim("batch", 8)
+plan = ml.trace(lambda x: x.sum(), ml.f32[batch]).plan(ml.mesh(data=8), "batch:data")
+print(plan.run(np.ones(8, np.float32)))
+if jax.process_index() != early:
+    while not pathlib.Path(os.environ["MESHLAB_RUN_FOLDER"], f"finished-{early}").exists():
+        time.sleep(0.01)
+    print("in all", plan.run(np.ones(8, np.float32)))
+elif has_started:
+    plan.run(np.ones(8, np.float32))
+"""
+
+
+def test_what_a_process_has_started_is_computed_when_it_finishes_before_the_others(tmp_path, capfd):
+    assert launch([written(tmp_path, LATE), "1", "started"], 2, 4) is None
+    assert "in all 8.0\n" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("process", [0, 1])
+def test_devices_that_wait_for_one_that_waits_for_a_process_that_left_fail_too(tmp_path, capfd, process):
+    fault = launch([written(tmp_path, LATE), str(process), "idle"], 2, 4)
+    assert fault is not None
+    assert (fault.process, fault.how) == (process, "finished the file while others waited for it")
+    assert fault.lines == (("8.0",) if process else None)
 
 
 def test_a_fault_is_told_in_words():
