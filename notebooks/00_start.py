@@ -259,8 +259,8 @@ in_time
 # %% [markdown]
 # ## Where to go from here
 #
-# - Take the lessons, `01_names.ipynb` to `10_the_solver.ipynb`, twenty minutes each: predict what a layout sends,
-#   drag until you meet a goal, and explain why.
+# - Take the lessons, `01_names.ipynb` to `11_run_it_for_real.ipynb`, twenty minutes each: predict what a layout
+#   sends, drag until you meet a goal, and explain why.
 # - Change the sizes, the mesh or the model above, and run the cells again: `ml.mesh(data=2, model=2, depth=2)` has
 #   three axes.
 # - If a model has scopes, open a column for one (**+ scope**, beside the presets): operations under

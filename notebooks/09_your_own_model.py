@@ -233,4 +233,4 @@ print(f"{mended.before.sent:,.0f} bytes sent before, {mended.after.sent:,.0f} af
 # - You can export the layout on the board as `PartitionSpec`s, as axis rules, or as Python without meshlab.
 # - `ml.explain` says why each collective is in your own `jit`, and which line removes it.
 #
-# In the last lesson the computer finds the layout.
+# In the next lesson the computer finds the layout.

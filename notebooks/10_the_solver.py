@@ -195,4 +195,4 @@ puzzles.P20.hint()
 # - The best layout flips with sizes: with a large batch, weights move; with a small one, activations.
 # - The solver's times come from a model of the machine; `docs/accuracy.md` reports its errors.
 #
-# That was the course. Take your own model (lesson 9), and play.
+# In the last lesson you run it for real: train, stop, go on under another layout, and look inside.

@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parents[1] / "notebooks"
 SOURCES = sorted(FOLDER.glob("*.py"))
 MOST_CODE_LINES = 12
 # What a lesson needs that meshlab's notebooks do not bring.
-NEEDS = {"09_your_own_model": ("equinox", "flax")}
+NEEDS = {"09_your_own_model": ("equinox", "flax"), "11_run_it_for_real": ("orbax.checkpoint",)}
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
@@ -329,6 +329,25 @@ def experts_and_pipelines(done):
     solves(done, "P16", "P17", "P21")
 
 
+def run_it_for_real(done):
+    text = done.text()
+    assert text.startswith("JAX has 8 CPU devices")
+    assert "The power fails.\n" in text
+    assert done.value("[fit.begun, fit.step, len(fit.losses)]") == [20, 40, 40]
+    assert done.value("fit.losses") == pytest.approx(done.value("whole.losses"), rel=1e-6)
+    assert done.value("whole.losses[0]") == pytest.approx(2.3, abs=0.2)
+    assert done.value("whole.losses[-1]") < 0.5
+    assert done.value("[move.new[0], int(move.wire_bytes)]") == [37_888, 37_888]
+    assert "hidden: (128, 256) on device 3: (32, 128)\nlogits: addends (2, 128, 10)\n" in text
+    assert done.value("bool(np.allclose(seen['logits'].addends.sum(0), seen['logits'].whole, atol=1e-5))")
+    assert "The first NaN is in `images`, on devices 6, 7." in text
+    assert text.count("This is process 0 of 2; it has 4 of the devices.\n") == 2
+    assert "step 2: 16.0\n" in text
+    left = text.partition("Process 1 of 2 finished the file while others waited for it, and the others were ended.")[2]
+    assert left.rstrip().splitlines()[-1] == "step 1: 8.0"
+    answers(done, "11a", "11b", "11c")
+
+
 # A notebook without an entry is one whose promises nobody has written down: that is an error, not a pass.
 PROMISES = {
     "00_start": start,
@@ -342,4 +361,5 @@ PROMISES = {
     "08_experts_and_pipelines": experts_and_pipelines,
     "09_your_own_model": your_own_model,
     "10_the_solver": the_solver,
+    "11_run_it_for_real": run_it_for_real,
 }

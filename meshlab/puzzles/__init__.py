@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from ..engine.errors import MeshlabError, closest
-from .course import backward, collectives, experts, long, memory, names, own, serving, shards, solver, tensor
+from .course import backward, collectives, experts, long, memory, names, own, real, serving, shards, solver, tensor
 from .play import receipts
 from .play.code import CodePuzzle as CodePuzzle
 from .play.judging import Answer as Answer
@@ -27,7 +27,7 @@ from .play.question import Told as Told
 from .play.receipts import Verified as Verified
 from .play.setting import Ask as Ask
 
-_LESSONS = (names, shards, collectives, backward, tensor, memory, long, experts, serving, own, solver)
+_LESSONS = (names, shards, collectives, backward, tensor, memory, long, experts, serving, own, solver, real)
 # The questions of the lessons, by name: `puzzles.Q["2a"]`.
 Q: Mapping[str, Question] = MappingProxyType(
     {question.name: question for lesson in _LESSONS for question in lesson.QUESTIONS}
