@@ -150,6 +150,9 @@ def test_figures_have_the_width_that_is_chosen(open_board, saved: Save) -> None:
     expect(board.status).to_have_text(re.compile(r"Saved meshlab-timeline\.svg, 175 × \d+ mm\."))
     png = saved(board, save_button(board, "timeline", "png")).read_bytes()
     assert struct.unpack(">II", png[16:24])[0] == round(175 / 25.4 * 300)
+    # Its resolution is in the file, so that it is 175 mm wide on paper as well.
+    assert png[37:41] == b"pHYs"
+    assert struct.unpack(">IIB", png[41:50]) == (11811, 11811, 1)
     expect(board.status).to_contain_text("Saved meshlab-timeline.png, 2067 × ")
     pdf = saved(board, save_button(board, "timeline", "pdf")).read_bytes()
     assert pdf.startswith(b"%PDF")

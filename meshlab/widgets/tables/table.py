@@ -3,6 +3,7 @@
     table = explorer.table("communication")
     table[0]                        {"mesh_axes": "data", "wire_bytes": 420, "payload_bytes": 280}
     table.csv(), table.json()       for a spreadsheet, for a program; pandas.DataFrame(table) takes it as it is
+    table.about["program"]          "llama3-8b": also a column of the CSV, `about_program`, and a key of the JSON
     table.latex(), table.markdown() for a paper, for a page
     table.save("sent.csv")          or .json, .tex, .md
     print(table)                    its first rows
@@ -36,7 +37,7 @@ class Table(Sequence[Mapping[str, Any]]):
 
     Attributes:
         name: which table it is.
-        about: of which mesh, machine and layout, and by which version, by name.
+        about: of which program, sizes, mesh, machine and layout, and by which version, by name.
         rows: for each row the values by column.
     """
 
@@ -54,13 +55,17 @@ class Table(Sequence[Mapping[str, Any]]):
         return dataclasses.replace(self, rows=tuple(self.rows[n] for n in numbers if 0 <= n < len(self.rows)))
 
     def csv(self) -> str:
-        """Returns the table as comma-separated values, the names of the columns first; of no rows nothing."""
+        """Returns the table as comma-separated values, the names of the columns first; of no rows nothing.
+
+        What the table is about stands in each row, in columns `about_…` at the end: lines above the names would be read
+        as the names by most programs, and rows of two files that are joined stay apart.
+        """
         if not self.rows:
             return ""
-        text = io.StringIO()
+        columns, text = self.columns, io.StringIO()
         writer = csv.writer(text)
-        writer.writerow(self.columns)
-        writer.writerows([_cell(row.get(column)) for column in self.columns] for row in self.rows)
+        writer.writerow([*columns, *(f"about_{what}" for what in self.about)])
+        writer.writerows([*(_cell(row.get(column)) for column in columns), *self.about.values()] for row in self.rows)
         return text.getvalue()
 
     def json(self) -> str:

@@ -82,11 +82,13 @@ def _plain(row: Row) -> Row:
 
 
 def about(view: View) -> dict[str, str]:
-    """Says which mesh, machine and layout the board has, and by which version."""
+    """Says which program, sizes, mesh, machine and layout the board has, and by which version."""
+    sizes = " · ".join(f"{chip['name']} {chip['size']:,}" for chip in view["chips"] if not chip["name"].startswith("~"))
     mesh = " × ".join(f"{axis['name']} {axis['size']:,}" for axis in view["mesh"]["axes"]) or "no axes"
     machine = view["machine"]
     on = f"{machine['title']}, {machine['slice']}" if machine["on"] else ""
-    return {"mesh": mesh, "machine": on, "layout": layout_text(view), "meshlab": __version__}
+    of_program = {"program": view["title"], "sizes": sizes}
+    return {**of_program, "mesh": mesh, "machine": on, "layout": layout_text(view), "meshlab": __version__}
 
 
 def layout_text(view: View) -> str:

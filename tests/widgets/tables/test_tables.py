@@ -33,7 +33,7 @@ def test_csv_and_json_have_every_row(name: str) -> None:
     table = of_digits().table(name)
     read = list(csv.DictReader(io.StringIO(table.csv())))
     assert len(read) == len(table) > 0
-    assert list(read[0]) == table.columns
+    assert list(read[0]) == [*table.columns, *(f"about_{what}" for what in table.about)]
     for written, row in zip(read, table, strict=True):
         for key in table.columns:
             value = row.get(key)
@@ -46,6 +46,11 @@ def test_csv_and_json_have_every_row(name: str) -> None:
     assert all(math.isfinite(x) for row in table for x in row.values() if isinstance(x, float))
     data = json.loads(table.json())
     assert data["rows"] == [dict(row) for row in table]
+    sizes = "hidden 256 · batch 128 · classes 10 · rows 8 · cols 8"
+    assert (data["program"], data["sizes"]) == ("_step", sizes)
+    # In CSV in each row, so that the rows of two files stay apart.
+    assert all({what: row[f"about_{what}"] for what in table.about} == table.about for row in read)
+    assert {what: data[what] for what in table.about} == table.about
     assert (data["table"], data["meshlab"], data["machine"]) == (name, __version__, "Google TPU v5e, 2x4")
     named = "DP over data + TP over model (batch:data hidden:model)"
     assert (data["mesh"], data["layout"]) == ("data 4 × model 2", named)
@@ -173,7 +178,8 @@ def test_a_table_is_set_in_markdown_and_latex() -> None:
     ]
     assert sent in markdown[2]
     latex = table.latex().splitlines()
-    assert latex[0].startswith("% collectives: mesh replica 2 × data 8 × model 4, machine Google TPU v5p")
+    assert latex[0].startswith("% collectives: program llama3-8b, sizes batch 64 · seq 8,192 · ")
+    assert "mesh replica 2 × data 8 × model 4, machine Google TPU v5p" in latex[0]
     assert latex[2] == r"\begin{tabular}{lllllrrrrrlll}"
     assert latex[4].startswith(r"kind & mesh\_axes & value")
     assert (latex[3], latex[5], latex[-2]) == (r"\toprule", r"\midrule", r"\bottomrule")

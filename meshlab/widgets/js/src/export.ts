@@ -11,6 +11,7 @@ import { h, redraw } from "./dom.ts";
 import { blobOf, download, SILENT } from "./download.ts";
 import { drawLink } from "./link.ts";
 import { type Heard, refusalOf } from "./model.ts";
+import { withResolution } from "./png.ts";
 import { keptNodes } from "./program.ts";
 import type { FileOffer, Files, Pending, SavedFile } from "./types.ts";
 
@@ -152,7 +153,7 @@ async function asPng(name: string, svg: string): Promise<[string, Blob, string]>
     const canvas = h("canvas", { width: wide, height: high });
     (canvas.getContext("2d") as CanvasRenderingContext2D).drawImage(image, 0, 0, wide, high);
     const blob = await new Promise((done: (blob: Blob | null) => void) => canvas.toBlob(done, "image/png"));
-    return [`meshlab-${name}.png`, blob as Blob, `${wide} × ${high} px`];
+    return [`meshlab-${name}.png`, withResolution(blob as Blob, DPI), `${wide} × ${high} px`];
   } finally {
     URL.revokeObjectURL(url);
   }

@@ -32,7 +32,8 @@ class PrintFigure:
     Attributes:
         name: which figure it is.
         title: what it shows.
-        caption: what has to be said of it: of which mesh, machine and layout it is, and by which version.
+        caption: what has to be said of it: of which program, mesh, machine and layout it is, and by which
+            version.
         described: its caption with the whole layout, which the file has for who cannot see it, or asks for it.
         width: in points, with its margins.
         height: in points, with its margins.

@@ -37,8 +37,9 @@ LEAST, MOST = 60, 1000
 LOWEST, HIGHEST, PAGE = 20, 5000, 230
 # So often a figure is drawn anew, as what is left out of it lengthens its caption.
 _TRIES = 8
-# A layout without a name has at most so many letters in a caption: three lines of a column.
-_LETTERS = 160
+# A layout without a name, and the sizes of a program, have at most so many letters in a caption: three lines of a
+# column, and four.
+_LETTERS, _OF_SIZES = 160, 240
 
 
 def draw_board(page: Page, explorer: ExplorerState, view: dict[str, Any]) -> None:
@@ -128,17 +129,28 @@ def _check(name: str, size: Any, ends: tuple[float, float], why: str) -> None:
 def _draw(name: str, explorer: ExplorerState, view: dict[str, Any], page: Page) -> PrintFigure:
     FIGURES[name](page, explorer, view)
     facts, sheet = about(view), page.sheet
-    caption = _caption(page, facts, _layout(view))
-    described, title = _caption(page, facts, facts["layout"]), "; ".join(page.titles)
+    caption = _caption(page, facts, _layout(view), _first(facts["sizes"]))
+    described, title = _caption(page, facts, facts["layout"], facts["sizes"]), "; ".join(page.titles)
     width, height = sheet.width + 2 * MARGIN, page.close(caption) + 2 * MARGIN
     return PrintFigure(name, title, caption, described, width, height, sheet.body, tuple(sheet.written))
 
 
-def _caption(page: Page, facts: Mapping[str, str], layout: str) -> str:
-    """Says what there is to say of a figure: of which mesh, machine and layout it is, and by which version."""
+def _caption(page: Page, facts: Mapping[str, str], layout: str, sizes: str) -> str:
+    """Says what there is to say of a figure: of which program, mesh, machine and layout it is, and by which version."""
+    program = ", ".join(filter(None, (facts["program"], sizes)))
     mesh = " on ".join(filter(None, (facts["mesh"], facts["machine"])))
     of = [f"Layout: {layout}."] * page.of_one
-    return " ".join([*page.notes, f"Mesh: {mesh}.", *of, f"meshlab {facts['meshlab']}."])
+    return " ".join([*page.notes, f"Program: {program}.", f"Mesh: {mesh}.", *of, f"meshlab {facts['meshlab']}."])
+
+
+def _first(sizes: str) -> str:
+    """Returns the sizes of the program's first dims, as many as a caption has room for, and how many follow."""
+    parts = sizes.split(" · ")
+    for count in range(len(parts), 0, -1):
+        text = " · ".join([*parts[:count], *([f"and {len(parts) - count} more"] if count < len(parts) else [])])
+        if len(text) <= _OF_SIZES:
+            return text
+    return sizes
 
 
 def _layout(view: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ def test_of_a_long_program_it_is_said_how_many_rows_are_left_out() -> None:
     assert found
     assert int(found[2]) == rows
     # What is drawn is the beginning of it.
-    count = len(written(short)) - len([each for each in short.written if each.box.top > short.height - 60])
+    count = len(written(short)) - len([each for each in short.written if each.box.top > short.height - 80])
     assert written(short)[:count] == written(whole)[:count]
     assert count > 20
     assert 90 < short.height_mm <= 100
