@@ -15,6 +15,7 @@ from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, violations
 from tests.widgets import small
+from tests.widgets.printed import of_mixtral
 
 LAYOUT = {"batch": "data", "ffn": "model", "params/*": {"embed": "data"}}
 
@@ -191,3 +192,19 @@ def test_very_many_devices_are_blocks_of_axes(open_board) -> None:
     for key, count in by_axis.items():
         expect(board.root.locator(f'[data-block="{key}"]')).to_contain_text(re.compile(r"32 groups of 4 devices"))
         expect(board.root.locator(f'[data-block="{key}"]')).to_contain_text(bytes_text(count))
+
+
+@pytest.mark.parametrize("width", [480, 1112, 1280])
+def test_causes_are_never_cut(open_board, width: int) -> None:
+    """A cause had one line, with its end cut: "`experts` is needed whole, but it i…"."""
+    board: BlankBoard = open_board(of_mixtral(), width=width, height=640)
+    causes = board.show("traffic").locator(".mlb-collective:visible .mlb-collective-value > div")
+    rows = of_mixtral().view()["collectives"]["rows"]
+    assert causes.nth(1).inner_text() == rows[0]["because"].replace("`", "")
+    hidden = """all => all.filter(each => each.scrollWidth > each.clientWidth + 1
+        || each.getBoundingClientRect().right > each.parentElement.getBoundingClientRect().right + 1)
+        .map(each => each.textContent)"""
+    assert causes.count() == 24
+    assert causes.evaluate_all(hidden) == []
+    assert causes.evaluate_all("all => all.filter(each => getComputedStyle(each).whiteSpace !== 'normal').length") == 0
+    board.blank.shot(f"traffic-causes-{width}")
