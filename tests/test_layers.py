@@ -23,7 +23,7 @@ engine.code engine.tensors engine.specs engine.collectives engine.ops engine.rul
 engine.programs engine.attention engine.dropless
 engine.legality engine.planning engine.plans engine.running engine.inside engine.verifying
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost
-training api own.naming own whatif layouts
+training measuring api own.naming own whatif layouts
 auto.request auto.additive auto.best_first auto.reasons auto
 goals
 widgets.background widgets.presets widgets.documents widgets.state

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..cost.machines.units import bytes_text, seconds_text
@@ -35,9 +35,14 @@ _THREADS = {KERNELS: KERNELS, LOOPS: "loops, scopes, lines"}
 
 def write_trace(plan: Plan, path: Any) -> None:
     """Writes the trace of a plan; see `Plan.write_trace`."""
+    written(lambda: trace_of(plan), path)
+
+
+def written(trace: Callable[[], dict[str, Any]], path: Any) -> None:
+    """Writes a trace as a file, which is replaced; makes it when the path is known to be one."""
     if not isinstance(path, str | os.PathLike):
         raise MeshlabError(f'write_trace() was given {shown(path)} for its file; write a path: "step.json".')
-    text = json.dumps(trace_of(plan), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(trace(), ensure_ascii=False, allow_nan=False)
     try:
         write_whole(pathlib.Path(path), text)
     except OSError as error:

@@ -245,8 +245,18 @@ def device_function(plan: Plan, lowering: Lowering | None = None) -> Callable:
     return run
 
 
-def lowered(plan: Plan, mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh) -> Callable:
-    """Returns the plan as one function of global arrays, on a mesh of real devices, or of none to lower it for."""
+def lowered(
+    plan: Plan, mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh, lowering: Lowering | None = None
+) -> Callable:
+    """Returns the plan as one function of global arrays, on a mesh of real devices, or of none to lower it for.
+
+    Args:
+        plan: the plan.
+        mesh: the devices.
+        lowering: what runs its steps, if it is another one.
+    """
     arguments = tuple(partition_spec(plan.argument_specs[a.value]) for a in plan.program.arguments)
     outputs = tuple(partition_spec(s) for s in plan.output_specs)
-    return jax.shard_map(device_function(plan), mesh=mesh, in_specs=arguments, out_specs=outputs, check_vma=False)
+    return jax.shard_map(
+        device_function(plan, lowering), mesh=mesh, in_specs=arguments, out_specs=outputs, check_vma=False
+    )

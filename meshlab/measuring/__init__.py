@@ -1,0 +1,1 @@
+"""Measures a plan's step: what each device ran and when, by JAX's profiler, and for which step, by scopes."""

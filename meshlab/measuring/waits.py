@@ -1,0 +1,48 @@
+"""Tells waiting from sending: what a device does in a collective before the last one of its group has come to it.
+
+Of each collective the first execution on all devices of a group belongs together, and the second, and so on. The last
+device to begin it begins the transfer: what the others have spent in it until then, they have waited.
+
+    device 0   |wwww|tttttt|
+    device 1        |tttttt|
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from .recorded import Event
+
+
+def waiting(events: Iterable[Event], groups: Iterable[Iterable[int]]) -> dict[Event, float]:
+    """Returns the seconds that each execution of one collective waits, in one run.
+
+    Args:
+        events: its executions on all devices.
+        groups: the devices that wait for each other.
+    """
+    by_device: dict[int, list[Event]] = {}
+    for event in sorted(events, key=lambda event: event.begin):
+        by_device.setdefault(event.device, []).append(event)
+    waits: dict[Event, float] = {}
+    for group in groups:
+        for together in zip(*(by_device.get(device, []) for device in group), strict=False):
+            last = max(event.begin for event in together)
+            waits |= {event: min(last, event.end) - event.begin for event in together}
+    return waits
+
+
+def groups(mesh: Mapping[str, int], along: Sequence[str]) -> list[list[int]]:
+    """Returns the devices that differ along some axes of a mesh alone, by number.
+
+    Example:
+        >>> groups({"data": 2, "model": 2}, ["data"])
+        [[0, 2], [1, 3]]
+    """
+    numbers = np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
+    order = sorted(range(len(mesh)), key=lambda place: list(mesh)[place] in along)
+    count = math.prod(size for name, size in mesh.items() if name in along)
+    return numbers.transpose(order).reshape(-1, count).tolist()
