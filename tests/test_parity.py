@@ -233,8 +233,8 @@ def test_what_has_no_spelling_is_listed_with_its_reason():
 
 
 def test_effects_are_refused():
-    with pytest.raises(ml.TraceError, match="`debug_print`.* side effect, such as printing"):
-        ml.trace(lambda x: jax.debug.print("{}", x.array) or x, ml.f32[names()["Model"],])
+    with pytest.raises(ml.TraceError, match="`debug_callback`.* has a side effect"):
+        ml.trace(lambda x: jax.debug.callback(print, x.array) or x, ml.f32[names()["Model"],])
 
 
 # Optimizers: Mesh TensorFlow's own start and slopes, loss = sum(a w^2) / 2.

@@ -39,6 +39,7 @@ from ..engine.programs.scoped import scoped, scopes
 from ..engine.programs.values import Value
 from ..engine.running import run
 from ..engine.running.compiler_process import Cancel, Progress
+from ..engine.running.printing import run_printing
 from ..engine.specs.layout import Layout, LayoutLike, on_mesh
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.scopes import path
@@ -148,7 +149,7 @@ class Plan(priced.Plan, Generic[Result]):
         return run.compiled(self)
 
     def run(self, *args: object, donate: bool = False) -> Result:
-        """Runs the plan.
+        """Runs the plan; then prints what `jax.debug.print` in the function prints: whole values, once, in its order.
 
         Args:
             *args: as for the function: tensors, NumPy or JAX arrays.
@@ -160,7 +161,7 @@ class Plan(priced.Plan, Generic[Result]):
         Raises:
             RunError: an argument does not fit, or one that may be overwritten is the same array as another.
         """
-        return run.run(self, args, donate)
+        return run_printing(self, args, donate)
 
     def fit(
         self,
@@ -427,9 +428,11 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
             refuse_all(program, mesh, layout, verdict, pad)
         assert rules is not None
         under = functools.partial(make_plan, program, mesh, pad=pad)
+        prints = functools.partial(make_plan, mesh=mesh, layout=layout, pad=pad) if program.printing else None
         program = scoped(as_asked(program, mesh, layout), mesh, layout)
         grid = rules.grid(mesh)
-        plan = Plan(program, mesh, layout, rules, plan_steps(program, rules, grid, outline(program)), under)
+        planned = plan_steps(program, rules, grid, outline(program))
+        plan = Plan(program, mesh, layout, rules, planned, under, prints)  # pyright: ignore[reportArgumentType]
         if program.zigzags:
             refuse_zigzag_moves(program, plan.steps)
         return divided(plan) if rules.in_time else plan

@@ -24,9 +24,11 @@ from ..engine.code.operations import Code, Input, walk
 from ..engine.errors import MeshlabError, TraceError, closest, listed, shown
 from ..engine.gc_pause import no_collection
 from ..engine.jax_compat import has_effects, needed, opened
+from ..engine.jax_prints import printed
 from ..engine.passes.fold import fold
 from ..engine.passes.normalize import normalize
 from ..engine.passes.own_rows import batch_rows
+from ..engine.passes.prints import Printing, without_prints
 from ..engine.passes.split_constants import split_constants
 from ..engine.programs.gradients import with_gradients
 from ..engine.programs.naming import Naming, name_axes
@@ -49,6 +51,8 @@ from .carrying import Dims, found_carried, given_carried, tree_of
 from .stages import Program, Result
 
 Leaf = tuple[str, Any, tuple[AxisName, ...] | None]
+# The places of what is printed, in the program that returns it.
+PRINTS = "jax.debug.print"
 
 
 def trace(
@@ -89,7 +93,8 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
     leaves = [leaf for group in by_parameter.values() for leaf in group]
     structure = jax.tree.structure(args, is_leaf=is_tensor)
     closed, shapes = _jaxpr(fn, names, structure, leaves)
-    code = split_constants(batch_rows(fold(flatten(closed))))
+    flat, printing = without_prints(flatten(closed))
+    code = split_constants(batch_rows(fold(flat)))
     _refuse_what_cannot_be_split(fn, code)
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     naming = name_axes(code, given)
@@ -121,8 +126,33 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
         again=functools.partial(trace, fn),
         unmerged=code,
     )
+    return _finished(dataclasses.replace(traced, printing=_printing(traced, printing, given) if printing else None))
+
+
+def _finished(traced: Program) -> Program:
+    """Returns a program with its gradients marked, in normal form."""
     program = with_gradients(traced)
     return dataclasses.replace(program, code=normalize(program.unmerged, program.merge_names))
+
+
+def _printing(traced: Program, printing: Printing, given: Any) -> Program:
+    """Returns the program that returns what is printed too: the results of the function, and a tuple of arrays."""
+    code = split_constants(batch_rows(fold(printing.code)))
+    naming, values = name_axes(code, given), code.block.outputs[len(traced.outputs) :]
+    outputs = (*traced.outputs, *(f"{PRINTS}/{i}" for i in range(len(values))))
+    program = dataclasses.replace(
+        traced,
+        code=code,
+        names=naming.names,
+        dims=naming.dims,
+        made_of=naming.made_of,
+        cuts=naming.cuts,
+        outputs=outputs,
+        out_shapes=(traced.out_shapes, (0,) * len(values)),
+        unmerged=code,
+        prints=printing.prints,
+    )
+    return _finished(program)
 
 
 def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -> tuple[Any, Any]:
@@ -186,9 +216,12 @@ def _refuse_what_cannot_be_split(fn: Callable, code: Code):
         where = f"`{operation.name}` at {operation.source or 'an unknown line'}"
         if operation.name in _BY_HAND:
             problems.append(f"{where} already says what each device does; pass the function without it to ml.trace")
+        elif (text := printed(operation.equation)) is not None:
+            why = "prints shards, partitioned=True" if text.of_shards else "is inside a `while` or a `cond`"
+            problems.append(f"{where} {why}: what is printed comes out of the step, whole")
         elif has_effects(operation.equation) and not operation.blocks:
             problems.append(
-                f"{where} has a side effect, such as printing; do that outside the step, on what plan.watch returns"
+                f"{where} has a side effect; do that outside the step, on its results or on what plan.watch returns"
             )
     if problems:
         raise TraceError(f"`{called(fn)}` cannot be laid out: " + "; ".join(dict.fromkeys(problems)) + ".")

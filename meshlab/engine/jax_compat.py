@@ -68,7 +68,7 @@ def needed(closed: Any, used: Sequence[bool]) -> Any:
 
 
 def changed(equation: Any, **given: Any) -> Any:
-    """Returns an equation with other `invars`, `outvars` or `params`."""
+    """Returns an equation with other `invars`, `outvars`, `params` or `effects`."""
     return equation.replace(**given)
 
 

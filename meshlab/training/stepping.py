@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 
-from ..engine.running import run
+from ..engine.running.printing import run_printing
 from .feeding import check_batch
 from .signature import Signature
 
@@ -63,7 +63,7 @@ def taken(
         values.update(batch)
         begun = perf_counter()
         arguments = tuple(values[name] for name in program.parameters)
-        outputs = jax.block_until_ready(run.run(plan, arguments, donate))
+        outputs = jax.block_until_ready(run_printing(plan, arguments, donate))
         seconds = perf_counter() - begun
         ordered = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
         values.update({name: ordered[index] for name, index in program.carry.items()})

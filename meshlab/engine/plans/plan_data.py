@@ -63,6 +63,7 @@ class Plan:
         rules: the layout as it applies to this program and mesh.
         planned: the steps, repetitions of a repeated stretch listed once.
         under: plans the same program on the same mesh under another layout; None where nobody asks for that.
+        prints: plans a program that returns what is printed, alike; None where nothing is printed.
     """
 
     program: Program
@@ -71,6 +72,7 @@ class Plan:
     rules: LegalRules
     planned: Planned
     under: Callable[[Layout], Plan] | None = None
+    prints: Callable[[Program], Plan] | None = None
 
     @functools.cached_property
     def steps(self) -> tuple[Step, ...]:

@@ -16,6 +16,7 @@ from .. import globs
 from ..argument_checks import is_whole
 from ..code.operations import Code, Operation, Scope, use_counts, walk
 from ..errors import MeshlabError, closest, shown, some
+from ..passes.prints import Print
 from ..rules import Factors
 from ..specs.scopes import matches
 from ..tensors.named_arrays import AxisName
@@ -54,6 +55,8 @@ class Program:
         gradients: for the place of each gradient that of its parameter (`gradients.py`).
         zigzags: the scopes and dims of positions that are in zig-zag order inside of attention (`zigzagged.py`).
         traced: the program that this one is with those in that order.
+        printing: the program that returns what `jax.debug.print` prints as well; None where nothing is printed.
+        prints: of such a program what makes lines of its last outputs (`passes/prints.py`).
     """
 
     fn: Callable
@@ -78,6 +81,8 @@ class Program:
     gradients: Mapping[str, str] = dataclasses.field(default_factory=dict)
     zigzags: frozenset[tuple[Scope, str]] = frozenset()
     traced: Program | None = None
+    printing: Program | None = None
+    prints: tuple[Print, ...] = ()
 
     @property
     def carry(self) -> dict[str, int]:

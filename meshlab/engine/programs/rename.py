@@ -108,7 +108,8 @@ def _with(program: Renamed, names: Mapping[str, str], sizes: Mapping[str, int]) 
     axes = tuple(tuple(new_name(n) if n else None for n in row) for row in program.names)
     renames = {first: new_name(last) for first, last in program.renames.items()}
     renames |= {old: new for old, new in names.items() if old not in program.renames.values()}
-    return dataclasses.replace(program, names=axes, dims=dims, made_of=made_of, renames=renames)
+    printing = program.printing and _with(program.printing, names, _sizes(program.printing))
+    return dataclasses.replace(program, names=axes, dims=dims, made_of=made_of, renames=renames, printing=printing)
 
 
 def _standing_twice(program: Program) -> dict[str, str]:
