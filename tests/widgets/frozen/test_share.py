@@ -192,7 +192,7 @@ def test_ctrl_c_leaves_no_half_file(explorer: Explorer, tmp_path: Path, monkeypa
 
 def test_one_layout_beside_those_of_drops_is_one_other(explorer: Explorer) -> None:
     scope = scope_of(explorer, (), FEW["dims"], 2000)
-    said = [scope.said(count).partition(", and ")[2] for count in range(1, len(scope.layouts) + 1)]
+    said = [scope.said(scope.layouts[:count]).partition(", and ")[2] for count in range(1, len(scope.layouts) + 1)]
     assert "1 other: presets, tried layouts and Auto's." in said
     assert "2 others: presets, tried layouts and Auto's." in said
 
