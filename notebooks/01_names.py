@@ -188,8 +188,8 @@ for value in program.values:
 
 # %% [markdown]
 # Here is the program on a board. Open **Program**, and click the chip `hidden` on the left: the board marks every
-# value that has this dim. It comes in with a weight, passes through `relu`, and ends in the second `dot`, which sums
-# over it. (`ml.mesh(one=1)` is a single device; the next lesson has more.)
+# value that has this dim. It comes in with both weights, passes through `relu`, and ends in the second `dot`, which
+# sums over it. (`ml.mesh(one=1)` is a single device; the next lesson has more.)
 
 # %%
 explorer = ml.explore(program, ml.mesh(one=1))
@@ -209,7 +209,7 @@ keys = sequences.rename(seq="kv")
 print("each with each:  ", *ml.dot(sequences, keys, Embed).dims)
 
 # %% [markdown]
-# `ml.softmax(scores, "kv")` makes the numbers positive, so that they sum to 1 along `kv`. The dim stays.
+# `ml.softmax(scores, "kv")` makes positive numbers of the scores, which sum to 1 along `kv`. The dim stays.
 
 # %%
 scores = ml.dot(sequences, keys, Embed)

@@ -61,7 +61,7 @@ puzzles.Q["2a"].predict(...)
 
 # %% [markdown]
 # Here are all eight. Devices in one row of the mesh hold the *same* rows of `x`: no dim of `x` is on `model`, so each
-# part is replicated along `model`.
+# part is **replicated** along `model`, which means that each column has a copy.
 
 # %%
 for device in range(mesh.size):
@@ -95,8 +95,8 @@ print("model first:", [turned.shard("x", device)[0][0] for device in range(8)])
 # %% [markdown]
 # ## Copies
 #
-# An array that a layout does not cut is replicated. This costs memory first of all: under `batch:data`, all eight
-# devices hold all of the weights, so together they hold eight copies.
+# An array that a layout does not cut at all has a copy on each device. This costs memory first of all: under
+# `batch:data`, all eight devices hold all of the weights, so together they hold eight copies.
 
 # %%
 for layout in ("", "batch:data", "batch:data hidden:model"):

@@ -74,8 +74,8 @@ def attend(w, x):
 weights |= {name: ml.f32[Embed, Heads, Head] for name in "qkv"} | {"o": ml.f32[Heads, Head, Embed]}
 
 # %% [markdown]
-# **Puzzle P08** is about a whole layer: attention, then the feed-forward network, with a norm before each. First,
-# only `heads` is sharded.
+# **Puzzle P08** is about a whole layer: attention, then the feed-forward network. Before each of them, a *norm* brings
+# the numbers of each token to a mean of 0 and a variance of 1. First, only `heads` is sharded.
 
 # %%
 puzzles.P08.predict(...)
@@ -99,7 +99,7 @@ puzzles.P08.check()
 
 # %% [markdown]
 # Here is `heads`, and three dims that do not work. `head` is already summed in the scores, which are large. If `embed`
-# is sharded, each matmul that reads it sums over it, and each norm does so twice. `seq` does not send more than
+# is sharded, each matmul that reads it sums over it, and each norm sums over it twice. `seq` does not send more than
 # `heads`, but it gathers: queries of one part of a sequence need the keys and values of all parts. (Lesson 7 is about
 # that.)
 
@@ -120,8 +120,8 @@ puzzles.P08.hint()
 # %% [markdown]
 # ## Backward
 #
-# Here is the layer in code. A layer in the middle of a network needs the gradient of its weights *and* of `x`, which
-# it passes to the layer below.
+# Here is the layer in code. To the result of each half it adds what went into that half: a *residual connection*. A
+# layer in the middle of a network needs the gradient of its weights *and* of `x`, which it passes to the layer below.
 
 
 # %%
@@ -174,9 +174,9 @@ plan.xla()
 # it. In the plan, each device adds its three parts, and *then* one all-reduce sums over devices. This works because
 # nothing else reads the output of the norm: these three parts are the whole gradient.
 #
-# And without norms? Then `x` itself goes into the three matmuls and into the residual. The gradient through the
-# residual is whole on each device. You cannot add partial sums to a whole value before you reduce them: four devices
-# would count the whole value four times.
+# And without norms? Then `x` itself goes into the three matmuls and into the residual connection. The gradient through
+# that connection is whole on each device. You cannot add partial sums to a whole value before you reduce them: four
+# devices would count the whole value four times.
 
 # %%
 without = gradients(lambda x: x).plan(mesh, "heads:y ffn:y")
@@ -201,7 +201,7 @@ print(ml.layouts.tensor_parallel(gradients(norm), mesh))
 # - A layer sums twice forward, where its halves end, and twice backward, where they begin.
 # - Partial sums may be added to each other, so they can wait. They may not pass a `relu`, or be added to a whole
 #   value.
-# - A partitioner that does not wait sends 50 % more.
+# - A partitioner that does not wait sends 50% more.
 #
 # The traffic of tensor parallelism grows with the batch; the traffic of data parallelism grows with the weights.
 # Large models use both at once. In the next lesson the weights are *stored* sharded, and used whole.

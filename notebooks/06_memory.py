@@ -47,8 +47,8 @@ program.places
 puzzles.Q["6a"].predict(...)
 
 # %% [markdown]
-# Eight devices hold eight copies of the same numbers. An H100 has 80 GB, so this does not even fit. (`donated` means
-# that the new weights and state take the place of the old ones: so a training step needs no room for both.)
+# Eight devices hold eight copies of the same numbers. An H100 has 80 GB, so this does not even fit. (As in lesson 4,
+# `memory.donated` is the memory of a step in which the new weights and state take the place of the old ones.)
 
 # %%
 plan = program.plan(mesh, "batch:data")
@@ -86,22 +86,7 @@ puzzles.P10.predict(...)
 puzzles.Q["6b"].predict(...)
 
 # %% [markdown]
-# **ZeRO-3** also shards the weights: `"params": {"ffn": "data"}`. Its other name is **FSDP**, fully sharded data
-# parallelism. `ml.layouts` writes all four:
-
-# %%
-presets = {"ZeRO-0": ml.layouts.data_parallel, "ZeRO-1": ml.layouts.zero1, "ZeRO-2": ml.layouts.zero2}
-presets["ZeRO-3"] = ml.layouts.zero3
-table = {}
-for name, preset in presets.items():
-    plan = program.plan(mesh, preset(program, mesh))
-    table[name] = plan.stored.argument_bytes / 1e9, plan.memory.donated.peak_bytes / 1e9, plan.wire_bytes / 1e9
-    print("{}: stored {:6.2f} GB, peak {:6.2f} GB, sent {:.1f} GB".format(name, *table[name]))
-
-# %% [markdown]
-# ZeRO-2 equals ZeRO-1: with the state sharded, the plan scatters each gradient as soon as it is summed. All four send
-# the same bytes. And look at the peak: ZeRO-3 stores half as much as ZeRO-1, but needs as much memory. It gathers the
-# *one* matrix, whole, before the matmul. A real model has many layers, and gathers one at a time.
+# **ZeRO-3** also shards the weights. Its other name is **FSDP**, fully sharded data parallelism.
 #
 # ## Drag it
 #
@@ -119,6 +104,22 @@ puzzles.P10.check()
 puzzles.P10.hint()
 
 # %% [markdown]
+# `ml.layouts` writes data parallelism and the three ZeROs. Here they are side by side:
+
+# %%
+presets = {"ZeRO-0": ml.layouts.data_parallel, "ZeRO-1": ml.layouts.zero1, "ZeRO-2": ml.layouts.zero2}
+presets["ZeRO-3"] = ml.layouts.zero3
+table = {}
+for name, preset in presets.items():
+    plan = program.plan(mesh, preset(program, mesh))
+    table[name] = plan.stored.argument_bytes / 1e9, plan.memory.donated.peak_bytes / 1e9, plan.wire_bytes / 1e9
+    print("{}: stored {:6.2f} GB, peak {:6.2f} GB, sent {:.1f} GB".format(name, *table[name]))
+
+# %% [markdown]
+# ZeRO-2 equals ZeRO-1: with the state sharded, the plan scatters each gradient as soon as it is summed. All four send
+# the same bytes. And look at the peak: ZeRO-3 stores half as much as ZeRO-1, but needs as much memory. It gathers the
+# *one* matrix, whole, before the matmul. A real model has many layers, and gathers one at a time.
+#
 # ## Write it in code
 #
 # Now take two layers, with their loss and gradients, on four devices. **P11** asks for FSDP, written as rules. The
@@ -132,10 +133,10 @@ puzzles.P11.predict(...)
 # Here is a first try, with a typo. A rule whose place matches nothing is an error; it is not silently ignored:
 
 # %%
-puzzles.P11.check({"batch": "x", "parms/*": {"embed": "x"}})
+puzzles.P11.check({"parms/*": {"embed": "x"}})
 
 # %% [markdown]
-# Without the typo, the weights are stored as the goal asks. What is missing now?
+# Without the typo, the weights are stored as the goal asks. What is missing?
 
 # %%
 puzzles.P11.check({"params/*": {"embed": "x"}})
@@ -149,9 +150,9 @@ puzzles.P11.hint()
 # Take Llama 3 8B, with AdamW, and one sequence of 4,096 tokens on each of eight H100s. A device may use 40 GB at its
 # peak.
 #
-# **Predict.** How many GB is the peak under FSDP? The model has 8.0 billion parameters. Here the weights are stored in
-# float32: they are the master copy. During the step there are also bfloat16 copies of the weights, gradients, and
-# activations, recomputed layer by layer in the backward pass. Within 25 % is right.
+# **Predict.** How many GB is the peak under FSDP, within 25%? The model has 8.0 billion parameters. The weights are
+# stored in float32: they are the master copy. A step also has bfloat16 copies of the weights, gradients, and
+# activations, recomputed layer by layer in the backward pass.
 
 # %%
 puzzles.Q["6c"].predict(...)
@@ -165,9 +166,9 @@ for name, plan in plans.items():
     print(f"{name}: peak {peak:5.1f} GB, sent {plan.wire_bytes / 1e9:.1f} GB, meets the goal: {goal.judge(plan).met}")
 
 # %% [markdown]
-# Only FSDP meets the goal. The four do not send the same any more: ZeRO-1 gathers the new weights as they are stored,
-# in float32. FSDP gathers them in bfloat16 before each of the 32 layers, drops them, and gathers them again for the
-# backward pass. The peak does not fall to an eighth either. Here are its parts:
+# Only FSDP meets the goal. The four do not send the same any more: ZeRO-1 gathers the new weights once, in float32.
+# FSDP gathers them in bfloat16, layer by layer, drops them, and gathers them again for the backward pass. The peak does
+# not fall to an eighth either. Here are its parts:
 
 # %%
 before, after = plans["ZeRO-0"].memory.donated.parts, plans["ZeRO-3"].memory.donated.parts
@@ -176,8 +177,8 @@ for part in sorted({**before, **after}, key=lambda part: -before.get(part, 0)):
 
 # %% [markdown]
 # *Optimizer state*, *master copies* (the float32 weights) and *parameters* (their bfloat16 copies) fall to an eighth.
-# Gradients fall less: the gradients of a layer are whole until they are scattered. *Gathered weights* are the price, a
-# small one: one layer at a time. *Activations* stay the same.
+# Gradients fall less: a layer's are whole until they are scattered. *Gathered weights* are a small price: one layer at
+# a time. *Activations* stay the same.
 #
 # ## What you know now
 #

@@ -46,9 +46,10 @@ for seq, plan in lengths.items():
     print(f"{seq:7,} tokens: {peak:5.1f} GB, fits: {plan.memory.donated.fits}, {seconds:5.2f} s")
 
 # %% [markdown]
-# Memory is linear, because a fused kernel, such as FlashAttention, computes a block of scores, uses it, and drops it;
-# a plan on a GPU assumes such a kernel. *Time* is not linear: at the end, four times as many tokens take more than
-# nine times as long. And 131,072 tokens do not fit. More devices do not help if each has its own sequence.
+# Memory is linear, because a fused kernel, such as FlashAttention, computes a block of scores, uses it, and drops it; a
+# plan on a GPU assumes such a kernel. *Time* is not linear (`plan.time.estimate` is what a step takes on this machine,
+# as predicted): at the end, four times as many tokens take more than nine times as long. And 131,072 tokens do not fit.
+# More devices do not help if each has its own sequence.
 #
 # ## Two dims
 #
@@ -198,7 +199,7 @@ puzzles.P15.predict(...)
 puzzles.P15.show()
 
 # %%
-puzzles.P15.check("seq:y kv:y")
+puzzles.P15.check("seq:y")
 
 # %%
 puzzles.P15.hint()

@@ -3,7 +3,7 @@
 #
 # Two more ideas divide a *model*, not a batch. A mixture of experts has many feed-forward layers, and each token
 # visits only a few. A pipeline puts layers on different devices, and passes the work from one to the next. Each has a
-# price that you can predict.
+# price that you can predict. This lesson has two parts, of a quarter of an hour each.
 
 # %%
 import meshlab as ml
@@ -87,7 +87,7 @@ Words, K = ml.dims(tokens=64, k=2)
 
 
 def dropless(x, choice, up, down):
-    rows, sent = ml.dispatch(x, choice, Experts, factor=4)  # [experts rows embed]
+    rows, sent = ml.dispatch(x, choice, Experts, factor=2)  # [experts rows embed]
     hidden = ml.relu(ml.ragged_dot(rows, up, sent, "embed"))
     return ml.combine(ml.ragged_dot(hidden, down, sent, "ffn"), sent)
 
@@ -108,6 +108,12 @@ puzzles.P21.predict(...)
 puzzles.P21.show()
 
 # %%
+puzzles.P21.check()
+
+# %% [markdown]
+# Here are both layouts of the program above:
+
+# %%
 for layout in ("experts:y", "tokens:y experts:y"):
     sent = [f"{c.kind}, {c.wire_bytes:,.0f} bytes" for c in sorted_rows.plan(mesh, layout).collectives]
     print(f"{layout}: {'; '.join(sent)}")
@@ -117,7 +123,7 @@ for layout in ("experts:y", "tokens:y experts:y"):
 # back.
 #
 # An array has a fixed size, so each device has a fixed number of *places* for rows: `factor` times its share of all
-# rows. A row without a place is dropped.
+# rows, twice in the program above. A row without a place is dropped.
 #
 # **Predict.** On four devices, which is the smallest factor that never drops a choice?
 
@@ -125,7 +131,7 @@ for layout in ("experts:y", "tokens:y experts:y"):
 puzzles.Q["8b"].predict(...)
 
 # %% [markdown]
-# Places take memory. This is the peak with a factor of 1, and with one that never drops:
+# P21 has that factor. Places take memory. This is the peak with a factor of 1, and with one that never drops:
 
 # %%
 print(sorted_rows.plan(mesh, "tokens:y experts:y").memory.range)
@@ -138,10 +144,10 @@ print(sorted_rows.plan(mesh, "tokens:y experts:y").memory.range)
 puzzles.Q["8c"].predict(...)
 
 # %% [markdown]
-# All devices wait for the busiest one. `plan.time` names it:
+# All devices wait for the busiest one. On a machine, `plan.time` names it, and says what a factor of 2 then drops:
 
 # %%
-on_h100 = sorted_rows.plan(ml.mesh("h100:1x1x4", y=4), "tokens:y experts:y")
+on_h100 = sorted_rows.plan(ml.mesh("h100:1x4", y=4), "tokens:y experts:y")
 print(on_h100.time.given(load=(7, 1, 1, 1, 1, 1, 1, 1)).experts[0])
 
 # %% [markdown]
@@ -183,13 +189,13 @@ for name in ("ffn in the experts", "experts"):
     print(name, {kind: f"{sent:.1f} GB" for kind, sent in inside.items()})
 
 # %% [markdown]
-# The factor is the number of devices again, now eight.
+# The factor is the number of devices again, now eight. That was the first part, and a good place for a break.
 #
 # ## A pipeline in a table
 #
-# Now layers. Four *stages* are on four devices, and a batch is cut into micro-batches, which pass through the stages.
-# While stage 2 works on micro-batch 1, stage 1 already has micro-batch 2. Draw it: a row for each stage, a column for
-# each tick.
+# The second part is about layers. Four *stages* are on four devices, and a batch is cut into micro-batches, which pass
+# through the stages. While stage 2 works on micro-batch 1, stage 1 already has micro-batch 2. Draw it: a row for each
+# stage, a column for each tick.
 
 # %%
 STAGES, MICRO = 4, 8
@@ -210,47 +216,16 @@ puzzles.Q["8d"].predict(...)
 # %% [markdown]
 # With `p` stages and `m` micro-batches, the table has `m + p - 1` columns, and each row has `p - 1` dots. So the bubble
 # is `(p - 1) / (m + p - 1)`, as in the GPipe paper (arXiv 1811.06965).
-
-# %% [markdown]
-# **Predict.** What is the least number of micro-batches with which four stages have a bubble *below* 10 %?
+#
+# **Predict.** What is the least number of micro-batches with which four stages have a bubble *below* 10%?
 
 # %%
 puzzles.Q["8e"].predict(...)
 
 # %% [markdown]
-# ## A pipeline is a program
-#
-# You can write the table as a program: a scan over *ticks*. In each tick, every stage passes its array to the next with
-# `ml.shift`, stage 0 takes in a new micro-batch, and every stage works.
-
-# %%
-Stages, Ticks, Rows, Width, Out = ml.dims(stages=4, ticks=MICRO + STAGES - 1, rows=16, width=32, out=32)
-
-
-def pipeline(w, first, held, micro):
-    def tick(held, fresh):
-        held = ml.shift(held, Stages, 1) + first * fresh
-        held = ml.relu(ml.dot(held, w, Width)).rename(out="width")
-        return held, held
-
-    return ml.scan(tick, held, micro, Ticks)
-
-
-# %%
-stages, held = ml.f32[Stages, Width, Out], ml.f32[Stages, Rows, Width]
-piped = ml.trace(pipeline, stages, ml.f32[Stages,], held, ml.f32[Ticks, Rows, Width])
-plan = piped.plan(ml.mesh(pipe=4), "stages:pipe")
-
-for c in plan.collectives:
-    print(f"{c.times} × {c.kind} over {'+'.join(c.axes)}, {c.wire_bytes:,.0f} bytes each")
-
-# %% [markdown]
-# There are eleven ticks, so each device sends eleven messages to its neighbour, and nothing else. In the bubble, the
-# dots of the table, a device computes nothing useful.
-#
 # ## A pipeline of a train step
 #
-# A train step has a backward pass as well: each micro-batch comes back through the stages. You do not write that. In
+# A train step has a backward pass as well: each micro-batch comes back through the stages. You write none of this. In
 # the mesh below, `pipe` is an *axis of stages*, and `micro` cuts the batch into micro-batches, one after the other. The
 # step is an ordinary one: a scan over eight layers, its gradients, and the update.
 
@@ -273,6 +248,9 @@ puzzles.P17.predict(...)
 
 # %%
 puzzles.P17.show()
+
+# %%
+puzzles.P17.check()
 
 # %% [markdown]
 # ## Schedules
@@ -307,7 +285,8 @@ puzzles.Q["8g"].predict(...)
 
 # %% [markdown]
 # So plans use `paired` unless you name another schedule: each of its ticks is a forward cell and then a backward cell,
-# on all stages. Here is what that means for Llama 3 8B. `memory.stages` has the peak of each stage:
+# on all stages. In `interleaved`, each stage has several parts of the model. Here is what the schedules mean for Llama
+# 3 8B. `memory.stages` has the peak of each stage:
 
 # %%
 llama = ml.named_models()["llama3-8b"].trace(batch=32, seq=4096)

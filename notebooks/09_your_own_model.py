@@ -2,13 +2,12 @@
 # # 9. Bring your own model
 #
 # The models so far were written with names. Yours is not, and you do not want to rewrite it. In twenty minutes you
-# name the arrays of a Flax model and of an Equinox model from outside, find a layout for a named machine, and export it
-# as `PartitionSpec`s. The last part is for programs that already have shardings.
+# name the arrays of a Flax model from outside, find a layout for a named machine, and export it as `PartitionSpec`s.
+# The last part is for programs that already have shardings.
 #
-# This lesson needs both libraries: `pip install flax equinox`.
+# This lesson needs Flax: `pip install flax`.
 
 # %%
-import equinox as eqx
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -143,26 +142,9 @@ print(f"XLA sends {exported.wire_bytes / 1e6:.1f} MB, the plan {explorer.plan.wi
 # It works. Once you have met the goal, run the last two cells again: now XLA sends more than the plan. The export has
 # only the specs of arguments and results, and XLA decides what is between. `print(exported)` shows what it adds.
 #
-# ## The same in Equinox, and in NNX
-#
-# An Equinox model is one tree of arrays and functions. `eqx.partition` takes the arrays out; name these by their paths.
-
-
-# %%
-mlp = eqx.filter_eval_shape(eqx.nn.MLP, 1024, 1024, 4096, 1, key=jax.random.key(0))
-arrays, static = eqx.partition(mlp, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
-
-
-def loss(arrays, x):
-    return jnp.square(jax.vmap(eqx.combine(arrays, static))(x)).mean()
-
-
-weights = ml.named(arrays, {"layers/0/weight": "ffn embed", "layers/1/weight": "embed ffn"})
-rows = ml.named(jax.ShapeDtypeStruct((64, 1024), jnp.float32), "batch embed")
-ml.trace(jax.value_and_grad(loss), weights, rows).plan(mesh, "batch:data ffn:model")
-
-# %% [markdown]
-# With Flax NNX, call `nnx.split` before the step and `nnx.merge` inside it; the paths end in `/value`.
+# Other libraries work the same way. An Equinox model is one tree of arrays and functions: `eqx.partition` takes the
+# arrays out, and `ml.named` names them by their paths. With Flax NNX, call `nnx.split` before the step and `nnx.merge`
+# inside it. `docs/own-model.md` has both, in code that runs.
 #
 # ## Your own `jit`
 #

@@ -176,7 +176,7 @@ puzzles.P20.predict(...)
 puzzles.Q["10b"].predict(...)
 
 # %% [markdown]
-# Now find a layout within 6 % of the solver's. Think of lesson 6: storage is not computation.
+# Now find a layout within 6% of the solver's. Think of lesson 6: storage is not computation.
 
 # %%
 puzzles.P20.check("batch:data+model")

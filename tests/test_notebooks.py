@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parents[1] / "notebooks"
 SOURCES = sorted(FOLDER.glob("*.py"))
 MOST_CODE_LINES = 12
 # What a lesson needs that meshlab's notebooks do not bring.
-NEEDS = {"09_your_own_model": ("equinox", "flax"), "11_run_it_for_real": ("orbax.checkpoint",)}
+NEEDS = {"09_your_own_model": ("flax",), "11_run_it_for_real": ("orbax.checkpoint",)}
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
@@ -306,17 +306,18 @@ def experts_and_pipelines(done):
     inside, experts = done.value(f"{sent} for n in ('ffn in the experts', 'experts')]")
     assert inside / experts == pytest.approx(8, rel=0.01)
     assert done.value("[row.count(False) for row in busy] == [STAGES - 1] * STAGES and len(busy[0])") == 11
-    assert "11 × collective-permute over pipe, 2,048 bytes each" in text
-    assert done.value("[plan.check().ok for plan in [piped.plan(ml.mesh(pipe=4), 'stages:pipe')]]") == [True]
     assert done.value("[puzzles.Q[name].value for name in ('8a', '8b', '8e')]") == [4, 4, 28]
     assert done.value("puzzles.Q['8c'].value") == pytest.approx(8 / 14 * 4)
     assert done.value("dict(sorted_rows.dims) == dict(puzzles.P21.program.dims)")
     assert "experts:y: all-reduce, 12,288 bytes\n" in text
-    rows = "tokens:y experts:y: all-to-all, 384 bytes; all-to-all, 12,288 bytes; all-to-all, 12,288 bytes"
+    rows = "tokens:y experts:y: all-to-all, 192 bytes; all-to-all, 6,144 bytes; all-to-all, 6,144 bytes"
     assert rows in text
-    assert "with a factor of 4, which never drops; the factor is 4" in text
-    busiest = "device 0 of 4 along `y`, with `experts` 0 to 1, is the busiest: it multiplies 2.29 times the mean number"
-    assert busiest in text
+    assert "with a factor of 4, which never drops; the factor is 2" in text
+    busiest = (
+        "device 0 of 4 along `y`, with `experts` 0 to 1, is the busiest: it gets 2.29 times the mean number of rows"
+    )
+    assert f"{busiest} rows, and has places for 2 times; 7.14% of all choices are dropped" in text
+    assert done.value("max(puzzles.P21.plan(puzzles.P21.answer).memory.range.most.values())") == 4
     assert done.value("plan.schedule.name") == "interleaved"
     assert "paired: 4 stages, 8 micro-batches" in text
     assert "14 × collective-permute over pipe, " in text
