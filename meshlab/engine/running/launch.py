@@ -71,15 +71,16 @@ class Fault:
 
 @dataclasses.dataclass(frozen=True)
 class Notes:
-    """The files in which a process writes down when it failed, and that it has finished the file."""
+    """The files in which a process writes down when it failed, that it has finished the file, and left the others."""
 
     failed: pathlib.Path
     finished: pathlib.Path
+    left: pathlib.Path
 
     @classmethod
     def of(cls, folder: pathlib.Path, number: int) -> Notes:
         """Returns the files of one process."""
-        return cls(folder / f"failed-{number}", folder / f"finished-{number}")
+        return cls(*(folder / f"{word}-{number}" for word in ("failed", "finished", "left")))
 
     def write_failure(self, *, of_transport: bool) -> None:
         """Writes down that it fails now, and whether because its transport failed."""

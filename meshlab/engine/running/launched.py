@@ -45,8 +45,13 @@ def main() -> None:
         _fail(1, of_transport=is_of_transport(error))
 
 
-def _notes(number: int | None = None) -> Notes:
-    return Notes.of(pathlib.Path(os.environ[FOLDER]), int(os.environ[NUMBER]) if number is None else number)
+def _notes() -> Notes:
+    return Notes.of(pathlib.Path(os.environ[FOLDER]), int(os.environ[NUMBER]))
+
+
+def _of_others() -> list[Notes]:
+    numbers = {*range(int(os.environ[COUNT]))} - {int(os.environ[NUMBER])}
+    return [Notes.of(pathlib.Path(os.environ[FOLDER]), number) for number in numbers]
 
 
 def _coordinator() -> int:
@@ -56,7 +61,8 @@ def _coordinator() -> int:
 def _finish(watch: _Watch) -> None:
     watch.end()
     _notes().finished.touch()
-    leave(_coordinator())
+    leave(_coordinator(), lambda: all(other.left.exists() for other in _of_others()))
+    _notes().left.touch()
 
 
 class _Watch:
@@ -68,9 +74,8 @@ class _Watch:
         self._thread.start()
 
     def _look(self) -> None:
-        others = [_notes(number) for number in range(int(os.environ[COUNT])) if number != int(os.environ[NUMBER])]
         while not self._ends.wait(_LOOK):
-            if any(each.finished.exists() for each in others) and give_up_if_left(_coordinator()):
+            if any(other.finished.exists() for other in _of_others()) and give_up_if_left(_coordinator()):
                 return
 
     def end(self) -> None:

@@ -1,6 +1,6 @@
 """Leaves the other processes of a run: one that still waits for this one fails at once, and not after a minute.
 
-    leave(34911)            # of a process that has finished its file; the port of JAX's coordinator
+    leave(34911, lambda: …) # of a process that has finished its file; the port of JAX's coordinator
     give_up_if_left(34911)  # of one that another has left, now and then: does it wait for it in vain?
 
 JAX lets a process that has finished wait for the others at a barrier, and they do not learn of it: one that waits for
@@ -20,22 +20,30 @@ import contextlib
 import os
 import socket
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+# Seconds between two looks at whether its collectives are done.
+_LOOK = 0.05
 
-def leave(coordinator: int) -> None:
+
+def leave(coordinator: int, is_last: Callable[[], bool]) -> None:
     """Ends this process's connections for collectives, once its own collectives are done.
 
     Args:
         coordinator: the port of JAX's coordinator, whose connections stay.
+        is_last: says whether all others have left, who then come to none of these collectives any more.
     """
     with _connections(coordinator) as connections:
         if connections:  # else it has had no collective with others, and perhaps no devices
-            _finish_collectives()
+            last = _after_collectives()
+            while not (last.is_ready() or is_last()):
+                time.sleep(_LOOK)
         _end(connections)
 
 
@@ -65,14 +73,12 @@ def _has_failed(array: jax.Array) -> bool:
     return False
 
 
-def _finish_collectives() -> None:
-    """Waits until the collectives that this process has started are done: JAX starts each when the last one is done."""
+def _after_collectives() -> Any:
+    """Returns an array that is ready when this process's collectives are done: JAX starts them in turn."""
     devices = jax.local_devices()
     mesh = jax.make_mesh((len(devices),), ("here",), (AxisType.Auto,), devices=devices)
     ones = jax.device_put(np.ones(len(devices), np.float32), NamedSharding(mesh, PartitionSpec("here")))
-    total = jax.jit(lambda each: each.sum(), out_shardings=NamedSharding(mesh, PartitionSpec()))
-    with contextlib.suppress(RuntimeError, ValueError):  # one has failed, and nobody asked what it gives
-        total(ones).block_until_ready()
+    return jax.jit(lambda each: each.sum(), out_shardings=NamedSharding(mesh, PartitionSpec()))(ones)
 
 
 def _end(connections: list[socket.socket]) -> None:

@@ -96,19 +96,20 @@ def test_the_process_that_fails_is_named_and_all_are_ended(tmp_path, capfd, faul
         assert lines[-1] == "no data"
 
 
-# One process starts its second step, or does not, and finishes the file; only then does the other come to that step.
+# One process starts a second step, or does not, and finishes the file; then the other comes to that step, or ends too.
 LATE = """
 import os, pathlib, sys, time
 import jax, numpy as np
 import meshlab as ml
-early, has_started = int(sys.argv[1]), sys.argv[2] == "started"
+early, has_started, ends = int(sys.argv[1]), "started" in sys.argv, "ends" in sys.argv
 batch = ml.Dim("batch", 8)
 plan = ml.trace(lambda x: x.sum(), ml.f32[batch]).plan(ml.mesh(data=8), "batch:data")
 print(plan.run(np.ones(8, np.float32)))
 if jax.process_index() != early:
     while not pathlib.Path(os.environ["MESHLAB_RUN_FOLDER"], f"finished-{early}").exists():
         time.sleep(0.01)
-    print("in all", plan.run(np.ones(8, np.float32)))
+    if not ends:
+        print("in all", plan.run(np.ones(8, np.float32)))
 elif has_started:
     plan.run(np.ones(8, np.float32))
 """
@@ -117,6 +118,10 @@ elif has_started:
 def test_what_a_process_has_started_is_computed_when_it_finishes_before_the_others(tmp_path, capfd):
     assert launch([written(tmp_path, LATE), "1", "started"], 2, 4) is None
     assert "in all 8.0\n" in capfd.readouterr().out
+
+
+def test_what_a_process_has_started_alone_and_nobody_asks_for_keeps_nobody(tmp_path):
+    assert launch([written(tmp_path, LATE), "1", "started", "ends"], 2, 4) is None
 
 
 @pytest.mark.parametrize("process", [0, 1])
