@@ -137,7 +137,7 @@ print("hidden:", seen["hidden"].whole.shape, "on device 3:", seen["hidden"].shar
 print("logits: addends", seen["logits"].addends.shape)
 
 # %% [markdown]
-# Now somebody has put a NaN into the data. After the first step, all weights are NaN, on all devices.
+# Now suppose that the data has a NaN. One step spreads it: all of `w2` is NaN afterwards, on every device.
 #
 # **Predict.** The NaN is in row 100 of the images. How many of the 8 devices have it, before anything is sent?
 

@@ -342,6 +342,8 @@ def run_it_for_real(done):
     assert "hidden: (128, 256) on device 3: (32, 128)\nlogits: addends (2, 128, 10)\n" in text
     assert done.value("bool(np.allclose(seen['logits'].addends.sum(0), seen['logits'].whole, atol=1e-5))")
     assert "The first NaN is in `images`, on devices 6, 7." in text
+    spread = "plan.run(params, ml.tensor(bad, Batch, Rows, Cols), labels)[1]['w2'].array"
+    assert done.value(f"bool(np.isnan({spread}).all())")
     assert text.count("This is process 0 of 2; it has 4 of the devices.\n") == 2
     assert "step 2: 16.0\n" in text
     left = text.partition("Process 1 of 2 finished the file while others waited for it, and the others were ended.")[2]

@@ -76,7 +76,7 @@ def _has_failed(array: jax.Array) -> bool:
 def _after_collectives() -> Any:
     """Returns an array that is ready when this process's collectives are done: JAX starts them in turn."""
     devices = jax.local_devices()
-    mesh = jax.make_mesh((len(devices),), ("here",), (AxisType.Auto,), devices=devices)
+    mesh = jax.make_mesh((len(devices),), ("here",), axis_types=(AxisType.Auto,), devices=devices)
     ones = jax.device_put(np.ones(len(devices), np.float32), NamedSharding(mesh, PartitionSpec("here")))
     return jax.jit(lambda each: each.sum(), out_shardings=NamedSharding(mesh, PartitionSpec()))(ones)
 
