@@ -21,6 +21,7 @@ from ..planning.staged import Staged
 from ..planning.step import Step
 from ..planning.steps import Cause, Compute, Move, move_of
 from ..programs.axis_conflicts import key_dims, scanned_dims
+from ..programs.becoming import across
 from ..programs.gradients import gradient_values
 from ..programs.outline import Repetition
 from ..programs.program import Program
@@ -34,7 +35,7 @@ from .per_shard_collectives import per_shard_collectives_of
 from .remedies import OFF, ON, STORED, Change, Remedy
 from .stage_hops import in_truth, runs_in_branches, stage_hops
 from .trials import Trials
-from .wording import in_scope, inside, joined, quoted, sharded
+from .wording import in_scope, inside, joined, quoted, reader, sharded
 
 
 def collectives_by_step(
@@ -213,9 +214,9 @@ class _Story:
 
     def needed(self, cause: Cause, dim: str, split: Axes, step: Move) -> tuple[str, tuple[Remedy, ...]]:
         operation = cause.operation
-        name = operation.name if operation else "an operation"
         where = in_scope(self.rules, operation, *filter(None, self.program.value(step.name).dims))
         where += " in the backward pass" if operation and operation.backward else ""
+        read = reader(operation, where)
         maker = self.program.makers.get(step.value)
         by_rule = (
             maker is not None and minus(self.rules.within(maker.scope).get(dim, ()), tuple(self.rules.in_time)) == split
@@ -224,7 +225,7 @@ class _Story:
         if step.via.kind.way == PAIRS:
             wanted = step.via.result.splits[self.moved_axis(step)]
             return (
-                f"`{name}`{where} needs `{dim}` split over {quoted(wanted)}, but it is split over {axes}{made}.",
+                f"{read} needs `{dim}` split over {quoted(wanted)}, but it is split over {axes}{made}.",
                 (
                     self.instead(
                         f"put `{dim}` on {quoted(wanted)} where it is made as well", (dim, split), (dim, wanted)
@@ -234,7 +235,7 @@ class _Story:
         if step.via.kind.way == EACH:
             now = self.origins.dim(self.program.value(step.name).dims[step.via.axis])
             return (
-                f"`{name}`{where} needs `{now}` split over {axes}, but it has `{dim}` split over it{made}:"
+                f"{read} needs `{now}` split over {axes}, but it has `{dim}` split over it{made}:"
                 " the two change places here.",
                 (self.instead(f"put `{now}` on {axes} instead of `{dim}`", (dim, split), (now, split)),),
             )
@@ -245,15 +246,22 @@ class _Story:
                 return self.iterated(place, dim, split, step)
             along = self.changes([Change(ON, dim, split)])
             return (
-                f"`{place}` is stored with `{dim}` split over {axes}; `{name}`{where} computes with it whole.",
+                f"`{place}` is stored with `{dim}` split over {axes}; {read} computes with it whole.",
                 (
                     Remedy(f"store `{place}` whole", whole),
                     Remedy(f"compute with `{dim}` split over {axes} as well", along),
                 ),
             )
-        return f"`{name}`{where} needs `{dim}` whole, but it is split over {axes}{made}.", (
+        return f"{read} needs `{dim}` whole, but it is split over {axes}{made}.", (
+            *self.along(operation, dim, split),
             self.off([(dim, split)], "", maker),
         )
+
+    def along(self, operation: Operation | None, dim: str, split: Axes) -> Iterator[Remedy]:
+        """Yields for a rename what has the mesh axes on its other side too: the two dims change places there."""
+        for other in across(self.program, operation, dim) if operation else ():
+            if changes := self.changes([Change(ON, other, split)]):
+                yield Remedy(f"put `{other}` on {quoted(split)} as well", changes, saves=True)
 
     def iterated(self, place: str, dim: str, split: Axes, step: Move) -> tuple[str, tuple[Remedy, ...]]:
         """Returns why a loop's stacked input is gathered in front of it, and what gathers it slice by slice."""

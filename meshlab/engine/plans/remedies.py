@@ -56,6 +56,7 @@ class Remedy:
         text: what to do, in words that go on after "to remove it".
         changes: of the layout, all of them together; none where a dim is to be named first.
         effect: what is so then; "" where the text says it.
+        saves: whether it is offered only where a device sends less in all: it moves the value in another way.
         outcome: what it does to bytes, peak and time, by a plan of it (`trials.Outcome`); None before it is tried, and
             where there are no changes.
     """
@@ -63,6 +64,7 @@ class Remedy:
     text: str
     changes: tuple[Change, ...] = ()
     effect: str = ""
+    saves: bool = False
     outcome: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     def __post_init__(self):

@@ -84,7 +84,9 @@ class Trials:
             because: and its cause, of which less must be sent then.
         """
 
-        def helps(outcome: Outcome) -> bool:
+        def helps(remedy: Remedy, outcome: Outcome) -> bool:
+            if remedy.saves and outcome.sent[1] >= outcome.sent[0]:
+                return False
             now, then = (_sent(plan.collectives, axes, because) for plan in (outcome.now, outcome.then))
             return then < now
 
@@ -92,7 +94,7 @@ class Trials:
         return tuple(
             dataclasses.replace(remedy, outcome=outcome)
             for remedy, outcome in tried
-            if (helps(outcome) if outcome else not remedy.changes)
+            if (helps(remedy, outcome) if outcome else not remedy.changes)
         )
 
     def _now(self) -> Any:

@@ -44,6 +44,19 @@ def in_scope(rules: LegalRules, operation: Operation | None, *dims: str) -> str:
     return f" in {quoted(globs)}" if globs else ""
 
 
+def reader(operation: Operation | None, where: str) -> str:
+    """Names the operation that needs a value otherwise, with where it stands.
+
+    A rename is said by its dims and its line: it computes nothing, and a line with `ml.attention` has no such word.
+    """
+    if operation is None or operation.name != "rename":
+        return f"`{operation.name if operation else 'an operation'}`{where}"
+    pairs = zip(operation.params["before"], operation.params["after"], strict=True)
+    becomes = [f"`{old}` becomes `{new}`" for old, new in pairs if old and new and old != new]
+    at = f" at {operation.source}" if operation.source else ""
+    return f"{' and '.join(becomes) or 'The value changes names'}{at}{where}: this"
+
+
 def inside(operation: Operation, of: Of, pairs: Sequence[Split], axes: Axes) -> str:
     """Says why an operation sends something inside it: by what is sent, or else by what happens to the split dims."""
     dims, several = quoted(dim for dim, _ in pairs), len(pairs) > 1

@@ -26,3 +26,19 @@ def becoming(program: Program, operation: Operation) -> list[Pair]:
         for side in sides
     )
     return [(old, new) for factor, old in before for other, new in after if factor == other >= 0]
+
+
+def across(program: Program, operation: Operation, dim: str) -> tuple[str, ...]:
+    """Returns the new dims on the other side of a rename that has a dim on one side; none for other operations.
+
+    Of `experts`, where `groups` becomes `batch` and `experts` becomes `routes`: `batch` and `routes`.
+    """
+    if operation.name != "rename":
+        return ()
+    pairs = becoming(program, operation)
+    here = next((side for side in (0, 1) if any(pair[side] == dim for pair in pairs)), None)
+    if here is None:
+        return ()
+    others = [pair[1 - here] for pair in pairs if pair[0] != pair[1]]
+    beside = {pair[here] for pair in pairs}
+    return tuple(name for name in others if name is not None and name not in beside)

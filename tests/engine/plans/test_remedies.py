@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import weakref
 from collections import Counter
@@ -40,6 +41,29 @@ def test_each_remedy_is_legal_and_takes_its_cause_away(name: str) -> None:
             assert sent(then, axes, because) < sent(plan, axes, because), (str(layout), remedy, because)
             followed["+".join(change.how for change in remedy.changes)] += 1
     assert {OFF, STORED} <= followed.keys(), followed
+
+
+def test_experts_alone_on_an_axis_are_told_to_put_the_batch_there_too() -> None:
+    """Each device gathered all experts' outputs; with the batch on the axis too, the two change places: all-to-alls."""
+    program, mesh = MODELS["moe"].trace(), ml.mesh(expert=4)
+    plan = program.plan(mesh, "experts:expert")
+    gathers = [c for c in plan.collectives if c.kind == "all-gather"]
+    assert gathers
+    first, *others = gathers[0].remedies
+    assert others
+    then = program.plan(mesh, first.applied(plan.layout))
+    for c in gathers:
+        first = c.remedies[0]
+        assert first.text == "put `batch` on `expert` as well"
+        assert str(then.layout) == "batch:expert experts:expert"
+        assert first.outcome.sent == (plan.wire_bytes, then.wire_bytes)
+        assert then.wire_bytes < plan.wire_bytes
+    assert "all-to-all" in {each.kind for each in then.collectives}
+    # Back again sends more in all: what is offered where it saves alone is not offered then.
+    swaps = next(c for c in then.collectives if c.kind == "all-to-all")
+    back = Remedy("take `batch` off `expert`", (Change(OFF, "batch", ("expert",)),))
+    assert [each.text for each in swaps.trials.of([back], swaps.axes, swaps.because)] == [back.text]
+    assert swaps.trials.of([dataclasses.replace(back, saves=True)], swaps.axes, swaps.because) == ()
 
 
 def test_a_plan_goes_with_its_last_reference_and_its_remedies_are_tried_all_the_same() -> None:
