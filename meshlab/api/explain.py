@@ -115,7 +115,7 @@ def _facts(c: Collective, with_remedies: bool) -> list[tuple[str, str]]:
 def warnings(plan: Plan) -> tuple[str, ...]:
     """Warns of all that a plan's user should know: see `Explanation.warnings`."""
     uncertain = (f"⚠ {text}" for text in plan.program.uncertain)
-    said = (_lost, _gathered_keys, _without_rules, _not_reached, without_effect, _ignored, _padded)
+    said = (_lost, _gathered_keys, _without_rules, _not_reached, without_effect, _ignored, _padded, _uneven)
     return (*uncertain, *turns.warnings(plan.program), *itertools.chain.from_iterable(each(plan) for each in said))
 
 
@@ -153,12 +153,23 @@ def _padded(plan: Plan) -> Iterator[str]:
         yield f"padded: {text}, wherever sharded; results are exact."
 
 
+def _uneven(plan: Plan) -> Iterator[str]:
+    """Says which stage has how many layers, where not all have as many: that pads nothing that the user has."""
+    for dim, axes in dict.fromkeys(rule for each in plan.rules.every for rule in each.items()):
+        if axes and (parts := plan.grid.uneven.get(axes[0])):
+            *most, last = (f"{count:,}" for count in parts)
+            counts = f"{dim} {plan.program.dims[dim]:,} as {', '.join(most)} and {last}"
+            yield f"stages: {counts} over {axes[0]}, each with room for {max(parts):,}."
+
+
 def padded_sizes(plan: Plan) -> dict[str, int]:
-    """Returns the padded size of each dim that some rule shards unevenly."""
+    """Returns the padded size of each dim that some rule shards unevenly, but for the layers of stages (`_uneven`)."""
     borne = {name for names in plan.program.names for name in names}
     sizes: dict[str, int] = {}
     for dim, axes in (rule for each in plan.rules.every for rule in each.items()):
         size = plan.program.dims.get(dim, 0)
+        if axes and axes[0] in plan.grid.uneven:
+            continue
         if dim in borne and (padded := plan.grid.padded_size(size, axes)) != size:
             sizes[dim] = max(padded, sizes.get(dim, 0))
     return {dim: sizes[dim] for dim in plan.program.dims if dim in sizes}

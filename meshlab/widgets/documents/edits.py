@@ -331,14 +331,26 @@ def _is_padded(documents: Documents, intent: ResizeAxis) -> bool:
 
 def mesh_note(before: Document, after: Document, intent: Intent) -> str:
     """Says what went with an edit of the mesh, placements of its axes as well, and on which slice it is now."""
+    rest = " ".join(filter(None, (_layers_note(before, after), kept_note(before, after, intent))))
     if before.machine is None or after.machine is None or before.mesh == after.mesh:
-        return kept_note(before, after, intent)
+        return rest
     there, names = dict(after.machine.along), names_after(intent)
     dropped = [name for name, _ in before.machine.along if not there.keys() & names.get(name, (name,))]
     notes = [f"The placement of {listed(dropped)} is chosen again."] if dropped else []
     if before.machine.on != after.machine.on:
         notes.append(f"The mesh is now on `{after.machine.on}`.")
-    return " ".join(filter(None, (*notes, kept_note(before, after, intent))))
+    return " ".join(filter(None, (*notes, rest)))
+
+
+def _layers_note(before: Document, after: Document) -> str:
+    """Says which stages have lost the numbers of layers that they were given: so many do not fit another number."""
+    stages = Mesh(after.mesh).stages
+    lost = [(name, axis) for name, axis in Mesh(before.mesh).stages.items() if axis.uneven and name in stages]
+    return " ".join(
+        f"The {axis.counts} of `{name}` do not fit {stages[name].size} stages, which all have as many now."
+        for name, axis in lost
+        if not stages[name].layers
+    )
 
 
 def kept_note(before: Document, after: Document, intent: Intent) -> str:

@@ -1,6 +1,7 @@
 """A pipeline gives what the plain step gives, and sends what its plan says, whatever its stages read of each other."""
 
 import itertools
+import json
 
 import jax
 import jax.numpy as jnp
@@ -58,6 +59,11 @@ def test_an_uneven_stage_has_its_own_layers():
     assert len(high) == 4
     (scan,) = (step for step in stacks.pipeline(plan).pieces["F"].steps if step.loops)
     assert scan.parts[0].times == 4  # all stages scan over as many, and leave out what they have not
+    # No dim is padded: a stage with fewer layers has room for more.
+    assert "stages: layers 14 as 3, 4, 4 and 3 over pipe, each with room for 4." in str(plan.explain())
+    assert json.loads(plan.to_json())["padded"] == {}
+    even = program.plan(ml.mesh(pipe=ml.stages(2), micro=ml.serial(4)), "batch:micro layers:pipe")
+    assert "stages:" not in str(even.explain())
 
 
 def test_uneven_stages_pass_many_steps_on():

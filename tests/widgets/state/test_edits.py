@@ -15,6 +15,7 @@ from meshlab.widgets.documents.intents import Accepted, Refused, ResizeDim
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state import searches
 from meshlab.widgets.state.handlers import read_intent
+from tests.engine.pipelines import stacks
 from tests.widgets import small
 
 LAYOUT = {"batch": "data", "hidden": ["model", "data"], "params/*": {"hidden": "data"}}
@@ -77,6 +78,23 @@ class TestMeshAxes:
         before = explorer.to_json()
         assert "`batch` has size 8, which 3 (`data`) does not divide" in refused(explorer.resize_axis("data", 3))
         assert unchanged(explorer, before, 2)
+
+    def test_stages_that_lose_their_layers_are_said(self) -> None:
+        mesh = ml.mesh(pipe=ml.stages(4, layers=(1, 3, 3, 1)), micro=ml.serial(4))
+        explorer = explore(stacks.program("plain", layers=8), mesh, "batch:micro layers:pipe")
+        before = explorer.mesh.stages["pipe"]
+        # What still fits stays, under another name and beside another number of micro-batches.
+        for answer in (explorer.resize_axis("micro", 2), explorer.rename_axis("pipe", "stage")):
+            assert isinstance(answer, Accepted)
+            assert answer.note == ""
+        assert explorer.mesh.stages["stage"] == before
+        answer = explorer.resize_axis("stage", 2)
+        assert isinstance(answer, Accepted)
+        said = "The 1, 3, 3 and 1 layers of `stage` do not fit 2 stages, which all have as many now."
+        assert answer.note == said
+        assert explorer.mesh.stages["stage"] == ml.stages(2)
+        assert explorer.undo()
+        assert explorer.mesh.stages["stage"] == before
 
     @pytest.mark.parametrize(
         ("op", "args", "reason"),
