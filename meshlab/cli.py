@@ -1,9 +1,10 @@
-"""The command `meshlab`: plans, compares and lists models, writes boards, runs files, opens the notebooks.
+"""The command `meshlab`: plans, compares and measures, lists models, writes boards, runs files, opens the notebooks.
 
     meshlab plan llama3-8b --mesh data=8,model=4 --on v5p:4x4x2 --layout "batch:data ffn:model"
     meshlab diff before.json after.json
     meshlab report step.py --mesh data=2,model=2 --out board.html
     meshlab explain train.py:compiled --forbid all-gather:data:1MB
+    meshlab profile step.py --mesh data=2,model=2 --layout "batch:data"
     meshlab run train.py --processes 4
     meshlab models
     meshlab lab
@@ -27,13 +28,13 @@ from typing import Any
 from meshlab.version import __version__
 
 from .auto.best_first.answers import NothingFits
-from .commands import calibrate, diff, doctor, explain, lab, models, plan, report, run
+from .commands import calibrate, diff, doctor, explain, lab, models, plan, profile, report, run
 from .commands.exits import BROKEN, STOPPED, WORSE, WRONG, fail
 from .commands.searching import Stopped
 from .engine.errors import MeshlabError, closest, listed
 
 # In the order of the help.
-COMMANDS = (plan, diff, report, explain, run, models, lab, calibrate, doctor)
+COMMANDS = (plan, diff, report, explain, profile, run, models, lab, calibrate, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -116,7 +116,8 @@ def test_a_training_is_saved_and_goes_on_as_printed():
     assert "all-gather" in move.constraints()
 
 
-def test_a_look_inside_is_as_printed():
+def planned() -> dict[str, Any]:
+    """A plan of a small step, with its arguments, as pages call them."""
     batch, embed, hidden, classes = ml.dims(batch=8, embed=6, hidden=8, classes=4)
 
     def step(params, images, labels):
@@ -135,7 +136,11 @@ def test_a_look_inside_is_as_printed():
     images = ml.tensor(jax.random.normal(draw, (8, 6)), batch, embed)
     labels = ml.tensor(jax.numpy.arange(8) % 4, batch)
     plan = ml.trace(step, params, images, labels).plan(ml.mesh(data=2, model=2), "batch:data hidden:model")
-    names = {"plan": plan, "step": step, "params": params, "images": images, "labels": labels}
+    return {"plan": plan, "step": step, "params": params, "images": images, "labels": labels}
+
+
+def test_a_look_inside_is_as_printed():
+    names = planned()
     page = (DOCS / "look-inside.md").read_text(encoding="utf-8").replace('"hidden"', '"hidden_units"')
     watched, *looked = re.findall(r"^    (seen\b.*?)(?:  +#.*)?$", page, re.MULTILINE)
     exec(watched.replace('["hidden_units"]', '["hidden_units", "logits"]'), names)
@@ -144,6 +149,20 @@ def test_a_look_inside_is_as_printed():
     assert all(each is not None for each in found)
     called = re.findall(r"^    (plan\..*?)  +#", page, re.MULTILINE)
     assert [eval(line, names) for line in called] == [None, None]
+
+
+def test_a_step_is_measured_as_printed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = planned()
+    page = (DOCS / "profile.md").read_text(encoding="utf-8")
+    made, *read = re.findall(r"^    (profile\b.*?)(?:  +#.*)?$", page, re.MULTILINE)
+    exec(made, names)
+    for line in read:
+        eval(line, names)
+    assert len(read) == 10
+    assert (tmp_path / "profile.json").exists()
+    for name in re.findall(r"`(?:profile)?(\.\w+)`", page):
+        assert hasattr(names["profile"], name[1:]) or hasattr(names["profile"].lines[0], name[1:]), name
 
 
 def test_a_flax_model_is_named(libraries):

@@ -171,9 +171,9 @@ class Profile:
         ]
 
     def _notes(self) -> list[str]:
-        parts = f"busy {seconds_text(self.busy)}, waiting {seconds_text(self.waiting)}, idle {seconds_text(self.idle)}"
+        busy, waiting, idle = map(seconds_text, (self.busy, self.waiting, self.idle))
         notes = [
-            f"A device of {self.devices}, in the mean: {parts}.",
+            f"On {self.devices}, a device is busy for {busy}, waits for {waiting} and is idle for {idle} (means).",
             f"One run of {self.runs}, the one of median length; {share_text(self.joined)} of this time is joined to"
             " steps of the plan by name.",
         ]
@@ -206,6 +206,11 @@ def profile(plan: Plan, args: Sequence[Any], runs: int) -> Profile:
     time = plan.time if plan.mesh.on is not None else None
     made, events = _record(plan, args, times)
     shares = tuple(joined(plan, made, events))
+    if not shares:
+        raise RunError(
+            f"JAX's profiler names no instruction of the compiled program on {describe(made.devices)}: it names"
+            f" {events[0].op!r}, for example. So the step cannot be measured there."
+        )
     devices = range(len(made.devices))
     begin, end = min(share.begin for share in shares), max(share.end for share in shares)
     each = [[share for share in shares if share.device == device] for device in devices]

@@ -16,6 +16,7 @@ import meshlab as ml
 from meshlab.api import profile as profiles
 from meshlab.api.profile import Profile
 from meshlab.measuring.joined import COMPUTE
+from meshlab.measuring.recorded import Event
 from meshlab.models.zoo import models
 from tests.given import ARRAY, MESH, PROGRAM, X, refused
 
@@ -31,7 +32,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "pipeline": ("llama_adamw", PIPE, "batch:data+micro layers:pipe"),
     "ring": ("llama_adamw", {"data": 2, "cp": 4}, "batch:data seq:cp kv:cp"),
     "experts": ("moe_sgd", {"data": 2, "model": 4}, "batch:data experts:model"),
-    "dropless": ("moe_dropless", {"data": 8}, "batch:data experts:data"),
+    "dropless": ("moe_dropless", {"data": 2, "model": 4}, "batch:data experts:model"),
     "fsdp": ("gpt2_adamw", {"data": 8}, {"batch": "data", "params/*": {"embed": "data"}}),
     "halo": ("convnet_sgd", {"data": 2, "model": 4}, "batch:data rows:model"),
 }
@@ -126,6 +127,10 @@ def test_what_cannot_be_measured_is_refused(monkeypatch):
     refused(lambda: plan.profile(runs=0), ml.RunError, "the number of runs 0; it must be an integer of at least 1")
     refused(lambda: plan.profile(X), ml.RunError, r"The plan takes 2 arguments \(params, x\) and was given 1")
     refused(lambda: plan.profile(ARRAY, X), ml.RunError, "Give profile\\(\\) the same arguments as ml.trace")
+    with monkeypatch.context() as patch:
+        patch.setattr(profiles, "recorded", lambda call, module, times: [[Event("other", 0, 0.0, 1.0)]])
+        match = r"no instruction of the compiled program on 4 simulated CPU devices \(.*\): it names 'other'"
+        refused(lambda: plan.profile(runs=1), ml.RunError, match)
     monkeypatch.setattr(profiles, "MOST_DRAWN", 1000)
     match = "draws at most 1.00 kB of them: this program's take 4.61 kB"
     refused(lambda: plan.profile(), ml.RunError, match)

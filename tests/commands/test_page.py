@@ -25,7 +25,7 @@ def test_every_command_of_the_page_runs(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plans").mkdir()
     (tmp_path / "train.py").write_text(TRAIN)
-    assert len(lines("commands.md")) == 18
+    assert len(lines("commands.md")) == 19
     for line in lines("commands.md"):
         if "plans/gpt2.json" in line:
             shutil.copy("new.json", "plans/gpt2.json")
@@ -61,7 +61,7 @@ def test_every_field_is_on_the_page():
     assert [name for name in known if f"`{name}`" not in table and f'"{name}"' not in table] == ["meshlab"]
 
 
-@pytest.mark.parametrize("verb", ["plan", "diff", "report", "explain", "models"])
+@pytest.mark.parametrize("verb", ["plan", "diff", "report", "explain", "profile", "models"])
 def test_every_option_is_on_the_page(verb, capsys):
     with pytest.raises(SystemExit, match="0"):
         called(capsys, verb, "--help")
