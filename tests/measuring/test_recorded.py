@@ -5,9 +5,39 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.measuring.recorded import recorded
+from meshlab.measuring.recorded import _read, recorded
 
 ml.simulate(8)
+
+# As profiles of accelerators are: each has a plane, whose events say no device. By number the names of its stats.
+STATS = {1: "hlo_op", 2: "hlo_module"}
+PROFILE = (
+    """
+planes {
+  name: "/host:CPU"
+  lines { name: "python" timestamp_ns: 1000 events { metadata_id: 1 offset_ps: 0 duration_ps: 9000000 } }
+  event_metadata { key: 1 value { id: 1 name: "meshlab run 0" } }
+}
+planes {
+  name: "/device:GPU:1"
+  lines {
+    name: "Stream #14(Compute)"
+    timestamp_ns: 1000
+    events {
+      metadata_id: 1 offset_ps: 2000000 duration_ps: 3000000
+      stats { metadata_id: 1 str_value: "fusion.1" } stats { metadata_id: 2 str_value: "jit_profiled" }
+    }
+    events {
+      metadata_id: 1 offset_ps: 6000000 duration_ps: 1000000
+      stats { metadata_id: 1 str_value: "fusion.1" } stats { metadata_id: 2 str_value: "jit_another" }
+    }
+    events { metadata_id: 1 offset_ps: 8000000 duration_ps: 1000000 }
+  }
+  event_metadata { key: 1 value { id: 1 name: "loop_fusion" } }
+"""
+    + "".join(f'stat_metadata {{ key: {n} value {{ id: {n} name: "{name}" }} }}\n' for n, name in STATS.items())
+    + "}"
+)
 
 
 def add_one(x):
@@ -27,6 +57,13 @@ def test_each_run_has_its_events():
     for run, after in zip(runs, [*runs[1:], None], strict=True):
         assert all(event.begin <= event.end and event.device == 0 for event in run)
         assert after is None or run[-1].end <= after[0].begin
+
+
+def test_events_of_an_accelerator_are_those_of_its_plane():
+    marks, events = _read(jax.profiler.ProfileData.from_text_proto(PROFILE), "jit_profiled")
+    assert marks == {0: pytest.approx(1e-6)}
+    assert [(event.op, event.device) for event in events] == [("fusion.1", 1)]
+    assert (events[0].begin, events[0].end) == (pytest.approx(3e-6), pytest.approx(6e-6))
 
 
 def test_a_program_that_is_not_in_the_profile():
