@@ -61,6 +61,7 @@ def test_experts_alone_on_an_axis_are_told_to_put_the_batch_there_too() -> None:
     assert "all-to-all" in {each.kind for each in then.collectives}
     # Back again sends more in all: what is offered where it saves alone is not offered then.
     swaps = next(c for c in then.collectives if c.kind == "all-to-all")
+    assert swaps.trials is not None
     back = Remedy("take `batch` off `expert`", (Change(OFF, "batch", ("expert",)),))
     assert [each.text for each in swaps.trials.of([back], swaps.axes, swaps.because)] == [back.text]
     assert swaps.trials.of([dataclasses.replace(back, saves=True)], swaps.axes, swaps.because) == ()
