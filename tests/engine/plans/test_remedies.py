@@ -63,8 +63,10 @@ def test_experts_alone_on_an_axis_are_told_to_put_the_batch_there_too() -> None:
     swaps = next(c for c in then.collectives if c.kind == "all-to-all")
     assert swaps.trials is not None
     back = Remedy("take `batch` off `expert`", (Change(OFF, "batch", ("expert",)),))
-    assert [each.text for each in swaps.trials.of([back], swaps.axes, swaps.because)] == [back.text]
-    assert swaps.trials.of([dataclasses.replace(back, saves=True)], swaps.axes, swaps.because) == ()
+    trials = swaps.trials
+    assert trials
+    assert [each.text for each in trials.of([back], swaps.axes, swaps.because)] == [back.text]
+    assert trials.of([dataclasses.replace(back, saves=True)], swaps.axes, swaps.because) == ()
 
 
 def test_a_plan_goes_with_its_last_reference_and_its_remedies_are_tried_all_the_same() -> None:
