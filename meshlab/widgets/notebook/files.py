@@ -39,17 +39,19 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     "workbench": {"layout": "The layout", "timeline": "One step over time", "board": "All of it"},
 }
 TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "csv": "text/csv", "json": "application/json"}
+NO_ROWS = "There is nothing in it under this layout."
 # Spreadsheets read UTF-8 as such where it begins with this mark.
 _MARK = "\ufeff"
 
 
 class FileOfferView(TypedDict):
-    """What can be saved: as a figure, as a table, or as both."""
+    """What can be saved: as a figure, as a table, or as both; or why there is nothing in it yet."""
 
     name: str
     title: str
     figure: bool
     table: bool
+    why: str
 
 
 class FilesView(TypedDict):
@@ -70,11 +72,29 @@ def files_view(explorer: ExplorerState, panel: str) -> FilesView | Refused:
     """Lists what can be saved of a panel."""
     if panel not in PANELS:
         return Refused(f"There is no panel {shown(panel)}.{closest(panel, PANELS)} There are {listed(PANELS)}.")
+    view = board_view(explorer)
     files: list[FileOfferView] = [
-        {"name": name, "title": title, "figure": name in FIGURES, "table": name in TABLES}
+        {
+            "name": name,
+            "title": title,
+            "figure": name in FIGURES,
+            "table": name in TABLES,
+            "why": _why_nothing(explorer, view, name),
+        }
         for name, title in PANELS[panel].items()
     ]
     return {"files": files}
+
+
+def _why_nothing(explorer: ExplorerState, view: dict[str, Any], name: str) -> str:
+    """Says why there is nothing in a figure or table yet; "" where there is something, or that is not known yet."""
+    searched = explorer.searches.fastest is not None and name in REASONS
+    if name not in TABLES or view["pending"] or searched:
+        return ""
+    try:
+        return "" if next(iter(TABLES[name](explorer, view)), None) else NO_ROWS
+    except ExplorerError as error:
+        return str(error)
 
 
 def file_view(

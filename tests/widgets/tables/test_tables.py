@@ -15,7 +15,9 @@ import meshlab as ml
 from meshlab.opening.open_explorer import explore
 from meshlab.version import __version__
 from meshlab.widgets.documents.document import ExplorerError
+from meshlab.widgets.documents.intents import Refused
 from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.notebook.files import NO_ROWS, PANELS, FileOfferView, file_view, files_view
 from meshlab.widgets.tables.table import MOST_PRINTED, MOST_SHOWN, Table
 from meshlab.widgets.tables.tables import TABLES
 from tests.widgets import small
@@ -214,6 +216,27 @@ def test_what_latex_and_markdown_read_as_their_own_is_escaped() -> None:
 def test_a_table_that_has_no_rows_yet_says_why(explorer: Explorer, name: str, reason: str) -> None:
     with pytest.raises(ExplorerError, match=reason):
         explorer.table(name)
+
+
+def offered(explorer: Explorer, panel: str) -> list[FileOfferView]:
+    answer = files_view(explorer, panel)
+    assert not isinstance(answer, Refused)
+    return answer["files"]
+
+
+def test_what_has_no_rows_is_offered_with_the_reason(explorer: Explorer) -> None:
+    explorer.load({})
+    offers = {each["name"]: each["why"] for panel in PANELS for each in offered(explorer, panel)}
+    for name, why in offers.items():
+        made: Any = file_view(explorer, name, "csv" if name in TABLES else "svg")
+        if why == NO_ROWS:
+            assert made["said"] == "0 rows", name
+        else:
+            assert (made.reason if isinstance(made, Refused) else "") == why, name
+    assert offers["communication"] == offers["collectives"] == NO_ROWS
+    assert offers["layout"] == offers["board"] == ""
+    assert of_digits().searches.fastest is not None
+    assert not any(each["why"] for each in offered(of_digits(), "compare"))
 
 
 def test_a_table_without_rows_is_nothing(explorer: Explorer) -> None:

@@ -7,7 +7,7 @@
 import type { Board } from "./board.ts";
 import { drawFile } from "./board_file.ts";
 import { drawCopy } from "./copy.ts";
-import { h, redraw } from "./dom.ts";
+import { h, prose, redraw } from "./dom.ts";
 import { blobOf, download, SILENT } from "./download.ts";
 import { drawLink } from "./link.ts";
 import { type Heard, refusalOf } from "./model.ts";
@@ -103,13 +103,16 @@ async function fillFiles(board: Board, panels: string[], rows: HTMLElement) {
 }
 
 function drawOffer(board: Board, offer: FileOffer): HTMLElement {
+  const { title, why } = offer;
   const kinds = [...(offer.figure ? ["svg", "pdf", "png"] : []), ...(offer.table ? ["csv", "json"] : [])];
   const buttons = kinds.map((kind) => {
     const label = kind.toUpperCase();
-    const look = { type: "button", class: "mlb-button", "data-save": kind, "aria-label": `${label} of ${offer.title}` };
-    return h("button", { ...look, onclick: () => save(board, offer, kind) }, label);
+    const look = { type: "button", class: "mlb-button", "data-save": kind, "aria-label": `${label} of ${title}` };
+    return h("button", { ...look, disabled: why !== "", onclick: () => save(board, offer, kind) }, label);
   });
-  return h("div", { class: "mlb-export-row", "data-export": offer.name }, h("span", {}, offer.title), buttons);
+  const said = why && h("small", {}, prose(why));
+  const row = { class: "mlb-export-row", "data-export": offer.name, "data-empty": why !== "" };
+  return h("div", row, h("span", {}, title, said), buttons);
 }
 
 /** Saves a file, and says so; where there is none yet, why. */

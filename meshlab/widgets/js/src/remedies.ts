@@ -15,7 +15,8 @@ import { drawnWith } from "./reconcile.ts";
 import { drawSpots, spot } from "./spots.ts";
 import type { Collective, Intent, Price, Remedy, View } from "./types.ts";
 
-type Effect = { text: string; more: number };
+/** A change of one quantity: in words, and by its sign; 0 where it is next to nothing. */
+type Effect = { name: string; text: string; more: number };
 
 /** What a change of the layout would change, in words and by its sign: time, or without a machine work; memory; bytes. */
 export function effects(
@@ -23,15 +24,20 @@ export function effects(
   { time: step, peak_memory: peak, communication, work }: Pick<View, "time" | "peak_memory" | "communication" | "work">,
 ): Effect[] {
   const [time, effects] = [predicted(step), [] as Effect[]];
-  const add = (text: string, more: number) => effects.push({ text, more });
-  if (time && price.seconds !== null) {
-    const more = price.seconds - time.estimate;
-    add(`step ${signedSeconds(more)}`, more);
-  } else if (price.work !== work) add(`computes ${percent(price.work)}`, price.work - work);
-  if (peak && price.peak !== null) add(`peak ${signedBytes(price.peak - peak.bytes)}`, price.peak - peak.bytes);
-  const more = price.bytes - communication.total;
-  add(`sends ${signedBytes(more)}`, more);
-  if (price.fits === false) add(`✕ does not fit: ${bytes(price.peak ?? 0)}`, 1);
+  const add = (name: string, text: string, now: number, then: number) => {
+    const more = Math.abs(then - now) <= SAME * now ? 0 : then - now;
+    effects.push({ name, text, more });
+  };
+  if (time && price.seconds !== null)
+    add("step", `step ${signedSeconds(price.seconds - time.estimate)}`, time.estimate, price.seconds);
+  else if (price.work !== work) add("work", `computes ${percent(price.work)}`, work, price.work);
+  if (peak && price.peak !== null) add("peak", `peak ${signedBytes(price.peak - peak.bytes)}`, peak.bytes, price.peak);
+  const { total } = communication;
+  add("traffic", `sends ${signedBytes(price.bytes - total)}`, total, price.bytes);
+  if (price.fits === false) {
+    const still = peak?.fits === false;
+    add("room", `✕ ${still ? "still does" : "does"} not fit: ${bytes(price.peak ?? 0)}`, still ? 1 : 0, 1);
+  }
   return effects;
 }
 
@@ -39,20 +45,18 @@ export function effects(
 const SAME = 1e-3;
 
 /**
- * Whether a change is for the better or the worse: by the step, without one by work, and of equal work by bytes.
- * @returns nothing that does not fit is better
+ * What is said ahead of the changes: a verdict where all that changes goes one way; else which quantities get better,
+ * and which worse, since what they are worth is for the reader to say.
  */
-export function verdictOf(
-  price: Price,
-  { time: step, communication, work }: Pick<View, "time" | "communication" | "work">,
-): "better" | "worse" | "same" {
-  if (price.fits === false) return "worse";
-  const by = (now: number, then: number): "better" | "worse" | "same" =>
-    Math.abs(then - now) <= SAME * now ? "same" : then < now ? "better" : "worse";
-  const time = predicted(step);
-  if (time && price.seconds !== null) return by(time.estimate, price.seconds);
-  const less = by(work, price.work);
-  return less === "same" ? by(communication.total, price.bytes) : less;
+export function verdictsOf(effects: Effect[]): { text: string; more: number }[] {
+  const [better, worse] = [-1, 1].map((sign) => effects.filter(({ more }) => Math.sign(more) === sign));
+  if (!better.length && !worse.length) return [{ text: "no gain:", more: 0 }];
+  const said = (of: Effect[], word: string, more: number, colon: string) => {
+    // Of several quantities of which not all change, and of some that go another way, the names are said.
+    const names = of.length < effects.length ? ` in ${of.map(({ name }) => name).join(", ")}` : "";
+    return of.length ? [{ text: `${word}${names}${colon}`, more }] : [];
+  };
+  return [...said(better, "▼ better", -1, worse.length ? "," : ":"), ...said(worse, "▲ worse", 1, ":")];
 }
 
 /** The remedies of a collective, once they have been tried; those of a layout that stands beside the board's are not. */
@@ -151,23 +155,15 @@ export class Remedies {
   }
 }
 
-const VERDICTS = { better: "▼ better:", worse: "▲ worse:", same: "no gain:" };
-
-/**
- * What a remedy would change, ahead of it whether that is for the better. What falls where all gets worse is no gain.
- */
+/** What a remedy would change, and ahead of it which of that is for the better, and which for the worse. */
 function drawPrice(price: Priced, view: View): HTMLElement[] {
   if (price.refused?.code === UNRECORDED) return [h("span", { class: "mlb-same" }, price.refused.text)];
   if (price.refused) return [h("span", { class: "mlb-more" }, `✕ ${price.refused.text}`)];
-  const verdict = verdictOf(price, view);
-  const style = (more: number) => {
-    if (more > 0) return "mlb-more";
-    return more < 0 && verdict === "better" ? "mlb-less" : "mlb-same";
-  };
-  const sign = verdict === "better" ? "mlb-less" : verdict === "worse" ? "mlb-more" : "mlb-same";
+  const changes = effects(price, view);
+  const style = (more: number) => (more > 0 ? "mlb-more" : more < 0 ? "mlb-less" : "mlb-same");
   return [
-    h("b", { class: `mlb-verdict-word ${sign}` }, VERDICTS[verdict]),
-    ...effects(price, view).map(({ text, more }) => h("span", { class: style(more) }, text)),
+    ...verdictsOf(changes).map(({ text, more }) => h("b", { class: `mlb-verdict-word ${style(more)}` }, text)),
+    ...changes.map(({ text, more }) => h("span", { class: style(more) }, text)),
     h("i", { class: "mlb-estimated" }, "estimated"),
   ];
 }

@@ -1600,12 +1600,13 @@ export type Timeline = {
   memory: number[][];
 };
 
-/** What can be saved: as a figure, as a table, or as both. */
+/** What can be saved: as a figure, as a table, or as both; or why there is nothing in it yet. */
 export type FileOffer = {
   name: string;
   title: string;
   figure: boolean;
   table: boolean;
+  why: string;
 };
 
 export type Files = {
