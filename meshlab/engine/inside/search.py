@@ -20,8 +20,9 @@ import jax.numpy as jnp
 from ..code.loops import carried
 from ..code.operations import Block, Operation, walk
 from ..planning.steps import move_of
+from ..programs.lines import lines
 from ..programs.program import Program, analysis
-from .names import lines, original, places
+from .names import original, places
 from .probing import Tap
 
 # The most values that are looked at in one compiled program, beside the results.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from meshlab.engine.inside.names import lines
 from meshlab.engine.inside.watch import Seen, _equal
+from meshlab.engine.programs.lines import lines
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.zoo import models
 from tests import share
