@@ -57,11 +57,11 @@ class MeshDevice(Device):
 
     def index(self, axes: Axes) -> Any:
         """Returns which part this device holds of an axis that is sharded over mesh `axes`, major first."""
-        number: Any = jnp.zeros((), jnp.int32)
+        number: Any = None
         for axis in axes:
             here = self.iteration[axis] if axis in self.iteration else lax.axis_index(axis)
-            number = number * self.sizes[axis] + here
-        return number
+            number = here if number is None else number * self.sizes[axis] + here
+        return jnp.zeros((), jnp.int32) if number is None else number
 
     def send(self, kind: Kind, x: Any, asked: Sending) -> Any:
         return kind.run(self, x, asked)
