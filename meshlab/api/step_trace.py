@@ -22,7 +22,6 @@ from typing import Any
 
 from ..cost.machines.units import bytes_text, seconds_text
 from ..engine.errors import MeshlabError, shown
-from ..engine.planning.shared_steps import written_out
 from ..engine.plans.collective import Collective
 from ..engine.whole_files import write_whole
 from .priced import Plan
@@ -51,7 +50,7 @@ def written(trace: Callable[[], dict[str, Any]], path: Any) -> None:
 
 def trace_of(plan: Plan) -> dict[str, Any]:
     """Returns the trace as plain data."""
-    time, sent = plan.time, _sent(plan)
+    time, sent = plan.time, plan.sent
     slices = list(slices_of(time.spent.spans, MOST))
     threads = {name: tid for tid, name in enumerate(dict.fromkeys((KERNELS, LOOPS, *(s.thread for s in slices))))}
     events = [*_names(plan, threads), *(_event(plan, s, threads, sent) for s in slices if s.thread != LOOPS)]
@@ -66,12 +65,6 @@ def trace_of(plan: Plan) -> dict[str, Any]:
             "step": f"{seconds_text(float(time.estimate))}, predicted by meshlab",
         },
     }
-
-
-def _sent(plan: Plan) -> Mapping[int, Sequence[Collective]]:
-    """Returns the collectives of each step, by its identity."""
-    written, sent = written_out(plan.planned.steps, plan.steps), plan.collectives_by_step
-    return {id(each.step): sent[each.position] for each in written if sent[each.position]}
 
 
 def _names(plan: Plan, threads: Mapping[str, int]) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,7 @@ from ..code.operations import Literal, Operation, nbytes
 from ..gc_pause import no_collection
 from ..legality.legal_rules import LegalRules
 from ..planning.planned import Planned
+from ..planning.shared_steps import written_out
 from ..planning.staged import Staged
 from ..planning.step import Step, only, unfolded
 from ..programs.trained import output_names
@@ -116,6 +117,13 @@ class Plan:
         with no_collection():
             trials = Trials(self, self.under) if self.under is not None else None
             return collectives_by_step(self.program, self.rules, self.grid, self.planned.steps, trials)
+
+    @functools.cached_property
+    def sent(self) -> Mapping[int, tuple[Collective, ...]]:
+        """The collectives of each step as it runs (`steps`), by its identity."""
+        sent = self.collectives_by_step
+        rows = written_out(self.planned.steps, self.steps)
+        return {id(row.step): sent[row.position] for row in rows if sent[row.position]}
 
     @functools.cached_property
     def collectives(self) -> tuple[Collective, ...]:
