@@ -21,7 +21,7 @@ version tested
 engine engine.schedules engine.axes
 engine.code engine.tensors engine.specs engine.collectives engine.ops engine.rules engine.passes
 engine.programs engine.attention engine.dropless
-engine.legality engine.planning engine.plans engine.running engine.inside engine.verifying
+engine.legality engine.planning engine.plans engine.running engine.exporting engine.inside engine.verifying
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost
 training measuring api own.naming own whatif layouts
 auto.request auto.additive auto.best_first auto.reasons auto

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 import jax
 
 from ..engine.argument_checks import flag
+from ..engine.exporting import code
 from ..engine.gc_pause import no_collection
 from ..engine.inside import find_nan, first_difference, watch
 from ..engine.legality.asked import as_asked
@@ -320,6 +321,23 @@ class Plan(priced.Plan, Generic[Result]):
                 profiler does not name the instructions of these devices.
         """
         return profile.profile(self, args, runs)
+
+    def code(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Writes the program of each device as Python that needs only JAX: one `jax.shard_map`, to read or to run.
+
+        Args:
+            path: the file, which is replaced: `"step.py"`; without one, nothing is written.
+
+        Returns:
+            The text. It was traced again, and computes and sends what `run` does.
+
+        Raises:
+            RunError: parts of the program cannot be written, which are listed; or the file cannot.
+
+        Example:
+            >>> print(plan.code("step.py"))
+        """
+        return code.code(self, path)
 
     @property
     def shardings(self) -> tuple[Any, Any]:

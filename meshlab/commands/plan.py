@@ -47,6 +47,7 @@ def add(verbs: Any):
     )
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the plan, for `meshlab diff`")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the step as a Chrome trace, for Perfetto")
+    parser.add_argument("--code", type=Path, metavar="FILE", help="write the program of each device, as Python")
     parser.add_argument("--silent", metavar="AXES", help="fail if anything is sent over these mesh axes: model")
     parser.set_defaults(run=run, parser=parser)
 
@@ -64,6 +65,8 @@ def run(options: argparse.Namespace, others: Sequence[str] = ()) -> int:
         save(text, options.save)
     if options.trace is not None:
         plan.write_trace(options.trace)
+    if options.code is not None:
+        plan.code(options.code)
     if form is None:
         print(text if options.json else plan_text(known, plan, proof))
     else:
@@ -109,7 +112,7 @@ def _check(options: argparse.Namespace):
         from ..widgets.views.forms.forms import form_name  # noqa: PLC0415  few commands need the board
 
         form_name(options.form)
-    for name in ("save", "trace"):
+    for name in ("save", "trace", "code"):
         if (path := getattr(options, name)) is not None:
             check_destination(path, f"--{name}")
 

@@ -68,6 +68,22 @@ def inside(closed: Any) -> Inside:
     )
 
 
+def of_each_device(closed: Any) -> Any:
+    """Returns the closed jaxpr inside a program that is one `jax.shard_map`: what each device runs, on its shards."""
+    outer = opened(closed)
+    (equation,) = outer.equations
+    jaxpr = equation.params["jaxpr"]
+    inner: Any = getattr(jaxpr, "jaxpr", jaxpr)
+    arrays = {id(v): array for v, array in outer.constants}
+    pairs = list(zip(equation.invars, inner.invars, strict=True))
+    within = {id(v): inside for v, inside in pairs}
+    constants = [(inside, arrays[id(v)]) for v, inside in pairs if id(v) in arrays]
+    return ClosedJaxpr(
+        inner.replace(constvars=[v for v, _ in constants], invars=[within[id(v)] for v in outer.invars]),
+        [array for _, array in constants],
+    )
+
+
 def equations(jaxpr: Any) -> Iterator[Any]:
     """Yields the equations of a jaxpr, those in loops and calls too."""
     for equation in opened(jaxpr).equations:

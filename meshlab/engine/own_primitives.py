@@ -1,12 +1,25 @@
-"""Makes primitives of our own: how JAX runs, differentiates, maps and lowers them."""
+"""Makes primitives of our own: how JAX runs, differentiates, maps and lowers them; and says what each computes."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+
+# By the name of each primitive, what it computes.
+_RUNS: dict[str, Callable] = {}
+
+
+def expanded(equation: Any) -> Any | None:
+    """Returns what an equation of a primitive of ours computes, as a jaxpr; None for one of JAX's own."""
+    run = _RUNS.get(equation.primitive.name)
+    if run is None:
+        return None
+    return jax.make_jaxpr(functools.partial(run, **equation.params))(*(v.aval for v in equation.invars))
 
 
 def linear_primitive(name: str, run: Callable, transpose: Callable, batch: Callable) -> Primitive:
@@ -19,6 +32,7 @@ def linear_primitive(name: str, run: Callable, transpose: Callable, batch: Calla
         batch: its parameters for `vmap`: of its parameters, and of the position of the new axis in the operand.
     """
     primitive = Primitive(name)
+    _RUNS[name] = run
     primitive.def_impl(run)
     primitive.def_abstract_eval(lambda operand, **params: operand)
     ad.deflinear2(primitive, lambda cotangent, _, **params: [primitive.bind(cotangent, **transpose(params))])
@@ -42,6 +56,7 @@ def several_primitive(name: str, run: Callable, shapes: Callable, batch: Callabl
     """
     primitive = Primitive(name)
     primitive.multiple_results = True
+    _RUNS[name] = run
     primitive.def_impl(run)
 
     def results(*operands: Any, **params: Any) -> list[Any]:

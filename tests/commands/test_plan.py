@@ -140,6 +140,14 @@ def test_the_step_is_written_as_a_trace(capsys, tmp_path):
     assert json.loads((tmp_path / "step.json").read_text())["otherData"]["layout"] == "batch:data"
 
 
+def test_the_program_of_each_device_is_written(file, capsys, tmp_path):
+    words = ("plan", file, "--mesh", "data=2,model=2", "--layout", LAYOUT)
+    assert called(capsys, *words, "--code", str(tmp_path / "device.py"))[0] == 0
+    assert (tmp_path / "device.py").read_text() == planned(file, ml.mesh(data=2, model=2), LAYOUT).code()
+    status, _, err = called(capsys, *words, "--code", "none/device.py")
+    assert (status, "--code: there is no folder `none`" in err) == (2, True)
+
+
 def test_an_axis_that_is_to_be_silent_and_is_not_is_1(capsys):
     words = ("plan", "mlp", "--mesh", "data=2,model=2", "--layout", "batch:data", "--silent")
     status, out, err = called(capsys, *words, "model")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax.extend.core import jaxpr_as_fun
 
-from meshlab.engine.jax_programs import equations, inside, number_of, numbered, numbers_in
+from meshlab.engine.jax_programs import equations, inside, number_of, numbered, numbers_in, of_each_device
 from meshlab.own.hlo_shardings import of_each, splits
 
 X = jax.ShapeDtypeStruct((4, 4), jnp.float32)
@@ -30,6 +30,16 @@ def test_what_is_inside_jit_has_its_inputs_and_results_in_place():
     ones = np.ones((4, 4), np.float32)
     for mine, theirs in zip(jaxpr_as_fun(jitted.closed)(ones, 2 * ones), step(ones, 2 * ones), strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+def test_what_each_device_runs_is_inside_a_shard_map():
+    table, spec = np.arange(4.0, dtype=np.float32), jax.P("data")
+    mesh = jax.sharding.AbstractMesh((2,), ("data",))
+    whole = jax.shard_map(lambda y, x: x * table + y, mesh=mesh, in_specs=(jax.P(), spec), out_specs=spec)
+    arrays = [jax.ShapeDtypeStruct(shape, np.float32) for shape in ((), (8,))]
+    closed = of_each_device(jax.make_jaxpr(whole)(*arrays))
+    assert [v.aval.shape for v in closed.jaxpr.invars] == [(), (4,)]
+    assert [np.array_equal(each, table) for each in closed.consts] == [True]
 
 
 def test_every_equation_has_a_number_and_the_program_is_the_same():

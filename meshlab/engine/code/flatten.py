@@ -29,8 +29,11 @@ from .source import Source, names_own_lines, source_of
 _IGNORED = ("device_put", "sharding_constraint", "name")
 
 
-class _Flattener:
+class Flattener:
     """Numbers values and collects the operations of nested blocks."""
+
+    # Whether a barrier of several values becomes one for each.
+    parts_barriers = True
 
     def __init__(self):
         self.shapes: list[tuple[int, ...]] = []
@@ -95,6 +98,10 @@ class _Flattener:
         self.rematerialised, self.backward, self.scope = outside
         return outputs
 
+    def expanded(self, equation: Any) -> Any | None:
+        """Returns the jaxpr that an operation stands for; None for one that stands for itself."""
+        return jax_compat.expanded(equation)
+
     def appended(self, equation: Any, inputs: list[Input]) -> list[Input]:
         """Appends an equation, or what is inside a call; returns its outputs."""
         name = equation.primitive.name
@@ -106,12 +113,12 @@ class _Flattener:
             self.constraints.append((inputs[0], equation))
         if wrapped is not None:
             return self.inlined(wrapped, inputs, source, jax_compat.is_cached(equation))
-        expanded = jax_compat.expanded(equation)
+        expanded = self.expanded(equation)
         if expanded is not None:
             return self.inlined(expanded, inputs, source)
         if name in _IGNORED:
             return inputs
-        if name == "optimization_barrier" and len(inputs) > 1:
+        if name == "optimization_barrier" and len(inputs) > 1 and self.parts_barriers:
             # One for each value: each has a spec of its own, and may be dead.
             barriers = [
                 jax_compat.changed(equation, invars=[given], outvars=[out])
@@ -177,9 +184,14 @@ def _with_readers_lines(operations: list[Operation]) -> list[Operation]:
     return lined[::-1]
 
 
-def flatten(closed: Any) -> Code:
-    """Returns the code of a closed jaxpr; its constants become further inputs of the outermost block."""
-    flattener = _Flattener()
+def flatten(closed: Any, kind: type[Flattener] = Flattener) -> Code:
+    """Returns the code of a closed jaxpr; its constants become further inputs of the outermost block.
+
+    Args:
+        closed: the jaxpr.
+        kind: what flattens it.
+    """
+    flattener = kind()
     arguments = [flattener.value(v.aval) for v in opened(closed).invars]
     outputs = flattener.closed(closed, list(arguments))
     operations = _with_readers_lines(flattener.operations)

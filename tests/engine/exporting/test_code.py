@@ -1,0 +1,217 @@
+"""What `plan.code` writes runs without meshlab, sends what the plan sends, and computes the same bits."""
+
+import itertools
+import os
+import pathlib
+import re
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import meshlab as ml
+from meshlab.engine.exporting.alike import differences
+from meshlab.engine.exporting.code import _function, _imports
+from meshlab.engine.exporting.traced import on_shards, trace
+from meshlab.engine.exporting.writer import Writer
+from meshlab.engine.running.run import flat_arguments
+from meshlab.engine.verifying.hlo import read_collectives, totals
+from meshlab.models.zoo import models
+
+MODELS = {model.name: model for model in models()}
+MESH = ml.mesh(data=2, model=4)
+TENSOR = "batch:data heads:model ffn:model"
+# Programs of the zoo, each under a layout.
+LAYOUTS = {
+    "mlp": "batch:data hidden:model",
+    "mlp_adamw": {"batch": "data", "params/*": {"embed": "data"}, "ffn": "model"},
+    "transformer": TENSOR,
+    "transformer_sgd": TENSOR,
+    "gpt2_adamw": TENSOR,
+    "moe_sgd": "batch:data experts:model",
+    "vit": "batch:data heads:model",
+    "state_space": "batch:data",
+    "convnet_sgd": "batch:data",
+    "two_layer": "batch:data hidden:model",
+    "block": "batch:data",
+    "gemma_sgd": "batch:data",
+    "t5": "batch:data",
+}
+# Imports files, runs them and writes what they return and what was compiled; meshlab cannot be imported.
+CHILD = """
+import importlib, pathlib, sys
+
+class Nowhere:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "meshlab":
+            raise ImportError("meshlab is not installed here")
+
+sys.meta_path.insert(0, Nowhere())
+folder = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(folder))
+import jax, numpy as np
+jax.config.update("jax_num_cpu_devices", 8)
+for name in sys.argv[2:]:
+    step = importlib.import_module(f"exported_{name}").step
+    arrays = list(np.load(folder / f"{name}.npz").values())
+    compiled = step.lower(*arrays).compile()
+    (folder / f"{name}.hlo").write_text(compiled.as_text())
+    np.savez(folder / f"{name}_out.npz", *map(np.asarray, compiled(*arrays)))
+"""
+
+
+def run_without_meshlab(folder: pathlib.Path, plans: dict) -> None:
+    for name, (plan, args) in plans.items():
+        plan.code(folder / f"exported_{name}.py")
+        np.savez(folder / f"{name}.npz", *map(np.asarray, flat_arguments(plan, args)))
+    around = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(folder), *plans],
+        cwd=folder,
+        env=around,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def assert_same(folder: pathlib.Path, name: str, plan, args) -> None:
+    """The results are those of `plan.run`, bit by bit, and the compiled collectives those of its program."""
+    returned = list(np.load(folder / f"{name}_out.npz").values())
+    expected = [np.asarray(each) for each in jax.tree.leaves(plan.run(*args))]
+    unequal = [i for i, pair in enumerate(zip(returned, expected, strict=True)) if not np.array_equal(*pair)]
+    assert unequal == [], name
+    texts = (folder / f"{name}.hlo").read_text(), plan.compile().as_text()
+    one, other = (totals(read_collectives(text, plan.mesh.axes, unknown_trips=1)) for text in texts)
+    assert one == other != {}, name
+
+
+def written_apart(plan) -> tuple:
+    """The trace of a plan, and the code of what is written of it."""
+    traced = trace(plan)
+    writer = Writer(plan, traced)
+    text = _function(writer, writer.program())
+    return traced, _imports(text) + text
+
+
+def every(steps) -> int:
+    return sum(1 + sum(every(part.steps) for part in step.parts) for step in steps)
+
+
+@pytest.mark.share(6)
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_file_runs_without_meshlab(name, tmp_path):
+    model = MODELS[name]
+    plan, args = model.trace().plan(MESH, LAYOUTS[name]), model.data(0)
+    run_without_meshlab(tmp_path, {name: (plan, args)})
+    assert_same(tmp_path, name, plan, args)
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_file_is_short_and_formatted(name):
+    plan = MODELS[name].trace().plan(MESH, LAYOUTS[name])
+    text, steps = plan.code(), every(plan.steps)
+    # Besides its steps a file has a head, and the specs of arguments and results.
+    assert text.count("\n") <= 1.6 * steps + 60
+    ruff = pathlib.Path(sys.executable).with_name("ruff")
+    if ruff.exists():
+        given = [ruff, "format", "--isolated", "-"]
+        assert subprocess.run(given, input=text, capture_output=True, text=True, check=True).stdout == text
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_comment_says_what_each_collective_sends_and_why(name):
+    plan = MODELS[name].trace().plan(MESH, LAYOUTS[name])
+    rows = plan.code().splitlines()
+    sent = [
+        i
+        for i, row in enumerate(rows)
+        if re.search(r"lax\.(psum|pmax|all_gather|psum_scatter|all_to_all|ppermute)\(", row)
+    ]
+    assert sent
+    known = {f"# {c.kind} over {'+'.join(c.axes)}, {c.payload_bytes:,} bytes: {c.because}" for c in plan.collectives}
+    for i in sent:
+        above = itertools.takewhile(lambda row: row.startswith("#"), (row.strip() for row in reversed(rows[:i])))
+        comment = " ".join(["#", *(row.removeprefix("# ") for row in reversed([*above]))])
+        assert any(comment.endswith(each.removeprefix("#")) for each in known), rows[i]
+
+
+def small(function, *names, **options):
+    shapes = [ml.named(jax.ShapeDtypeStruct((8,) * len(dims.split()), np.float32), dims) for dims in names]
+    return ml.trace(function, *shapes).plan(ml.mesh(data=2), "batch:data", **options)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("", ""), ("lax.tanh", "lax.sin"), ("2.0", "3.0"), ("lax.psum", "lax.pmax"), ("tanh(", "exp(1e-9 + ")],
+)
+def test_what_is_written_otherwise_is_found(before, after):
+    plan = small(lambda x, w: (jnp.tanh(x @ w) * 2.0).sum(), "batch embed", "embed hidden")
+    traced, text = written_apart(plan)
+    assert before in text
+    names = {}
+    exec(text.replace(before, after) if before else text, names)
+    assert bool(differences(traced.whole, on_shards(plan, names["device"]))) == bool(before)
+
+
+def test_a_loop_that_goes_backward_is_another():
+    def step(x):
+        return jax.lax.scan(lambda carry, row: (carry * 0.5 + row, carry), jnp.zeros(8), x, reverse=True)
+
+    plan = ml.trace(step, ml.named(jax.ShapeDtypeStruct((8, 8), np.float32), "seq batch")).plan(
+        ml.mesh(data=2), "batch:data"
+    )
+    traced, text = written_apart(plan)
+    assert "reverse=True" in text
+    names = {}
+    exec(text.replace(", reverse=True", ""), names)
+    assert [op.name for op in differences(traced.whole, on_shards(plan, names["device"]))] == ["scan", "scan"]
+
+
+def test_while_loops_branches_and_constants_are_written():
+    table = np.arange(8, dtype=np.float32)
+
+    def step(x):
+        total = jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2.0 + table), (0, x))[1]
+        return jax.lax.switch(jnp.argmax(table), [jnp.sin, jnp.cos, jnp.tanh], total).sum()
+
+    plan = small(step, "batch embed")
+    text = plan.code()
+    assert all(word in text for word in ("lax.while_loop(", "lax.switch(", "CONSTANT = np.array("))
+    names = {}
+    exec(text, names)
+    x = np.random.default_rng(0).normal(size=(8, 8)).astype("f4")
+    assert np.array_equal(names["step"](x)[0], plan.run(x))
+
+
+def test_everything_that_cannot_be_written_is_listed_at_once():
+    large = np.random.default_rng(0).normal(size=(64, 64)).astype("f4")
+
+    def step(x):
+        return (jnp.fft.rfft(x, axis=1).real.sum() + (x @ large[:7, :7]).sum() + jnp.sum(large)), x
+
+    shape = ml.named(jax.ShapeDtypeStruct((7, 7), np.float32), "batch embed")
+    plan = ml.trace(step, shape).plan(ml.mesh(data=2), "batch:data", pad=True)
+    with pytest.raises(ml.MeshlabError, match="cannot be written as Python without meshlab") as error:
+        plan.code()
+    assert "`x`, which is padded to (8, 7)" in str(error.value)
+    assert "`out/1`, which is padded to (8, 7)" in str(error.value)
+    assert "(64, 64) that the function closes over: pass it as an argument" in str(error.value)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    plan = small(lambda x: x.sum(), "batch embed")
+    text = plan.code(tmp_path / "step.py")
+    assert (tmp_path / "step.py").read_text() == text == plan.code()
+    with pytest.raises(ml.MeshlabError, match=r"code\(\) cannot write .*No such file"):
+        plan.code(tmp_path / "nowhere" / "step.py")
+    number: Any = 3
+    with pytest.raises(ml.MeshlabError, match=r"code\(\) was given 3 for its file"):
+        plan.code(number)
