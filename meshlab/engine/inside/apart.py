@@ -12,6 +12,7 @@ import numpy as np
 from ..plans.plan_data import Plan
 from ..running.run import mesh_axes
 from .assembled import addends
+from .own_order import own_order
 from .probing import Probing, Tap
 from .search import Hit
 from .watch import take
@@ -38,7 +39,7 @@ def apart(plan: Plan, other: Plan, arrays: Sequence[Any], hit: Hit, runs: Callab
     """Compares what the devices of a plan hold of a value with what it is in another plan."""
     tap, value = hit.tap, plan.program.value(hit.tap.number)
     loops = math.prod(loop.times or 1 for loop in tap.loops)
-    if value.nbytes * plan.mesh.size * loops > _MOST_BYTES:
+    if value.nbytes * plan.mesh.size * loops > _MOST_BYTES or tap.number in own_order(plan.program):
         return Apart()
     wanted = frozenset((tap.number,))
     taps, _, taken = take(plan, arrays, wanted, runs)

@@ -3,9 +3,9 @@
     found = plan.find_nan(params, images, labels)
     print(found)         # The first NaN is in `scale` (log) at model.py:16, in iteration 2 of 4, on devices 0, 1.
 
-Each device says of its own shards whether there is one: one bit a value and device is all that comes out. Infinities
-are looked for where there is no NaN, and only if one is in the results: a mask is full of them. Of those that lead
-there the first is meant that an operation makes of finite numbers.
+Each device says of its own shards, without padding, whether there is one: one bit a value and device comes out.
+Infinities are looked for where there is no NaN, and only if one is in the results: a mask is full of them. Of those
+that lead there the first is meant that an operation makes of finite numbers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..code.operations import Literal
 from ..plans.plan_data import Plan
 from ..programs.program import Program
 from ..running.lower import Shards
+from ..specs.spec import Spec
 from .names import original
 from .probed import compiled, flat
 from .probing import Probing, Tap, is_closed
@@ -73,12 +74,18 @@ def _floats(program: Program) -> frozenset[int]:
     return frozenset(original(program, number) for number, dtype in dtypes if jnp.issubdtype(dtype, jnp.inexact))
 
 
-def _has_nan(_runs: Probing, tap: Tap, shards: Shards) -> Any:
-    return jnp.any(jnp.isnan(shards[tap.key]))
+def _has_nan(runs: Probing, tap: Tap, shards: Shards) -> Any:
+    return _any(runs, jnp.isnan, tap.key, shards[tap.key])
 
 
-def _is_infinite(_runs: Probing, tap: Tap, shards: Shards) -> Any:
-    return jnp.any(jnp.isinf(shards[tap.key]))
+def _is_infinite(runs: Probing, tap: Tap, shards: Shards) -> Any:
+    return _any(runs, jnp.isinf, tap.key, shards[tap.key])
+
+
+def _any(runs: Probing, says: Callable[[Any], Any], key: tuple[int, Spec], shard: Any) -> Any:
+    """Says whether something is so of a number of a shard; padding may be anything."""
+    found, counts = says(shard), runs.counts(*key, jnp.shape(shard))
+    return jnp.any(found if counts is None else found & counts)
 
 
 def _becomes_infinite(runs: Probing, tap: Tap, shards: Shards) -> Any:
@@ -90,10 +97,10 @@ def _becomes_infinite(runs: Probing, tap: Tap, shards: Shards) -> Any:
         return None  # a constant, or a loop, of which what is inside says so itself
     if step.runs is not None and any(_is_infinite_literal(each) for each in step.runs.inputs):
         return None
-    read = (shards.get(key) for key in step.reads(runs.original_of))
-    for operand in read:
+    for key in step.reads(runs.original_of):
+        operand = shards.get(key)
         if operand is not None and jnp.issubdtype(jnp.result_type(operand), jnp.inexact):
-            infinite &= ~jnp.any(jnp.isinf(operand))
+            infinite &= ~_any(runs, jnp.isinf, key, operand)
     return infinite
 
 

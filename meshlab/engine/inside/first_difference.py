@@ -30,6 +30,7 @@ from ..running.rounding import NUDGES, ROUNDING, VAGUE, narrowest, nudged
 from ..running.run import mesh_axes
 from .apart import apart
 from .matching import matching
+from .own_order import own_order
 from .probed import compiled, flat
 from .probing import Probing, Tap
 from .search import Hit, first, of_floats
@@ -134,10 +135,13 @@ def _sketches(
     plan: Plan, arrays: Sequence[Any], numbers: frozenset[int], runs: Callable[..., Probing] = Probing
 ) -> list[tuple[Tap, np.ndarray]]:
     """Returns the sketches of values of some numbers, in each of their forms: `[*loops, replicas, sketches]`."""
-    inexact = of_floats(plan.program)
+    inexact, orders, shapes = of_floats(plan.program), own_order(plan.program), plan.program.code.shapes
 
     def probe(probing: Probing, tap: Tap, shards: Shards) -> Any:
-        return sketch(probing, tap, shards, tap.number not in inexact) if tap.number in numbers else None
+        order = orders.get(tap.number)
+        if tap.number not in numbers or (order and not order.comparable(tap.spec, shapes[tap.number], plan.grid)):
+            return None
+        return sketch(probing, tap, shards, tap.number not in inexact)
 
     probed = compiled(plan, probe, ("sketch", numbers), runs)
     _, taken = probed(arrays)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 
 from ..code.loops import is_reversed
 from ..planning.staged import Staged
@@ -147,6 +148,17 @@ class Probing(Lowering):
                 super().run((step,), shards)
             for number, spec in zip(*step.made(), strict=True):
                 self.meet(Tap(number, spec, step, position), shards)
+
+    def counts(self, number: int, spec: Spec, local: Sequence[int]) -> Any:
+        """Returns which numbers of this device's shard of a value are no padding, in its shape; None where all are."""
+        counts = None
+        for axis, split in enumerate(spec.splits if self.sizes.pads else ()):
+            parts = self.sizes.part_sizes(self.code.shapes[number][axis], split)
+            if split and set(parts) != {local[axis]}:
+                here = lax.broadcasted_iota(jnp.int32, tuple(local), axis)
+                here = here < jnp.asarray(parts, jnp.int32)[self.device.index(split)]
+                counts = here if counts is None else counts & here
+        return counts
 
     def meet(self, tap: Tap, shards: Shards):
         """Asks the probe about a value that was just made."""

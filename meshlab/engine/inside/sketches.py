@@ -9,7 +9,8 @@ other in size, so that no two numbers of a value can change places unseen.
 
 A difference of values shows as one of about its size. What follows from integers alone is sketched by integers, modulo
 2^32: equal if and only if the values are, but for one case in four billion. Padding counts nothing. What is not finite,
-or is a mask's -1e30, is sketched as a small number, so that it hides nothing of the rest.
+or is a mask's -1e30, is sketched as a small number, so that it hides nothing of the rest. Along axes in an order of the
+devices' own (`own_order.py`) all numbers are multiplied by the same.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ..mixed_bits import mixed
 from ..running.lower import Shards
 from ..typed_keys import words
 from .assembled import laid
+from .own_order import own_order
 from .probing import Probing, Tap
 
 # How many sketches of each value there are.
@@ -36,23 +38,24 @@ _LARGE = 1e15
 
 def sketch(runs: Probing, tap: Tap, shards: Shards, exact: bool) -> Any:
     """Returns this device's sketches of its shard of a value; `exact` where they are to be equal to the last bit."""
-    shard, code = words(jnp.asarray(shards[tap.key])), runs.code
+    shard = words(jnp.asarray(shards[tap.key]))
     if jnp.issubdtype(shard.dtype, jnp.complexfloating):
         shard = jnp.stack([shard.real, shard.imag], -1)
     numbers = _modular(shard) if exact else _small(shard, bool(tap.spec.partial))
-    weights = _weights(runs, tap, shard.shape, code.shapes[tap.number], numbers.dtype)
+    weights = _weights(runs, tap, shard.shape, numbers.dtype)
     return jnp.sum(numbers[None] * weights, axis=range(1, shard.ndim + 1), dtype=numbers.dtype)
 
 
-def _weights(runs: Probing, tap: Tap, local: Sequence[int], shape: Sequence[int], dtype: Any) -> Any:
+def _weights(runs: Probing, tap: Tap, local: Sequence[int], dtype: Any) -> Any:
     """Returns what each number of a shard is multiplied by, for each sketch: random, by its place in the whole."""
-    index, counts = jnp.zeros((), jnp.uint32), jnp.ones((), bool)
+    index, counts = jnp.zeros((), jnp.uint32), runs.counts(*tap.key, local)
+    shape, order = runs.code.shapes[tap.number], own_order(runs.program).get(tap.number)
     for axis, size in enumerate(local):
+        if order is not None and axis in order.axes:
+            continue
         here = lax.broadcasted_iota(jnp.uint32, tuple(local), axis)
         whole = shape[axis] if axis < len(shape) else size
         if axis < len(shape) and (split := tap.spec.splits[axis]):
-            parts = jnp.asarray(runs.sizes.part_sizes(whole, split), jnp.uint32)
-            counts &= here < parts[runs.device.index(split)]
             here += runs.first(split, size).astype(jnp.uint32)
         index = index * np.uint32(whole) + here
     bits = index[None] * np.uint32(COUNT) + jnp.arange(COUNT, dtype=jnp.uint32).reshape(COUNT, *(1,) * len(local))
@@ -62,7 +65,7 @@ def _weights(runs: Probing, tap: Tap, local: Sequence[int], shape: Sequence[int]
     else:
         sizes = (bits >> 9).astype(dtype) * 2.0**-23 + 0.5
         weights = jnp.where(bits & 1 == 1, sizes, -sizes)
-    return jnp.where(counts, weights, jnp.zeros((), dtype))
+    return weights if counts is None else jnp.where(counts, weights, jnp.zeros((), dtype))
 
 
 def _modular(shard: Any) -> Any:

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..code.operations import walk
-from ..errors import RunError, closest, some
+from ..errors import RunError, closest, listed, some
 from ..planning.step import Step
 from ..plans.plan_data import Plan
 from ..processes import whole
@@ -37,6 +37,7 @@ from ..specs.spec import Grid, Spec
 from ..typed_keys import words
 from .assembled import addends
 from .names import named, original
+from .own_order import split_dims
 from .probed import compiled, flat
 from .probing import Probing, Tap, is_closed
 from .where import made_by
@@ -50,11 +51,13 @@ class Form:
         spec: how it is sharded.
         loops: how often each loop around it runs, outermost first; the arrays have these axes in front.
         by: the operation or the collective that made it, as text; "" for an argument.
+        own_order: the dims along which each device has an order of its own; it has no whole value then.
     """
 
     spec: Spec
     loops: tuple[int, ...]
     by: str
+    own_order: tuple[str, ...]
     tap: Tap = dataclasses.field(repr=False)
     taken: np.ndarray = dataclasses.field(repr=False)
     axes: tuple[tuple[str, int], ...] = dataclasses.field(repr=False)
@@ -68,6 +71,11 @@ class Form:
 
     @functools.cached_property
     def _addends(self) -> np.ndarray:
+        if self.own_order:
+            raise RunError(
+                f"This value has no whole: each device has {listed(self.own_order)} in an order of its own. Read"
+                " `shards`, or watch what ml.combine returns."
+            )
         return addends(self.taken, self.tap, self.axes, self.shape, self.grid)
 
     @property
@@ -122,7 +130,8 @@ class Watched:
 
 
 def _described(form: Form) -> str:
-    return f"{form.spec} by {form.by}" if form.by else f"{form.spec} as passed"
+    order = f", {listed(form.own_order)} in each device's own order" if form.own_order else ""
+    return (f"{form.spec} by {form.by}" if form.by else f"{form.spec} as passed") + order
 
 
 class Seen(Mapping[str, Watched]):
@@ -213,7 +222,8 @@ def take(
 def _form(plan: Plan, tap: Tap, array: np.ndarray) -> Form:
     axes, shape = mesh_axes(plan.mesh), plan.program.code.shapes[tap.number]
     loops = tuple(loop.times or 0 for loop in tap.apart)
-    return Form(tap.spec, loops, made_by(tap), tap, array, axes, shape, plan.grid)
+    order = split_dims(plan.program, tap.number, tap.spec)
+    return Form(tap.spec, loops, made_by(tap), order, tap, array, axes, shape, plan.grid)
 
 
 def _reasons(plan: Plan, numbers: Sequence[int]) -> Iterator[str]:

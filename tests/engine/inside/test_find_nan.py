@@ -95,6 +95,19 @@ def test_an_infinity_counts_if_it_reaches_a_result():
     assert (found.kind, found.value.label, found.place.made_by, found.devices) == ("infinity", "large", "exp", (1,))
 
 
+def test_padding_is_not_looked_at(monkeypatch):
+    """Zeros by zeros, in rows that are none of the batch's."""
+    program = ml.trace(lambda x: ml.log(x / x.sum(Embed)), ml.f32[Batch, Embed])
+    plan, x = program.plan(ml.mesh(data=3), "batch:data", pad=True), np.ones((8, 16), "f4")
+    assert plan.find_nan(x) is None
+    x[7, 3] = -1
+    found = plan.find_nan(x)
+    assert found is not None
+    assert (found.kind, found.devices, found.place.made_by) == ("NaN", (2,), "log")
+    monkeypatch.setattr(find_nan.Probing, "counts", lambda *_: None)
+    assert program.plan(ml.mesh(data=3), "batch:data", pad=True).find_nan(np.ones((8, 16), "f4")) is not None
+
+
 def test_arguments_are_checked(program):
     plan = planned(program, "data=2", "")
     with pytest.raises(ml.RunError, match=r"The plan takes 2 arguments .* Give find_nan\(\) the same arguments"):

@@ -17,26 +17,28 @@ from meshlab.engine.inside.first_difference import differing
 from meshlab.engine.inside.probed import compiled, flat
 from meshlab.engine.inside.where import line
 from meshlab.engine.verifying.results import compare
+from meshlab.models.operation_models import operations
 from meshlab.models.zoo import models
 from tests import share
 from tests.engine.inside.planted import KINDS, NONE, Planting, planted, with_switch
 
-MODELS = {model.name: model for model in models()}
-# Faults of each kind in each, where there are as many: 106 in all.
+MODELS = {model.name: model for model in (*models(), *operations())}
+# Faults of each kind in each, where there are as many.
 EACH = 7
+SQUARE = ml.mesh(data=2, model=2)
 CASES = [
-    ("mlp_adamw", "data=2 model=2", {"batch": "data", "args0/*": {"embed": "data"}, "ffn": "model"}),
-    ("block", "data=2 model=2", "batch:data heads:model d_ff:model"),
-    ("digits", "data=2 model=2", "batch:data hidden:model"),
-    ("two_layer", "data=4", "hidden:data"),
+    ("mlp_adamw", SQUARE, {"batch": "data", "args0/*": {"embed": "data"}, "ffn": "model"}),
+    ("block", SQUARE, "batch:data heads:model d_ff:model"),
+    ("digits", SQUARE, "batch:data hidden:model"),
+    ("two_layer", ml.mesh(data=4), "hidden:data"),
+    ("attended", ml.mesh(x=4), "seq:x kv:x"),  # a ring
 ]
 
 
-def measured(name, axes, layout, each):
+def measured(name, mesh, layout, each):
     """Yields for each planted fault its kind, whether it was found, and what was found instead."""
     model, draw = MODELS[name], random.Random(share.number())
     program, args = with_switch(model.step, model.shapes), model.data(0)
-    mesh = ml.mesh(**{axis: int(size) for axis, size in (pair.split("=") for pair in axes.split())})
     plan, right = program.plan(mesh, layout), program.plan(ml.mesh(data=1), "")
     faults = planted(plan, args)
     for kind in KINDS:
@@ -71,10 +73,10 @@ def no_result_shows(plan, args, number):
 
 
 @pytest.mark.share(4)
-@pytest.mark.parametrize(("name", "axes", "layout"), CASES, ids=[case[0] for case in CASES])
-def test_planted_faults_are_found(name, axes, layout):
+@pytest.mark.parametrize(("name", "mesh", "layout"), CASES, ids=[case[0] for case in CASES])
+def test_planted_faults_are_found(name, mesh, layout):
     each = EACH if share.seed() == share.ALL else 1
-    rows = [(is_right(*row), row) for row in measured(name, axes, layout, each)]
+    rows = [(is_right(*row), row) for row in measured(name, mesh, layout, each)]
     wrong = [f"{kind} {fault.tap.step} found {hit}" for right, (kind, fault, hit, _) in rows if not right]
     print(f"{name}: {len(rows) - len(wrong)} of {len(rows)}")
     assert len(rows) >= 3
