@@ -105,7 +105,8 @@ class Profile:
         seconds: from the first event of the run to the last one, on all devices.
         busy: in which a device runs kernels, or sends.
         waiting: in which a device waits in a collective until the others come to it, and does nothing else.
-        joined: the share of the kernels' and collectives' time whose instructions have the name of a step of the plan.
+        joined: the share of the kernels' and collectives' time that is joined to steps of the plan.
+        named: the share whose instructions have the name of a step themselves; the rest is joined by what is around it.
         predicted: seconds of a step on the machine of the mesh; None without one.
         machine: that machine; "" without one.
         devices: what the step ran on, in words.
@@ -120,6 +121,7 @@ class Profile:
     busy: float
     waiting: float
     joined: float
+    named: float
     predicted: float | None
     machine: str
     devices: str
@@ -175,7 +177,7 @@ class Profile:
         notes = [
             f"On {self.devices}, a device is busy for {busy}, waits for {waiting} and is idle for {idle} (means).",
             f"One run of {self.runs}, the one of median length; {share_text(self.joined)} of this time is joined to"
-            " steps of the plan by name.",
+            f" steps of the plan, {share_text(self.named)} by name.",
         ]
         if self.simulated:
             notes.append("Simulated devices are threads on this machine's cores: their times say nothing about speed.")
@@ -216,15 +218,14 @@ def profile(plan: Plan, args: Sequence[Any], runs: int) -> Profile:
     each = [[share for share in shares if share.device == device] for device in devices]
     busy = [seconds(share._replace(part=1.0) for share in own) for own in each]
     active = [seconds(share._replace(part=1.0, waiting=0.0) for share in own) for own in each]
-    kernels = sum((share.end - share.begin) * share.part for share in shares)
-    by_name = sum((share.end - share.begin) * share.part for share in shares if share.named)
     return Profile(
         plan=plan,
         steps=_steps(plan, made, shares),
         seconds=end - begin,
         busy=_mean(busy),
         waiting=_mean(active) - _mean(busy),
-        joined=by_name / kernels,
+        joined=_took(share for share in shares if share.step is not None) / _took(shares),
+        named=_took(share for share in shares if share.named) / _took(shares),
         predicted=None if time is None else float(time.estimate),
         machine="" if time is None else str(plan.mesh.on),
         devices=describe(made.devices),
@@ -322,6 +323,11 @@ def _added(one: Measured, other: Measured) -> Measured:
         by_device=tuple(map(operator.add, one.by_device, other.by_device)),
         steps=(*one.steps, *other.steps),
     )
+
+
+def _took(shares: Iterable[Share]) -> float:
+    """Returns the seconds of events, waiting included, whether or not they run at once."""
+    return sum((share.end - share.begin) * share.part for share in shares)
 
 
 def _mean(values: Sequence[float]) -> float:

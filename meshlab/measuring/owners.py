@@ -4,6 +4,7 @@ owners = Owners(text)
 owners.of("broadcast_add_fusion").steps     (12, 14): the steps of what is fused in it
 owners.of("all-reduce.3").steps             (41, 36): those of all the collectives that XLA combined in it
 owners.of("copy.7").named                   False: XLA made it without a name; its step is that of its operand
+owners.of("add.5").steps                    (30,): it counts the iterations of a loop, which is that step
 """
 
 from __future__ import annotations
@@ -45,6 +46,13 @@ class Owners:
             for instruction in computation.instructions.values():
                 for name in dict.fromkeys(instruction.operand_names):
                     self._readers.setdefault(name, []).append(instruction)
+        self._callers = {
+            called: i.name
+            for _, i in self._at.values()
+            if i.opcode in (*_AROUND, "call")
+            for _, called in i.mentions()
+            if called in self._module
+        }
         self._known: dict[str, Owner] = {}
 
     def __contains__(self, name: object) -> bool:
@@ -54,7 +62,10 @@ class Owners:
         return self._at[name][1]
 
     def of(self, name: str) -> Owner:
-        """Returns the steps of an instruction: its own, or else those of the nearest around it, operands first."""
+        """Returns the steps of an instruction.
+
+        They are its own, or else those of the nearest around it, operands first, or else those of what runs it.
+        """
         if name not in self._known:
             computation, instruction = self._at[name]
             if own := self._own(instruction):
@@ -62,7 +73,8 @@ class Owners:
             else:
                 makers = self._near(instruction, lambda one: self._makers(computation, one))
                 readers = self._near(instruction, lambda one: self._readers.get(one.name, []))
-                self._known[name] = Owner(makers or readers, False)
+                caller = self._callers.get(computation.name)
+                self._known[name] = Owner(makers or readers or (self.of(caller).steps if caller else ()), False)
         return self._known[name]
 
     def is_around(self, name: str, seen: Collection[str]) -> bool:

@@ -23,12 +23,13 @@ from tests.given import ARRAY, MESH, PROGRAM, X, refused
 ml.simulate(8)
 
 MODELS = {model.name: model for model in models()}
+MICRO = {"data": 2, "model": 4, "micro": ml.serial(2)}
 PIPE = {"data": 4, "pipe": ml.stages(2), "micro": ml.serial(2)}
 # By name a model of the zoo, the mesh, and the layout: steps of training, most with a scan over layers.
 CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "two layers": ("mlp", {"data": 2, "model": 4}, "batch:data hidden:model"),
     "tensor": ("transformer_sgd", {"data": 2, "model": 4}, "batch:data heads:model ffn:model"),
-    "micro-batches": ("llama_adamw", {"data": 4, "micro": ml.serial(2)}, "batch:data+micro"),
+    "micro-batches": ("llama_adamw", MICRO, "batch:data+micro ffn:model"),
     "pipeline": ("llama_adamw", PIPE, "batch:data+micro layers:pipe"),
     "ring": ("llama_adamw", {"data": 2, "cp": 4}, "batch:data seq:cp kv:cp"),
     "experts": ("moe_sgd", {"data": 2, "model": 4}, "batch:data experts:model"),
@@ -50,7 +51,9 @@ def measured(case: str) -> tuple[ml.Plan, Profile]:
 @pytest.mark.parametrize("case", CASES)
 def test_time_and_collectives_are_joined(case: str):
     plan, profile = measured(case)
+    # The share of names says how long the few kernels without one happened to take: no bound holds for threads.
     assert profile.joined >= 0.99
+    assert 0 < profile.named <= profile.joined
     assert [c for c in profile.collectives if not c.executions] == []
     assert {(c.kind, c.axes) for c in profile.collectives} == {(c.kind, c.axes) for c in plan.collectives}
     assert plan.collectives

@@ -22,12 +22,27 @@ TEXT = """HloModule jit_profiled, num_partitions=4
   ROOT %three = f32[8]{0} negate(%q), metadata={op_name="jit(profiled)/shard_map/v8/neg"}
 }
 
+%body (c: (s32[], f32[8])) -> (s32[], f32[8]) {
+  %c = (s32[], f32[8]{0}) parameter(0)
+  %number = s32[] get-tuple-element(%c), index=0
+  %value = f32[8]{0} get-tuple-element(%c), index=1
+  %next = s32[] add(%number, %number)
+  ROOT %both = (s32[], f32[8]{0}) tuple(%next, %value)
+}
+
+%test (d: (s32[], f32[8])) -> pred[] {
+  %d = (s32[], f32[8]{0}) parameter(0)
+  ROOT %always = pred[] constant(true)
+}
+
 ENTRY %main (x: f32[8]) -> f32[8] {
   %x = f32[8]{0} parameter(0), metadata={op_name="x"}
   %fusion.1 = f32[8]{0} fusion(%x), kind=kLoop, calls=%fused, metadata={op_name="jit(profiled)/shard_map/v6/add"}
   %copy.1 = f32[8]{0} copy(%fusion.1)
   %copy.2 = f32[8]{0} copy(%x)
   %call.1 = f32[8]{0} call(%copy.2), to_apply=%outlined
+  %start = (s32[], f32[8]{0}) parameter(1)
+  %loop = (s32[], f32[8]{0}) while(%start), condition=%test, body=%body, metadata={op_name="jit(profiled)/v11/while"}
   %sums = (f32[8]{0}, f32[8]{0}) all-reduce(%copy.1, %call.1), to_apply=%add,
     metadata={op_name="jit(profiled)/shard_map/(v7/psum:v9/psum)"}
   ROOT %y = f32[8]{0} get-tuple-element(%sums), index=0
@@ -47,6 +62,7 @@ def owners() -> Owners:
         ("sums", Owner((7, 9), True)),  # of all that are combined
         ("call.1", Owner((8,), True)),
         ("copy.1", Owner((4, 6), False)),  # what makes its operand
+        ("next", Owner((11,), False)),  # the loop that it counts
         ("copy.2", Owner((8,), False)),  # nothing makes its operand: what reads it
     ],
 )
