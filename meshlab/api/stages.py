@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import jax
 
 from ..engine.argument_checks import flag
-from ..engine.exporting import code
 from ..engine.gc_pause import no_collection
-from ..engine.inside import find_nan, first_difference, watch
+from ..engine.inside import first_difference
 from ..engine.legality.asked import as_asked
 from ..engine.legality.examine import examine, refusals
 from ..engine.legality.refusal import Refusal
@@ -37,7 +36,6 @@ from ..engine.programs.outline import outline
 from ..engine.programs.rename import made_up, renamed
 from ..engine.programs.resize import resized
 from ..engine.programs.scoped import scoped, scopes
-from ..engine.programs.values import Value
 from ..engine.running import run
 from ..engine.running.compiler_process import Cancel, Progress
 from ..engine.running.printing import run_printing
@@ -49,7 +47,7 @@ from ..training import fit, moves
 from ..training.checkpoints import Checkpoint
 from ..training.feeding import Training
 from ..training.fit import Fit
-from . import explain, priced, profile, silent, step_trace
+from . import explain, looked_into, silent, step_trace
 
 # What the function returns, and a run of its plan with it.
 Result = TypeVar("Result")
@@ -132,7 +130,7 @@ class Program(programs.Program, Generic[Result]):
         return made_up(self)
 
 
-class Plan(priced.Plan, Generic[Result]):
+class Plan(looked_into.Plan, Generic[Result]):
     """A program under a layout on a mesh, exactly as each device runs it; made by `Program.plan`."""
 
     program: Program[Result]
@@ -251,42 +249,6 @@ class Plan(priced.Plan, Generic[Result]):
             run.flat_arguments(self, args, "check()")
         return check.check(self, args, progress, cancel)
 
-    def watch(self, *args: object, values: Sequence[str | Value]) -> watch.Seen:
-        """Runs the plan, and returns values of its step beside the results that `run` returns.
-
-        Args:
-            *args: as for `run`.
-            values: what to look at: places (`"params/w1"`, a tag), globs over places (`"grads/*"`), names that lines
-                assign (`"hidden"`), lines (`"model.py:17"`), or `program.values`.
-
-        Returns:
-            A mapping from each name to its value, with the results in `.result`. Values come from a second program,
-            which returns them too; `.exact` says whether the results of both programs are equal bit by bit.
-
-        Raises:
-            RunError: an argument does not fit; a value does not exist, or is inside a `while`, a branch or a pipeline.
-
-        Example:
-            >>> seen = plan.watch(params, images, labels, values=["hidden"])
-            >>> seen["hidden"].whole.shape
-            (100, 1024)
-        """
-        return watch.watch(self, args, values)
-
-    def find_nan(self, *args: object) -> find_nan.NotFinite | None:
-        """Runs the plan, and finds the first NaN of its step; without one, the first infinity that reaches a result.
-
-        Args:
-            *args: as for `run`.
-
-        Returns:
-            The value with its line, its iteration (from 0) and its devices; None if all results are finite.
-
-        Raises:
-            RunError: an argument does not fit.
-        """
-        return find_nan.find_nan(self, args)
-
     def first_difference(
         self, other: Plan[Result] | Callable[..., Result], *args: object
     ) -> first_difference.Difference | None:
@@ -304,40 +266,6 @@ class Plan(priced.Plan, Generic[Result]):
         """
         right = self.once(_on_one_device) if other == self.program.fn else other
         return first_difference.between(self, right, args)
-
-    def profile(self, *args: object, runs: int = 5) -> profile.Profile:
-        """Runs the plan under JAX's profiler, and says what each step, line and collective took.
-
-        Args:
-            *args: as for `run`; without any, on random data.
-            runs: how often it runs; the run of median length is reported.
-
-        Returns:
-            A `Profile`, which prints as a table: `.lines`, `.collectives`, `.steps`, with the predicted seconds if the
-            mesh is on a machine.
-
-        Raises:
-            RunError: an argument does not fit; there are several processes; another profile is being recorded; or the
-                profiler does not name the instructions of these devices.
-        """
-        return profile.profile(self, args, runs)
-
-    def code(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Writes the program of each device as Python that needs only JAX: one `jax.shard_map`, to read or to run.
-
-        Args:
-            path: the file, which is replaced: `"step.py"`; without one, nothing is written.
-
-        Returns:
-            The text. It was traced again, and computes and sends what `run` does.
-
-        Raises:
-            RunError: parts of the program cannot be written, which are listed; or the file cannot.
-
-        Example:
-            >>> print(plan.code("step.py"))
-        """
-        return code.code(self, path)
 
     @property
     def shardings(self) -> tuple[Any, Any]:

@@ -195,7 +195,7 @@ def _slice(operation: Operation, operands: Operands) -> Expression:
         return call(
             "lax.slice_in_dim", *operands, literal(starts[axis]), literal(stops[axis]), keyword("axis", literal(axis))
         )
-    more = [] if is_plain else [literal(tuple(strides))]
+    more = [] if is_plain else [literal(tuple(strides or ()))]
     return call("lax.slice", *operands, literal(tuple(starts)), literal(tuple(stops)), *more)
 
 
