@@ -97,6 +97,9 @@ from .engine.ops.stack import unstack as unstack
 from .engine.plans.collective import Collective as Collective
 from .engine.processes import distributed as distributed
 from .engine.programs.values import Value as Value
+from .engine.rolling.scan_layers import scan_layers as scan_layers
+from .engine.rolling.stacked import stack_layers as stack_layers
+from .engine.rolling.stacked import unstack_layers as unstack_layers
 from .engine.schedules.schedule import Schedule as Schedule
 from .engine.specs.layout import Layout as Layout
 from .engine.specs.mesh import Mesh as Mesh

@@ -20,7 +20,7 @@ _PACKAGES = """
 version tested
 engine engine.schedules engine.axes
 engine.code engine.tensors engine.specs engine.collectives engine.ops engine.rules engine.passes
-engine.programs engine.attention engine.dropless
+engine.programs engine.rolling engine.attention engine.dropless
 engine.legality engine.planning engine.plans engine.running engine.exporting engine.inside engine.verifying
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost
 training measuring api own.naming own whatif layouts

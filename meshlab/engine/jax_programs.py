@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
+from jax.interpreters.partial_eval import dce_jaxpr
 
-from .jax_compat import call, opened
+from .jax_compat import REMAT, call, opened
 
 _NUMBERED = re.compile(r"(?:^|[/(])v(\d+)(?=[/)]|$)")
 # XLA writes several names where it has joined several operations.
@@ -88,10 +89,26 @@ def equations(jaxpr: Any) -> Iterator[Any]:
     """Yields the equations of a jaxpr, those in loops and calls too."""
     for equation in opened(jaxpr).equations:
         yield equation
-        for value in equation.params.values():
-            for one in value if isinstance(value, tuple | list) else (value,):
-                if _is_jaxpr(one):
-                    yield from equations(one)
+        yield from within(equation)
+
+
+def within(equation: Any) -> Iterator[Any]:
+    """Yields the equations inside one."""
+    for jaxpr in _jaxprs_of(equation):
+        yield from equations(jaxpr)
+
+
+def _jaxprs_of(equation: Any) -> Iterator[Any]:
+    for value in equation.params.values():
+        yield from filter(_is_jaxpr, value if isinstance(value, tuple | list) else (value,))
+
+
+def constants_in(jaxpr: Any) -> Iterator[Any]:
+    """Yields the arrays that a jaxpr brings, and those inside of it."""
+    yield from getattr(jaxpr, "consts", ())
+    for equation in opened(jaxpr).equations:
+        for one in _jaxprs_of(equation):
+            yield from constants_in(one)
 
 
 def numbered(closed: Any) -> Any:
@@ -171,3 +188,120 @@ def _rewritten(value: Any, change: Callable[[Any], Iterable[Any]]) -> Any:
 
 def _is_jaxpr(value: Any) -> bool:
     return hasattr(getattr(value, "jaxpr", value), "eqns")
+
+
+# --- parts of programs ------------------------------------------------------------------------------------------------
+
+
+def called_in_place(closed: Any, opens: Callable[[Sequence[Any]], bool]) -> tuple[list[Any], list[Any], dict[Any, Any]]:
+    """Returns the equations of a jaxpr, with those of some calls in place of these.
+
+    Args:
+        closed: the jaxpr.
+        opens: says of what a call reads whether its equations are wanted.
+
+    Returns:
+        The equations in order, the jaxpr's outputs, and its constants by their variables, those of calls too.
+    """
+    made: list[Any] = []
+    constants: dict[Any, Any] = {}
+    # What a call made, by the call's own variables.
+    same: dict[Any, Any] = {}
+
+    def read(value: Any) -> Any:
+        return value if isinstance(value, Literal) else same.get(value, value)
+
+    def visit(jaxpr: Any, around: Any):
+        for own in jaxpr.equations:
+            info = own.source_info
+            if around is not None:
+                info = info.replace(name_stack=around.name_stack + info.name_stack)
+            equation = own.replace(invars=list(map(read, own.invars)), source_info=info)
+            inside = call(equation)
+            if inside is None or not opens([v for v in equation.invars if not isinstance(v, Literal)]):
+                made.append(equation)
+                continue
+            # JAX caches what it calls: traced again, each call has variables of its own.
+            given = [v.aval for v in opened(inside).invars]
+            again = opened(jax.make_jaxpr(jaxpr_as_fun(inside))(*map(_shape_of, given)))
+            constants.update(again.constants)
+            same.update(zip(again.invars, equation.invars, strict=True))
+            visit(again, info)
+            same.update(zip(equation.outvars, map(read, again.outvars), strict=True))
+
+    outer = opened(closed)
+    constants.update(outer.constants)
+    visit(outer, None)
+    return made, list(map(read, outer.outvars)), constants
+
+
+def part(equations: Sequence[Any], reads: Mapping[tuple[int, int], Any], results: Sequence[Any]) -> Part:
+    """Returns a part of a program as a function.
+
+    Args:
+        equations: of the part, in order.
+        reads: by equation and operand a name of what is read from outside, the same for what is the same value.
+        results: what of the equations' results the function returns.
+    """
+    types = {name: equations[row].invars[column].aval for (row, column), name in reads.items()}
+    inner = jax.make_jaxpr(lambda *values: values)(*map(_shape_of, types.values())).jaxpr
+    variables = dict(zip(types, inner.invars, strict=True))
+    own = []
+    for row, equation in enumerate(equations):
+        invars = [variables[reads[row, i]] if (row, i) in reads else v for i, v in enumerate(equation.invars)]
+        own.append(equation.replace(invars=invars))
+    return Part(tuple(types), jaxpr_as_fun(ClosedJaxpr(inner.replace(eqns=own, outvars=list(results)), ())))
+
+
+def variables_like(values: Iterable[Any]) -> list[Any]:
+    """Returns new variables of the types of others."""
+    return list(jax.make_jaxpr(lambda *values: values)(*(_shape_of(v.aval) for v in values)).jaxpr.invars)
+
+
+class Part(NamedTuple):
+    """A part of a program.
+
+    Attributes:
+        reads: names of what it reads, in order.
+        run: computes its results from the values of these.
+    """
+
+    reads: tuple[Any, ...]
+    run: Callable[..., Sequence[Any]]
+
+
+def placed_at(equation: Any, function: Callable[..., Any], *values: Any) -> list[Any]:
+    """Computes a function of trees, in equations that stand where another one does; returns its results in a list."""
+    closed = jax.make_jaxpr(function)(*values)
+    own = [each.replace(source_info=equation.source_info) for each in closed.jaxpr.eqns]
+    return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr.replace(eqns=own), closed.consts))(*jax.tree.leaves(values))
+
+
+class Reduced(NamedTuple):
+    """An equation without some of its results.
+
+    Attributes:
+        params: its parameters then.
+        reads: for each of its inputs, whether it still reads it.
+    """
+
+    params: dict[str, Any]
+    reads: Sequence[bool]
+
+
+def without_results(equation: Any, used: Sequence[bool]) -> Reduced | None:
+    """Returns what JAX makes of a call or a rematerialised region of which some results are not used.
+
+    Returns:
+        None for other equations, or where all or none are used.
+    """
+    if equation.primitive.name not in ("jit", *REMAT) or all(used) or not any(used):
+        return None
+    jaxpr = equation.params["jaxpr"]
+    inner, reads = dce_jaxpr(getattr(jaxpr, "jaxpr", jaxpr), list(used))
+    made = inner if not hasattr(jaxpr, "jaxpr") else ClosedJaxpr(inner, jaxpr.consts)
+    return Reduced({**equation.params, "jaxpr": made}, reads)
+
+
+def _shape_of(aval: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))

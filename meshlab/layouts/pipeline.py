@@ -16,7 +16,7 @@ from typing import Any
 
 from ..api.stages import make_plan
 from ..engine.errors import LayoutError, listed, shown
-from ..engine.legality.unrolled import REMEDY, unrolled
+from ..engine.legality.unrolled import REMEDY, SCAN, unrolled
 from ..engine.programs.axis_conflicts import scanned_dims
 from ..engine.programs.program import Program
 from ..engine.specs.layout import Layout
@@ -80,7 +80,7 @@ def _layers(request: Request, arguments: Recognised, given: Any) -> str | None:
         for name in names:
             if name not in scanned:
                 text = f"layers={shown(given)}: no scan steps through `{name}`."
-                request.refuse("pipeline", text, f"Scans step through {listed(scanned)}." if scanned else REMEDY)
+                request.refuse("pipeline", text, f"Scans step through {listed(scanned)}." if scanned else SCAN)
         if len(names) > 1:
             request.refuse("pipeline", f"layers={shown(given)} names several dims.", "It must be one.")
         return names[0] if len(names) == 1 else None
@@ -93,8 +93,9 @@ def _layers(request: Request, arguments: Recognised, given: Any) -> str | None:
         text = f"Scans step through several dims of its weights: {sizes}."
         request.refuse("pipeline", text, f'Choose one of them, as in layers="{found[0]}".')
     else:
-        text = f"No scan steps through a named dim of its weights. {unrolled(program)}".rstrip()
-        request.refuse("pipeline", text, REMEDY)
+        loop = unrolled(program)
+        text = f"No scan steps through a named dim of its weights. {loop}".rstrip()
+        request.refuse("pipeline", text, REMEDY if loop else SCAN)
     return None
 
 

@@ -20,7 +20,7 @@ from ..specs.mesh import Mesh
 from ..specs.spec import Axes, AxesByDim
 from .refusal import Refusal
 from .uneven import FITTING, layers_instead, shared_out
-from .unrolled import REMEDY, unrolled
+from .unrolled import SCAN, unrolled
 
 _CODE = "pipeline"
 
@@ -71,7 +71,7 @@ def _no_layers(program: Program, mesh: Mesh, rules: AxesByDim, scans: Scans) -> 
         if dim not in scans and on_stages(mesh, axes):
             loop = "" if scans else unrolled(program)
             text = f"`{dim}` cannot be on {_stages(mesh, axes)} {loop}".rstrip()
-            yield Refusal(_CODE, text, REMEDY if loop else _elsewhere(dim, scans))
+            yield Refusal(_CODE, text, SCAN if loop else _elsewhere(dim, scans))
 
 
 def _stored(mesh: Mesh, matched: Mapping[str, AxesByDim], scans: Scans) -> Iterator[Refusal]:

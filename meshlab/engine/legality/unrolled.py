@@ -1,5 +1,7 @@
 """Says where layers are a Python loop, which no scan steps through: a pipeline needs a scan over them.
 
+If their weights are separate arrays, `ml.scan_layers` makes scans of the loop (`rolling`).
+
 for weights in params["blocks"]: x = block(weights, x)
 
 The function runs its layers in a Python loop, at model.py:12.
@@ -13,7 +15,10 @@ from ..programs.outline import LEAST_SAVED, Repetition, outline_of
 from ..programs.program import Program, analysis
 from ..rules.traits import TRAITS
 
-REMEDY = "Put the layers in one jax.lax.scan over their stacked weights, and name the first axis of these `layers`."
+REMEDY = (
+    "Trace ml.scan_layers(step) on ml.stack_layers(params): its layers are scans, and `layers` is a dim of its weights."
+)
+SCAN = "Put the layers in one jax.lax.scan over their stacked weights, and name the first axis of these `layers`."
 
 
 @analysis

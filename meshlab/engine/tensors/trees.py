@@ -7,6 +7,7 @@ A tensor is one leaf: the array inside has no place of its own.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,11 @@ from .tensor import Tensor
 
 # Types that JAX walks, and that can be made to hold themselves.
 _NODES = frozenset((list, tuple, dict))
+
+
+@dataclasses.dataclass(frozen=True)
+class Unplaced:
+    """The key of a node's only child, which has the place of the node itself."""
 
 
 def is_tensor(node: Any) -> bool:
@@ -70,5 +76,6 @@ def placed_leaves(name: str, tree: Any, is_leaf: Callable[[Any], bool] = is_tens
         raise TraceError(disordered(called, error)) from error
     except RecursionError:  # through nodes of types of their own
         raise TraceError(endless) from None
-    inner = (jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in leaves)
+    paths = (tuple(key for key in path if not isinstance(key, Unplaced)) for path, _ in leaves)
+    inner = (jax.tree_util.keystr(path, simple=True, separator="/") for path in paths)
     return [(f"{name}/{path}" if path else name, leaf) for path, (_, leaf) in zip(inner, leaves, strict=True)]

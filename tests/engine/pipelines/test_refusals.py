@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.engine.legality.unrolled import REMEDY
+from meshlab.engine.legality.unrolled import REMEDY, SCAN
 from tests.engine.pipelines import stacks
 
 LAYOUT = "batch:micro layers:pipe"
@@ -100,7 +100,7 @@ def test_layers_in_a_loop_of_python():
 
     (problem,) = refused(traced(loss))
     loop = r"The function runs its layers in a Python loop, at test_refusals.py:\d+"
-    fix = re.escape(REMEDY)
+    fix = re.escape(SCAN)
     held = "`layers` cannot be on `pipe`: its stages hold the layers of a scan, and no other dim"
     assert re.fullmatch(rf"{held}\. {loop}\. {fix}", problem), problem
     # As the remedy says.
@@ -118,13 +118,17 @@ def test_a_list_of_layers():
 
     block = {"w": ml.named(jax.ShapeDtypeStruct((4, 4), jnp.float32), "embed _"), "b": jnp.zeros(4)}
     rows = ml.named(jax.ShapeDtypeStruct((8, 4), jnp.float32), "batch embed")
-    program = ml.trace(stacks.descent(loss), [block] * 6, rows, rows)
+    step = stacks.descent(loss)
+    program = ml.trace(step, [block] * 6, rows, rows)
     (problem,) = refused(program)
     loop = r"The function runs its layers in a Python loop, at stacks.py:\d+\. " + re.escape(REMEDY)
     assert re.fullmatch(rf"`layers` is not a dim of this program\. {loop}", problem), problem
     told = rf"No scan steps through a named dim of its weights\. {loop}"
     with pytest.raises(ml.LayoutError, match=told):
         ml.layouts.pipeline_parallel(program, ml.mesh(pipe=ml.stages(2), micro=ml.serial(4)))
+    # As the remedy says.
+    scanned = ml.trace(ml.scan_layers(step), ml.stack_layers([block] * 6), rows, rows)
+    assert scanned.plan(ml.mesh(pipe=ml.stages(2), micro=ml.serial(4)), LAYOUT).schedule
     # On devices it is a name that is not there, and no more.
     with pytest.raises(ml.LayoutError, match="`layers` is not a dim of this program. Its dims are"):
         program.plan(ml.mesh(x=2), "layers:x")

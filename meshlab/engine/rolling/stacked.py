@@ -1,0 +1,240 @@
+"""Layers that are alike, in a list or under numbered keys, as one tree of arrays stacked along a first axis.
+
+    {"embed": e, "layers": [{"w": w0}, {"w": w1}]}      {"embed": e, "layers": Stacked({"w": [w0 w1]})}
+    {"Block_0": {"w": w0}, "Block_1": {"w": w1}}        {"Block": Stacked({"w": [w0 w1]})}
+
+`Stacked` is a pytree, so that gradients and optimizers take it; its arrays have the places `layers/w` and `Block/w`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..errors import DimError, TraceError, shown
+from ..tensors.dims import Dim, is_name
+from ..tensors.named_arrays import NamedArray
+from ..tensors.tensor import Tensor
+from ..tensors.trees import Unplaced
+
+# A key with a number at its end.
+_NUMBERED = re.compile(r"(?P<name>.*?)_?(?P<number>\d+)")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stacked:
+    """Layers as one tree.
+
+    Attributes:
+        layers: a tree like that of each layer, with stacked arrays.
+        keys: of the layers, where they are the values of a dict; None for a list or tuple.
+        container: the type of the list or tuple.
+    """
+
+    layers: Any
+    keys: tuple[Any, ...] | None = None
+    container: type = list
+
+
+jax.tree_util.register_pytree_with_keys(
+    Stacked,
+    lambda node: (((Unplaced(), node.layers),), (node.keys, node.container)),
+    lambda kept, children: Stacked(next(iter(children)), *kept),
+)
+
+Leaf = Any
+Put = Callable[[Sequence[Any]], Any]
+Take = Callable[[Any, int], Any]
+
+
+def is_leaf(node: Any) -> bool:
+    return isinstance(node, Tensor | NamedArray)
+
+
+def stack_layers(tree: Any, dim: str = "layers") -> Any:
+    """Stacks the arrays of layers that are alike, wherever a tree has a list, a tuple or numbered keys of them.
+
+    Args:
+        tree: of arrays, abstract arrays, tensors or named arrays: parameters, the state of an optimizer; or a tuple of
+            several trees.
+        dim: the name of the first axis of stacked tensors and named arrays.
+
+    Returns:
+        The tree, with the layers of each list, and those under each numbered key of a dict, as one tree of stacked
+        arrays. Layers are alike if their trees, shapes, dtypes and dims are. `unstack_layers` takes them apart.
+
+    Raises:
+        TraceError: no layers are alike.
+        DimError: `dim` is not a name.
+
+    Example:
+        program = ml.trace(ml.scan_layers(step), ml.stack_layers(params), x, y)
+    """
+    if not is_name(dim):
+        raise DimError(f"stack_layers() was given the dim {shown(dim)}; give a name, such as 'layers'.")
+    stacked = stacked_tree(tree, dim, _stack)
+    if not any(map(_is_stacked, jax.tree.leaves(stacked, is_leaf=_is_stacked))):
+        raise TraceError(
+            "stack_layers() found no layers that are alike: a list, a tuple or numbered keys (`block_0`, `block_1`) of"
+            " trees with the same shapes, dtypes and dims."
+        )
+    return stacked
+
+
+def unstack_layers(tree: Any) -> Any:
+    """Takes apart what `stack_layers` stacked, in any tree: parameters, gradients, results of a step."""
+    return apart(tree, _slice)
+
+
+def stacked_dim(tree: Any) -> str:
+    """Returns the name of the axis along which tensors of a tree are stacked."""
+    nodes = jax.tree.leaves(tree, is_leaf=_is_stacked)
+    tensors = (leaf for n in nodes if _is_stacked(n) for leaf in jax.tree.leaves(n, is_leaf=is_leaf) if is_leaf(leaf))
+    return next((leaf.dims[0].name for leaf in tensors), "layers")
+
+
+def _is_stacked(node: Any) -> bool:
+    return isinstance(node, Stacked)
+
+
+def stacked_tree(tree: Any, dim: str, put: Put, wanted: Callable[[Sequence[Any]], bool] = lambda layers: True) -> Any:
+    """Returns a tree with layers that are alike stacked.
+
+    Args:
+        tree: the tree.
+        dim: the name of the new axis.
+        put: makes one array of those of the layers.
+        wanted: says whether layers are stacked.
+    """
+
+    def node_of(layers: Sequence[Any], keys: tuple[Any, ...] | None, container: type) -> Stacked:
+        structure = jax.tree.structure(layers[0], is_leaf=is_leaf)
+        rows = zip(*(jax.tree.leaves(layer, is_leaf=is_leaf) for layer in layers), strict=True)
+        return Stacked(jax.tree.unflatten(structure, [_put(row, dim, put) for row in rows]), keys, container)
+
+    def visit(node: Any) -> Any:
+        is_sequence = type(node) is list or (type(node) is tuple and node is not tree and not _are_arrays(node))
+        if is_sequence and _alike(node) and wanted(node):
+            return node_of(node, None, type(node))
+        if type(node) is dict:
+            known = {}
+            for name, keys in _numbered(node).items():
+                layers = [node[key] for key in keys]
+                if len(keys) > 1 and name and name not in node and _alike(layers) and wanted(layers):
+                    known |= dict.fromkeys(keys)
+                    known[name] = node_of(layers, keys, dict)
+            if known:
+                return {key: visit(value) for key, value in node.items() if key not in known} | {
+                    key: value for key, value in known.items() if value is not None
+                }
+        # One level down, whatever kind of node it is.
+        children, structure = jax.tree.flatten(node, is_leaf=lambda other: other is not node)
+        if is_leaf(node) or (len(children) == 1 and children[0] is node):
+            return node
+        return jax.tree.unflatten(structure, [visit(child) for child in children])
+
+    return visit(tree)
+
+
+def apart(tree: Any, take: Take) -> Any:
+    """Returns a tree with stacked layers taken apart.
+
+    Args:
+        tree: the tree.
+        take: takes a layer's array out of a stacked one.
+    """
+
+    def layers_of(node: Stacked) -> list[Any]:
+        leaves, structure = jax.tree.flatten(node.layers, is_leaf=is_leaf)
+        count = _count(leaves[0])
+        return [jax.tree.unflatten(structure, [_taken(leaf, at, take) for leaf in leaves]) for at in range(count)]
+
+    def visit(node: Any) -> Any:
+        if isinstance(node, Stacked):
+            return node.container(layers_of(node))
+        if type(node) is dict:
+            made: dict[Any, Any] = {}
+            for key, value in node.items():
+                keys = value.keys if isinstance(value, Stacked) else None
+                made |= zip(keys, layers_of(value), strict=True) if keys else {key: visit(value)}
+            return made
+        children, structure = jax.tree.flatten(node, is_leaf=lambda other: other is not node)
+        if is_leaf(node) or (len(children) == 1 and children[0] is node):
+            return node
+        return jax.tree.unflatten(structure, [visit(child) for child in children])
+
+    return visit(tree)
+
+
+def _numbered(node: Mapping[Any, Any]) -> dict[str, tuple[Any, ...]]:
+    """Returns the keys of a dict that end in a number, by what stands before it, in the order of these numbers."""
+    found: dict[str, dict[int, Any]] = {}
+    for key in node:
+        if isinstance(key, str) and (match := _NUMBERED.fullmatch(key)):
+            found.setdefault(match["name"], {})[int(match["number"])] = key
+    return {name: tuple(keys[number] for number in sorted(keys)) for name, keys in found.items()}
+
+
+def _are_arrays(layers: Sequence[Any]) -> bool:
+    return all(jax.tree_util.all_leaves([layer], is_leaf=is_leaf) for layer in layers)
+
+
+def _alike(layers: Sequence[Any]) -> bool:
+    kinds = [_kind(layer) for layer in layers]
+    return len(kinds) > 1 and bool(kinds[0][1]) and all(kind == kinds[0] for kind in kinds)
+
+
+def _kind(layer: Any) -> tuple[Any, tuple[Any, ...]]:
+    leaves, structure = jax.tree.flatten(layer, is_leaf=is_leaf)
+    return structure, tuple(map(_kind_of, leaves))
+
+
+def _kind_of(leaf: Any) -> tuple[Any, ...]:
+    names = leaf.dims if isinstance(leaf, Tensor) else leaf.names if isinstance(leaf, NamedArray) else None
+    array = leaf.array if is_leaf(leaf) else leaf
+    return names, getattr(array, "shape", None), getattr(array, "dtype", None)
+
+
+def _put(leaves: Sequence[Any], dim: str, put: Put) -> Any:
+    first = leaves[0]
+    if not is_leaf(first):
+        return put(leaves)
+    array = put([leaf.array for leaf in leaves])
+    if isinstance(first, NamedArray):
+        return NamedArray(array, (dim, *first.names))
+    return _tensor(array, (Dim(dim, len(leaves)), *first.dims))
+
+
+def _taken(leaf: Any, index: int, take: Take) -> Any:
+    if not is_leaf(leaf):
+        return take(leaf, index)
+    array = take(leaf.array, index)
+    return NamedArray(array, leaf.names[1:]) if isinstance(leaf, NamedArray) else _tensor(array, leaf.dims[1:])
+
+
+def _tensor(array: Any, dims: Sequence[Dim]) -> Any:
+    """Returns a tensor of anything: what JAX puts into trees has no shape."""
+    shape = tuple(dim.size for dim in dims)
+    like = Tensor(jax.ShapeDtypeStruct(shape, jnp.float32), tuple(dims))
+    return jax.tree.unflatten(jax.tree.structure(like), [array])
+
+
+def _count(leaf: Any) -> int:
+    return (leaf.array if is_leaf(leaf) else leaf).shape[0]
+
+
+def _stack(arrays: Sequence[Any]) -> Any:
+    if any(isinstance(array, jax.ShapeDtypeStruct) for array in arrays):
+        return jax.ShapeDtypeStruct((len(arrays), *arrays[0].shape), arrays[0].dtype)
+    return jnp.stack(arrays)
+
+
+def _slice(array: Any, index: int) -> Any:
+    return (
+        jax.ShapeDtypeStruct(array.shape[1:], array.dtype) if isinstance(array, jax.ShapeDtypeStruct) else array[index]
+    )

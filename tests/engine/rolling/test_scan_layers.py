@@ -1,0 +1,120 @@
+"""A function whose layers are a Python loop gives the same with its layers in scans."""
+
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import meshlab as ml
+from tests.engine.rolling import loops
+
+
+def scans(closed: Any) -> list[Any]:
+    return [each for each in closed.jaxpr.eqns if each.primitive.name == "scan"]
+
+
+def worst(actual: Any, wanted: Any) -> float:
+    assert jax.tree.structure(actual) == jax.tree.structure(wanted)
+    pairs = zip(jax.tree.leaves(actual), jax.tree.leaves(wanted), strict=True)
+    return max(float(abs(np.asarray(a) - np.asarray(w)).max()) for a, w in pairs)
+
+
+@pytest.mark.parametrize("name", loops.LOSSES)
+def test_a_train_step_gives_the_same(name):
+    loss = loops.LOSSES[name]
+    step, args = loops.descent(loss), loops.arguments(loss)
+    scanned, stacked = ml.scan_layers(step), ml.stack_layers(args)
+    closed = jax.make_jaxpr(scanned)(*stacked)
+    # One scan on, and one back; nothing is taken out of a stack, or put together again.
+    assert [(each.params["length"], each.params["reverse"]) for each in scans(closed)] == [(4, False), (4, True)]
+    assert not {each.primitive.name for each in closed.jaxpr.eqns} & {"slice", "dynamic_slice", "concatenate"}
+    assert worst(ml.unstack_layers(jax.jit(scanned)(*stacked)), jax.jit(step)(*args)) < 1e-6
+    assert worst(ml.unstack_layers(stacked), args) == 0
+
+
+def test_a_forward_pass_alone():
+    params, _, *batch = loops.arguments(loops.over_a_list)
+    scanned = ml.scan_layers(loops.over_a_list)
+    (scan,) = scans(jax.make_jaxpr(scanned)(ml.stack_layers(params), *batch))
+    assert not scan.params["reverse"]
+    assert float(scanned(ml.stack_layers(params), *batch)) == pytest.approx(float(loops.over_a_list(params, *batch)))
+
+
+def test_the_program_is_as_long_whatever_the_number_of_layers():
+    def length(count: int) -> int:
+        args = ml.stack_layers(loops.arguments(loops.over_a_list, count))
+        return len(jax.make_jaxpr(ml.scan_layers(loops.descent(loops.over_a_list)))(*args).jaxpr.eqns)
+
+    assert length(3) == length(12)
+
+
+def test_layers_have_a_dim_and_keep_their_lines():
+    step, args = loops.descent(loops.over_a_list), ml.stack_layers(loops.named(loops.over_a_list))
+    program = ml.trace(ml.scan_layers(step), *args)
+    assert program.dims["layers"] == loops.COUNT
+    places = [argument.place for argument in program.arguments]
+    assert places[:3] == ["params/layers/b", "params/layers/w", "params/w_in"]
+    found = [op for op in program.code.block.operations if op.name == "scan"]
+    assert all(str(op.source).startswith("loops.py:") for op in found)
+    (tanh,) = (op for op in found[0].blocks[0].operations if op.name == "tanh")
+    assert tanh.source is not None
+    assert "jnp.tanh" in tanh.source.code
+
+
+def test_layers_that_are_not_alike():
+    def other(params: Any, x: Any, y: Any) -> Any:
+        h = x @ params["w_in"]
+        for index, weights in enumerate(params["layers"]):
+            h = loops.layer(h, weights) if index != 2 else jnp.sin(h @ weights["w"])
+        return jnp.square(h - y).mean()
+
+    params, _, *batch = loops.arguments(other)
+    with pytest.raises(ml.TraceError, match="The layers of `other` cannot be a scan: they must all compute the same"):
+        ml.scan_layers(other)(ml.stack_layers(params), *batch)
+    with pytest.raises(
+        ml.TraceError,
+        match=r"from one to the next\. `dot_general` at loops\.py:\d+ reads the weights of one layer alone",
+    ):
+        ml.scan_layers(_first_twice)(ml.stack_layers(params), *batch)
+    with pytest.raises(ml.TraceError, match=re.escape("was given no stacked layers: give it ml.stack_layers(params)")):
+        ml.scan_layers(other)(params, *batch)
+
+
+def test_a_weight_that_all_layers_train():
+    """The last layer starts its gradient, and the others add to it: their backward passes are not the same."""
+
+    def shared(params: Any, x: Any, y: Any) -> Any:
+        h = start = x @ params["w_in"]
+        for weights in params["layers"]:
+            h = loops.layer(h, weights) + start
+        return jnp.square(h - y).mean()
+
+    args = loops.arguments(shared)
+    with pytest.raises(ml.TraceError, match=r"`dot_general` at loops\.py:\d+ reads the weights of one layer alone"):
+        ml.scan_layers(loops.descent(shared))(*ml.stack_layers(args))
+
+
+def _first_twice(params: Any, x: Any, y: Any) -> Any:
+    """The layers are a scan, and then the first of them comes again."""
+    return loops.over_a_list(params, loops.layer(x, params["layers"][1]), y)
+
+
+@pytest.mark.parametrize("name", ["over_a_list", "without_table", "balanced"])
+def test_a_pipeline_of_them_gives_the_plain_step(name):
+    loss = loops.LOSSES[name]
+    step = loops.descent(loss)
+    with jax.enable_x64(True):
+        program = ml.trace(ml.scan_layers(step), *ml.stack_layers(loops.named(loss, dtype=np.float64)))
+        plan = program.plan(ml.mesh(data=2, pipe=ml.stages(4), micro=ml.serial(4)), "batch:data+micro layers:pipe")
+        report = plan.check()
+        assert report.ok, report
+        assert max(error for _, error, _ in report.errors) < 1e-12
+        args = loops.arguments(loss, dtype=np.float64)
+        results = ml.unstack_layers(plan.run(*ml.stack_layers(args)))
+        assert worst(results, jax.jit(step)(*args)) < 1e-12
+    # Each stage has its own layers alone, of parameters and momentum.
+    for place in ("params/layers/w", "momentum/layers/w"):
+        assert [plan.shard(place, device)[0] for device in range(4)] == [(0, 1), (1, 2), (2, 3), (3, 4)]
