@@ -18,6 +18,7 @@ import numpy as np
 from ..code.loops import LOOPS, carried
 from ..code.operations import Block, Code, Input, Literal, Operation
 from ..jax_compat import own_params
+from ..rules.per_shard import bind
 
 # What JAX writes for a sum of cotangents is a sum.
 _ALIKE = {"add_any": "add"}
@@ -32,6 +33,7 @@ class _Terms:
 
     def __init__(self):
         self.numbers: dict[Hashable, int] = {}
+        self.scalars: dict[int, Any] = {}
 
     def number(self, *term: Hashable) -> int:
         return self.numbers.setdefault(term, len(self.numbers))
@@ -41,7 +43,10 @@ class _Terms:
             value = jax.random.key_data(value)
         dtype = getattr(value, "dtype", None) or jax.dtypes.result_type(value)
         array = np.asarray(value, dtype)
-        return self.number("constant", str(dtype), array.shape, array.tobytes())
+        number = self.number("constant", str(dtype), array.shape, array.tobytes())
+        if not array.ndim:
+            self.scalars[number] = array
+        return number
 
 
 class _Walk:
@@ -63,9 +68,21 @@ class _Walk:
             self.operation(operation, depth)
         return tuple(map(self.read, block.outputs))
 
+    def constants(self, operation: Operation) -> list[int] | None:
+        """Returns what an operation makes of numbers alone, which JAX may work out; None where it reads others."""
+        if operation.blocks or not operation.inputs or any(v.aval.shape for v in operation.equation.outvars):
+            return None
+        numbers = [self.terms.scalars.get(self.read(value)) for value in operation.inputs]
+        if any(number is None for number in numbers):
+            return None
+        return [self.terms.constant(made) for made in bind(operation, numbers, operation.params)]
+
     def operation(self, operation: Operation, depth: int):
         if is_same(operation):
             self.known[operation.outputs[0]] = self.read(operation.inputs[0])
+            return
+        if (constants := self.constants(operation)) is not None:
+            self.known.update(zip(operation.outputs, constants, strict=True))
             return
         invariant = _invariant(operation)
         carries = carried(operation) if operation.name in LOOPS else 0
@@ -128,4 +145,7 @@ def differences(code: Code, again: Code) -> Sequence[Operation]:
     one, other = _Walk(terms, code), _Walk(terms, again)
     if one.outputs == other.outputs:
         return ()
-    return [operation for number, operation in one.met.items() if number not in other.met] or [*one.met.values()][-1:]
+    apart = [operation for number, operation in one.met.items() if number not in other.met]
+    alike = frozenset(other.known.values())
+    first = [operation for operation in apart if all(one.known[value] in alike for value in operation.reads)]
+    return first or apart or [*one.met.values()][-1:]

@@ -39,8 +39,12 @@ def _maker(value: Input, name: str, makers: Makers) -> Operation | None:
 
 def _not_clamped(operation: Operation, makers: Makers) -> Operation:
     index, *others = operation.inputs
-    clamp = _maker(index, "clamp", makers)
-    return dataclasses.replace(operation, inputs=(index if clamp is None else clamp.inputs[1], *others))
+    clamp, cast = (_maker(index, name, makers) for name in ("clamp", "convert_element_type"))
+    if clamp is not None:
+        index = clamp.inputs[1]
+    elif cast is not None and cast.equation.invars[0].aval.dtype.name == "bool":
+        (index,) = cast.inputs
+    return dataclasses.replace(operation, inputs=(index, *others))
 
 
 def _from_the_end(first: int) -> Change:

@@ -206,7 +206,7 @@ def _extreme(operation: Operation, operands: Operands) -> Expression:
 
 
 _WINDOWS = {
-    "reduce_window_sum": ("0", "lax.add"),
+    "reduce_window_sum": ("0.0", "lax.add"),
     "reduce_window_max": ("-jnp.inf", "lax.max"),
     "reduce_window_min": ("jnp.inf", "lax.min"),
 }
@@ -216,12 +216,13 @@ def _window(operation: Operation, operands: Operands) -> Expression:
     """Returns a reduction over windows: JAX takes the sum's, the maximum's and the minimum's apart by their start."""
     (start, function), params = _WINDOWS[operation.name], operation.params
     dtype = operation.equation.outvars[0].aval.dtype
-    if not jnp.issubdtype(dtype, jnp.floating) and function != "lax.add":
+    if not jnp.issubdtype(dtype, jnp.floating):
         raise Unwritable(f"the primitive `{operation.name}` of {dtype}")
     names = "window_dimensions", "window_strides", "padding"
     rest = [keyword(n, literal(params[n])) for n in ("base_dilation", "window_dilation") if set(params[n]) != {1}]
-    begins = call(f"{dtype_word(dtype)}", text(start))
-    return call("lax.reduce_window", *operands, begins, text(function), *(literal(params[n]) for n in names), *rest)
+    return call(
+        "lax.reduce_window", *operands, text(start), text(function), *(literal(params[n]) for n in names), *rest
+    )
 
 
 def _drawn(function: str, *names: str) -> Word:

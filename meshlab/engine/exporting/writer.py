@@ -374,7 +374,12 @@ class Writer:
         for name, block in zip(branches, operation.blocks, strict=True):
             self.function(name, block, [], None)
         which = self.read(operation.inputs[0])
-        self.loop_results(operation, call("lax.switch", which, sequence(*map(text, branches))))
+        index = operation.inputs[0]
+        if isinstance(index, int) and self.traced.code.dtypes[index].name == "bool":
+            made = call("lax.cond", which, *map(text, reversed(branches)))
+        else:
+            made = call("lax.switch", which, sequence(*map(text, branches)))
+        self.loop_results(operation, made)
 
     @staticmethod
     def loop_name(step: Step | None) -> str:

@@ -1,6 +1,7 @@
 """What `plan.code` writes runs without meshlab, sends what the plan sends, and computes the same bits."""
 
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
+from meshlab.engine.devices import compiler_options
 from meshlab.engine.exporting.alike import differences
 from meshlab.engine.exporting.code import _function, _imports
 from meshlab.engine.exporting.traced import on_shards, trace
@@ -43,7 +45,7 @@ LAYOUTS = {
 }
 # Imports files, runs them and writes what they return and what was compiled; meshlab cannot be imported.
 CHILD = """
-import importlib, pathlib, sys
+import importlib, json, pathlib, sys
 
 class Nowhere:
     def find_spec(self, name, path=None, target=None):
@@ -55,10 +57,10 @@ folder = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(folder))
 import jax, numpy as np
 jax.config.update("jax_num_cpu_devices", 8)
-for name in sys.argv[2:]:
+for name in sys.argv[3:]:
     step = importlib.import_module(f"exported_{name}").step
     arrays = list(np.load(folder / f"{name}.npz").values())
-    compiled = step.lower(*arrays).compile()
+    compiled = step.lower(*arrays).compile(compiler_options=json.loads(sys.argv[2]))
     (folder / f"{name}.hlo").write_text(compiled.as_text())
     np.savez(folder / f"{name}_out.npz", *map(np.asarray, compiled(*arrays)))
 """
@@ -70,7 +72,7 @@ def run_without_meshlab(folder: pathlib.Path, plans: dict) -> None:
         np.savez(folder / f"{name}.npz", *map(np.asarray, flat_arguments(plan, args)))
     around = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(folder), *plans],
+        [sys.executable, "-c", CHILD, str(folder), json.dumps(compiler_options("cpu")), *plans],
         cwd=folder,
         env=around,
         capture_output=True,
@@ -189,6 +191,33 @@ def test_while_loops_branches_and_constants_are_written():
     exec(text, names)
     x = np.random.default_rng(0).normal(size=(8, 8)).astype("f4")
     assert np.array_equal(names["step"](x)[0], plan.run(x))
+
+
+# What the lowering makes of these: rings, loops over micro-batches, stages, keys, rows sorted by expert.
+OTHERS = {
+    "a ring": ("transformer_sgd", ml.mesh(data=2, model=2), "batch:data seq:model kv:model"),
+    "micro-batches": ("mlp", ml.mesh(data=2, micro=ml.serial(4)), "batch:data+micro"),
+    "stages": ("transformer_sgd", ml.mesh(pipe=ml.stages(2), micro=ml.serial(4)), "layers:pipe batch:micro"),
+    "experts": ("moe_dropless", ml.mesh(data=2, model=2), "batch:data experts:model"),
+    "edges": ("convnet_sgd", ml.mesh(data=2), "rows:data"),
+    "a cache": ("decoding", ml.mesh(data=2), "batch:data"),
+}
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize(("model", "mesh", "layout"), OTHERS.values(), ids=OTHERS)
+def test_all_kinds_of_steps_are_written(model, mesh, layout):
+    plan = MODELS[model].trace().plan(mesh, layout)
+    assert "step = jax.jit(sharded)" in plan.code()
+
+
+def test_random_numbers_are_written():
+    def step(key, x):
+        return (x * jax.random.bernoulli(key, 0.5, x.shape)).sum()
+
+    x = ml.named(jax.ShapeDtypeStruct((8, 8), np.float32), "batch embed")
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    assert "threefry2x32_p.bind(" in ml.trace(step, key, x).plan(ml.mesh(data=2), "batch:data").code()
 
 
 def test_everything_that_cannot_be_written_is_listed_at_once():
