@@ -65,7 +65,7 @@ def _planned(plan: Plan, program: Program) -> tuple[Plan | None, list[str]]:
             plan.prints(_of_some(program, (number,)))
             kept.append(number)
         except LayoutError as error:
-            missing.append(f"what is printed at {one.source} is not returned ({error.in_one_line})")
+            missing.append(f"the values printed at {one.source} cannot be returned ({error.in_one_line})")
     return (plan.prints(_of_some(program, kept)) if kept else None), missing
 
 
