@@ -12,7 +12,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.models.imported.full_sizes import Config
-from meshlab.models.language import llama
+from meshlab.models.language import gpt2, llama, state_space
 from meshlab.models.parts import training
 from meshlab.models.parts.initial import shapes
 from tests.models.plain import off
@@ -25,15 +25,17 @@ def sent(plan: ml.Plan) -> dict[Any, int]:
     return collections.Counter((c.kind, c.axes, c.payload_bytes, c.times) for c in plan.collectives)
 
 
-def test_an_unrolled_llama_is_planned_as_the_scan():
+@pytest.mark.share(2)
+@pytest.mark.parametrize("model", [llama, gpt2, state_space], ids=lambda model: model.__name__.rpartition(".")[2])
+def test_an_unrolled_model_is_planned_as_the_scan(model):
     """Under AdamW with clipping: parameters, moments and all."""
-    config = llama.Config(batch=16, layers=4)
+    config = model.Config(batch=16, layers=4)
     optimizer = training.adamw()
-    step = training.adamw_step(llama.loss, optimizer)
+    step = training.adamw_step(model.loss, optimizer)
 
     def arguments(config: Any) -> Any:
-        params = shapes(llama.init, config)
-        return params, jax.eval_shape(optimizer.init, params), *llama.inputs(config)
+        params = shapes(model.init, config)
+        return params, jax.eval_shape(optimizer.init, params), *model.inputs(config)
 
     plain = ml.trace(step, *arguments(config))
     unrolled = arguments(dataclasses.replace(config, unrolled=True))
