@@ -173,6 +173,25 @@ TAKEN_APART = {
         {"and", "broadcast_in_dim", "not", "reshape", "squeeze", "transpose"},
     ],
     "find_rolls.py": [{"broadcast_in_dim", "concatenate", "pad", "slice", "split"}],
+    # How a file for JAX alone is written: what results are called, JAX's names and operators, and how arguments stand.
+    "naming.py": [
+        set(
+            "abs add add_any broadcast_in_dim concatenate conv_general_dilated convert_element_type div dot_general"
+            " dynamic_slice iota max min mul optimization_barrier reduce_max reduce_min reduce_sum select_n sub"
+            " transpose".split()
+        )
+    ],
+    "words.py": [
+        set("add add_any and eq ge gt le lt mul ne or sub xor".split()),
+        {"add_any", "and", "not", "or", "xor"},
+        {"reduce_window_max", "reduce_window_min", "reduce_window_sum"},
+        {"concatenate", "optimization_barrier", "stack"},
+        set(
+            "argmax argmin broadcast_in_dim dynamic_slice dynamic_update_slice iota random_bits random_fold_in"
+            " random_split random_unwrap random_wrap select_n slice threefry2x32".split()
+        ),
+    ],
+    "writer.py": [{"broadcast_in_dim", "convert_element_type", "iota", "reshape", "squeeze"}],
 }
 
 
