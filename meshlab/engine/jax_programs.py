@@ -100,7 +100,7 @@ def within(equation: Any) -> Iterator[Any]:
 
 def _jaxprs_of(equation: Any) -> Iterator[Any]:
     for value in equation.params.values():
-        yield from filter(_is_jaxpr, value if isinstance(value, tuple | list) else (value,))
+        yield from filter(is_jaxpr, value if isinstance(value, tuple | list) else (value,))
 
 
 def constants_in(jaxpr: Any) -> Iterator[Any]:
@@ -174,7 +174,7 @@ def _rewritten(value: Any, change: Callable[[Any], Iterable[Any]]) -> Any:
     """Returns a jaxpr, or a parameter that holds some, with each equation changed, outer ones first."""
     if type(value) in (tuple, list):
         return type(value)(_rewritten(one, change) for one in value)
-    if not _is_jaxpr(value):
+    if not is_jaxpr(value):
         return value
     inner = getattr(value, "jaxpr", value)
     equations = []
@@ -186,7 +186,8 @@ def _rewritten(value: Any, change: Callable[[Any], Iterable[Any]]) -> Any:
     return made if inner is value else ClosedJaxpr(made, value.consts)
 
 
-def _is_jaxpr(value: Any) -> bool:
+def is_jaxpr(value: Any) -> bool:
+    """Says whether something is a jaxpr, closed or not."""
     return hasattr(getattr(value, "jaxpr", value), "eqns")
 
 
@@ -251,6 +252,11 @@ def part(equations: Sequence[Any], reads: Mapping[tuple[int, int], Any], results
         invars = [variables[reads[row, i]] if (row, i) in reads else v for i, v in enumerate(equation.invars)]
         own.append(equation.replace(invars=invars))
     return Part(tuple(types), jaxpr_as_fun(ClosedJaxpr(inner.replace(eqns=own, outvars=list(results)), ())))
+
+
+def reading(equation: Any, reads: Sequence[Any], results: Sequence[Any]) -> Any:
+    """Returns an equation of other operands, with other results."""
+    return equation.replace(invars=list(reads), outvars=list(results))
 
 
 def variables_like(values: Iterable[Any]) -> list[Any]:

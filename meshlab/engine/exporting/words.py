@@ -20,6 +20,7 @@ from jax import lax
 
 from ..code.operations import Literal, Operation
 from ..collectives import kinds
+from ..jax_compat import generator
 from .contractions import Dims, contraction
 from .expressions import Expression, call, infix, keyword, prefix, sequence, text
 from .values import Unwritable, dtype_word, literal
@@ -242,11 +243,11 @@ def _bits(operation: Operation, operands: Operands) -> Expression:
 
 
 def _wrapped(operation: Operation, operands: Operands) -> Expression:
-    implementation = operation.equation.outvars[0].aval.dtype
-    names = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
-    if str(implementation) not in names:
-        raise Unwritable(f"keys of the dtype {implementation}")
-    return call("jax.random.wrap_key_data", *operands, keyword("impl", literal(names[str(implementation)])))
+    dtype = operation.equation.outvars[0].aval.dtype
+    name = generator(dtype)
+    if not isinstance(name, str):
+        raise Unwritable(f"keys of the dtype {dtype}")
+    return call("jax.random.wrap_key_data", *operands, keyword("impl", literal(name)))
 
 
 def _threefry(_operation: Operation, operands: Operands) -> Expression:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..jax_compat import call
-from ..jax_programs import constants_in
+from ..jax_programs import constants_in, is_jaxpr
 
 # Where an object is in memory.
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -45,7 +45,7 @@ def _text(value: Any, texts: dict[int, str]) -> str:
         return f"({', '.join(_text(one, texts) for one in value)})"
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape} {value.tobytes()}"
-    if not hasattr(getattr(value, "jaxpr", value), "eqns"):
+    if not is_jaxpr(value):
         return str(id(value)) if callable(value) else _ADDRESS.sub("", repr(value))
     # Calls of one function share their jaxpr: the equations keep it, so that its identity stays its own.
     if id(value) not in texts:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from jax.extend.core import Literal
 
-from ..jax_programs import variables_like, without_results
+from ..jax_programs import reading, variables_like, without_results
 from .alike import equal_literals
 from .loops import Family, Result
 
@@ -75,7 +75,7 @@ class _Completion:
                 results, there = kept, there + 1
             else:
                 results = variables_like(equation.outvars)
-            self.made.append(equation.replace(invars=wanted, outvars=list(results)))
+            self.made.append(reading(equation, wanted, results))
         return Completed(tuple(self.made), there) if there else None
 
     def next(self, row: int, column: int) -> Any:
