@@ -16,6 +16,7 @@ import keyword
 import re
 
 from ..code.operations import Operation
+from ..collectives.kinds import ALL_GATHER, ALL_TO_ALL, COLLECTIVE_PERMUTE, SLICE
 from ..planning.steps import move_of
 from ..programs.lines import lines
 from ..programs.program import Program
@@ -57,12 +58,7 @@ _RESULTS = {
     "cond": "chosen",
 }
 # By the kind of a move, how its result is called after its operand.
-_MOVED = {
-    "all-gather": "gathered",
-    "slice": "part",
-    "all-to-all": "exchanged",
-    "collective-permute": "permuted",
-}
+_MOVED = {ALL_GATHER: "gathered", SLICE: "part", ALL_TO_ALL: "exchanged", COLLECTIVE_PERMUTE: "permuted"}
 _TAKEN = ("jax", "jnp", "np", "lax", "mesh", "step", "device", "P", "AxisType", "in_specs", "out_specs")
 
 
@@ -115,7 +111,7 @@ class Names:
     @staticmethod
     def _in_spec(word: str, note: Note) -> str:
         move = move_of(note.step) if note.step is not None else None
-        kind = _MOVED.get(move.via.kind.name, "") if move is not None else ""
+        kind = _MOVED.get(move.via.kind, "") if move is not None else ""
         end = "partial" if note.spec.partial else kind
         begin = _GRADIENT if word.startswith(_GRADIENT) else ""
         most = MOST - len(begin) - len(end) - bool(end)
