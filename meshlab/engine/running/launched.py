@@ -3,19 +3,23 @@
 It joins the others, and runs the file as Python runs a script: as `__main__`, with its folder first on `sys.path`. An
 exception that the file does not catch, and `sys.exit` with a status, end the process at once: on its usual way out it
 would wait for the others at a barrier. When it failed is written down first. If it finishes the file, also by
-`sys.exit()`, that is written down too, and it leaves the others: one that waits for it fails (`leaving.py`). It also
-ends with the process that started it, which holds a pipe open.
+`sys.exit()`, that is written down too, and it leaves the others: one that waits for it fails (`leaving.py`). Then it
+waits for them at JAX's barrier, and ends without taking JAX's back end apart: a thread of it that still waits for a
+process that has left would never let it end. It also ends with the process that started it, which holds a pipe open.
 """
 
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import pathlib
 import runpy
 import sys
 import threading
 import traceback
+
+import jax
 
 from ..processes import COORDINATOR, COUNT, NUMBER, distributed, end_now
 from .launch import FOLDER, PIPE, Notes
@@ -63,6 +67,9 @@ def _finish(watch: _Watch) -> None:
     _notes().finished.touch()
     leave(_coordinator(), lambda: all(other.left.exists() for other in _of_others()))
     _notes().left.touch()
+    jax.distributed.shutdown()
+    logging.shutdown()
+    end_now(0)
 
 
 class _Watch:
