@@ -36,8 +36,8 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.notebook: $(VENV)/.made pyproject.toml constraints.txt
-	@echo "Installing meshlab and JupyterLab into $(VENV) (about a minute, once)."
-	@$(PIP) --editable '.[notebook]' && $(COMPILE)
+	@echo "Installing meshlab, JupyterLab and what the lessons need into $(VENV) (about a minute, once)."
+	@$(PIP) --editable '.[lessons]' && $(COMPILE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
