@@ -165,28 +165,24 @@ def mesh(
         found = ml.auto.mesh(program, on="h100:8x8", micro=(8, 16), schedules=("1f1b", "interleaved"))
     """
     started, watch = time.perf_counter(), Watch(cancel)
-    if not isinstance(program, Program):
-        raise MeshlabError(
-            f"ml.auto.mesh() was given {shown(program)} for its program; write"
-            ' ml.auto.mesh(ml.trace(fn, ...), on="v5e:4x4").'
-        )
+    counts, names = _checked(program, micro, schedules)
     check_limits("ml.auto.mesh()", memory=memory, tolerance=tolerance, exact=exact, seconds=seconds, progress=progress)
     limits = Limits(None, 0.0 if exact else tolerance, seconds, watch=watch, progress=progress)
-    asks, assumed = [], Options.read("ml.auto.mesh", options)
-    counts, names = _checked(micro, schedules)
-    found = meshes(on, devices)
-    for each in (*found, *_in_time(program, found, on, counts, names)):
-        capacity = machine_of(each, "ml.auto.mesh").hardware.memory_bytes
-        most = None if memory is None else bytes_allowed(memory, capacity)
-        within = dataclasses.replace(limits, most_bytes=most)
-        asks.append(Asked(program, each, limits=within, options=assumed))
+    assumed, found = Options.read("ml.auto.mesh", options), meshes(on, devices)
+    every = (*found, *_in_time(program, found, on, counts, names))
+    asks = [Asked(program, each, limits=_within(limits, each, memory), options=assumed) for each in every]
     answer, standings = contest(asks, started)
     tried = tuple(Tried(asks[each.number].mesh, each.layout, each.value, each.bound) for each in standings)
     return MeshChoice(chosen(TIME, asks[standings[0].number], answer, started), tried)
 
 
-def _checked(micro: Any, schedules: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Returns the numbers of micro-batches, and the names of schedules; refuses what is neither."""
+def _checked(program: Any, micro: Any, schedules: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Returns the numbers of micro-batches, and the names of schedules; refuses what is neither, and no program."""
+    if not isinstance(program, Program):
+        raise MeshlabError(
+            f"ml.auto.mesh() was given {shown(program)} for its program; write"
+            ' ml.auto.mesh(ml.trace(fn, ...), on="v5e:4x4").'
+        )
     counts = micro if isinstance(micro, Sequence) else (micro,)
     names = (schedules,) if isinstance(schedules, str) else schedules
     if not all(is_whole(count) and count >= _FEWEST for count in counts):
@@ -199,6 +195,12 @@ def _checked(micro: Any, schedules: Any) -> tuple[tuple[int, ...], tuple[str, ..
             f"ml.auto.mesh() was given schedules={shown(schedules)}; give some of {listed(NAMED)}, or none: ()."
         )
     return tuple(dict.fromkeys(map(int, counts))), tuple(dict.fromkeys(names))
+
+
+def _within(limits: Limits, mesh: Mesh, memory: float | str | None) -> Limits:
+    """Returns the limits of a search on one mesh, whose devices have so much memory."""
+    capacity = machine_of(mesh, "ml.auto.mesh").hardware.memory_bytes
+    return dataclasses.replace(limits, most_bytes=None if memory is None else bytes_allowed(memory, capacity))
 
 
 def _in_time(
