@@ -132,11 +132,7 @@ def stacked_tree(tree: Any, dim: str, put: Put, wanted: Callable[[Sequence[Any]]
                 return {key: visit(value) for key, value in node.items() if key not in known} | {
                     key: value for key, value in known.items() if value is not None
                 }
-        # One level down, whatever kind of node it is.
-        children, structure = jax.tree.flatten(node, is_leaf=lambda other: other is not node)
-        if is_leaf(node) or (len(children) == 1 and children[0] is node):
-            return node
-        return jax.tree.unflatten(structure, [visit(child) for child in children])
+        return _one_level_down(node, visit)
 
     return visit(tree)
 
@@ -163,12 +159,17 @@ def apart(tree: Any, take: Take) -> Any:
                 keys = value.keys if isinstance(value, Stacked) else None
                 made |= zip(keys, layers_of(value), strict=True) if keys else {key: visit(value)}
             return made
-        children, structure = jax.tree.flatten(node, is_leaf=lambda other: other is not node)
-        if is_leaf(node) or (len(children) == 1 and children[0] is node):
-            return node
-        return jax.tree.unflatten(structure, [visit(child) for child in children])
+        return _one_level_down(node, visit)
 
     return visit(tree)
+
+
+def _one_level_down(node: Any, visit: Callable[[Any], Any]) -> Any:
+    """Returns a node of any kind with its children visited; a leaf as it is."""
+    children, structure = jax.tree.flatten(node, is_leaf=lambda other: other is not node)
+    if is_leaf(node) or (len(children) == 1 and children[0] is node):
+        return node
+    return jax.tree.unflatten(structure, [visit(child) for child in children])
 
 
 def _numbered(node: Mapping[Any, Any]) -> dict[str, tuple[Any, ...]]:
