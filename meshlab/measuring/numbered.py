@@ -25,7 +25,7 @@ from ..engine.planning.step import Step
 from ..engine.plans.plan_data import Plan
 from ..engine.programs.program import Program
 from ..engine.running.dispatch import Executable
-from ..engine.running.lower import Lowering, MeshDevice, Shards, lowered
+from ..engine.running.lower import Lowering, Shards, lowered
 from ..engine.running.run import abstract_arguments, jax_mesh
 from ..engine.specs.spec import Grid
 
@@ -59,12 +59,9 @@ class Numbered:
 class InScopes(Lowering):
     """Runs each step in a scope of its number."""
 
-    def __init__(self, program: Program, sizes: Grid, numbers: Mapping[int, int], device: MeshDevice | None = None):
-        super().__init__(program, sizes, device)
+    def __init__(self, program: Program, sizes: Grid, numbers: Mapping[int, int]):
+        super().__init__(program, sizes)
         self.numbers = numbers
-
-    def within(self, iteration: Mapping[str, Any]) -> InScopes:
-        return InScopes(self.program, self.sizes, self.numbers, MeshDevice(self.sizes, iteration))
 
     def run(self, steps: Sequence[Step], shards: Shards):
         for step in steps:

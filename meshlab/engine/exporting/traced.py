@@ -26,7 +26,7 @@ from ..jax_programs import of_each_device
 from ..passes.normalize import drop_dead
 from ..planning.step import Step
 from ..plans.plan_data import Plan
-from ..running.lower import Lowering, MeshDevice, Shards, device_function, partition_spec
+from ..running.lower import Lowering, Shards, device_function, partition_spec
 from ..running.run import abstract_arguments, abstract_mesh
 from ..specs.spec import Spec
 from ..tensors.marks import mark_tag
@@ -76,16 +76,10 @@ class Traced:
 class _Noting(Lowering):
     """Runs steps, each in a scope of its own, and marks what they make."""
 
-    def __init__(self, plan: Plan, device: MeshDevice | None = None):
-        super().__init__(plan.program, plan.grid, device)
-        self.plan = plan
+    def __init__(self, plan: Plan):
+        super().__init__(plan.program, plan.grid)
         self.steps: dict[int, tuple[int, Step]] = {}
         self.notes: list[Note] = []
-
-    def within(self, iteration: Mapping[str, Any]) -> _Noting:
-        inner = _Noting(self.plan, MeshDevice(self.sizes, iteration))
-        inner.steps, inner.notes = self.steps, self.notes
-        return inner
 
     def run(self, steps: Sequence[Step], shards: Shards):
         for step in steps:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import jax.numpy as jnp
 from jax import lax
@@ -27,7 +27,7 @@ from ..planning.step import Step
 from ..planning.steps import Iterated, Nested
 from ..programs.program import Program
 from ..running.interpret import run_blocks
-from ..running.lower import Lowering, MeshDevice, Shards
+from ..running.lower import Lowering, Shards
 from ..specs.spec import Grid, Spec
 
 # What is made of a value that was just met, from this device's shards; None where nobody asks for it.
@@ -127,15 +127,17 @@ class Probing(Lowering):
         taken: what the probe returned, and of which value.
     """
 
-    def __init__(self, program: Program, sizes: Grid, probe: Probe, device: MeshDevice | None = None):
-        super().__init__(program, sizes, device)
+    def __init__(self, program: Program, sizes: Grid, probe: Probe):
+        super().__init__(program, sizes)
         self.probe = probe
         self.taken: list[tuple[Tap, Any]] = []
         self._position = 0
         self._inside: list[Tap] = []
 
-    def within(self, iteration: Mapping[str, Any]) -> Probing:
-        return type(self)(self.program, self.sizes, self.probe, MeshDevice(self.sizes, iteration))
+    def within(self, iteration: Mapping[str, Any]) -> Self:
+        inner = super().within(iteration)
+        inner.taken = []
+        return inner
 
     def run(self, steps: Sequence[Step], shards: Shards):
         for position, step in enumerate(steps):

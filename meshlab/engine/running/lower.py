@@ -6,10 +6,11 @@ Every device runs the same steps on its own shards. All collectives are in the p
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -82,9 +83,11 @@ class Lowering:
         self.code, self.original_of = program.code, program.original_of
         self.device = device or MeshDevice(sizes)
 
-    def within(self, iteration: Mapping[str, Any]) -> Lowering:
-        """Returns what runs the steps of one iteration over an axis in time."""
-        return Lowering(self.program, self.sizes, MeshDevice(self.sizes, iteration))
+    def within(self, iteration: Mapping[str, Any]) -> Self:
+        """Returns what runs the steps of one iteration over an axis in time, and knows all that this one knows."""
+        inner = copy.copy(self)
+        inner.device = MeshDevice(self.sizes, iteration)
+        return inner
 
     def run(self, steps: Sequence[Step], shards: Shards):
         """Runs steps in order, parts written out; adds their results to `shards`."""
