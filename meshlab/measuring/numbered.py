@@ -2,7 +2,7 @@
 
     made = numbered(plan)
     made.executable                 runs like the plan's own: the compiled program differs by metadata alone
-    made.steps[14]                  what scope `v14` is around (`jax_programs.numbers_in` reads it)
+    made.steps[14]                  what scope `v14` is around (`running/in_scopes.py`)
 
 JAX's cache of compiled programs takes two that differ by metadata alone for one, and would give back the plan's own,
 without scopes: for this program metadata are part of its key.
@@ -20,14 +20,12 @@ import jax
 
 from ..engine.devices import compiler_options, devices
 from ..engine.jax_compat import setting
-from ..engine.planning.shared_steps import WrittenOut, written_out
-from ..engine.planning.step import Step
+from ..engine.planning.shared_steps import WrittenOut
 from ..engine.plans.plan_data import Plan
-from ..engine.programs.program import Program
 from ..engine.running.dispatch import Executable
-from ..engine.running.lower import Lowering, Shards, lowered
+from ..engine.running.in_scopes import InScopes
+from ..engine.running.lower import lowered
 from ..engine.running.run import abstract_arguments, jax_mesh
-from ..engine.specs.spec import Grid
 
 # What HLO calls the program: no other one of this process, the plan's own neither.
 MODULE = "jit_profiled"
@@ -44,8 +42,7 @@ class Numbered:
         executable: what runs.
         text: the compiled program.
         steps: by number.
-        number_of: the number of each step, by its identity; what a pipeline computes again in another piece has that
-            of its first time.
+        number_of: the number of each step, by its identity.
         devices: those of the mesh, in its order.
     """
 
@@ -54,19 +51,6 @@ class Numbered:
     steps: tuple[WrittenOut, ...]
     number_of: Mapping[int, int]
     devices: tuple[Any, ...]
-
-
-class InScopes(Lowering):
-    """Runs each step in a scope of its number."""
-
-    def __init__(self, program: Program, sizes: Grid, numbers: Mapping[int, int]):
-        super().__init__(program, sizes)
-        self.numbers = numbers
-
-    def run(self, steps: Sequence[Step], shards: Shards):
-        for step in steps:
-            with jax.named_scope(f"v{self.numbers[id(step)]}"):
-                super().run((step,), shards)
 
 
 def numbered(plan: Plan) -> Numbered:
@@ -80,12 +64,8 @@ def numbered(plan: Plan) -> Numbered:
 
 
 def _compile(plan: Plan, on: Sequence[Any]) -> Numbered:
-    steps = tuple(written_out(plan.planned.steps, plan.steps))
-    numbers: dict[int, int] = {}
-    for number, each in enumerate(steps):
-        numbers.setdefault(id(each.step), number)
-    mesh = jax_mesh(plan.mesh, on)
-    step = lowered(plan, mesh, InScopes(plan.program, plan.grid, numbers))
+    mesh, runs = jax_mesh(plan.mesh, on), InScopes(plan)
+    step = lowered(plan, mesh, runs)
 
     def profiled(*arrays: Any) -> Any:
         return step(*arrays)
@@ -94,7 +74,8 @@ def _compile(plan: Plan, on: Sequence[Any]) -> Numbered:
     arguments = abstract_arguments(plan, mesh)
     with _metadata_in_key():
         compiled = function.lower(*arguments).compile(compiler_options=compiler_options(on[0].platform))
-    return Numbered(Executable(plan, compiled, arguments), compiled.as_text() or "", steps, numbers, tuple(on))
+    executable = Executable(plan, compiled, arguments)
+    return Numbered(executable, compiled.as_text() or "", runs.steps, runs.number_of, tuple(on))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ lowering's, operation by operation.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,17 +21,18 @@ import jax.numpy as jnp
 from .. import own_primitives
 from ..code.flatten import Flattener, flatten
 from ..code.operations import Block, Code, Input, Operation
-from ..jax_programs import of_each_device
+from ..jax_programs import numbers_in, of_each_device
 from ..passes.normalize import drop_dead
+from ..planning.shared_steps import WrittenOut
 from ..planning.step import Step
 from ..plans.plan_data import Plan
-from ..running.lower import Lowering, Shards, device_function, partition_spec
+from ..running.in_scopes import InScopes
+from ..running.lower import Shards, device_function, partition_spec
 from ..running.run import abstract_arguments, abstract_mesh
 from ..specs.spec import Spec
 from ..tensors.marks import mark_tag
 from .plain import plain
 
-_SCOPE = re.compile(r"meshlab_step_(\d+)")
 # No tag of a user's begins so.
 _NOTE = "\N{NUMBER SIGN}note "
 
@@ -59,36 +59,33 @@ class Traced:
         code: its operations, on shards.
         whole: the same with what JAX's functions add by themselves, which `code` has not.
         notes: which values of the program the values of the code are, by number.
-        steps: the steps of the plan, as their scopes number them.
+        steps: the steps of the plan, by number.
     """
 
     code: Code
     whole: Code
     notes: Mapping[int, Note]
-    steps: Sequence[Step]
+    steps: Sequence[WrittenOut]
 
     def step(self, operation: Operation) -> Step | None:
         """Returns the step that an operation belongs to."""
-        found = [match for name in operation.scope if (match := _SCOPE.fullmatch(name))]
-        return self.steps[int(found[-1][1])] if found else None
+        numbers = numbers_in("/".join(operation.scope))
+        return self.steps[numbers[0][0]].step if numbers else None
 
 
-class _Noting(Lowering):
+class _Noting(InScopes):
     """Runs steps, each in a scope of its own, and marks what they make."""
 
     def __init__(self, plan: Plan):
-        super().__init__(plan.program, plan.grid)
-        self.steps: dict[int, tuple[int, Step]] = {}
+        super().__init__(plan)
         self.notes: list[Note] = []
 
     def run(self, steps: Sequence[Step], shards: Shards):
         for step in steps:
-            number, _ = self.steps.setdefault(id(step), (len(self.steps), step))
-            with jax.named_scope(f"meshlab_step_{number}"):
-                super().run((step,), shards)
-                for key in dict.fromkeys((*zip(*step.made(), strict=True), *step.makes(self.original_of))):
-                    if key in shards:
-                        shards[key] = self.noted(Note(*key, step), shards[key])
+            super().run((step,), shards)
+            for key in dict.fromkeys((*zip(*step.made(), strict=True), *step.makes(self.original_of))):
+                if key in shards:
+                    shards[key] = self.noted(Note(*key, step), shards[key])
 
     def noted(self, note: Note, array: Any) -> Any:
         self.notes.append(note)
@@ -127,8 +124,7 @@ def trace(plan: Plan) -> Traced:
     whole = dataclasses.replace(code, block=drop_dead(_without_notes(code.block, instead, notes, noting.notes)))
     arguments = zip(plan.program.arguments, whole.block.inputs, strict=False)
     notes |= {value: Note(a.value, plan.argument_specs[a.value], None) for a, value in arguments}
-    steps = [step for _, step in noting.steps.values()]
-    return Traced(dataclasses.replace(code, block=drop_dead(plain(whole.block))), whole, notes, steps)
+    return Traced(dataclasses.replace(code, block=drop_dead(plain(whole.block))), whole, notes, noting.steps)
 
 
 def on_shards(plan: Plan, function: Any) -> Code:
