@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-import weakref
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -24,12 +23,10 @@ from ..programs.program import Program
 from ..typed_keys import words
 from .run import run
 
-_known: weakref.WeakKeyDictionary[Plan, Plan | None] = weakref.WeakKeyDictionary()
-
 
 def run_printing(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
     """Runs a plan, and prints what its function prints; see `Plan.run`."""
-    shown = _shown(plan)
+    shown = plan.once(_shown)
     if shown is None:
         return run(plan, args, donate)
     result, values = run(shown, args, donate)
@@ -46,11 +43,10 @@ def _shown(plan: Plan) -> Plan | None:
     program = plan.program.printing
     if plan.prints is None or program is None:
         return None
-    if plan not in _known:
-        _known[plan], missing = _planned(plan, program)
-        if missing:
-            warnings.warn(f"Under this layout a run cannot print all: {' '.join(missing)}", stacklevel=4)
-    return _known[plan]
+    planned, missing = _planned(plan, program)
+    if missing:
+        warnings.warn(f"Under this layout a run cannot print all: {' '.join(missing)}", stacklevel=5)
+    return planned
 
 
 def _planned(plan: Plan, program: Program) -> tuple[Plan | None, list[str]]:

@@ -107,8 +107,9 @@ def test_a_layout_that_cannot_return_a_value_prints_the_others():
 
     plan = ml.trace(fn, ml.f32[Batch, Embed]).plan(ml.mesh(data=2, micro=ml.serial(2)), "batch:data+micro")
     x = data()[1]
-    with pytest.warns(UserWarning, match=r"cannot print all: the values printed at test_printing.py:\d+ cann"):
+    with pytest.warns(UserWarning, match=r"cannot print all: the values printed at test_printing.py:\d+ cann") as said:
         lines, _ = text_of(plan.run, x)
+    assert said[0].filename == __file__  # where the plan was run
     assert lines == [f"mean {2 * x.mean():.3f}"]
     assert text_of(plan.run, x)[0] == lines  # said once
 
