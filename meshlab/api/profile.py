@@ -32,11 +32,10 @@ from ..engine.code.source import Source
 from ..engine.devices import describe
 from ..engine.errors import RunError
 from ..engine.processes import is_joined
-from ..engine.programs.random_arguments import drawn_arguments
+from ..engine.programs.random_arguments import MOST_DRAWN, drawn_arguments, drawn_bytes
 from ..engine.running.run import flat_arguments
 from ..engine.specs.spec import Axes
 from ..engine.tables import comparison, html_rows, named, note_lines
-from ..engine.verifying.check import MOST_DRAWN
 from ..measuring.joined import COMPUTE, Share, joined, seconds
 from ..measuring.numbered import MODULE, Numbered, numbered
 from ..measuring.recorded import Event, recorded
@@ -236,8 +235,7 @@ def profile(plan: Plan, args: Sequence[Any], runs: int) -> Profile:
 
 
 def _refuse_drawing(plan: Plan, args: Sequence[Any]):
-    """Refuses to draw more data than a host holds without noticing."""
-    size = sum(plan.program.value(argument.value).nbytes for argument in plan.program.arguments)
+    size = drawn_bytes(plan.program)
     if not args and size > MOST_DRAWN:
         raise RunError(
             f"profile() was given no arguments, and draws at most {bytes_text(MOST_DRAWN)} of them: this program's take"

@@ -18,6 +18,14 @@ from ..rules import TRAITS
 from .positive import positive_arguments
 from .program import Program
 
+# Above this many bytes of arguments none are drawn: a host may not hold them.
+MOST_DRAWN = 2**30
+
+
+def drawn_bytes(program: Program) -> int:
+    """Returns the bytes of the arguments that would be drawn."""
+    return sum(program.value(argument.value).nbytes for argument in program.arguments)
+
 
 def drawn_arguments(program: Program, seed: int = 0, positive: bool = False, size: float = 1.0) -> tuple[Any, ...]:
     """Draws data for a program's arguments: integers within what they index, floats around zero, or above it.

@@ -26,6 +26,7 @@ from ..argument_checks import function
 from ..errors import RunError, shown
 from ..plans.plan_data import Plan
 from ..processes import is_first
+from ..programs.random_arguments import MOST_DRAWN, drawn_bytes
 from ..running.compiler_process import Cancel, Progress
 from ..running.run import compiled
 from ..tables import Totals, collective_rows, comparison, mark, note_lines
@@ -33,9 +34,6 @@ from .hlo import read_collectives, totals
 from .merged_collectives import MergedCollective, merged
 from .results import on_host, results
 from .stored_bytes import stored_bytes
-
-# Above this many bytes of arguments, numbers are not checked unless data is given.
-MOST_DRAWN = 2**30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +106,7 @@ def check(
     platform = executable.input_shardings[0][0].mesh.devices.flat[0].platform if plan.program.arguments else "cpu"
     stage("reading the compiled program")
     found = against(plan, executable.as_text(), executable.memory_analysis(), platform)
-    size = sum(plan.program.value(a.value).nbytes for a in plan.program.arguments)
+    size = drawn_bytes(plan.program)
     if args or size <= MOST_DRAWN:
         errors, said = results(plan, args, stage, quick)
     else:
