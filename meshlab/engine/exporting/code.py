@@ -19,7 +19,7 @@ from ..plans.plan_data import Plan
 from ..running.lower import partition_spec
 from ..running.run import donated, mesh_axes, stored_shape
 from ..whole_files import write_whole
-from .alike import differences
+from .compared import differences
 from .expressions import WIDE, Expression, call, keyword, laid_out, sequence, text
 from .traced import on_shards, trace
 from .values import literal

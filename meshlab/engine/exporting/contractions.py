@@ -16,7 +16,7 @@ import numpy as np
 
 from ..code.flatten import flatten
 from ..code.operations import Operation
-from .alike import parameters
+from .compared import parameters
 from .expressions import Expression, call, keyword
 from .values import literal
 

@@ -5,8 +5,8 @@
     psum[axes=('model',)] a                  lax.psum(a, ("model",))
 
 Most primitives have the name of their function, and their parameters those of its arguments: these are read off the
-function. `_WORDS` lists the others. What is written is traced again (`alike.py`), so a parameter that no argument says
-is not dropped in silence.
+function. `_WORDS` lists the others. What is written is traced again (`compared.py`), so a parameter that no argument
+says is not dropped in silence.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from ..planning.step import Step
 from ..plans.collective import Collective
 from ..plans.plan_data import Plan
 from ..rules import ELEMENTWISE
-from .alike import is_same
+from .compared import is_same
 from .expressions import WIDE, WIDE_COMMENT, Expression, call, keyword, laid_out, sequence, text
 from .naming import Names
 from .traced import Note, Traced

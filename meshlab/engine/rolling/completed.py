@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from jax.extend.core import Literal
 
 from ..jax_programs import reading, variables_like, without_results
-from .alike import equal_literals
+from .equation_kinds import equal_literals
 from .loops import Family, Result
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from jax.extend.core import Literal
 
-from .alike import equal_literals
+from .equation_kinds import equal_literals
 
 Family = tuple[Any, ...]
 # Which result of which equation of an iteration.

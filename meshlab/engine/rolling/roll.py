@@ -5,8 +5,8 @@
     optimizer          Group     one equation for each layer, of values of that layer: computed for all layers at once
     embedding, loss    Single
 
-Repeats are found by what their equations do (`alike.py`, `programs/repeats.py`). Of the ways to cut a repeat into
-iterations the one counts that carries least: of `norm, attend, norm, attend, norm` the first four.
+Repeats are found by what their equations do (`equation_kinds.py`, `programs/repeats.py`). Of the ways to cut a repeat
+into iterations the one counts that carries least: of `norm, attend, norm, attend, norm` the first four.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ..code.operations import nbytes
 from ..jax_programs import within
 from ..programs.repeats import Repeat, repeats
 from ..rules.traits import names_where
-from .alike import equal_literals, numbers_of
 from .completed import completed
+from .equation_kinds import equal_literals, numbers_of
 from .loops import Family, Loop, loop_of
 
 # A repeat saves so many equations.

@@ -16,8 +16,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.devices import compiler_options
-from meshlab.engine.exporting.alike import differences
 from meshlab.engine.exporting.code import _function, _imports
+from meshlab.engine.exporting.compared import differences
 from meshlab.engine.exporting.traced import on_shards, trace
 from meshlab.engine.exporting.writer import Writer
 from meshlab.engine.running.run import flat_arguments
