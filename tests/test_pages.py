@@ -248,30 +248,12 @@ def test_texts_that_layouts_are_written_in_are_read(libraries):
             assert program.plan(mesh, layout).layout == ml.Layout.of(layout)
 
 
-README_MODEL = """\
-import jax, meshlab as ml
-
-Batch, Rows, Cols, Hidden, Classes = ml.dims(batch=100, rows=28, cols=28, hidden=1024, classes=10)
-
-def loss(params, images, labels):
-    hidden = ml.relu(ml.dot(images, params["w1"], Rows, Cols))
-    logits = ml.dot(hidden, params["w2"], Hidden)
-    return ml.cross_entropy(logits, labels, Classes).mean()
-
-def step(params, images, labels):
-    value, grads = jax.value_and_grad(loss)(params, images, labels)
-    return value, jax.tree.map(lambda w, g: w - 1e-3 * g, params, grads)
-
-params = {"w1": ml.f32[Rows, Cols, Hidden], "w2": ml.f32[Hidden, Classes]}
-program = ml.trace(step, params, ml.f32[Batch, Rows, Cols], ml.i32[Batch])
-"""
-
-
 def test_the_program_of_each_device_is_as_printed(tmp_path):
-    (tmp_path / "step.py").write_text(README_MODEL)
+    model = re.sub(r"(?m) +#.*$", "", blocks("../README.md")[0])  # without comments, which the file would repeat
+    (tmp_path / "step.py").write_text(model)
     names: dict[str, Any] = {}
-    exec(compile(README_MODEL, str(tmp_path / "step.py"), "exec"), names)
-    text = names["program"].plan(ml.mesh(data=2, model=2), "batch:data hidden:model").code()
+    exec(compile(model, str(tmp_path / "step.py"), "exec"), names)
+    text = names["plan"].code()
     page = (DOCS / "look-inside.md").read_text(encoding="utf-8")
     printed = page[page.index("    def device(") :].partition("\n\n")[0]
     assert re.sub(r"(?m)^    ", "", printed) in text
