@@ -6,10 +6,11 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.inside import find_nan, search
+from tests.engine import looped
 from tests.engine.inside import test_watch
+from tests.engine.looped import Batch, Embed, Hidden, Layers, descent
 
-Batch, Embed, Hidden, Layers = ml.dims(batch=8, embed=16, hidden=32, layers=4)
-SHAPES = {"up": ml.f32[Layers, Embed, Hidden], "down": ml.f32[Layers, Hidden, Embed], "bias": ml.f32[Layers,]}
+SHAPES = {**looped.SHAPES, "bias": ml.f32[Layers,]}
 LAYOUTS = [("data=2", ""), ("data=2 model=2", "batch:data hidden:model"), ("data=2 model=2", "batch:data+model")]
 
 
@@ -23,15 +24,12 @@ def loss(params, x):
     return ml.square(last).mean()
 
 
-def step(params, x):
-    value, grads = jax.value_and_grad(loss)(params, x)
-    return value, jax.tree.map(lambda w, g: w - 0.1 * g, params, grads)
+step = descent(loss)
 
 
 def data(bias=(1, 1, 1, 1)):
-    rng = np.random.default_rng(0)
-    up, down = rng.normal(size=(4, 16, 32)).astype("f4") * 0.25, rng.normal(size=(4, 32, 16)).astype("f4") * 0.2
-    return {"up": up, "down": down, "bias": np.array(bias, "f4")}, rng.normal(size=(8, 16)).astype("f4")
+    params, x = looped.data()
+    return {**params, "bias": np.array(bias, "f4")}, x
 
 
 @pytest.fixture(scope="module")

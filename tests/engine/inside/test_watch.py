@@ -11,9 +11,8 @@ from meshlab.engine.programs.lines import lines
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.zoo import models
 from tests import share
+from tests.engine.looped import SHAPES, Batch, Embed, Hidden, Layers, data, descent
 
-Batch, Embed, Hidden, Layers = ml.dims(batch=8, embed=16, hidden=32, layers=4)
-SHAPES = {"up": ml.f32[Layers, Embed, Hidden], "down": ml.f32[Layers, Hidden, Embed]}
 MESH = ml.mesh(data=2, model=2)
 MODELS = {model.name: model for model in models()}
 
@@ -28,18 +27,7 @@ def loss(params, x):
     return ml.square(last).mean()
 
 
-def step(params, x):
-    value, grads = jax.value_and_grad(loss)(params, x)
-    return value, jax.tree.map(lambda w, g: w - 0.1 * g, params, grads)
-
-
-def data():
-    rng = np.random.default_rng(0)
-    params = {
-        "up": rng.normal(size=(4, 16, 32)).astype("f4") * 0.25,
-        "down": rng.normal(size=(4, 32, 16)).astype("f4") * 0.2,
-    }
-    return params, rng.normal(size=(8, 16)).astype("f4")
+step = descent(loss)
 
 
 def by_hand(params, x):

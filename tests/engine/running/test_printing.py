@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 
 import meshlab as ml
+from tests.engine.looped import SHAPES, Batch, Embed, Hidden, Layers, data
 
-Batch, Embed, Hidden, Layers = ml.dims(batch=8, embed=16, hidden=32, layers=3)
-SHAPES = {"up": ml.f32[Layers, Embed, Hidden], "down": ml.f32[Layers, Hidden, Embed]}
 LAYOUTS = {
     "data parallel": ({"data": 4}, "batch:data", False),
     "tensor parallel": ({"data": 2, "model": 2}, "batch:data hidden:model", False),
     "sharded where it is printed": ({"data": 2, "model": 2}, "batch:data embed:model", False),
     "fully sharded": ({"data": 4}, {"batch": "data", "params/*": {"embed": "data"}}, False),
     "micro-batches": ({"data": 2, "micro": ml.serial(2)}, "batch:data+micro", False),
-    "a pipeline": ({"pipe": ml.stages(3), "micro": ml.serial(2)}, "batch:micro layers:pipe", False),
+    "a pipeline": ({"pipe": ml.stages(2), "micro": ml.serial(2)}, "batch:micro layers:pipe", False),
     "padded": ({"data": 3}, "batch:data", True),
     "nothing sharded": ({"data": 2}, "", False),
 }
@@ -46,15 +45,6 @@ def step(params, x):
     return value, jax.tree.map(lambda w, g: w - 0.1 * g, params, grads)
 
 
-def data():
-    rng = np.random.default_rng(0)
-    params = {
-        "up": rng.normal(size=(3, 16, 32)).astype("f4") * 0.25,
-        "down": rng.normal(size=(3, 32, 16)).astype("f4") * 0.2,
-    }
-    return params, rng.normal(size=(8, 16)).astype("f4")
-
-
 def text_of(run, *args):
     """The lines that a call prints, and what it returns."""
     with contextlib.redirect_stdout(io.StringIO()) as text:
@@ -79,7 +69,7 @@ def test_lines_are_those_of_the_unsharded_function_in_its_order(program, unshard
     lines, _ = text_of(program.plan(ml.mesh(data=2), "").run, *data())
     # JAX prints again what it computes again for the backward pass.
     assert sorted(lines) == sorted(set(unsharded[0]))
-    begin = ["batch", *["  layer", "  of dims"] * 3, "done", "loss"]
+    begin = ["batch", *["  layer", "  of dims"] * Layers.size, "done", "loss"]
     ordered = iter(lines)
     assert [next(line for line in ordered if line.startswith(each)) for each in begin][-1] == lines[-1]
     assert lines[0].endswith(" of numbers")
