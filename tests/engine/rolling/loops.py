@@ -18,30 +18,23 @@ def layer(x: Any, weights: Any) -> Any:
     return x + hidden
 
 
-def over_a_list(params: Any, x: Any, y: Any) -> Any:
-    h = x @ params["w_in"]
+def _loss(h: Any, params: Any, y: Any, how: Any = lambda layer: layer) -> Any:
     for weights in params["layers"]:
-        h = layer(h, weights)
+        h = how(layer)(h, weights)
     return jnp.square(h - y).mean()
+
+
+def over_a_list(params: Any, x: Any, y: Any) -> Any:
+    return _loss(x @ params["w_in"], params, y)
 
 
 def rematerialised(params: Any, x: Any, y: Any) -> Any:
-    h = x @ params["w_in"]
-    for weights in params["layers"]:
-        h = jax.checkpoint(layer)(h, weights)
-    return jnp.square(h - y).mean()
+    return _loss(x @ params["w_in"], params, y, jax.checkpoint)
 
 
 def jitted(params: Any, x: Any, y: Any) -> Any:
     """The loss is under `jit`, and so is each layer."""
-    return jax.jit(lambda params: _jitted(params, x, y))(params)
-
-
-def _jitted(params: Any, x: Any, y: Any) -> Any:
-    h = x @ params["w_in"]
-    for weights in params["layers"]:
-        h = jax.jit(layer)(h, weights)
-    return jnp.square(h - y).mean()
+    return jax.jit(lambda params: _loss(x @ params["w_in"], params, y, jax.jit))(params)
 
 
 def cast(params: Any, x: Any, y: Any) -> Any:
@@ -56,17 +49,11 @@ def cast(params: Any, x: Any, y: Any) -> Any:
 
 def without_table(params: Any, x: Any, y: Any) -> Any:
     """The first layer reads the input, whose gradient nobody needs."""
-    h = x
-    for weights in params["layers"]:
-        h = layer(h, weights)
-    return jnp.square(h - y).mean()
+    return _loss(x, params, y)
 
 
 def without_table_rematerialised(params: Any, x: Any, y: Any) -> Any:
-    h = x
-    for weights in params["layers"]:
-        h = jax.checkpoint(layer)(h, weights)
-    return jnp.square(h - y).mean()
+    return _loss(x, params, y, jax.checkpoint)
 
 
 def balanced(params: Any, x: Any, y: Any) -> Any:
