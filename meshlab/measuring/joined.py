@@ -17,12 +17,13 @@ from typing import NamedTuple
 
 from ..engine.plans.collective import Collective
 from ..engine.plans.plan_data import Plan
+from ..engine.specs.mesh import groups_of
 from ..engine.specs.spec import Axes
 from ..engine.verifying.hlo import HloCollective, read_collectives
 from .numbered import Numbered
 from .owners import Owners
 from .recorded import Event
-from .waits import groups, waiting
+from .waits import waiting
 
 COMPUTE = "compute"
 
@@ -75,7 +76,7 @@ def joined(plan: Plan, made: Numbered, events: Sequence[Event]) -> list[Share]:
         steps, named = owners.of(op)
         sent, waits = known.get(op), dict[Event, float]()
         if sent is not None:
-            waits = waiting(each, groups(axes, tuple(axes) if sent.axes is None else sent.axes))
+            waits = waiting(each, groups_of(plan.mesh, tuple(axes) if sent.axes is None else sent.axes).tolist())
         parts = _parts(plan, made, steps, sent)
         for event in each:
             for step, (kind, along, part) in parts.items():

@@ -9,10 +9,7 @@ device to begin it begins the transfer: what the others have spent in it until t
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-
-import numpy as np
+from collections.abc import Iterable
 
 from .recorded import Event
 
@@ -33,16 +30,3 @@ def waiting(events: Iterable[Event], groups: Iterable[Iterable[int]]) -> dict[Ev
             last = max(event.begin for event in together)
             waits |= {event: min(last, event.end) - event.begin for event in together}
     return waits
-
-
-def groups(mesh: Mapping[str, int], along: Sequence[str]) -> list[list[int]]:
-    """Returns the devices that differ along some axes of a mesh alone, by number.
-
-    Example:
-        >>> groups({"data": 2, "model": 2}, ["data"])
-        [[0, 2], [1, 3]]
-    """
-    numbers = np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
-    order = sorted(range(len(mesh)), key=lambda place: list(mesh)[place] in along)
-    count = math.prod(size for name, size in mesh.items() if name in along)
-    return numbers.transpose(order).reshape(-1, count).tolist()

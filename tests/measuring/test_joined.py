@@ -7,7 +7,7 @@ import pytest
 from meshlab.measuring.joined import COMPUTE, Share, seconds
 from meshlab.measuring.owners import Owner, Owners
 from meshlab.measuring.recorded import Event
-from meshlab.measuring.waits import groups, waiting
+from meshlab.measuring.waits import waiting
 
 TEXT = """HloModule jit_profiled, num_partitions=4
 
@@ -79,19 +79,6 @@ def test_a_call_is_around_what_has_events(owners):
 def test_an_unknown_name_is_in_no_program(owners):
     assert "fusion.1" in owners
     assert "fusion.2" not in owners
-
-
-@pytest.mark.parametrize(
-    ("along", "found"),
-    [
-        (["model"], [[0, 1], [2, 3]]),
-        (["data"], [[0, 2], [1, 3]]),
-        (["model", "data"], [[0, 1, 2, 3]]),
-        ([], [[0], [1], [2], [3]]),
-    ],
-)
-def test_groups_differ_along_their_axes_alone(along, found):
-    assert groups({"data": 2, "model": 2}, along) == found
 
 
 def test_devices_wait_for_the_last_of_their_group():

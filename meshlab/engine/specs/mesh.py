@@ -19,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from ..argument_checks import is_whole, whole_number
 from ..axes.axis import Axis, Devices, InTime
 from ..axes.axis_kinds import KINDS, axis_of, size_of
@@ -152,3 +154,17 @@ class Mesh:
             return f"Mesh(shape={self.shape!r}, on=None)"
         # A machine is many figures, each with its source.
         return f"mesh({', '.join(f'{name}={size}' for name, size in self.shape)}){self._machine}"
+
+
+def groups_of(mesh: Mesh, axes: Sequence[str]) -> np.ndarray:
+    """Returns the devices of each group over mesh axes, in the order of the group: [groups, devices].
+
+    Example:
+        >>> groups_of(ml.mesh(data=2, model=2), ["data"]).tolist()
+        [[0, 2], [1, 3]]
+    """
+    sizes = mesh.devices.axes
+    names = list(sizes)
+    devices = np.arange(mesh.size).reshape(tuple(sizes.values()))
+    order = [names.index(name) for name in (*(name for name in names if name not in axes), *axes)]
+    return devices.transpose(order).reshape(-1, math.prod(sizes[axis] for axis in axes))

@@ -4,7 +4,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.errors import MeshError
-from meshlab.engine.specs.mesh import Mesh
+from meshlab.engine.specs.mesh import Mesh, groups_of
 
 
 def test_devices_are_numbered_row_major():
@@ -17,9 +17,9 @@ def test_devices_are_numbered_row_major():
         {"r": 1, "c": 0},
         {"r": 1, "c": 3},
     ]
-    # Groups along r, as Mesh TensorFlow's processor_groups has them: [[0, 4], [1, 5], [2, 6], [3, 7]].
+    # Groups along r, as Mesh TensorFlow's processor_groups has them.
     columns = [[d for d in range(8) if mesh.coordinates(d)["c"] == c] for c in range(4)]
-    assert columns == [[0, 4], [1, 5], [2, 6], [3, 7]]
+    assert groups_of(mesh, ["r"]).tolist() == columns == [[0, 4], [1, 5], [2, 6], [3, 7]]
 
 
 def test_a_mesh_without_axes_is_one_device():
@@ -56,3 +56,17 @@ def test_all_problems_of_a_mesh_are_told_at_once():
         MeshError, match="an axis was named 'a b'.*axis `x` was given the size 0.*axis `x` appears twice"
     ):
         Mesh((("a b", 2), ("x", 0), ("x", 2)))
+
+
+@pytest.mark.parametrize(
+    ("along", "found"),
+    [
+        (["model"], [[0, 1], [2, 3]]),
+        (["data"], [[0, 2], [1, 3]]),
+        (["data", "model"], [[0, 1, 2, 3]]),
+        (["model", "data"], [[0, 2, 1, 3]]),
+        ([], [[0], [1], [2], [3]]),
+    ],
+)
+def test_groups_differ_along_their_axes_alone(along, found):
+    assert groups_of(ml.mesh(data=2, micro=ml.serial(3), model=2), along).tolist() == found

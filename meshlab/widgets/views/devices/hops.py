@@ -22,12 +22,12 @@ from ....engine.collectives.hops import NOBODY, Course, Transfer, onward, states
 from ....engine.collectives.kinds import KINDS, PAIRS, Kind
 from ....engine.collectives.routes import pairs
 from ....engine.plans.collective import Collective
+from ....engine.specs.mesh import groups_of
 from ....engine.specs.spec import Axes
 from ...state.explorer_state import ExplorerState
 from ...state.selection import collective_of
 from .holdings import SlicesView, cut_text
 from .pieces import cut_of, slice_numbers, slices_view
-from .sites import groups_of
 
 # Of a group of more devices the first are drawn; of still more none; and so many groups are listed.
 MOST_DRAWN, FIRST, MOST_DEVICES, MOST_GROUPS = 16, 8, 256, 64

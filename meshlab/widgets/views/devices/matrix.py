@@ -24,8 +24,8 @@ import numpy as np
 from ....engine.collectives.kinds import KINDS
 from ....engine.collectives.routes import Route, pairs
 from ....engine.plans.collective import Collective
+from ....engine.specs.mesh import groups_of
 from ...state.explorer_state import ExplorerState
-from .sites import groups_of
 
 MOST_DEVICES = 64
 RING, EACH, PAIRS = "ring", "each", "pairs"

@@ -85,15 +85,6 @@ def indices_of(mesh: Mesh) -> dict[str, np.ndarray]:
     return {name: grid for name, grid in zip(axes, grids, strict=True)}
 
 
-def groups_of(mesh: Mesh, axes: Sequence[str]) -> np.ndarray:
-    """Returns the devices of each group over mesh axes, in the order of the group: [groups, devices]."""
-    sizes = mesh.devices.axes
-    names = list(sizes)
-    devices = np.arange(mesh.size).reshape(tuple(sizes.values()))
-    order = [names.index(name) for name in (*(name for name in names if name not in axes), *axes)]
-    return devices.transpose(order).reshape(-1, math.prod(sizes[axis] for axis in axes))
-
-
 def _sites(levels: Sequence[Level], positions: Sequence[np.ndarray], mesh: Mesh) -> Sites:
     kept = [i for i, level in enumerate(levels) if level.size > 1] or list(range(len(levels)))[-1:]
     if not kept:  # a mesh without axes
