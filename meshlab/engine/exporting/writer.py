@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..code.loops import carried
@@ -33,6 +33,8 @@ from .traced import Note, Traced
 from .values import Unwritable, constant, literal, number
 from .words import COLLECTIVES, axes_of, written
 
+# What stands in a line beside names: ` = ` and the number behind a name, or the positions of a slice, `[12:345]`.
+_NUMBERED, _SLICED = 6, 11
 # The longest text that stands where it is read, and what may beside elementwise operations.
 _SHORT = 50
 _INLINE = frozenset(ELEMENTWISE) | {
@@ -43,6 +45,10 @@ _INLINE = frozenset(ELEMENTWISE) | {
     "axis_index",
     "convert_element_type",
 }
+
+
+# Makes what a function returns of its outputs.
+Returns = Callable[..., Expression]
 
 
 class Writer:
@@ -67,7 +73,7 @@ class Writer:
         self.indent = 4
         # The line that is written now, those that were written before in each block around, and what is said beside.
         self.source: Source | None = None
-        self.told: list[set[tuple[str, bool]]] = [set()]
+        self.headings: list[set[tuple[str, bool]]] = [set()]
         self.beside = ""
         self.region = False
 
@@ -123,7 +129,7 @@ class Writer:
         operands = [self.read(value) for value in operation.inputs]
         dims = [self.dims(value) for value in operation.inputs]
         made = written(operation, operands, dims)
-        room = WIDE - self.indent - 6 - len(self.wish(operation, operation.outputs[0]))
+        room = WIDE - self.indent - _NUMBERED - len(self.wish(operation, operation.outputs[0]))
         longest = sorted(range(len(operands)), key=lambda i: -len(operands[i].text))
         while len(made.text) > room and longest:
             position = longest.pop(0)
@@ -206,7 +212,7 @@ class Writer:
             first += count
 
     def _fits(self, names: Sequence[str], whole: str) -> bool:
-        return self.indent + len(", ".join(names)) + len(whole) + 11 <= WIDE
+        return self.indent + len(", ".join(names)) + len(whole) + _SLICED <= WIDE
 
     def result(self, operation: Operation, output: int) -> str:
         return self.names.fresh(self.wish(operation, output)) if self.uses[output] else "_"
@@ -227,11 +233,11 @@ class Writer:
         self.beside = ""
         if source is None or str(source) == str(self.source):
             return
-        self.source, told = source, (str(source), self.region)
-        if told in self.told[-1]:
+        self.source, here = source, (str(source), self.region)
+        if here in self.headings[-1]:
             self.beside = str(source)
             return
-        self.told[-1].add(told)
+        self.headings[-1].add(here)
         line = f"# {source}  {source.code}".rstrip()
         most = WIDE_COMMENT - self.indent
         self.put(line if len(line) <= most else f"{line[: most - 2]} …")
@@ -276,36 +282,28 @@ class Writer:
         self.constants += laid_out(f"{name} = ", made, "", 0)
         return text(name)
 
-    def function(self, name: str, block: Block, given: Sequence[tuple[str, Sequence[int]]], returns: int | None):
+    def function(self, name: str, block: Block, given: Sequence[tuple[str, Sequence[int]]], returns: Returns):
         """Writes a block as a function.
 
         Args:
             name: its name.
             block: what it runs.
             given: its arguments, each with the values that it is unpacked to.
-            returns: how many of the outputs are carried, where they are returned in two tuples; None: all in one;
-                -1: the only one, alone.
+            returns: makes what it returns of its outputs.
         """
         self.statement(f"def {name}", call("", *(text(argument) for argument, _ in given)), ":")
         self.indent += 4
         source, self.source = self.source, None
-        self.told.append(set())
+        self.headings.append(set())
         for argument, values in given:
             names = [self.names.fresh(self.wanted(value)) if self.uses[value] else "_" for value in values]
             self.known.update(zip(values, map(text, names), strict=True))
             if any(self.uses[value] for value in values):
                 self.unpack(names, argument)
-        outputs = self.block(block)
-        if returns is None:
-            self.statement("return ", sequence(*outputs))
-        elif returns < 0:
-            self.statement("return ", outputs[0])
-        else:
-            pair = sequence(sequence(*outputs[:returns]), sequence(*outputs[returns:]))
-            self.statement("return ", pair)
+        self.statement("return ", returns(*self.block(block)))
         self.indent -= 4
         self.source = source
-        self.told.pop()
+        self.headings.pop()
         self.lines.append("")
 
     def wanted(self, value: int) -> str:
@@ -325,7 +323,7 @@ class Writer:
         self.heading(step)
         name = self.names.fresh(self.loop_name(step))
         carry, slices = body.inputs[:carries], body.inputs[carries:]
-        self.function(name, body, [("carry", carry), ("slices", slices)], carries)
+        self.function(name, body, [("carry", carry), ("slices", slices)], lambda *made: _pair(made, carries))
         inputs = [self.read(value) for value in operation.inputs]
         more = [keyword("length", literal(options["length"]))]
         usual = {"reverse": False, "unroll": 1}
@@ -353,8 +351,8 @@ class Writer:
         self.gap()
         self.heading(self.traced.step(operation))
         goes, runs = self.names.fresh("goes_on"), self.names.fresh("iteration")
-        self.function(goes, test, [("carry", test.inputs)], -1)
-        self.function(runs, body, [("carry", body.inputs)], None)
+        self.function(goes, test, [("carry", test.inputs)], lambda made: made)
+        self.function(runs, body, [("carry", body.inputs)], sequence)
         start = sequence(*(self.read(value) for value in operation.inputs))
         made = call("lax.while_loop", text(goes), text(runs), start)
         self.loop_results(operation, made)
@@ -372,9 +370,9 @@ class Writer:
         self.heading(self.traced.step(operation))
         branches = [self.names.fresh(f"branch_{i}") for i in range(len(operation.blocks))]
         for name, block in zip(branches, operation.blocks, strict=True):
-            self.function(name, block, [], None)
-        which = self.read(operation.inputs[0])
+            self.function(name, block, [], sequence)
         index = operation.inputs[0]
+        which = self.read(index)
         if isinstance(index, int) and self.traced.code.dtypes[index].name == "bool":
             made = call("lax.cond", which, *map(text, reversed(branches)))
         else:
@@ -389,6 +387,11 @@ class Writer:
 
 
 _LOOPS: Mapping[str, Any] = {"scan": Writer.scan, "while": Writer.while_loop, "cond": Writer.switch}
+
+
+def _pair(outputs: Sequence[Expression], carries: int) -> Expression:
+    """Returns what a loop carries as one tuple, and what it stacks as another."""
+    return sequence(sequence(*outputs[:carries]), sequence(*outputs[carries:]))
 
 
 def _said(c: Collective) -> str:
