@@ -75,10 +75,9 @@ def share(  # noqa: PLR0917  as `Explorer.share` has them
     scope = scope_of(explorer, columns, dims, most)
     line = _Line(stream)
     try:
-        recorder, count = recorded(explorer, scope, line.tell)
+        recorder, count, text = recorded(explorer, scope, line.tell)
     finally:
         line.clear()
-    text = _text(explorer, recorder, scope, count)
     try:
         write_whole(target, text)
     except OSError as error:
@@ -86,7 +85,7 @@ def share(  # noqa: PLR0917  as `Explorer.share` has them
     return Shared(target, len(text.encode()), count, _said(recorder, scope, count))
 
 
-def recorded(explorer: Any, scope: Scope, tell: Tell = lambda count, all_of_them: None) -> tuple[Recorder, int]:
+def recorded(explorer: Any, scope: Scope, tell: Tell = lambda count, all_of_them: None) -> tuple[Recorder, int, str]:
     """Records the layouts of a file, as many as it has room for.
 
     Args:
@@ -95,7 +94,7 @@ def recorded(explorer: Any, scope: Scope, tell: Tell = lambda count, all_of_them
         tell: called after each with how many are recorded, and how many there are.
 
     Returns:
-        What recorded them, and how many of them there is room for.
+        What recorded them, how many of them there is room for, and the text of the file.
     """
     recorder, look = Recorder(explorer, scope), LOOK
     for document in scope.layouts:
@@ -105,10 +104,11 @@ def recorded(explorer: Any, scope: Scope, tell: Tell = lambda count, all_of_them
             look += look // 4
             if len(_text(explorer, recorder, scope, recorder.count).encode()) > LARGEST:
                 break
-    count = recorder.count
-    while (length := len(_text(explorer, recorder, scope, count).encode())) > LARGEST and count > 1:
+    count, text = recorder.count, _text(explorer, recorder, scope, recorder.count)
+    while (length := len(text.encode())) > LARGEST and count > 1:
         count = max(1, int(0.97 * count * LARGEST / length))
-    return recorder, count
+        text = _text(explorer, recorder, scope, count)
+    return recorder, count, text
 
 
 def _text(explorer: Any, recorder: Recorder, scope: Scope, count: int) -> str:

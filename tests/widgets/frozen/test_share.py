@@ -147,7 +147,7 @@ def test_what_is_refused_is_not_missing(tmp_path: Path) -> None:
     """An axis in time takes some drops that no iteration can compute: each drop there says why."""
     board = explore(puzzles.P19.program, puzzles.P19.mesh)
     scope = scope_of(board, (), None, 2000)
-    recorder, count = sharing.recorded(board, scope)
+    recorder, count, _ = sharing.recorded(board, scope)
     assert set(recorder.refused) & set(scope.dropped)
     shared = board.share(tmp_path / "board.html")
     assert shared.said.startswith(f"{count} layouts are recorded: all that drops lead to")
