@@ -2,12 +2,13 @@
 # # 9. Bring your own model
 #
 # The models so far were written with names. Yours is not, and you do not want to rewrite it. In twenty minutes you
-# name the arrays of a Flax model from outside, find a layout for a named machine, and export it as `PartitionSpec`s.
-# The last part is for programs that already have shardings.
+# name the arrays of a Flax model and of an Equinox model from outside, find a layout for a named machine, and export it
+# as `PartitionSpec`s. The last part is for programs that already have shardings.
 #
-# This lesson needs Flax: `pip install flax`.
+# This lesson needs both libraries: `pip install flax equinox`.
 
 # %%
+import equinox as eqx
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -142,9 +143,30 @@ print(f"XLA sends {exported.wire_bytes / 1e6:.1f} MB, the plan {explorer.plan.wi
 # It works. Once you have met the goal, run the last two cells again: now XLA sends more than the plan. The export has
 # only the specs of arguments and results, and XLA decides what is between. `print(exported)` shows what it adds.
 #
-# Other libraries work the same way. An Equinox model is one tree of arrays and functions: `eqx.partition` takes the
-# arrays out, and `ml.named` names them by their paths. With Flax NNX, call `nnx.split` before the step and `nnx.merge`
-# inside it. `docs/own-model.md` has both, in code that runs.
+# ## The same in Equinox
+#
+# An Equinox model is one tree of arrays and functions. `eqx.partition` takes the arrays out, and `ml.named` names them
+# by their paths. Here is the feed-forward half of the block:
+
+# %%
+mlp = eqx.filter_eval_shape(eqx.nn.MLP, 1024, 1024, 4096, 1, jax.nn.gelu, key=jax.random.key(0))
+arrays, static = eqx.partition(mlp, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
+
+
+def mlp_loss(arrays, x):
+    return jnp.square(jax.vmap(eqx.combine(arrays, static))(x)).mean()
+
+
+# %%
+weights = ml.named(arrays, {"layers/0/weight": "ffn embed", "layers/1/weight": "embed ffn"})
+rows = ml.named(jax.ShapeDtypeStruct((64, 1024), jnp.float32), "batch embed")
+mlp_plan = ml.trace(jax.value_and_grad(mlp_loss), weights, rows).plan(mesh, "batch:data ffn:model")
+
+mlp_plan.explain()
+
+# %% [markdown]
+# Over `model`, the second product is summed; over `data`, the loss and each gradient. With Flax NNX, call `nnx.split`
+# before the step and `nnx.merge` inside it; `docs/own-model.md` has the code.
 #
 # ## Your own `jit`
 #

@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[1] / "notebooks"
 SOURCES = sorted(FOLDER.glob("*.py"))
 MOST_CODE_LINES = 12
 # What a lesson needs that meshlab's notebooks do not bring.
-NEEDS = {"09_your_own_model": ("flax",), "11_run_it_for_real": ("orbax.checkpoint",)}
+NEEDS = {"09_your_own_model": ("equinox", "flax"), "11_run_it_for_real": ("orbax.checkpoint",)}
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
@@ -249,6 +249,7 @@ def your_own_model(done):
     again = "ml.explain(alone['jit'](train_step), params, x).wire_bytes > explorer.plan.wire_bytes"
     assert done.value(f"[exec(explorer.form('jit'), alone), {again}][1]")
     assert done.value("'data+model' in str(explorer.layout) and len(explorer.form('axis rules')) > 0")
+    assert done.value("[c.axes[0] for c in mlp_plan.collectives]") == ["model", *["data"] * 5]
     assert done.value("mended.after.sent < mended.before.sent / 2")
     assert "hidden = jax.lax.with_sharding_constraint(hidden, " in text
 
