@@ -15,8 +15,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
+from ..code.operations import Operation
 from ..code.source import Source
 from ..errors import LayoutError, numbered, shown
+from ..programs.becoming import changed
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
 
@@ -40,6 +42,16 @@ class Refusal:
 
     def __str__(self):
         return f"{self.text} {self.fix}".strip()
+
+
+def named(operation: Operation | None) -> str:
+    """Names an operation with its line; a rename by its line and dims, for the line may not have that word."""
+    if operation is None:
+        return "an output"
+    if operation.name == "rename":
+        dims = changed(operation)
+        return f"{operation.source or 'an unknown line'}" + (f" ({dims})" if dims else "")
+    return f"`{operation.called}` at {operation.source}" if operation.source else f"`{operation.called}`"
 
 
 def refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal], note: str = ""):

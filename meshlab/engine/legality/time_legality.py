@@ -22,7 +22,7 @@ from ..rules.traits import TRAITS
 from ..specs.in_time import minus
 from ..specs.mesh import Mesh
 from ..specs.spec import Axes, AxesByDim
-from .refusal import Refusal
+from .refusal import Refusal, named
 
 # What looks for elements by comparing all of them, beside reductions that are no sums.
 _COMPARING = frozenset(("argmax", "argmin", "sort", "top_k"))
@@ -93,7 +93,7 @@ def _uneven_places(
         return None
     axis, of = on[here][0], "+".join(stay)
     fits = -(-room // parts) * parts
-    where = f"`{operation.called}` at {operation.source}" if operation.source else f"`{operation.called}`"
+    where = named(operation)
     text = (
         f"`{here}` cannot be on `{axis}`: {where} has {room:,} places for each expert, which the {parts:,} parts of"
         f" `{of}` do not divide."
@@ -139,7 +139,7 @@ def _stored_in_time(mesh: Mesh, stored: Mapping[str, AxesByDim]) -> Iterator[Ref
 
 
 def _needs_all(operation: Operation, dim: str, axis: str) -> Refusal:
-    where = f"`{operation.called}` at {operation.source}" if operation.source else f"`{operation.called}`"
+    where = named(operation)
     if operation.name == "while":
         text = (
             f"`{dim}` cannot be on `{axis}`: the length of the loop {where} depends on data, so that iterations differ."

@@ -14,7 +14,7 @@ from ..code.source import Source
 from ..collectives.kinds import ALL_GATHER, ALL_REDUCE
 from ..errors import listed
 from ..legality.legal_rules import LegalRules
-from ..legality.refusal import Refusal
+from ..legality.refusal import Refusal, named
 from ..planning.shared_steps import each_once
 from ..planning.step import Step, only
 from ..planning.step_keys import Key
@@ -139,7 +139,8 @@ class Refusals:
         if other is None:
             return "", ""
         fix = f"Put `{other}` on `{axis}` as well, or take `{dim}` off it."
-        return f", which makes `{other}` of `{dim}`, and that is not on `{axis}`", fix
+        makes = "" if reader.name == "rename" else f", which makes `{other}` of `{dim}`"
+        return f"{makes}, and `{other}` is not on `{axis}`", fix
 
     def origin(self, key: Key, made_by: MadeBy) -> Operation | None:
         """Returns the operation that makes a partial sum, in whatever block."""
@@ -210,10 +211,3 @@ class Refusals:
             if any(self.axis in collective.axes for collective in collectives):
                 text = f"The parts of {named(operation)} depend on each other, and `{self.axis}` runs them one by one."
                 yield Refusal("in_time", text, f"{self.off}.", operation.source)
-
-
-def named(operation: Operation | None) -> str:
-    """Names an operation with its line."""
-    if operation is None:
-        return "an output"
-    return f"`{operation.called}` at {operation.source}" if operation.source else f"`{operation.called}`"

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from ..code.loops import carried, is_reversed
 from ..collectives.kinds import COLLECTIVE_PERMUTE
-from ..legality.refusal import Refusal
+from ..legality.refusal import Refusal, named
 from ..planning.planned import Planned
 from ..planning.shared_steps import counted_only, each_once
 from ..planning.staged import (
@@ -36,7 +36,6 @@ from ..planning.staged import (
 from ..planning.step import Step
 from ..planning.step_keys import Key
 from ..planning.steps import Iterated, Materialise, Move, Nested, Result
-from .iteration_refusals import named
 from .per_shard_collectives import per_shard_collectives_of
 from .pieces import END_OF_BACKWARD, END_OF_FORWARD, Crossing, Pieces
 from .plan_data import Plan

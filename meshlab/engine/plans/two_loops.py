@@ -19,6 +19,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ..code.operations import Operation
+from ..legality.refusal import named
 from ..planning.step import Step
 from ..planning.step_keys import Key
 from ..planning.steps import Result
@@ -114,8 +115,8 @@ def two_loops(
     chosen = set(map(id, two))
     twice = [step for step in one if id(step) in chosen and _is_heavy(step, sending)]
     if twice:
-        named = [f"`{ran.name}` at {ran.source}" for step in twice if (ran := step.serves)]
-        return f"A loop in front, to find it, would compute {named[0]} a second time."
+        again = next(step.serves for step in twice if step.serves)
+        return f"A loop in front, to find it, would compute {named(again)} a second time."
     front = Loop(one, tuple(first.values())), early
     return dataclasses.replace(loops, inside=two, after=rest, results=left, front=front)
 

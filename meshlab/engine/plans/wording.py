@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from ..code.operations import Operation
 from ..collectives.kinds import Of
 from ..legality.legal_rules import LegalRules
+from ..programs.becoming import changed
 from ..rules import PER_SHARD
 from ..specs.spec import Axes
 from .partial_sums import Split
@@ -51,10 +52,8 @@ def reader(operation: Operation | None, where: str) -> str:
     """
     if operation is None or operation.name != "rename":
         return f"`{operation.name if operation else 'an operation'}`{where}"
-    pairs = zip(operation.params["before"], operation.params["after"], strict=True)
-    becomes = [f"`{old}` becomes `{new}`" for old, new in pairs if old and new and old != new]
     at = f" at {operation.source}" if operation.source else ""
-    return f"{' and '.join(becomes) or 'The value changes names'}{at}{where}: this"
+    return f"{changed(operation) or 'The value changes names'}{at}{where}: this"
 
 
 def inside(operation: Operation, of: Of, pairs: Sequence[Split], axes: Axes) -> str:

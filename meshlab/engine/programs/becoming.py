@@ -28,6 +28,12 @@ def becoming(program: Program, operation: Operation) -> list[Pair]:
     return [(old, new) for factor, old in before for other, new in after if factor == other >= 0]
 
 
+def changed(operation: Operation) -> str:
+    """Says which dims a rename turns into which: "`seq` becomes `kv`"; "" if it only drops or adds names."""
+    pairs = zip(operation.params["before"], operation.params["after"], strict=True)
+    return " and ".join(f"`{old}` becomes `{new}`" for old, new in pairs if old and new and old != new)
+
+
 def across(program: Program, operation: Operation, dim: str) -> tuple[str, ...]:
     """Returns the new dims on the other side of a rename that has a dim on one side; none for other operations.
 

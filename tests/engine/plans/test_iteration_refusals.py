@@ -171,5 +171,5 @@ def test_a_dim_made_of_the_batch_is_named_where_it_is_not_on_the_axis():
     with pytest.raises(ml.LayoutError) as refused:
         next(model for model in models() if model.name == "moe_sgd").trace().plan(mesh, "batch:micro")
     texts = [str(problem) for problem in refused.value.problems]
-    wanted = r"which makes `groups` of `batch`, and that is not on `micro`\. Put `groups` on `micro` as well, or take"
+    wanted = r"\(`batch` becomes `groups` .*, and `groups` is not on `micro`\. Put `groups` on `micro` as well, or take"
     assert all(re.search(wanted, text) for text in texts), texts
