@@ -20,7 +20,7 @@ from ..documents.intents import Refused
 from ..render.print.figures import FIGURES, print_figure
 from ..state.explorer_state import ExplorerState
 from ..state.saved_boards import board_text
-from ..tables.needed import REASONS
+from ..tables.needed import REASONS, on_page
 from ..tables.tables import TABLES, table_of
 from ..views.board import board_view
 from ..views.pending import PENDING, PendingView
@@ -39,7 +39,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     "workbench": {"layout": "The layout", "timeline": "One step over time", "board": "All of it"},
 }
 TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "csv": "text/csv", "json": "application/json"}
-NO_ROWS = "There is nothing in it under this layout."
+NO_ROWS = "It is empty under this layout."
 # Spreadsheets read UTF-8 as such where it begins with this mark.
 _MARK = "\ufeff"
 
@@ -94,7 +94,7 @@ def _why_nothing(explorer: ExplorerState, view: dict[str, Any], name: str) -> st
     try:
         return "" if next(iter(TABLES[name](explorer, view)), None) else NO_ROWS
     except ExplorerError as error:
-        return str(error)
+        return on_page(str(error))
 
 
 def file_view(
@@ -122,7 +122,7 @@ def file_view(
         figure = print_figure(name, explorer, view, width)
         text = base64.b64encode(figure.pdf()).decode() if kind == "pdf" else figure.svg
     except ExplorerError as error:
-        return Refused(str(error))
+        return Refused(on_page(str(error)))
     said = f"{figure.width_mm:.0f} × {figure.height_mm:.0f} mm"
     return {"file": file, "type": TYPES[kind], "text": text, "base64": kind == "pdf", "said": said}
 

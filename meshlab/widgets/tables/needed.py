@@ -33,6 +33,21 @@ NO_RUN = "There is no run with a loss yet; call explorer.run() first."
 NOTHING_TRIED = "There is no layout to compare with yet; change this one, or call explorer.auto() first."
 NO_NUMBERS = "There are no numbers before a run; call explorer.run() first."
 NO_CURVE = "The program has only one step, so there is no curve."
+# On the page, what stands in for a call.
+BUTTONS = {
+    'call explorer.auto("time")': "choose a machine, then press Auto",
+    "call explorer.auto()": "press Auto",
+    "call explorer.run()": "press Run",
+    'call explorer.on("v5e")': "choose one",
+    "call explorer.select(place)": "click one",
+}
+
+
+def on_page(reason: str) -> str:
+    """Returns a reason with what to press instead of what to call."""
+    for call, button in BUTTONS.items():
+        reason = reason.replace(call, button)
+    return reason
 
 
 def timed(view: dict[str, Any]) -> dict[str, Any]:

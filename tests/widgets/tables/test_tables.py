@@ -233,6 +233,10 @@ def test_what_has_no_rows_is_offered_with_the_reason(explorer: Explorer) -> None
             assert made["said"] == "0 rows", name
         else:
             assert (made.reason if isinstance(made, Refused) else "") == why, name
+            assert "explorer." not in why, name
+    not_yet = "Auto has not found the fastest layout for this board; choose a machine, then press Auto."
+    assert offers["waterfall"] == not_yet
+    assert offers["loss"] == "There is no run with a loss yet; press Run first."
     assert offers["communication"] == offers["collectives"] == NO_ROWS
     assert offers["layout"] == offers["board"] == ""
     assert of_digits().searches.fastest is not None
