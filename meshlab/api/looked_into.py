@@ -12,15 +12,15 @@ from . import priced, profile
 
 
 class Plan(priced.Plan):
-    """A plan with what shows its step from inside."""
+    """A plan, with methods that look into its step."""
 
     def watch(self, *args: object, values: Sequence[str | Value]) -> watch.Seen:
         """Runs the plan, and returns values of its step beside the results that `run` returns.
 
         Args:
             *args: as for `run`.
-            values: what to look at: places (`"params/w1"`, a tag), globs over places (`"grads/*"`), names that lines
-                assign (`"hidden"`), lines (`"model.py:17"`), or `program.values`.
+            values: the values to return: places (`"params/w1"`, a tag), globs over places (`"grads/*"`), names that
+                lines assign (`"hidden"`), lines (`"model.py:17"`), or `program.values`.
 
         Returns:
             A mapping from each name to its value, with the results in `.result`. Values come from a second program,
@@ -51,7 +51,7 @@ class Plan(priced.Plan):
         return find_nan.find_nan(self, args)
 
     def profile(self, *args: object, runs: int = 5) -> profile.Profile:
-        """Runs the plan under JAX's profiler, and says what each step, line and collective took.
+        """Runs the plan under JAX's profiler, and measures each step, line and collective.
 
         Args:
             *args: as for `run`; without any, on random data.
@@ -77,7 +77,7 @@ class Plan(priced.Plan):
             The text. It was traced again, and computes and sends what `run` does.
 
         Raises:
-            RunError: parts of the program cannot be written, which are listed; or the file cannot.
+            RunError: parts of the program cannot be written, and the error lists them; or the file cannot.
 
         Example:
             >>> print(plan.code("step.py"))

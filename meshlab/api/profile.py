@@ -54,18 +54,18 @@ _Key = tuple[int, str, Axes]
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What was measured of a step of the plan, or of all steps of a line, beside what is predicted.
+    """A step of the plan, or all steps of a line: measured beside predicted.
 
     Attributes:
         name: what the steps make, or what the collective moves.
         kind: "compute", or the kind of a collective.
         axes: the mesh axes of a collective.
         source: the user's line.
-        backward: whether it is of the backward pass.
-        seconds: of a device, without `waiting`.
-        waiting: seconds in which a device waits in a collective until the others come to it.
+        backward: whether it belongs to the backward pass.
+        seconds: the mean over the devices, without `waiting`.
+        waiting: seconds in which a device waits in a collective for the others.
         predicted: seconds on the machine of the mesh; None without one.
-        executions: how often a device ran it in a step; in a fusion it is run with others.
+        executions: how often a device ran it in one run of the step, alone or in a fusion with others.
         by_device: `seconds` of each device, in the order of the mesh.
         steps: the numbers of the steps, in the order in which the plan runs them, from 0.
     """
@@ -89,26 +89,25 @@ class Measured:
 
     @property
     def what(self) -> str:
-        """What was done: "kernels", or the collective's kind and axes."""
+        """Its kind in words: "kernels", or the collective's kind and axes."""
         return "kernels" if self.kind == COMPUTE else named(self.kind, self.axes)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Profile:
-    """A step as it was measured, beside what is predicted of it; prints as a table.
+    """A measured step, beside its prediction; prints as a table.
 
     Attributes:
         plan: the plan that ran.
-        steps: what was measured of each of its steps that ran, or is predicted to take any time; its kernels apart from
-            its collectives.
+        steps: each step of the plan that ran, or is predicted to take time; its kernels and its collectives apart.
         seconds: from the first event of the run to the last one, on all devices.
-        busy: in which a device runs kernels, or sends.
-        waiting: in which a device waits in a collective until the others come to it, and does nothing else.
+        busy: seconds in which a device runs kernels, or sends.
+        waiting: seconds in which a device waits in a collective for the others, and does nothing else.
         joined: the share of the kernels' and collectives' time that is joined to steps of the plan.
-        named: the share whose instructions have the name of a step themselves; the rest is joined by what is around it.
+        named: the share whose own instructions name the step; the rest gets the step of the instructions around it.
         predicted: seconds of a step on the machine of the mesh; None without one.
         machine: that machine; "" without one.
-        devices: what the step ran on, in words.
+        devices: the devices that ran the step, in words.
         simulated: whether these were simulated devices, whose times say nothing about any machine.
         runs: how many runs were recorded.
         shares: each event of the run, with the step that it is joined to.
@@ -147,12 +146,12 @@ class Profile:
 
     @functools.cached_property
     def collectives(self) -> tuple[Measured, ...]:
-        """The collectives of the plan: those of repeated layers, and of one step, kind and axes are one."""
+        """The collectives of the plan; those of repeated layers, and those of one step, kind and axes, are one row."""
         return _together((row for row in self.steps if row.kind != COMPUTE), lambda row: (row.name, *_place(row)))
 
     @functools.cached_property
     def lines(self) -> tuple[Measured, ...]:
-        """The kernels of each line, and its collectives by kind and axes, those first that took longest."""
+        """The kernels of each line, and its collectives by kind and axes; the longest first."""
         rows = _together((row for row in self.steps if row.seconds or row.predicted), _place)
         return tuple(sorted(rows, key=lambda row: -(row.seconds + row.waiting)))
 
@@ -174,9 +173,9 @@ class Profile:
     def _notes(self) -> list[str]:
         busy, waiting, idle = map(seconds_text, (self.busy, self.waiting, self.idle))
         notes = [
-            f"On {self.devices}, a device is busy for {busy}, waits for {waiting} and is idle for {idle} (means).",
-            f"One run of {self.runs}, the one of median length; {share_text(self.joined)} of this time is joined to"
-            f" steps of the plan, {share_text(self.named)} by name.",
+            f"Means over {self.devices}: busy for {busy}, waiting for {waiting}, idle for {idle}.",
+            f"This is the run of median length of {self.runs}; {share_text(self.joined)} of its time is joined to steps"
+            f" of the plan, {share_text(self.named)} by name.",
         ]
         if self.simulated:
             notes.append("Simulated devices are threads on this machine's cores: their times say nothing about speed.")
@@ -200,8 +199,8 @@ def profile(plan: Plan, args: Sequence[Any], runs: int) -> Profile:
     times = whole_number("profile()", "number of runs", runs, 1, RunError)
     if is_joined():
         raise RunError(
-            "profile() measures a step in one process: the clocks of several cannot be compared to tell waiting from"
-            " sending. Run it without ml.distributed(), on the devices of one process."
+            "profile() measures one process: it does not compare the clocks of several, so it cannot tell waiting from"
+            " sending there. Run it without ml.distributed(), on the devices of one process."
         )
     _refuse_drawing(plan, args)
     time = plan.time if plan.mesh.on is not None else None
@@ -209,8 +208,8 @@ def profile(plan: Plan, args: Sequence[Any], runs: int) -> Profile:
     shares = tuple(joined(plan, made, events))
     if not shares:
         raise RunError(
-            f"JAX's profiler names no instruction of the compiled program on {describe(made.devices)}: it names"
-            f" {events[0].op!r}, for example. So the step cannot be measured there."
+            f"JAX's profiler names no instruction of the compiled program on {describe(made.devices)}: its"
+            f" events have other names, such as {events[0].op!r}. So the step cannot be measured there."
         )
     devices = range(len(made.devices))
     begin, end = min(share.begin for share in shares), max(share.end for share in shares)
@@ -238,8 +237,8 @@ def _refuse_drawing(plan: Plan, args: Sequence[Any]):
     size = drawn_bytes(plan.program)
     if not args and size > MOST_DRAWN:
         raise RunError(
-            f"profile() was given no arguments, and draws at most {bytes_text(MOST_DRAWN)} of them: this program's take"
-            f" {bytes_text(size)}. Pass arguments, or make the program's dims smaller by `program.resize`."
+            f"profile() was given no arguments, and draws at most {bytes_text(MOST_DRAWN)} of random ones; this"
+            f" program's take {bytes_text(size)}. Pass arguments, or make the dims smaller by `program.resize`."
         )
 
 

@@ -217,8 +217,12 @@ def _refuse_what_cannot_be_split(fn: Callable, code: Code):
         if operation.name in _BY_HAND:
             problems.append(f"{where} already says what each device does; pass the function without it to ml.trace")
         elif (text := printed(operation.equation)) is not None:
-            why = "prints shards, partitioned=True" if text.of_shards else "is inside a `while` or a `cond`"
-            problems.append(f"{where} {why}: what is printed comes out of the step, whole")
+            why = (
+                "prints shards (partitioned=True), but a plan prints whole values"
+                if text.of_shards
+                else "is inside a `while` or a `cond`, which cannot return what it prints"
+            )
+            problems.append(f"{where} {why}")
         elif has_effects(operation.equation) and not operation.blocks:
             problems.append(
                 f"{where} has a side effect; do that outside the step, on its results or on what plan.watch returns"

@@ -139,9 +139,9 @@ def mesh(
         program: made by `ml.trace`.
         devices: how many; by default all of the slice that `on` names.
         on: the machine, as of `ml.mesh`: "v5p:4x4x4", or "v5p" with a number of devices.
-        micro: how many micro-batches there may be, for gradient accumulation and pipelines: a number, or several; by
-            default neither is tried.
-        schedules: of pipelines, by name, as of `ml.stages`; (): no pipelines are tried.
+        micro: the number of micro-batches to try, or several, for gradient accumulation and pipelines; by default
+            neither is tried.
+        schedules: the schedules of pipelines to try, by name, as for `ml.stages`; (): no pipelines.
         memory: what the donated peak may take: a share of a device's memory, or "60 GB"; None: any.
         tolerance: the share by which the answer may take longer than the best, over all meshes.
         exact: whether the very best is asked for; as `tolerance=0`.
@@ -187,8 +187,8 @@ def _checked(program: Any, micro: Any, schedules: Any) -> tuple[tuple[int, ...],
     names = (schedules,) if isinstance(schedules, str) else schedules
     if not all(is_whole(count) and count >= _FEWEST for count in counts):
         raise MeshlabError(
-            f"ml.auto.mesh() was given micro={shown(micro)}; give how many micro-batches there may be, each an integer"
-            f" of at least {_FEWEST}: micro=(8, 16)."
+            f"ml.auto.mesh() was given micro={shown(micro)}; give numbers of micro-batches,"
+            f" integers of at least {_FEWEST}: micro=(8, 16)."
         )
     if not isinstance(names, Sequence) or any(name not in NAMED for name in names):
         raise MeshlabError(

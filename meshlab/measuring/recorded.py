@@ -71,7 +71,7 @@ def recorded(call: Callable[[], Any], module: str, times: int) -> list[list[Even
     except RuntimeError as error:
         if begun:
             raise
-        raise RunError(f"JAX's profiler does not start: {error}") from error
+        raise RunError(f"JAX's profiler did not start: {error}") from error
     runs = _runs(*_read(profile, module), times)
     if not all(runs):
         raise RunError(

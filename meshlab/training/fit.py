@@ -154,7 +154,7 @@ def _request(
     if steps is None:
         problems.append("fit() needs a number of steps: steps=1000.")
     if every is not None and checkpoint is None:
-        problems.append('fit() was given every, but no folder to save in: checkpoint="runs/first".')
+        problems.append('fit() was given `every`, but no folder to save in: checkpoint="runs/first".')
     for name, function in (("until", until), ("progress", progress)):
         if function is not None and not callable(function):
             problems.append(f"fit() was given {name}={shown(function)}; it must be a function of a fit.")

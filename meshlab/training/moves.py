@@ -184,7 +184,7 @@ def _places(plan: Plan, other: Plan) -> list[str]:
     for each in (plan, other):
         if padded := [place for place in _arguments(each) if _is_padded(each, place)]:
             problems.append(
-                f"{some(padded)} would be padded, and move() needs shards of one size; a checkpoint can be restored so"
+                f"{some(padded)} would be padded, and move() needs shards of equal size; restore a checkpoint instead"
             )
     if problems:
         raise RunError(f"move() cannot move this state to that plan:\n{numbered(problems)}")

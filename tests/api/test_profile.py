@@ -122,7 +122,7 @@ def test_without_a_machine_nothing_is_predicted():
 def test_a_run_of_several_is_told():
     profile = PROGRAM.plan(MESH, "batch:data").profile(runs=3)
     assert profile.runs == 3
-    assert "One run of 3, the one of median length" in str(profile)
+    assert "This is the run of median length of 3;" in str(profile)
 
 
 def test_what_cannot_be_measured_is_refused(monkeypatch):
@@ -132,13 +132,13 @@ def test_what_cannot_be_measured_is_refused(monkeypatch):
     refused(lambda: plan.profile(ARRAY, X), ml.RunError, "Give profile\\(\\) the same arguments as ml.trace")
     with monkeypatch.context() as patch:
         patch.setattr(profiles, "recorded", lambda call, module, times: [[Event("other", 0, 0.0, 1.0)]])
-        match = r"no instruction of the compiled program on 4 simulated CPU devices \(.*\): it names 'other'"
+        match = r"on 4 simulated CPU devices \(.*\): its events have other names, such as 'other'"
         refused(lambda: plan.profile(runs=1), ml.RunError, match)
     monkeypatch.setattr(profiles, "MOST_DRAWN", 1000)
-    match = "draws at most 1.00 kB of them: this program's take 4.61 kB"
+    match = "draws at most 1.00 kB of random ones; this program's take 4.61 kB"
     refused(lambda: plan.profile(), ml.RunError, match)
     monkeypatch.setattr(profiles, "is_joined", lambda: True)
-    refused(lambda: plan.profile(), ml.RunError, "the clocks of several cannot be compared")
+    refused(lambda: plan.profile(), ml.RunError, "it does not compare the clocks of several")
 
 
 def test_the_trace_has_lanes_of_each_device(tmp_path):

@@ -17,8 +17,8 @@ def test_effects_are_refused_with_their_lines():
 
     with pytest.raises(
         ml.TraceError,
-        match=r"`fn` cannot be laid out: `debug_print` at test_trace_effects.py:\d+.* is inside a `while` or a `cond`: "
-        r"what is printed comes out of the step, whole; `debug_callback` at test_trace_effects.py.* has a side effect; "
+        match=r"`fn` cannot be laid out: `debug_print` at test_trace_effects.py:\d+.* is inside a `while` or a `cond`, "
+        r"which cannot return what it prints; `debug_callback` at test_trace_effects.py.* has a side effect; "
         r"do that outside the step, on its results or on what plan\.watch returns",
     ):
         ml.trace(fn, ml.f32[A])

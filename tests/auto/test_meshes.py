@@ -69,7 +69,7 @@ def test_layers_that_no_stages_divide() -> None:
         ml.auto.mesh(grown("mlp_sgd"), on="h100:4", micro=8)
     assert ml.auto.mesh(grown("mlp_sgd"), on="h100:2", micro=8, schedules=(), memory=None).proof.gap <= 0.01
     for wrong in (1, (4, 1), "8", 2.0):
-        with pytest.raises(ml.MeshlabError, match="how many micro-batches there may be, each an integer of at least 2"):
+        with pytest.raises(ml.MeshlabError, match="give numbers of micro-batches, integers of at least 2"):
             ml.auto.mesh(grown("mlp_sgd"), on="h100:4", micro=wrong)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ml.MeshlabError, match="schedules='zb'; give some of `paired`, `gpipe`, .*, or none"):
         ml.auto.mesh(grown("mlp_sgd"), on="h100:4", micro=8, schedules="zb")

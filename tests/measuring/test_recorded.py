@@ -72,7 +72,7 @@ def test_a_program_that_is_not_in_the_profile():
 
 
 def test_one_profile_at_a_time(tmp_path):
-    with jax.profiler.trace(str(tmp_path)), pytest.raises(ml.RunError, match="JAX's profiler does not start: "):
+    with jax.profiler.trace(str(tmp_path)), pytest.raises(ml.RunError, match="JAX's profiler did not start: "):
         recorded(lambda: jnp.ones(8) + 1, "jit_another", 2)
 
 

@@ -262,7 +262,7 @@ def test_all_problems_are_said_at_once() -> None:
         '2. The step returns several numbers, `out/0`, `out/1`: say which is the loss, loss="out/0".',
         "3. fit() starts from `v`, which is not an argument of this program (it has `w`, `x`).",
         "4. fit() needs a number of steps: steps=1000.",
-        '5. fit() was given every, but no folder to save in: checkpoint="runs/first".',
+        '5. fit() was given `every`, but no folder to save in: checkpoint="runs/first".',
         "6. fit() was given until=True; it must be a function of a fit.",
         "7. fit() was given progress='yes'; it must be a function of a fit.",
         "8. fit() was given batches=3; they must be an iterable, or make one when called.",

@@ -205,7 +205,7 @@ def test_a_plan_of_another_program_is_refused() -> None:
         ml.RunError, match="1. `w` is in this plan's .*\n  2. `v` is in the other's program, and not in this"
     ):
         start.move(named.plan(mesh))
-    with pytest.raises(ml.RunError, match="`w` would be padded, and move.. needs shards of one size; a checkp"):
+    with pytest.raises(ml.RunError, match="`w` would be padded, and move.. needs shards of equal size; restore"):
         start.move(PROGRAM.plan(ml.mesh(x=3), "a:x", pad=True))
 
 

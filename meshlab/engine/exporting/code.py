@@ -51,7 +51,9 @@ def _code(plan: Plan) -> str:
         namespace: dict[str, Any] = {}
         exec(compile(_imports(function) + function, "<plan.code>", "exec"), namespace)
         apart = differences(traced.whole, on_shards(plan, namespace["device"]))
-        problems += dict.fromkeys(f"the primitive `{op.name}`, which would compute something else" for op in apart[:8])
+        problems += dict.fromkeys(
+            f"the primitive `{op.name}`, which the file would compute otherwise" for op in apart[:8]
+        )
     if problems:
         raise RunError(f"This plan cannot be written as Python without meshlab:\n{numbered(problems)}")
     return _file(plan, function)

@@ -114,7 +114,7 @@ def _generic(operation: Operation, operands: Operands) -> Expression:
     where = "lax" if hasattr(lax, name) else "lax.linalg"
     function: Any = getattr(lax if where == "lax" else lax.linalg, name, None)
     if function is None or not inspect.isfunction(inspect.unwrap(function)):
-        raise Unwritable(f"the primitive `{operation.name}`, which jax.lax has no function for")
+        raise Unwritable(f"the primitive `{operation.name}`, for which jax.lax has no function")
     given = (sequence(*operands),) if operation.name in _SEQUENCES else tuple(operands)
     renamed, params = _ARGUMENTS.get(name, {}), operation.params
     arguments, count, more = [], 0, False
@@ -124,7 +124,7 @@ def _generic(operation: Operation, operands: Operands) -> Expression:
             continue
         value = params.get(renamed.get(argument.name, argument.name), argument.default)
         if value is argument.empty:
-            raise Unwritable(f"the primitive `{operation.name}`: jax.lax.{name} asks for `{argument.name}`")
+            raise Unwritable(f"the primitive `{operation.name}`: jax.lax.{name} also needs `{argument.name}`")
         if _is_default(value, argument.default):
             more = True
             continue

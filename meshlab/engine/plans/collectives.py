@@ -236,7 +236,7 @@ class _Story:
             now = self.origins.dim(self.program.value(step.name).dims[step.via.axis])
             return (
                 f"{read} needs `{now}` split over {axes}, but it has `{dim}` split over it{made}:"
-                " the two change places here.",
+                f" the split moves from `{dim}` to `{now}` here.",
                 (self.instead(f"put `{now}` on {axes} instead of `{dim}`", (dim, split), (now, split)),),
             )
         place = self.stored(step, dim)

@@ -59,7 +59,7 @@ def scan_layers(function: Callable[..., Any]) -> Callable[..., Any]:
         `function`, with layers stacked in the same way.
 
     Raises:
-        TraceError: when the function is called without stacked layers, or its layers cannot be a scan: they do
+        TraceError: when the function is called without stacked layers, or its layers cannot become a scan: they do
             not all compute the same.
 
     Example:
@@ -119,8 +119,8 @@ class _Evaluation:
     def refuse(self, why: str):
         """Refuses a function whose layers are no scan."""
         raise TraceError(
-            f"The layers of `{called(self.function)}` cannot be a scan: they must all compute the same, and pass their"
-            f" results on from one to the next.{why}"
+            f"The layers of `{called(self.function)}` cannot become a scan: they must all compute the same, and pass"
+            f" their results on from one to the next.{why}"
         )
 
     def is_of_one_layer(self, value: Any) -> bool:

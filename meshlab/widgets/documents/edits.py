@@ -347,7 +347,7 @@ def _layers_note(before: Document, after: Document) -> str:
     stages = Mesh(after.mesh).stages
     lost = [(name, axis) for name, axis in Mesh(before.mesh).stages.items() if axis.uneven and name in stages]
     return " ".join(
-        f"The {axis.counts} of `{name}` do not fit {stages[name].size} stages, which all have as many now."
+        f"The {axis.counts} of `{name}` do not fit {stages[name].size} stages; all stages now have equally many layers."
         for name, axis in lost
         if not stages[name].layers
     )

@@ -130,5 +130,7 @@ def test_causes_in_an_iteration_speak_of_devices_alone() -> None:
         (there.because, "`batch` becomes `groups` and `routes` becomes `experts`", "routes", "batch"),
         (back.because, "`groups` becomes `batch` and `experts` becomes `routes`", "groups", "experts"),
     ):
-        swap = f"this needs `{needed}` split over `data`, but it has `{given}` split over it: the two change places"
-        assert re.fullmatch(rf"{to} at \S*test_cuts_in_time\.py:\d+: {swap} here\..*", cause), cause
+        swap = f"this needs `{needed}` split over `data`, but it has `{given}` split over it: the split moves"
+        assert re.fullmatch(
+            rf"{to} at \S*test_cuts_in_time\.py:\d+: {swap} from `{given}` to `{needed}` here\..*", cause
+        ), cause

@@ -72,7 +72,9 @@ def test_layers_that_are_not_alike():
         return jnp.square(h - y).mean()
 
     params, _, *batch = loops.arguments(other)
-    with pytest.raises(ml.TraceError, match="The layers of `other` cannot be a scan: they must all compute the same"):
+    with pytest.raises(
+        ml.TraceError, match="The layers of `other` cannot become a scan: they must all compute the same"
+    ):
         ml.scan_layers(other)(ml.stack_layers(params), *batch)
     with pytest.raises(
         ml.TraceError,

@@ -138,8 +138,8 @@ def test_prints_in_branches_and_of_shards_are_refused():
         return x
 
     for fn, match in (
-        (branch, "`debug_print` at .* is inside a `while` or a `cond`: what is printed comes out of the step, whole"),
-        (shards, "`debug_print` at .* prints shards, partitioned=True: what"),
+        (branch, "`debug_print` at .* is inside a `while` or a `cond`, which cannot return what it prints"),
+        (shards, "`debug_print` at .* prints shards \\(partitioned=True\\), but a plan prints whole"),
         (callback, "`debug_callback` at .* has a side effect;"),
     ):
         with pytest.raises(ml.TraceError, match=match):

@@ -90,7 +90,7 @@ class TestMeshAxes:
         assert explorer.mesh.stages["stage"] == before
         answer = explorer.resize_axis("stage", 2)
         assert isinstance(answer, Accepted)
-        said = "The 1, 3, 3 and 1 layers of `stage` do not fit 2 stages, which all have as many now."
+        said = "The 1, 3, 3 and 1 layers of `stage` do not fit 2 stages; all stages now have equally many layers."
         assert answer.note == said
         assert explorer.mesh.stages["stage"] == ml.stages(2)
         assert explorer.undo()
