@@ -209,7 +209,7 @@ keys = sequences.rename(seq="kv")
 print("each with each:  ", *ml.dot(sequences, keys, Embed).dims)
 
 # %% [markdown]
-# `ml.softmax(scores, "kv")` makes positive numbers of the scores, which sum to 1 along `kv`. The dim stays.
+# `ml.softmax(scores, "kv")` turns the scores into positive numbers that sum to 1 along `kv`. The dim stays.
 
 # %%
 scores = ml.dot(sequences, keys, Embed)

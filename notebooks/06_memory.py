@@ -86,7 +86,7 @@ puzzles.P10.predict(...)
 puzzles.Q["6b"].predict(...)
 
 # %% [markdown]
-# **ZeRO-3** also shards the weights. Its other name is **FSDP**, fully sharded data parallelism.
+# **ZeRO-3** also shards the weights. It is also called **FSDP**, fully sharded data parallelism.
 #
 # ## Drag it
 #

@@ -47,8 +47,8 @@ for seq, plan in lengths.items():
 
 # %% [markdown]
 # Memory is linear, because a fused kernel, such as FlashAttention, computes a block of scores, uses it, and drops it; a
-# plan on a GPU assumes such a kernel. *Time* is not linear (`plan.time.estimate` is what a step takes on this machine,
-# as predicted): at the end, four times as many tokens take more than nine times as long. And 131,072 tokens do not fit.
+# plan on a GPU assumes such a kernel. *Time* is not linear (`plan.time.estimate` is the predicted time of a step on
+# this machine): at the end, four times as many tokens take more than nine times as long. And 131,072 tokens do not fit.
 # More devices do not help if each has its own sequence.
 #
 # ## Two dims

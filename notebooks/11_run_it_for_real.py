@@ -93,14 +93,14 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
-# **Predict.** The same call will go on. Which step does it compute first?
+# **Predict.** The same call continues the training. Which step does it compute first?
 
 # %%
 puzzles.Q["11a"].predict(...)
 
 # %% [markdown]
 # A checkpoint does not depend on the layout. So let us go on under another one, where every device has all of the
-# weights: perhaps you got other machines.
+# weights.
 #
 # **Predict.** How many bytes of the weights does a device get that it did not have before?
 
@@ -192,8 +192,8 @@ run_in_two_processes(code.replace("range(3)", "range(3 - jax.process_index())"))
 
 # %% [markdown]
 # Process 0 waits for numbers that nobody sends. `meshlab run` names the process that left, and ends both. The page
-# "Run it for real" (`docs/clusters.md`) starts such a file under SLURM, on Kubernetes and on TPU slices, and lists what
-# can go wrong there.
+# "Run it for real" (`docs/clusters.md`) says how to start such a file under SLURM, on Kubernetes and on TPU slices, and
+# what can go wrong there.
 #
 # ## What you know now
 #
