@@ -50,10 +50,10 @@ def expert_parallel(
         expert: the mesh axis; by default the only one, or the one called `expert` or `ep`, or else that of the data.
         dims: the dim of the experts; by default `experts` or `expert`.
         beside: a layout that this one is combined with. Dims that are made of the batch leave the axis to the experts.
-        transport: "capacity", of programs whose experts have room for so many tokens of each group; "dropless", of
-            programs with `ml.dispatch`, or that sort choices by hand: all-to-alls, for which tokens are on the axis
-            too; "gathered", of programs with `ml.dispatch`: all-gathers and reduce-scatters, for which tokens leave the
-            axis in the scope that `ml.dispatch` is in. By default, the rules beside decide.
+        transport: "capacity", for programs whose experts take a fixed number of tokens from each group; "dropless", for
+            programs with `ml.dispatch`, or that sort choices by hand: all-to-alls, with the tokens on the axis too;
+            "gathered", for programs with `ml.dispatch`: all-gathers and reduce-scatters, with the tokens off the axis
+            in the scope of `ml.dispatch`. By default, the layout in `beside` decides.
 
     Returns:
         `{"experts": "expert"}`, say.

@@ -26,7 +26,7 @@ class Place:
     Attributes:
         value: the value.
         source: the user's line that made it; for a move, the line that needs it.
-        made_by: the operation that made it, or the collective that moved it; "" of an argument.
+        made_by: the operation that made it, or the collective that moved it; "" for an argument.
         iterations: the iteration of each loop around it, outermost first, from 0.
         times: how often each of these loops runs.
         devices: their numbers; empty if that is not known.
@@ -57,19 +57,19 @@ class Finding:
     """What was found at a place.
 
     Attributes:
-        place: which value, where, and on which devices.
+        place: the value, with its line, its iteration and its devices.
     """
 
     place: Place
 
     @property
     def value(self) -> Value:
-        """The value that has it."""
+        """The value in which it was found."""
         return self.place.value
 
     @property
     def source(self) -> Source | None:
-        """The user's line that made it; None of an argument."""
+        """The user's line that made it; None for an argument."""
         return self.place.source
 
     @property
@@ -79,7 +79,7 @@ class Finding:
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """The devices that have it then, by number; none of a partial sum that differs."""
+        """The devices that have it then, by number; empty for a partial sum that differs."""
         return self.place.devices
 
 

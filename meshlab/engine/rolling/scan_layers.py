@@ -48,7 +48,7 @@ class _Standin:
 
 
 def scan_layers(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function with its layers, which are a Python loop, as scans over their stacked arrays.
+    """Returns a function that computes the layers of a Python loop as scans over their stacked arrays.
 
     Args:
         function: of trees of arrays or tensors. It runs its layers in a Python loop over a list, a tuple or numbered

@@ -60,13 +60,14 @@ def stack_layers(tree: Any, dim: str = "layers") -> Any:
     """Stacks the arrays of layers that are alike, wherever a tree has a list, a tuple or numbered keys of them.
 
     Args:
-        tree: of arrays, abstract arrays, tensors or named arrays: parameters, the state of an optimizer; or a tuple of
-            several trees.
+        tree: a tree of arrays, abstract arrays, tensors or named arrays, such as parameters or an optimizer's state;
+            or a tuple of several trees.
         dim: the name of the first axis of stacked tensors and named arrays.
 
     Returns:
-        The tree, with the layers of each list, and those under each numbered key of a dict, as one tree of stacked
-        arrays. Layers are alike if their trees, shapes, dtypes and dims are. `unstack_layers` takes them apart.
+        The tree, in which the layers of each list, and of the numbered keys of each dict, are one tree of stacked
+        arrays. Layers are alike if they have the same trees, shapes, dtypes and dims. `unstack_layers` takes them
+        apart.
 
     Raises:
         TraceError: no layers are alike.

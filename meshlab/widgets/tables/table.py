@@ -37,7 +37,7 @@ class Table(Sequence[Mapping[str, Any]]):
 
     Attributes:
         name: which table it is.
-        about: of which program, sizes, mesh, machine and layout, and by which version, by name.
+        about: the program, sizes, mesh, machine, layout and version, by name.
         rows: for each row the values by column.
     """
 

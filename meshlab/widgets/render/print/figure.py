@@ -32,9 +32,8 @@ class PrintFigure:
     Attributes:
         name: which figure it is.
         title: what it shows.
-        caption: what has to be said of it: of which program, mesh, machine and layout it is, and by which
-            version.
-        described: its caption with the whole layout, which the file has for who cannot see it, or asks for it.
+        caption: notes on the figure, and the program, sizes, mesh, machine, layout and version, as text.
+        described: the caption with the full layout, as in the SVG's `<desc>`.
         width: in points, with its margins.
         height: in points, with its margins.
         body: its shapes, as SVG.
