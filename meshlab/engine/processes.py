@@ -13,7 +13,11 @@ it and ends at once, without the barrier.
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import io
 import os
+import stat
 import sys
 from types import TracebackType
 from typing import Any
@@ -30,6 +34,8 @@ from .typed_keys import is_key
 COORDINATOR, COUNT, NUMBER, DEVICES = (f"MESHLAB_{name}" for name in ("COORDINATOR", "PROCESSES", "PROCESS", "DEVICES"))
 # Seconds: without a heartbeat, and at the barrier at the end, where some may still be writing what they have computed.
 HEARTBEAT, ENDING = 10, 60
+# What keeps some of what is written to a file.
+_BUFFERED = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
 
 
 def distributed() -> None:
@@ -91,10 +97,23 @@ def _ends_with(before: Any) -> Any:
 
 
 def end_now(status: int) -> None:
-    """Ends this process with what it has printed, and without waiting for others."""
+    """Ends this process with what it has printed and written, and without waiting for others."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
+    _write_out()
     os._exit(status)
+
+
+def _write_out() -> None:
+    """Writes what was written to open files and is not on the disk yet: Python does so itself where it ends as usual.
+
+    Of files alone: into a pipe that nobody reads a process writes for ever.
+    """
+    for each in gc.get_objects():
+        if issubclass(type(each), _BUFFERED):
+            with contextlib.suppress(OSError, ValueError):  # it is closed, or the disk is full
+                if stat.S_ISREG(os.fstat(each.fileno()).st_mode):
+                    each.flush()
 
 
 def is_joined() -> bool:

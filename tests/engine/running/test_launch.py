@@ -132,6 +132,44 @@ def test_devices_that_wait_for_one_that_waits_for_a_process_that_left_fail_too(t
     assert fault.lines == (("8.0",) if process else None)
 
 
+# A thread of JAX's back end never ends: it is in a collective to which one device does not come.
+BUSY = """
+import threading
+import jax, numpy as np
+from jax.sharding import AxisType, PartitionSpec as P
+is_inside = threading.Event()
+def never(x):
+    is_inside.set()
+    threading.Event().wait()
+def sent(x):
+    return jax.lax.psum(jax.pure_callback(never, jax.ShapeDtypeStruct((1,), np.float32), x), "x")
+mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+jax.jit(jax.shard_map(sent, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False))(np.ones(2, np.float32))
+is_inside.wait()
+print("finished", flush=True)
+"""
+
+
+def test_a_process_that_has_finished_waits_for_no_thread_of_the_back_end(tmp_path):
+    command = [sys.executable, "-m", "meshlab.cli", "run", written(tmp_path, BUSY), "--processes", "1"]
+    # It has ended long before; taking the back end apart takes for ever.
+    command += ["--simulate", "2"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["finished"]), done.stderr
+
+
+@pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise RuntimeError"])
+def test_what_a_process_has_written_to_an_open_file_is_there_however_it_ends(tmp_path, end):
+    file = written(
+        tmp_path,
+        "import pathlib, sys\nfolder = pathlib.Path(sys.argv[1])\n"
+        'log, raw, closed = (folder / "log").open("w"), (folder / "raw").open("w+b"), (folder / "closed").open("w")\n'
+        f'log.write("loss 0.5\\n"), raw.write(b"bytes"), closed.close()\ndef uses(): return log, raw\n{end}',
+    )
+    assert (launch([file, str(tmp_path)], 1, 1) is None) == (not end)
+    assert ((tmp_path / "log").read_text(), (tmp_path / "raw").read_bytes()) == ("loss 0.5\n", b"bytes")
+
+
 def test_a_fault_is_told_in_words():
     one = Fault(2, 4, "was killed by SIGKILL", ("step 1", "step 2"))
     assert (
