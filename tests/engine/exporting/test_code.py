@@ -16,7 +16,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.devices import compiler_options
-from meshlab.engine.exporting.code import _function, _imports
+from meshlab.engine.exporting import words
+from meshlab.engine.exporting.code import _function, _imports, positions
 from meshlab.engine.exporting.compared import differences
 from meshlab.engine.exporting.traced import on_shards, trace
 from meshlab.engine.exporting.writer import Writer
@@ -127,22 +128,80 @@ def test_a_file_is_short_and_formatted(name):
         assert subprocess.run(given, input=text, capture_output=True, text=True, check=True).stdout == text
 
 
+# The collective that each function sends.
+SENDS = {
+    "psum": "all-reduce",
+    "pmax": "all-reduce",
+    "all_gather": "all-gather",
+    "psum_scatter": "reduce-scatter",
+    "all_to_all": "all-to-all",
+    "ppermute": "collective-permute",
+}
+
+
+def said(c: Any) -> str:
+    return f"{c.kind} over {'+'.join(c.axes)}, {c.payload_bytes:,} bytes: {c.because}"
+
+
+def sent_in(text: str) -> list[tuple[str, str, str]]:
+    """Each line of a file that sends: its function, itself, and the comment above it, in one line."""
+    rows, found = [row.strip() for row in text.splitlines()], []
+    for i, row in enumerate(rows):
+        if match := re.search(rf"lax\.({'|'.join(SENDS)})\(", row):
+            above = itertools.takewhile(lambda row: row.startswith("#"), reversed(rows[:i]))
+            found.append((match[1], row, " ".join(row.removeprefix("# ") for row in reversed([*above]))))
+    return found
+
+
 @pytest.mark.share(4)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_comment_says_what_each_collective_sends_and_why(name):
     plan = MODELS[name].trace().plan(MESH, LAYOUTS[name])
-    rows = plan.code().splitlines()
-    sent = [
-        i
-        for i, row in enumerate(rows)
-        if re.search(r"lax\.(psum|pmax|all_gather|psum_scatter|all_to_all|ppermute)\(", row)
-    ]
+    sent = sent_in(plan.code())
     assert sent
-    known = {f"# {c.kind} over {'+'.join(c.axes)}, {c.payload_bytes:,} bytes: {c.because}" for c in plan.collectives}
-    for i in sent:
-        above = itertools.takewhile(lambda row: row.startswith("#"), (row.strip() for row in reversed(rows[:i])))
-        comment = " ".join(["#", *(row.removeprefix("# ") for row in reversed([*above]))])
-        assert any(comment.endswith(each.removeprefix("#")) for each in known), rows[i]
+    for function, row, comment in sent:
+        meant = [c for c in plan.collectives if comment.endswith(said(c))]
+        assert {c.kind for c in meant} == {SENDS[function]}, row
+        axes = set(re.findall(r'"(\w+)"', row))  # none where the call takes several lines
+        assert not axes or axes in [set(c.axes) for c in meant], row
+
+
+def test_a_file_says_what_it_is_and_what_its_values_are():
+    plan = MODELS["mlp"].trace().plan(MESH, LAYOUTS["mlp"])
+    text = plan.code()
+    assert "as each of 8 devices runs it" in text
+    assert "donate_argnums=(0, 1)." in text
+    assert sorted(comment[comment.index("all-") :] for *_, comment in sent_in(text)) == sorted(
+        map(said, plan.collectives)
+    )
+    places = [
+        text.index(each)
+        for each in (
+            "    hidden = lax.max(hidden_product, 0.0)  # [batch/data hidden/model]\n",
+            "    logits_partial = jnp.einsum(",
+            "    logits = lax.psum(logits_partial",
+            "    # region backward pass, and what follows it\n",
+            "    grad_params_w2_partial = ",
+            "    # endregion\n    return (",
+        )
+    ]
+    assert places == sorted(places)
+    assert "  # [embed] partial over data\n" in small(lambda x: x.sum(0), "batch embed").code()
+
+
+def test_arguments_that_follow_each_other_are_a_range():
+    assert [positions(each) for each in ((), (0, 1), (2, 3, 4), (0, 1, 3))] == [
+        "",
+        "(0, 1)",
+        "range(2, 5)",
+        "(0, 1, 3)",
+    ]
+
+
+def test_what_would_compute_something_else_is_not_written(monkeypatch):
+    monkeypatch.setitem(words._INFIX, "mul", "+")
+    with pytest.raises(ml.MeshlabError, match="1. the primitive `mul`, which would compute something else"):
+        small(lambda x: (x * 3.0).sum(), "batch embed").code()
 
 
 def small(function, *names, **options):

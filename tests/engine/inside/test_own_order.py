@@ -95,6 +95,23 @@ def test_no_layout_differs(program, mesh, layout, pad):
         assert plan.first_difference(step, *data()) is None
 
 
+def test_rows_of_experts_that_are_padding_are_not_compared():
+    """Three devices have two experts each: what is no expert's is not 0 behind an exponential."""
+
+    def step(w, x, choice):
+        rows, sent = ml.dispatch(x, choice, Experts, factor=4.0)
+        hidden = ml.exp(ml.ragged_dot(rows, w, sent, Embed))
+        return ml.combine(hidden, sent).sum()
+
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(0)
+        args = rng.normal(size=(4, 4, 6)), rng.normal(size=(8, 4)), rng.integers(0, 4, (8, 2), np.int32)
+        shapes = widened((ml.f32[Experts, Embed, Ffn], ml.f32[Batch, Embed]))
+        plan = ml.trace(step, *shapes, ml.i32[Batch, K]).plan(ml.mesh(data=3), "experts:data", pad=True)
+        assert "hidden" in labels(plan.program, lambda order: order.alike)
+        assert plan.first_difference(step, *args) is None
+
+
 def test_a_wrong_row_is_found_whatever_the_order():
     with jax.enable_x64(True):
         program = with_switch(step, (widened(SHAPES), widened(X)))
