@@ -99,7 +99,8 @@ def _ends_with(before: Any) -> Any:
 def end_now(status: int) -> None:
     """Ends this process with what it has printed and written, and without waiting for others."""
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more, or the program has closed it
+            stream.flush()
     _write_out()
     os._exit(status)
 

@@ -132,9 +132,10 @@ def test_devices_that_wait_for_one_that_waits_for_a_process_that_left_fail_too(t
     assert fault.lines == (("8.0",) if process else None)
 
 
-# A thread of JAX's back end never ends: it is in a collective to which one device does not come.
+# A thread of JAX's back end never ends: it is in a collective to which no device comes. And nothing can be printed any
+# more, which must not send the process on its usual way out.
 BUSY = """
-import threading
+import sys, threading
 import jax, numpy as np
 from jax.sharding import AxisType, PartitionSpec as P
 is_inside = threading.Event()
@@ -147,6 +148,7 @@ mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
 jax.jit(jax.shard_map(sent, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False))(np.ones(2, np.float32))
 is_inside.wait()
 print("finished", flush=True)
+sys.stdout.close()
 """
 
 
