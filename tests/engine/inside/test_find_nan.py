@@ -106,6 +106,18 @@ def test_padding_is_not_looked_at(monkeypatch):
     assert program.plan(ml.mesh(data=3), "batch:data", pad=True).find_nan(np.ones((8, 16), "f4")) is not None
 
 
+def test_infinities_in_padding_are_none_and_hide_none():
+    """What is divided by padding is infinite; so is what is made of it, beside a number that overflows by itself."""
+    program = ml.trace(lambda x: 2 * ml.exp(100 / x), ml.f32[Batch, ml.Dim("embed", 15)])
+    for axes, layout, device in (({"data": 3}, "batch:data", 2), ({"x": 3, "y": 2}, {"batch": "x", "embed": "y"}, 5)):
+        plan, x = program.plan(ml.mesh(**axes), layout, pad=True), np.full((8, 15), 10, "f4")
+        assert plan.find_nan(x) is None
+        x[7, 14] = 1
+        found = plan.find_nan(x)
+        assert found is not None
+        assert (found.kind, found.devices, found.place.made_by) == ("infinity", (device,), "exp")
+
+
 def test_arguments_are_checked(program):
     plan = planned(program, "data=2", "")
     with pytest.raises(ml.RunError, match=r"The plan takes 2 arguments .* Give find_nan\(\) the same arguments"):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
+from meshlab.engine.code.operations import walk
 from meshlab.engine.inside.first_difference import first_difference
 from meshlab.engine.inside.own_order import own_order
 from meshlab.engine.verifying.random_layouts import draw_in_turn
@@ -95,21 +96,48 @@ def test_no_layout_differs(program, mesh, layout, pad):
         assert plan.first_difference(step, *data()) is None
 
 
-def test_rows_of_experts_that_are_padding_are_not_compared():
-    """Three devices have two experts each: what is no expert's is not 0 behind an exponential."""
+def test_rows_in_the_places_of_an_expert_that_is_padding_are_not_compared():
+    """Three devices have two experts each, the last one has one, whose rows take places of the one that is padding."""
+    five = ml.Dim("experts", 5)
 
     def step(w, x, choice):
-        rows, sent = ml.dispatch(x, choice, Experts, factor=4.0)
+        rows, sent = ml.dispatch(x, choice, five, factor=4.0)
         hidden = ml.exp(ml.ragged_dot(rows, w, sent, Embed))
         return ml.combine(hidden, sent).sum()
 
     with jax.enable_x64(True):
         rng = np.random.default_rng(0)
-        args = rng.normal(size=(4, 4, 6)), rng.normal(size=(8, 4)), rng.integers(0, 4, (8, 2), np.int32)
-        shapes = widened((ml.f32[Experts, Embed, Ffn], ml.f32[Batch, Embed]))
+        args = rng.normal(size=(5, 4, 6)), rng.normal(size=(8, 4)), np.full((8, 2), 4, np.int32)
+        shapes = widened((ml.f32[five, Embed, Ffn], ml.f32[Batch, Embed]))
         plan = ml.trace(step, *shapes, ml.i32[Batch, K]).plan(ml.mesh(data=3), "experts:data", pad=True)
         assert "hidden" in labels(plan.program, lambda order: order.alike)
         assert plan.first_difference(step, *args) is None
+
+
+def test_numbers_of_rows_are_the_devices_own_inside_of_loops_too():
+    """The backward pass reads them: they go through both scans."""
+    Layers = ml.Dim("layers", 3)
+
+    def train(w, x):
+        def loss(w):
+            def layer(x, w):
+                shares, choice = ml.top_k(ml.softmax(ml.dot(x, w["router"], Embed), "routes"), "routes", K)
+                rows, sent = ml.dispatch(x, choice, Experts, factor=4.0)
+                made = ml.ragged_dot(ml.silu(ml.ragged_dot(rows, w["up"], sent, Embed)), w["down"], sent, Ffn)
+                return x + ml.combine(made, sent, shares), None
+
+            return ml.square(ml.scan(layer, x, w, Layers)[0]).mean()
+
+        return jax.grad(loss)(w)
+
+    program = ml.trace(train, {name: ml.f32[(Layers, *each.dims)] for name, each in SHAPES.items()}, X)
+    operations = list(walk(program.code.block))
+    there = {n for op in operations for n in (*op.outputs, *(n for block in op.blocks for n in block.inputs))}
+    orders = {n: order.alike for n, order in own_order(program).items() if n in there}
+    assert {n for n, alike in orders.items() if not alike} == {n for n in orders if program.value(n).dtype.kind == "i"}
+    scans = [op for op in operations if op.name == "scan"]
+    into = [n for op in scans for block in op.blocks for n in block.inputs if orders.get(n) is False]
+    assert into, "the backward pass reads none"
 
 
 def test_a_wrong_row_is_found_whatever_the_order():

@@ -71,7 +71,24 @@ def test_layers_that_are_not_alike():
             h = loops.layer(h, weights) if index != 2 else jnp.sin(h @ weights["w"])
         return jnp.square(h - y).mean()
 
+    def turned(params: Any, x: Any, y: Any) -> Any:
+        """The same operations on the same shapes, with other parameters."""
+        h = x @ params["w_in"]
+        for index, weights in enumerate(params["layers"]):
+            h = loops.layer(jnp.cumsum(h, axis=1 if index == 2 else 0), weights)
+        return jnp.square(h - y).mean()
+
+    def scaled(params: Any, x: Any, y: Any) -> Any:
+        """The same operations on the same shapes, with another number."""
+        h = x @ params["w_in"]
+        for index, weights in enumerate(params["layers"]):
+            h = loops.layer(h * (2.0 + index), weights)
+        return jnp.square(h - y).mean()
+
     params, _, *batch = loops.arguments(other)
+    for function in (turned, scaled):
+        with pytest.raises(ml.TraceError, match=f"The layers of `{function.__name__}` cannot become a scan"):
+            ml.scan_layers(function)(ml.stack_layers(params), *batch)
     with pytest.raises(
         ml.TraceError, match="The layers of `other` cannot become a scan: they must all compute the same"
     ):

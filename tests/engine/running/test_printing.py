@@ -93,6 +93,7 @@ def test_a_layout_that_cannot_return_a_value_prints_the_others():
         doubled = 2 * x
         jax.debug.print("mean {:.3f}", doubled.mean())
         jax.debug.print("most {:.3f}", doubled.max())
+        jax.debug.print("sum {:.1f}", doubled.sum())
         return doubled.sum()
 
     plan = ml.trace(fn, ml.f32[Batch, Embed]).plan(ml.mesh(data=2, micro=ml.serial(2)), "batch:data+micro")
@@ -100,7 +101,7 @@ def test_a_layout_that_cannot_return_a_value_prints_the_others():
     with pytest.warns(UserWarning, match=r"cannot print all: the values printed at test_printing.py:\d+ cann") as said:
         lines, _ = text_of(plan.run, x)
     assert said[0].filename == __file__  # where the plan was run
-    assert lines == [f"mean {2 * x.mean():.3f}"]
+    assert lines == [f"mean {2 * x.mean():.3f}", f"sum {2 * x.sum():.1f}"]
     assert text_of(plan.run, x)[0] == lines  # said once
 
 
@@ -173,6 +174,25 @@ def test_numbers_and_whole_texts():
     lines = text_of(plan.run, np.stack([np.arange(8)] * 2, 1).astype("f4"))[0]
     rows = "f32[batch=8]([ 0.  2.  4.  6.  8. 10. 12. 14.]), [0 7]", "row [0. 0.]", "row [1. 1.]"
     assert lines == ["begin", "3 1.5", *rows, *(f"7 of: {2 * i:.1f}" for i in reversed(range(8)))]
+
+
+def test_two_loops_print_one_after_the_other():
+    """They are alike, of as many iterations, and nothing is printed between them."""
+
+    def fn(x):
+        def body(name):
+            def printing(carry, row):
+                jax.debug.print(f"{name} {{:.0f}}", row.sum())
+                return carry + row.sum(), None
+
+            return printing
+
+        total, _ = ml.scan(body("first"), jnp.zeros(()), x, Batch)
+        return ml.scan(body("second"), total, x, Batch)[0]
+
+    plan = ml.trace(fn, ml.f32[Batch, ml.Dim("wide", 2)]).plan(ml.mesh(data=2), "wide:data")
+    lines = text_of(plan.run, np.stack([np.arange(8)] * 2, 1).astype("f4"))[0]
+    assert lines == [f"{name} {2 * i}" for name in ("first", "second") for i in range(8)]
 
 
 def test_a_training_prints_in_each_step():
