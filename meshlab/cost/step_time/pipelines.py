@@ -147,7 +147,7 @@ def _span(
     for name, piece in pieces.items():
         each = step.runs_of(name) / micro * share[name]
         at = Span(step, now, now + piece.elapsed * each, piece.elapsed, tuple(piece.spans), each)
-        inside += [span.later(now) for span in piece.spans] if each == 1 else [at] * (each > 0)
+        inside += [span.later(now) for span in piece.spans] if each == 1 else [at] if each > 0 else []
         now += piece.elapsed * each
     if waiting := total.idle / micro:
         inside.append(Span(step, now, now + waiting, kind=WAITING))

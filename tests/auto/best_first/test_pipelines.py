@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import pytest
@@ -12,6 +13,7 @@ from benchmarks import optima
 from meshlab.auto.best_first.pricer import LayoutPrice
 from meshlab.auto.best_first.recipes import recipes
 from meshlab.auto.brute_force import priced_layouts
+from tests.auto.best_first.programs import llama3
 from tests.engine.pipelines import stacks
 
 Batch, Embed, Hidden, Layers, Classes = ml.dims(batch=2048, embed=2048, hidden=8192, layers=8, classes=1024)
@@ -83,6 +85,23 @@ def test_no_pipeline_is_below_its_bound(on):
             seen += 1
     assert seen >= 1
     assert search.bounds.max() < search.alone.max()
+
+
+def test_what_activations_cost_is_shared_by_stages():
+    """As sharp a bound without the share is above what pipelines cost."""
+    mesh = ml.mesh("h100:4", pipe=ml.stages(2), x=2, micro=ml.serial(4))
+    search: Any = ml.auto.layout(llama3(), mesh, seconds=0.1, memory=None).answer.search
+    seen = above = 0
+    for point in search.space.points():
+        if not point.extra.layers or point.stored.over:
+            continue
+        bound = search.star.bound(point.computed, point.extra.in_one_piece)
+        price = search.pricer.price(search.space.layout(point)) if bound else None
+        if price is not None:
+            cost = search.of_activations(price)
+            assert bound * search._share(point.computed) <= cost
+            seen, above = seen + 1, above + (bound > cost)
+    assert seen >= above > 0
 
 
 @pytest.fixture(scope="module")

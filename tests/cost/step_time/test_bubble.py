@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import pathlib
 from types import MappingProxyType
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import meshlab as ml
 from meshlab.cost.step_time.lockstep import cells_of, free, lockstep
 from meshlab.engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE
+from meshlab.models.zoo import models
 from tests.cost.step_time.test_lockstep import SECONDS, trained
 
 SIZES = [(2, 4), (4, 8), (4, 16), (8, 32)]
@@ -123,3 +125,15 @@ def test_there_is_no_bubble_without_stages() -> None:
     assert "free_running" not in time.to_dict()
     with pytest.raises(ml.HardwareError, match="`free_running` must be True or False, not 1"):
         time.given(free_running=1)
+
+
+@pytest.mark.parametrize("machine", ["v5e:2x2", "h100:4"])
+def test_a_ring_in_a_pipeline_is_priced_and_drawn_to_its_end(machine: str, tmp_path: pathlib.Path) -> None:
+    """Its seconds are NumPy's numbers on a TPU's torus, and so is the share of the step that a stage runs it."""
+    mesh = ml.mesh(machine, pipe=ml.stages(2), x=2, micro=ml.serial(2))
+    (model,) = (each for each in models() if each.name == "transformer_sgd")
+    plan = model.trace().plan(mesh, "batch:micro layers:pipe seq:x kv:x")
+    plan.write_trace(tmp_path / "step.json")
+    events = json.loads((tmp_path / "step.json").read_text())["traceEvents"]
+    end = max(each["ts"] + each["dur"] for each in events if each["ph"] == "X")
+    assert end / 1e6 == pytest.approx(plan.time.estimate)

@@ -102,6 +102,20 @@ def test_layers_that_are_not_alike():
         ml.scan_layers(other)(params, *batch)
 
 
+def test_results_of_one_operation_are_told_apart():
+    """Each layer's update reads a half that is made in the same way, but not the same half."""
+
+    def step(params: Any, x: Any, y: Any) -> Any:
+        grads = jax.grad(loops.over_a_list)(params, x, y)
+        halves = [jax.lax.split(x[:, 0], (4, 4))[index % 2] for index in range(loops.COUNT)]
+        layers = [{**w, "b": w["b"] - half} for w, half in zip(params["layers"], halves, strict=True)]
+        return {**params, "layers": layers}, grads
+
+    params, _, *batch = loops.arguments(step)
+    results = ml.scan_layers(step)(ml.stack_layers(params), *batch)
+    assert worst(ml.unstack_layers(results), step(params, *batch)) < 1e-6
+
+
 def test_a_weight_that_all_layers_train():
     """The last layer starts its gradient, and the others add to it: their backward passes are not the same."""
 

@@ -27,6 +27,7 @@ TREES = {
     "keys": {f"Block_{i}": layer(i) for i in range(12)} | {"head": np.zeros(5)},
     "several": {"encoder": [layer(1), layer(2)], "decoder": {"layers": [layer(1, 4), layer(2, 4), layer(3, 4)]}},
     "arrays": [np.zeros(3), np.ones(3)],
+    "a name that is taken": {"block": np.zeros(3), "block_0": layer(1), "block_1": layer(2), "layers": [layer(1)] * 2},
     "unlike beside": {
         "layers": [layer(1), layer(2)],
         "sizes": [layer(1), layer(2, 5)],
