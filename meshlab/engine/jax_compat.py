@@ -94,7 +94,8 @@ _CALLS = {
     "remat_opt": "fwd_jaxpr",
 }
 # Of these JAX caches the jaxpr, for every caller of the function.
-_CACHED = ("jit", "custom_jvp_call", "custom_vjp_call")
+_RULED = ("custom_jvp_call", "custom_vjp_call")
+_CACHED = ("jit", *_RULED)
 # The names of `jax.checkpoint`'s primitive.
 REMAT = ("remat2",)
 
@@ -103,6 +104,11 @@ def call(equation: Any) -> Any | None:
     """Returns the jaxpr inside an equation that is only wrapping, or None where it is more."""
     parameter = _CALLS.get(equation.primitive.name)
     return None if parameter is None else equation.params[parameter]
+
+
+def is_ruled(equation: Any) -> bool:
+    """Says whether a call has a rule of the user's for its derivatives."""
+    return equation.primitive.name in _RULED
 
 
 def is_cached(equation: Any) -> bool:

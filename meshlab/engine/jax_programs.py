@@ -20,7 +20,7 @@ import jax
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 
-from .jax_compat import REMAT, call, opened
+from .jax_compat import REMAT, call, is_ruled, opened
 
 _NUMBERED = re.compile(r"(?:^|[/(])v(\d+)(?=[/)]|$)")
 # XLA writes several names where it has joined several operations.
@@ -194,17 +194,22 @@ def is_jaxpr(value: Any) -> bool:
 # --- parts of programs ------------------------------------------------------------------------------------------------
 
 
-def called_in_place(closed: Any, opens: Callable[[Sequence[Any]], bool]) -> tuple[list[Any], list[Any], dict[Any, Any]]:
+def called_in_place(
+    closed: Any, opens: Callable[[Sequence[Any], Mapping[Any, Any]], bool]
+) -> tuple[list[Any], list[Any], dict[Any, Any]]:
     """Returns the equations of a jaxpr, with those of some calls in place of these.
+
+    A call with a rule of its own for derivatives stays: the program may be differentiated.
 
     Args:
         closed: the jaxpr.
-        opens: says of what a call reads whether its equations are wanted.
+        opens: says of what a call reads, and of the equations that made it, whether the call's equations are wanted.
 
     Returns:
         The equations in order, the jaxpr's outputs, and its constants by their variables, those of calls too.
     """
     made: list[Any] = []
+    makers: dict[Any, Any] = {}
     constants: dict[Any, Any] = {}
     # What a call made, by the call's own variables.
     same: dict[Any, Any] = {}
@@ -218,9 +223,10 @@ def called_in_place(closed: Any, opens: Callable[[Sequence[Any]], bool]) -> tupl
             if around is not None:
                 info = info.replace(name_stack=around.name_stack + info.name_stack)
             equation = own.replace(invars=list(map(read, own.invars)), source_info=info)
-            inside = call(equation)
-            if inside is None or not opens([v for v in equation.invars if not isinstance(v, Literal)]):
+            inside = None if is_ruled(equation) else call(equation)
+            if inside is None or not opens([v for v in equation.invars if not isinstance(v, Literal)], makers):
                 made.append(equation)
+                makers.update(dict.fromkeys(equation.outvars, equation))
                 continue
             # JAX caches what it calls: traced again, each call has variables of its own.
             given = [v.aval for v in opened(inside).invars]

@@ -145,6 +145,7 @@ def test_calls_are_seen_through(fn, inside, cached):
     call = opened(jax_compat.needed(jax.make_jaxpr(fn)(V), [True])).equations[0]
     assert names(jax_compat.call(call)) == inside
     assert jax_compat.is_cached(call) == cached
+    assert jax_compat.is_ruled(call) == (fn in (doubled, halved))
     assert np.allclose(meshlab.trace(fn, V).plan(meshlab.mesh(a=1), {}).run(V), jax.jit(fn)(V))
 
 

@@ -34,7 +34,7 @@ def test_what_is_inside_jit_has_its_inputs_and_results_in_place():
 
 def test_what_each_device_runs_is_inside_a_shard_map():
     table, spec = np.arange(4.0, dtype=np.float32), jax.P("data")
-    mesh = jax.sharding.AbstractMesh((2,), ("data",))
+    mesh = jax.sharding.AbstractMesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     whole = jax.shard_map(lambda y, x: x * table + y, mesh=mesh, in_specs=(jax.P(), spec), out_specs=spec)
     arrays = [jax.ShapeDtypeStruct(shape, np.float32) for shape in ((), (8,))]
     closed = of_each_device(jax.make_jaxpr(whole)(*arrays))

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import Literal
 
 from ..code.source import source_of
@@ -25,6 +26,7 @@ from ..errors import TraceError
 from ..jax_compat import needed
 from ..jax_programs import called_in_place, part, placed_at
 from ..tensors.trace_errors import called
+from .alike import numbers_of
 from .loops import Family, Loop, Start
 from .roll import Group, Total, Unit, multiplies, roll
 from .stacked import apart, stacked_dim, stacked_tree
@@ -135,9 +137,13 @@ class _Evaluation:
         for index, value in enumerate(family):
             self.place.setdefault(value, (family, index))
 
-    def reads_several(self, variables: Sequence[Any]) -> bool:
-        """Says whether a call reads arguments of several layers, so that layers are inside of it."""
-        return len({self.place[v][1] for v in variables if v in self.place}) > 1
+    def reads_several(self, variables: Sequence[Any], makers: Mapping[Any, Any]) -> bool:
+        """Says whether a call reads arguments of several layers, or what was made of each, so that they are inside."""
+        if len({self.place[v][1] for v in variables if v in self.place}) > 1:
+            return True
+        made = [makers[v] for v in variables if v in makers]
+        fewest = min(map(len, self.stacks))
+        return len(made) >= fewest and max(np.bincount(numbers_of(made))) >= fewest
 
     def results(self, shapes: Any, dim: str) -> Any:
         """Returns the results, with layers stacked that the program has stacked."""

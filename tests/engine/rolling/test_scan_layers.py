@@ -35,6 +35,44 @@ def test_a_train_step_gives_the_same(name):
     assert worst(ml.unstack_layers(stacked), args) == 0
 
 
+def test_a_call_of_what_was_made_of_each_layer():
+    """Optimizers put parts of their update under `jit`: a call then reads moments of all layers, and no argument."""
+
+    def step(params: Any, momentum: Any, x: Any, y: Any) -> Any:
+        grads = jax.grad(loops.over_a_list)(params, x, y)
+        momentum = jax.tree.map(lambda m, g: 0.9 * m + g, momentum, grads)
+        unbiased = jax.jit(lambda moments: jax.tree.map(lambda m: m / 0.1, moments))(momentum)
+        return jax.tree.map(lambda w, m: w - 0.1 * m, params, unbiased), momentum
+
+    args = loops.arguments(loops.over_a_list)
+    scanned, stacked = ml.scan_layers(step), ml.stack_layers(args)
+    closed = jax.make_jaxpr(scanned)(*stacked)
+    assert not {each.primitive.name for each in closed.jaxpr.eqns} & {"slice", "dynamic_slice", "concatenate"}
+    assert worst(ml.unstack_layers(jax.jit(scanned)(*stacked)), jax.jit(step)(*args)) < 1e-6
+
+
+def test_a_rule_for_derivatives_is_kept():
+    """Each layer calls a function with such a rule of as many values made alike as there are layers."""
+
+    @jax.custom_vjp
+    def rounded(*parts: Any) -> Any:
+        return jnp.round(4 * sum(parts)) / 4
+
+    rounded.defvjp(lambda *parts: (rounded(*parts), len(parts)), lambda count, cotangent: (cotangent,) * count)
+
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        h = x
+        for weights in params["layers"]:
+            h = h + rounded(*(h @ (part * weights["w"]) for part in (0.1, 0.2, 0.3, 0.4)))
+        return jnp.square(h - y).mean()
+
+    params, _, x, y = loops.arguments(loops.over_a_list)
+    grads = jax.grad(ml.scan_layers(loss))(ml.stack_layers(params), x, y)
+    wanted = jax.grad(loss)(params, x, y)
+    assert float(abs(wanted["layers"][0]["w"]).max()) > 0.01
+    assert worst(ml.unstack_layers(grads), wanted) < 1e-6
+
+
 def test_a_forward_pass_alone():
     params, _, *batch = loops.arguments(loops.over_a_list)
     scanned = ml.scan_layers(loops.over_a_list)
