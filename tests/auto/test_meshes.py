@@ -64,6 +64,15 @@ def test_meshes_with_micro_batches_and_stages() -> None:
     assert not any(each.mesh.stages for each in alone.tried)
 
 
+def test_axes_that_cannot_be_stages_are_none() -> None:
+    """Eight layers are divided by 2 stages, not by 3 or 6; one device is none; and a number twice counts once."""
+    found = ml.auto.mesh(stack(), 6, on="h100", micro=(4, 4), memory=None, seconds=1e-6)
+    sizes = [(each.mesh.axes, dict(each.mesh.stages)) for each in found.tried]
+    assert sorted(axes["pipe"] for axes, stages in sizes if stages) == [2]
+    assert len(sizes) == 2 + 2 + 1  # 6 and 2 × 3, with micro-batches, and stages
+    assert not [each for each in ml.auto.mesh(stack(), on="h100:1", micro=4, memory=None).tried if each.mesh.stages]
+
+
 def test_layers_that_no_stages_divide() -> None:
     with pytest.raises(ml.LayoutError, match="No scan steps through a named dim of its weights"):
         ml.auto.mesh(grown("mlp_sgd"), on="h100:4", micro=8)

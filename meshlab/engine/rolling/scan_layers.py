@@ -26,7 +26,7 @@ from ..errors import TraceError
 from ..jax_compat import needed
 from ..jax_programs import called_in_place, part, placed_at
 from ..tensors.trace_errors import called
-from .alike import numbers_of
+from .equation_kinds import numbers_of
 from .loops import Family, Loop, Start
 from .roll import Group, Total, Unit, multiplies, roll
 from .stacked import apart, stacked_dim, stacked_tree

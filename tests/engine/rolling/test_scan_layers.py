@@ -140,14 +140,21 @@ def test_layers_that_are_not_alike():
         ml.scan_layers(other)(params, *batch)
 
 
-def test_results_of_one_operation_are_told_apart():
-    """Each layer's update reads a half that is made in the same way, but not the same half."""
+UPDATES = {
+    "halves": lambda x, index: jax.lax.split(x[:, 0], (4, 4))[index % 2],
+    "functions": lambda x, index: (jnp.sin, jnp.cos)[index % 2](x[0]),
+    "numbers": lambda x, index: x[0] * (2.0 + index),
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_what_updates_of_layers_read_is_told_apart(name):
+    """It is made alike for each layer, but for one thing."""
 
     def step(params: Any, x: Any, y: Any) -> Any:
         grads = jax.grad(loops.over_a_list)(params, x, y)
-        halves = [jax.lax.split(x[:, 0], (4, 4))[index % 2] for index in range(loops.COUNT)]
-        layers = [{**w, "b": w["b"] - half} for w, half in zip(params["layers"], halves, strict=True)]
-        return {**params, "layers": layers}, grads
+        pairs = enumerate(params["layers"])
+        return {**params, "layers": [{**w, "b": w["b"] - UPDATES[name](x, index)} for index, w in pairs]}, grads
 
     params, _, *batch = loops.arguments(step)
     results = ml.scan_layers(step)(ml.stack_layers(params), *batch)

@@ -55,6 +55,15 @@ def test_places_and_order():
     assert beside["p/norm/0"] == (2,)
 
 
+def test_layers_of_other_types_or_dims_are_not_alike():
+    like = [{"w": np.zeros(3, dtype)} for dtype in ("f4", "f2")]
+    named = [ml.named(jax.ShapeDtypeStruct((3,), jnp.float32), dims) for dims in ("embed", "hidden")]
+    for unlike in (like, [ml.named(each, "embed") for each in like], [{"w": each} for each in named]):
+        assert "layers" not in ml.stack_layers({"layers": unlike, "others": [layer(1)] * 2})["layers"][0]
+        with pytest.raises(ml.TraceError, match="found no layers that are alike"):
+            ml.stack_layers({"layers": unlike})
+
+
 def test_names_have_the_dim_in_front():
     shapes = [jax.ShapeDtypeStruct((3, 2), jnp.float32)] * 4
     named = ml.stack_layers(ml.named(shapes, "embed _"), "blocks")
