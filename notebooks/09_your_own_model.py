@@ -5,7 +5,7 @@
 # name the arrays of a Flax model and of an Equinox model from outside, find a layout for a named machine, and export it
 # as `PartitionSpec`s. The last part is for programs that already have shardings.
 #
-# This lesson needs both libraries: `pip install flax equinox`.
+# This lesson needs both libraries. `make lab` has installed them; elsewhere, run `pip install "meshlab[lessons]"`.
 
 # %%
 import equinox as eqx

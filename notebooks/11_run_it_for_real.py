@@ -5,7 +5,7 @@
 # and start two processes. It takes twenty minutes, and no accelerator: the devices are simulated. On real ones, the
 # cells are the same.
 #
-# This lesson needs Orbax: `pip install "meshlab[checkpoints]"`.
+# This lesson needs Orbax. `make lab` has installed it; elsewhere, run `pip install "meshlab[lessons]"`.
 
 # %%
 import pathlib
