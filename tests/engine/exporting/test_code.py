@@ -200,7 +200,7 @@ def test_arguments_that_follow_each_other_are_a_range():
 
 def test_what_would_compute_something_else_is_not_written(monkeypatch):
     monkeypatch.setitem(words._INFIX, "mul", "+")
-    with pytest.raises(ml.MeshlabError, match="1. the primitive `mul`, which would compute something else"):
+    with pytest.raises(ml.MeshlabError, match="1. the primitive `mul`, which the file would compute otherwise"):
         small(lambda x: (x * 3.0).sum(), "batch embed").code()
 
 
