@@ -252,7 +252,8 @@ choice.compare("batch:data hidden:model")
 # more than it saves in a network this small. `docs/serial.md` shows the savings for larger ones.
 
 # %%
-in_time = ml.explore(program, ml.mesh(data=4, model=2, micro=ml.serial(4)), "batch:data hidden:model", run=training)
+with_micro = ml.mesh(data=4, model=2, micro=ml.serial(4))
+in_time = ml.explore(program, with_micro, "batch:data hidden:model", run=training)
 
 in_time
 

@@ -162,8 +162,8 @@ llama = ml.named_models()["llama3-8b"].trace(batch=8, seq=4096)
 goal = ml.goal(peak="40 GB")
 plans = {name: llama.plan(mesh, preset(llama, mesh)) for name, preset in presets.items()}
 for name, plan in plans.items():
-    peak = plan.memory.donated.peak_bytes / 1e9
-    print(f"{name}: peak {peak:5.1f} GB, sent {plan.wire_bytes / 1e9:.1f} GB, meets the goal: {goal.judge(plan).met}")
+    peak, sent = plan.memory.donated.peak_bytes / 1e9, plan.wire_bytes / 1e9
+    print(f"{name}: peak {peak:5.1f} GB, sent {sent:.1f} GB, meets the goal: {goal.judge(plan).met}")
 
 # %% [markdown]
 # Only FSDP meets the goal. The four do not send the same any more: ZeRO-1 gathers the new weights once, in float32.

@@ -95,7 +95,8 @@ tried = {}
 for layout in ("batch:data", "batch:data heads:model ffn:model", "batch:data+model"):
     plan = tried[layout] = program.plan(mesh, layout)
     sent, stored = plan.wire_bytes / 1e6, plan.stored.argument_bytes / 1e6
-    print(f"{layout:34} {plan.time.estimate * 1e3:.2f} ms, sends {sent:5.1f} MB, stores {stored:5.1f} MB. {plan.work}")
+    time = f"{plan.time.estimate * 1e3:.2f} ms"
+    print(f"{layout:34} {time}, sends {sent:5.1f} MB, stores {stored:5.1f} MB. {plan.work}")
 
 # %% [markdown]
 # The first one sends the least, because the four devices of a row repeat the same work, as `plan.work` says. A goal

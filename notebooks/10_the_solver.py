@@ -55,7 +55,8 @@ explorer
 # %%
 choice = ml.auto.layout(program, mesh)
 
-print(choice.layout, f"{choice.proof.value * 1e3:.2f} ms", f"gap {choice.proof.gap:.1%}", f"{choice.proof.plans} plans")
+proof = choice.proof
+print(choice.layout, f"{proof.value * 1e3:.2f} ms", f"gap {proof.gap:.1%}", f"{proof.plans} plans")
 
 # %% [markdown]
 # The **gap** matters most. The search knows a time that no layout can beat, the *bound*; the gap is how far the
@@ -71,7 +72,8 @@ print(choice.proof)
 # %%
 for layout in (None, "batch:x", "embed:x", "ffn:x"):
     plan = program.plan(mesh, layout)
-    print(f"{layout or 'nothing split':14} {plan.time.estimate * 1e3:6.2f} ms, sends {plan.wire_bytes / 1e6:6,.0f} MB")
+    name = layout or "nothing split"
+    print(f"{name:14} {plan.time.estimate * 1e3:6.2f} ms, sends {plan.wire_bytes / 1e6:6,.0f} MB")
 
 # %% [markdown]
 # ## Why is mine slower?

@@ -111,7 +111,8 @@ puzzles.Q["11b"].predict(...)
 other = program.plan(mesh, "batch:data")
 move = plan.move(other)
 
-print(f"{move.held[0]:,} B on a device, of which {move.new[0]:,} B are new; it sends {move.wire_bytes:,.0f} B for them")
+held, new = move.held[0], move.new[0]
+print(f"{held:,} B on a device, of which {new:,} B are new; it sends {move.wire_bytes:,.0f} B for them")
 
 # %% [markdown]
 # Does the training notice? We compare its losses with a training that nothing interrupted, under the first layout.

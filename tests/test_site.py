@@ -215,6 +215,19 @@ def test_the_goal_of_your_own_model_is_met_on_its_page(site: Path, browser: Brow
 
 @pytest.mark.browser
 @pytest.mark.skipif(bool(os.environ.get("MESHLAB_NO_BROWSER")), reason="MESHLAB_NO_BROWSER is set")
+def test_no_output_of_a_lesson_is_cut(site: Path, browser: Browser) -> None:
+    tab, cut = browser.new_page(viewport={"width": 1280, "height": 900}), {}
+    for name in NOTEBOOKS:
+        tab.goto((site / f"learn/{name}.html").as_uri())
+        widths = tab.locator(".cell_output pre").evaluate_all("all => all.map(e => [e.scrollWidth, e.clientWidth])")
+        assert widths, name
+        cut[name] = sum(needed > there + 1 for needed, there in widths)
+    assert not any(cut.values()), cut
+    tab.close()
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(bool(os.environ.get("MESHLAB_NO_BROWSER")), reason="MESHLAB_NO_BROWSER is set")
 @pytest.mark.parametrize("page", BOARDS)
 def test_every_board_is_dragged_without_a_network(site: Path, browser: Browser, page: str) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", offline=True)
