@@ -13,16 +13,20 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from .jax_compat import REMAT, call, is_ruled, opened
 
 _NUMBERED = re.compile(r"(?:^|[/(])v(\d+)(?=[/)]|$)")
+# Of arrays with at most so many elements the contents are compared, of larger ones the identity.
+_MOST_COMPARED = 2**22
 # XLA writes several names where it has joined several operations.
 _JOINED = re.compile("[;:]")
 
@@ -211,13 +215,17 @@ def called_in_place(
     made: list[Any] = []
     makers: dict[Any, Any] = {}
     constants: dict[Any, Any] = {}
-    # What a call made, by the call's own variables.
+    # What a call made, by the call's own variables; and constants of the same contents, by each the first.
     same: dict[Any, Any] = {}
+    known: dict[Hashable, Any] = {}
 
     def read(value: Any) -> Any:
         return value if isinstance(value, Literal) else same.get(value, value)
 
     def visit(jaxpr: Any, around: Any):
+        for variable, array in jaxpr.constants:
+            same[variable] = known.setdefault(contents(array), variable)
+            constants[variable] = array
         for own in jaxpr.equations:
             info = own.source_info
             if around is not None:
@@ -231,13 +239,11 @@ def called_in_place(
             # JAX caches what it calls: traced again, each call has variables of its own.
             given = [v.aval for v in opened(inside).invars]
             again = opened(jax.make_jaxpr(jaxpr_as_fun(inside))(*map(_shape_of, given)))
-            constants.update(again.constants)
             same.update(zip(again.invars, equation.invars, strict=True))
             visit(again, info)
             same.update(zip(equation.outvars, map(read, again.outvars), strict=True))
 
     outer = opened(closed)
-    constants.update(outer.constants)
     visit(outer, None)
     return made, list(map(read, outer.outvars)), constants
 
@@ -287,6 +293,45 @@ def placed_at(equation: Any, function: Callable[..., Any], *values: Any) -> list
     closed = jax.make_jaxpr(function)(*values)
     own = [each.replace(source_info=equation.source_info) for each in closed.jaxpr.eqns]
     return jaxpr_as_fun(ClosedJaxpr(closed.jaxpr.replace(eqns=own), closed.consts))(*jax.tree.leaves(values))
+
+
+def gradients(equation: Any) -> Any | None:
+    """Returns the closed jaxpr of an equation's gradients, of what it reads and of its results' gradients.
+
+    Returns:
+        None where it has none: it reads or makes no numbers with gradients, or its rule cannot be differentiated.
+    """
+    run = part([equation], {(0, i): i for i in range(len(equation.invars))}, equation.outvars).run
+    reads, results = ([_shape_of(v.aval) for v in row] for row in (equation.invars, equation.outvars))
+    moved, made = ([i for i, each in enumerate(row) if _has_gradient(each)] for row in (reads, results))
+    if not moved or not made:
+        return None
+
+    def pulled_back(given: Sequence[Any], back: Sequence[Any]) -> Any:
+        def results_of(*values: Any) -> list[Any]:
+            known = dict(zip(moved, values, strict=True))
+            computed = run(*(known.get(i, value) for i, value in enumerate(given)))
+            return [computed[i] for i in made]
+
+        return jax.vjp(results_of, *(given[i] for i in moved))[1](list(back))
+
+    try:
+        return jax.make_jaxpr(pulled_back)(reads, [results[i] for i in made])
+    except Exception:  # a rule is the user's code
+        return None
+
+
+def _has_gradient(like: Any) -> bool:
+    return jnp.issubdtype(like.dtype, jnp.inexact)
+
+
+def contents(array: Any) -> Hashable:
+    """Returns what is equal for arrays of the same contents; for large ones, and what has no contents yet, itself."""
+    is_known = not isinstance(array, jax.core.Tracer) and not jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+    if is_known and array.size <= _MOST_COMPARED:
+        known = np.asarray(array)
+        return str(known.dtype), known.shape, known.tobytes()
+    return id(array)
 
 
 class Reduced(NamedTuple):

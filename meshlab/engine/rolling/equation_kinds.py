@@ -7,7 +7,8 @@ Which values they read, and whether these are literals, is compared where they a
 layers starts from 0.0.
 
 What stands inside an equation, such as a call or a rematerialised region, is compared as text, in which JAX numbers
-variables from the start. Where an equation comes from does not count.
+variables from the start. Where an equation comes from does not count. If a rule of the user's for derivatives is inside,
+the gradients that it makes are compared too: a text shows the name of a rule alone.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ..jax_compat import call
-from ..jax_programs import constants_in, is_jaxpr
+from ..jax_compat import call, is_ruled
+from ..jax_programs import constants_in, contents, gradients, is_jaxpr, within
 
 # Where an object is in memory.
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -37,7 +38,20 @@ def _kind(equation: Any, texts: dict[int, str]) -> Hashable:
     inside = call(equation)
     params = {"inside": inside} if inside is not None else equation.params
     shown = tuple((name, _text(value, texts)) for name, value in sorted(params.items()))
-    return equation.primitive.name, inputs, tuple((v.aval.shape, v.aval.dtype) for v in equation.outvars), shown
+    results = tuple((v.aval.shape, v.aval.dtype) for v in equation.outvars)
+    return equation.primitive.name, inputs, results, shown, _ruled(equation, texts)
+
+
+def _ruled(equation: Any, texts: dict[int, str]) -> str:
+    """Returns the gradients of an equation that has rules of the user's for derivatives inside, as text."""
+    if not any(map(is_ruled, (equation, *within(equation)))):
+        return ""
+    # Calls with a rule of their own are not shared: each is its own key.
+    key = -id(equation if is_ruled(equation) else call(equation) or equation)
+    if key not in texts:
+        closed = gradients(equation)
+        texts[key] = "none" if closed is None else f"{closed} of {[contents(each) for each in constants_in(closed)]}"
+    return texts[key]
 
 
 def _text(value: Any, texts: dict[int, str]) -> str:

@@ -73,6 +73,55 @@ def test_a_rule_for_derivatives_is_kept():
     assert worst(ml.unstack_layers(grads), wanted) < 1e-6
 
 
+def _scaled_back(factor: float, kind: str) -> Any:
+    """The same number, and that many times its gradient, by a rule of its own."""
+    if kind == "jvp":
+        same = jax.custom_jvp(lambda x: 1.0 * x)
+        same.defjvp(lambda values, tangents: (1.0 * values[0], factor * tangents[0]))
+    else:
+        same = jax.custom_vjp(lambda x: 1.0 * x)
+        same.defvjp(lambda x: (1.0 * x, None), lambda _, cotangent: (jnp.asarray(np.float32(factor)) * cotangent,))
+    return same
+
+
+@pytest.mark.parametrize("around", [lambda f: f, jax.jit, jax.checkpoint], ids=["alone", "jit", "checkpoint"])
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+def test_rules_for_derivatives_are_told_apart(kind, around):
+    """They are of the same name, and compute the same forward."""
+
+    def loss_of(factors: Any) -> Any:
+        rules = [around(_scaled_back(factor, kind)) for factor in factors]
+
+        def loss(params: Any, x: Any, y: Any) -> Any:
+            h = x
+            for weights, rule in zip(params["layers"], rules, strict=True):
+                h = h + rule(h @ weights["w"])
+            return jnp.square(h - y).mean()
+
+        return loss
+
+    params, _, *batch = loops.arguments(loops.over_a_list)
+    equal = jax.make_jaxpr(ml.scan_layers(loss_of([0.5] * loops.COUNT)))(ml.stack_layers(params), *batch)
+    assert len(scans(equal)) == 1
+    with pytest.raises(ml.TraceError, match="they must all compute the same"):
+        jax.make_jaxpr(ml.scan_layers(loss_of([0.5, 0.5, 0.25, 0.5])))(ml.stack_layers(params), *batch)
+
+
+def test_constants_of_the_same_contents_are_one():
+    """Each layer makes the mask anew, by NumPy."""
+
+    def masked(params: Any, x: Any, y: Any) -> Any:
+        h = x @ params["w_in"]
+        for weights in params["layers"]:
+            mask = np.tril(np.ones((loops.WIDTH, loops.WIDTH), np.float32))
+            h = loops.layer(h, {**weights, "w": weights["w"] * mask})
+        return jnp.square(h - y).mean()
+
+    args = loops.arguments(masked)
+    closed = jax.make_jaxpr(ml.scan_layers(loops.descent(masked)))(*ml.stack_layers(args))
+    assert [(each.params["length"], each.params["reverse"]) for each in scans(closed)] == [(4, False), (4, True)]
+
+
 def test_a_forward_pass_alone():
     params, _, *batch = loops.arguments(loops.over_a_list)
     scanned = ml.scan_layers(loops.over_a_list)
