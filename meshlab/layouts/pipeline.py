@@ -16,6 +16,7 @@ from typing import Any
 
 from ..api.stages import make_plan
 from ..engine.errors import LayoutError, listed, shown
+from ..engine.legality.stage_legality import are_two_stacks
 from ..engine.legality.unrolled import REMEDY, SCAN, unrolled
 from ..engine.programs.axis_conflicts import scanned_dims
 from ..engine.programs.program import Program
@@ -44,11 +45,12 @@ def pipeline_parallel(
     schedule is that of the axis. Source: https://arxiv.org/abs/1811.06965.
 
     Args:
-        program: made by `ml.trace`: a whole training step, its layers in one scan.
+        program: made by `ml.trace`: a whole training step, its layers in one scan, or in two, of encoder and decoder.
         mesh: made by `ml.mesh`, with an axis of stages and a serial axis.
         pipe: the axis of stages; by default the mesh's only one.
         micro: the serial axis; by default the mesh's only one.
-        layers: the dim of the layers; by default the only one of the weights' that a scan steps through.
+        layers: the dim of the layers; by default the only one of the weights' that a scan steps through, or the two of
+            encoder and decoder.
         batch: the batch dim, as of `data_parallel`.
         params: a glob over the parameters, or several.
         state: a glob over the optimizer's state.
@@ -64,15 +66,18 @@ def pipeline_parallel(
     stages = request.of_kind("pipe", pipe, mesh.stages, ("axis of stages", "axes of stages"), "ml.stages(4)")
     arguments = recognised(request, params, state)
     split = micro_batches(request, micro, arguments, batch)
-    dim = _layers(request, arguments, layers)
-    rules = {**split, **({dim: stages} if dim and stages else {})}
+    dims = _layers(request, arguments, layers)
+    rules = {**split, **(dict.fromkeys(dims, stages) if stages else {})}
     layout = request.layout(rules)
     _cut(request, layout)
     return layout
 
 
-def _layers(request: Request, arguments: Recognised, given: Any) -> str | None:
-    """Returns the dim of the layers: the one given, or the only one of the weights' that a scan steps through."""
+def _layers(request: Request, arguments: Recognised, given: Any) -> Sequence[str]:
+    """Returns the dim of the layers: the one given, or the only one of the weights' that a scan steps through.
+
+    There are two where these are the layers of two stacks.
+    """
     program = request.program
     scanned = scanned_dims(program)
     if given is not None:
@@ -83,11 +88,11 @@ def _layers(request: Request, arguments: Recognised, given: Any) -> str | None:
                 request.refuse("pipeline", text, f"Scans step through {listed(scanned)}." if scanned else SCAN)
         if len(names) > 1:
             request.refuse("pipeline", f"layers={shown(given)} names several dims.", "It must be one.")
-        return names[0] if len(names) == 1 else None
+        return names[:1] if len(names) == 1 else ()
     weights = {dim for a in arguments.weights or program.arguments for dim in program.dims_of(a.value)}
     found = [dim for dim in scanned if dim in weights]
-    if len(found) == 1:
-        return found[0]
+    if len(found) == 1 or (len(found) == 2 and are_two_stacks(program, found)):
+        return found
     if found:
         sizes = ", ".join(f"`{dim}` ({program.dims[dim]:,})" for dim in found)
         text = f"Scans step through several dims of its weights: {sizes}."
@@ -96,7 +101,7 @@ def _layers(request: Request, arguments: Recognised, given: Any) -> str | None:
         loop = unrolled(program)
         text = f"No scan steps through a named dim of its weights. {loop}".rstrip()
         request.refuse("pipeline", text, REMEDY if loop else SCAN)
-    return None
+    return ()
 
 
 def _cut(request: Request, layout: Layout):

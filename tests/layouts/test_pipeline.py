@@ -119,9 +119,15 @@ def test_bad_arguments_are_named(program):
     ]
 
 
-def test_a_step_that_cannot_be_cut_is_refused(program):
+def test_encoder_and_decoder_are_two_stacks():
+    mesh = ml.mesh(x=2, y=ml.stages(2), z=ml.serial(4))
+    layout = ml.layouts.pipeline_parallel(MODELS["t5_adafactor"].trace(), mesh)
+    assert str(layout) == "batch:z layers:y"
     (problem,) = refused(MODELS["t5_adafactor"].trace(), MESH)
-    assert "a pipeline is one scan over it forward and one in reverse, and there are 4" in problem
+    assert "The schedule 1f1b has 1 chunk for each stage, and two stacks of layers need 2, one each." in problem
+
+
+def test_a_step_that_cannot_be_cut_is_refused(program):
     (problem,) = refused(MODELS["transformer"].trace(), MESH, params="params/*")
     assert "and there are 1: `scan`" in problem
     problems = refused(program, ml.mesh(pipe=ml.stages(3), micro=ml.serial(3)))

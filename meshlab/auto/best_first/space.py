@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...api.stages import Program
 from ...engine.errors import LayoutError, listed
+from ...engine.legality.stage_legality import are_two_stacks
 from ...engine.programs.axis_conflicts import axis_conflicts, scanned_dims
 from ...engine.programs.trained import trained
 from ...engine.programs.values import Argument
@@ -216,6 +217,9 @@ def _extras(
     in_time = {} if not loop or loop in pinned else _in_time(program, mesh, loop, data, constraints)
     stages = next((axis for axis, one in mesh.stages.items() if one.size > 1 and axis not in pinned), "")
     chunks = mesh.stages[stages].chunk_count if stages else 1
+    layers = _layers(program, mesh, (loop, stages), in_time, constraints) if stages else {}
+    # Of two stacks one may take far longer than the other, and nearly all of the time be without waiting.
+    waits = bool(stages and loop) and not are_two_stacks(program, {*layers.values()})
     return Extras(
         program=program,
         sizes={axis: size for axis, size in mesh.axes.items() if size > 1},
@@ -224,8 +228,8 @@ def _extras(
         loop=loop,
         in_time=tuple(in_time),
         stages=stages,
-        layers=_layers(program, mesh, (loop, stages), in_time, constraints) if stages else {},
-        ticks=1 + (mesh.axes[stages] - 1) / (mesh.axes[loop] * chunks) if stages and loop else 1.0,
+        layers=layers,
+        ticks=1 + (mesh.axes[stages] - 1) / (mesh.axes[loop] * chunks) if waits else 1.0,
     )
 
 
@@ -261,8 +265,8 @@ def _layers(
             layout = pipeline_parallel(program, mesh, pipe=stages, micro=loop, batch=batch)
         except LayoutError:
             continue
-        (dim,) = (dim for dim, own in layout.dim_rules if own == (stages,))
-        if (dim, stages) not in constraints.forbidden and dim not in constraints.whole:
+        dim, *more = (dim for dim, own in layout.dim_rules if own == (stages,))
+        if not more and (dim, stages) not in constraints.forbidden and dim not in constraints.whole:
             found[dims] = dim
     return found
 

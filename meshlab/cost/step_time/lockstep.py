@@ -3,6 +3,8 @@
     pre, F      a forward cell: pre on the first stage alone
     mid, B      a backward cell: mid on the last stage, post on the first one alone
 
+Of two stacks each has cells of its own.
+
 A stage with fewer layers than others has shorter cells, so that the first and the last may have less of them.
 
 A plan runs in lockstep (`engine/running/ticks.py`): one loop over the ticks, with the permutes behind its branches. So
@@ -20,7 +22,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ...engine.planning.staged import BACKWARD, FORWARD, MID, ON_ONE_STAGE, PHASES, POST, PRE, Staged
+from ...engine.planning.staged import BACKWARD, BACKWARDS, FORWARD, FORWARDS, ON_ONE_STAGE, PHASES, Staged, is_in
 from ...engine.schedules.cells import Cell, Costs
 from ...engine.schedules.clock import Clock, free_running
 from ...engine.schedules.schedule import Schedule
@@ -28,9 +30,6 @@ from ...engine.schedules.table import is_paired
 from ..workload.scenario import Numbers
 
 Later = Callable[[Numbers, Numbers], Numbers]
-# A cell: its phase, whether it is of the first part of the model, and of the last, and how many layers it has less than
-# the longest one.
-_Kind = tuple[str, bool, bool, int]
 
 
 class Uneven(NamedTuple):
@@ -38,7 +37,7 @@ class Uneven(NamedTuple):
 
     Attributes:
         layers: how many layers each stage has; none where all have as many.
-        layer: by phase, the seconds of one layer.
+        layer: by piece that has a scan, the seconds of one layer.
     """
 
     layers: tuple[int, ...] = ()
@@ -50,6 +49,40 @@ class Uneven(NamedTuple):
 
 
 EVEN = Uneven()
+
+
+class _Kind(NamedTuple):
+    """A kind of cells.
+
+    Attributes:
+        phase: of the cell.
+        stack: of the layers.
+        first: whether it is of the first part of the stack.
+        last: whether it is of the last one.
+        missing: how many layers it has less than the longest one.
+    """
+
+    phase: str
+    stack: int
+    first: bool
+    last: bool
+    missing: int
+
+
+class _Parts(NamedTuple):
+    """The parts of a model: so many stacks of so many parts."""
+
+    stacks: int
+    each: int
+
+    @classmethod
+    def of(cls, schedule: Schedule, seconds: Mapping[str, Numbers]) -> _Parts:
+        stacks = sum(name in FORWARDS for name in seconds)
+        return cls(stacks, schedule.stages * schedule.chunks // stacks)
+
+    def kind(self, phase: str, part: int, missing: int) -> _Kind:
+        stack, number = divmod(part, self.each)
+        return _Kind(phase, stack, number == 0, number == self.each - 1, missing)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,12 +119,13 @@ def cells_of(
     in_halves: bool = False,
 ) -> Cells:
     """Returns the cells of a schedule, by the seconds of each piece, of one micro-batch in one chunk of a stage."""
-    last = schedule.stages * schedule.chunks - 1
+    parts = _Parts.of(schedule, seconds)
 
     def cost(phase: str, part: int) -> float:
-        return float(_cell((phase, part == 0, part == last, uneven.missing(part)), seconds, uneven))
+        return float(_cell(parts.kind(phase, part, uneven.missing(part % parts.each)), seconds, uneven))
 
-    costs = tuple(Costs(cost(FORWARD, part), cost(BACKWARD, part), 0.0) for part in range(last + 1))
+    count = parts.stacks * parts.each
+    costs = tuple(Costs(cost(FORWARD, part), cost(BACKWARD, part), 0.0) for part in range(count))
     return Cells(schedule, costs, float(hop), lockstep, in_halves)
 
 
@@ -107,11 +141,11 @@ def free(
         later: the later of two times, point by point.
         uneven: the layers of its stages.
     """
-    last = schedule.stages * schedule.chunks - 1
+    parts = _Parts.of(schedule, seconds)
 
     def of(at: tuple[int, Cell]) -> Numbers:
         part = schedule.parts[at[0]][at[1].chunk]
-        return _cell((at[1].phase, part == 0, part == last, uneven.missing(at[0])), seconds, uneven)
+        return _cell(parts.kind(at[1].phase, part, uneven.missing(at[0])), seconds, uneven)
 
     return functools.reduce(later, free_running(schedule.order, schedule.needs, of, hop, later).ends.values(), 0.0)
 
@@ -130,7 +164,8 @@ def lockstep(
     """
     cells: dict[_Kind, Numbers] = {}
     total: Numbers = 0.0
-    for together, times in _together(schedule, uneven, in_halves or is_paired(schedule)).items():
+    parts = _Parts.of(schedule, seconds)
+    for together, times in _together(schedule, parts, uneven, in_halves or is_paired(schedule)).items():
         longest: Numbers = 0.0
         for kind in together:
             if kind not in cells:
@@ -146,7 +181,7 @@ def in_cells(step: Staged, seconds: Mapping[str, Numbers], uneven: Uneven) -> tu
     each = {**seconds, **dict.fromkeys(ends, 0.0)}
     for name in ends:
         each[PHASES[name]] = each[PHASES[name]] + seconds[name]
-    shorter = {phase: own for phase, own in uneven.layer.items() if phase not in step.everywhere}
+    shorter = {name: own for name, own in uneven.layer.items() if name not in step.everywhere}
     return each, Uneven(uneven.layers, shorter)
 
 
@@ -162,11 +197,12 @@ def busiest(step: Staged, seconds: Mapping[str, Numbers], uneven: Uneven) -> dic
     shares: dict[str, Numbers] = {}
     longest: Numbers = 0.0
     for stage in range(step.schedule.stages):
-        here: dict[str, Numbers] = {PRE: stage == 0, MID: stage == last, POST: stage == 0}
+        ends = {name: is_first for name, is_first in ON_ONE_STAGE.items() if name in step.pieces}
+        here: dict[str, Numbers] = {name: stage == (0 if is_first else last) for name, is_first in ends.items()}
         here |= dict.fromkeys(step.everywhere, 1)
-        for phase in (FORWARD, BACKWARD):
-            left_out = 0.0 if phase in step.everywhere else uneven.missing(stage) * uneven.layer.get(phase, 0.0)
-            here[phase] = 1 - left_out / (seconds[phase] + (seconds[phase] == 0))
+        for name in step.scans:
+            left_out = 0.0 if name in step.everywhere else uneven.missing(stage) * uneven.layer.get(name, 0.0)
+            here[name] = 1 - left_out / (seconds[name] + (seconds[name] == 0))
         busy = sum(seconds[name] * share * step.runs_of(name) for name, share in here.items())
         is_longer = (busy > longest) * 1
         shares = {name: shares.get(name, 0) * (1 - is_longer) + here[name] * is_longer for name in step.pieces}
@@ -174,20 +210,21 @@ def busiest(step: Staged, seconds: Mapping[str, Numbers], uneven: Uneven) -> dic
     return shares
 
 
-def _together(schedule: Schedule, uneven: Uneven, in_halves: bool) -> Counter[frozenset[_Kind]]:
+def _together(schedule: Schedule, parts: _Parts, uneven: Uneven, in_halves: bool) -> Counter[frozenset[_Kind]]:
     """Counts the sets of kinds of cells that run at once."""
-    last = schedule.stages * schedule.chunks - 1
     at: dict[tuple[int, bool], set[_Kind]] = {}
     for (stage, cell), tick in schedule.tick_of.items():
         part = schedule.parts[stage][cell.chunk]
         half = in_halves and cell.phase != FORWARD
-        at.setdefault((tick, half), set()).add((cell.phase, part == 0, part == last, uneven.missing(stage)))
+        at.setdefault((tick, half), set()).add(parts.kind(cell.phase, part, uneven.missing(stage)))
     return Counter(map(frozenset, at.values()))
 
 
 def _cell(kind: _Kind, seconds: Mapping[str, Numbers], uneven: Uneven) -> Numbers:
-    phase, first, last, missing = kind
-    layers = seconds[phase] - missing * uneven.layer.get(phase, 0.0)
-    if phase == FORWARD:
-        return layers + seconds[PRE] * first
-    return layers + seconds[MID] * last + seconds[POST] * first
+    stacks = sum(name in FORWARDS for name in seconds)
+    name = (FORWARDS if kind.phase == FORWARD else BACKWARDS)[kind.stack]
+    total = seconds[name] - kind.missing * uneven.layer.get(name, 0.0)
+    for name, is_first in ON_ONE_STAGE.items():
+        if name in seconds and is_in(name, kind.phase, kind.stack, stacks):
+            total = total + seconds[name] * (kind.first if is_first else kind.last)
+    return total

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...engine.collectives.kinds import COLLECTIVE_PERMUTE, Kind
-from ...engine.planning.staged import BACKWARD, FORWARD, Staged
+from ...engine.planning.staged import Staged
 from ...engine.planning.step import Step
 from ...engine.planning.step_keys import Key
 from ...engine.planning.steps import Nested
@@ -91,7 +91,7 @@ def staged(walk: Walk, step: Staged) -> Spent:
     total.idle = total.idle + walk.later(ran.running - busy, 0.0) + ran.longer
     stored, results, rounds = step.dealt
     deals = sum(not each.stays for each in rounds)
-    parts = [walk.scenario.nbytes(key) / schedule.chunks for key in (*stored, *results)]
+    parts = [walk.scenario.nbytes(key) / step.chunks for key in (*stored, *results)]
     dealt = [_send(walk, step, nbytes, total, deals) for nbytes in parts]
     total.elapsed = ran.elapsed + sum(dealt) * deals
     if not walk.scenario.many and total.elapsed:
@@ -111,8 +111,8 @@ def _uneven(walk: Walk, step: Staged) -> Uneven:
     """The layers of stages that have not all as many, and the seconds of one."""
     if not step.layers:
         return EVEN
-    scans = {FORWARD: step.forward_scan, BACKWARD: step.backward_scan}
-    return Uneven(step.layers, {name: walk.nested(scan).elapsed / max(step.layers) for name, scan in scans.items()})
+    layer = {name: walk.nested(scan).elapsed / max(step.layers) for name, scan in step.scans.items()}
+    return Uneven(step.layers, layer)
 
 
 def _ran(

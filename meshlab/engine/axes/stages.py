@@ -85,8 +85,8 @@ class Stages(Axis):
             )
         elif self.chunks is not None and not (is_whole(self.chunks) and self.chunks >= 1):
             found.append(f"chunks={shown(self.chunks)}, which must be an integer of at least 1")
-        elif self.chunks is not None and (own := NAMED[given or DEFAULT].chunks) not in (None, self.chunks):
-            found.append(f"chunks={self.chunks}, where {given or DEFAULT} has {own} for each stage")
+        elif self.chunks is not None and not (named := NAMED[given or DEFAULT]).has(self.chunks):
+            found.append(f"chunks={self.chunks}, where {given or DEFAULT} has {named.chunks_in_words} for each stage")
         return found
 
     @property
@@ -149,6 +149,33 @@ class Stages(Axis):
         return super().read(given)
 
 
+@dataclasses.dataclass(frozen=True)
+class TwoStacks(Stages):
+    """An axis of stages that has two stacks of layers, of an encoder and a decoder: each is a chunk of all stages."""
+
+    @property
+    def chunk_count(self) -> int:
+        """How many chunks of the layers of one stack each stage has."""
+        return 1
+
+    def order(self, micro: int) -> Schedule:
+        if isinstance(self.schedule, Schedule):
+            found = super().order(micro)
+            name, chunks = found.name, found.chunks
+        else:
+            found, name = None, self.schedule or "interleaved"
+            chunks = self.chunks or (2 if NAMED[name].has(2) else 1)
+        if chunks != 2:
+            text = f"The schedule {name} has {chunks} chunk{'s' * (chunks > 1)} for each stage"
+            raise MeshError(f"{text}, and two stacks of layers need 2, one each.")
+        return found or Schedule.of(name, self.size, micro, 2)
+
+    @classmethod
+    def of(cls, stages: Stages) -> Self:
+        """Returns an axis of stages as it has two stacks."""
+        return cls(stages.size, stages.schedule, stages.chunks, stages.layers)
+
+
 def _near(given: Any) -> str:
     """What a name is likely to mean."""
     near = closest(given, NAMED) if isinstance(given, str) else ""
@@ -167,8 +194,8 @@ def stages(
         size: the number of stages, which are devices along the axis.
         schedule: which stage computes what when: "paired", "gpipe", "1f1b" and others by name (see `ml.Schedule.of`),
             or an `ml.Schedule` for as many stages. None: "paired", which is the best one where all stages exchange
-            after each step, as they do here.
-        chunks: for "interleaved", how many chunks of the layers each stage has; None: two.
+            after each step, as they do here; for an encoder and a decoder "interleaved", with one chunk for each.
+        chunks: for "interleaved" and "gpipe", how many chunks of the layers each stage has; None: two, and one.
         layers: the number of layers of each stage: for example fewer on the first and the last, which also have the
             embedding and the head. None: the same number on all.
 

@@ -35,7 +35,7 @@ from .refusal import Refusal, refuse
 from .scan_legality import scanned_problems
 from .scope_legality import Meeting, ScopedRules, judged
 from .size_legality import merged_sizes, size_problems, stored_by_dim, stored_problems
-from .stage_legality import on_stages, stage_problems
+from .stage_legality import as_run, on_stages, stage_problems
 from .time_legality import cut_behind, storage_in_time, time_problems, whole_problems
 from .zigzag_legality import zigzag_problems
 
@@ -132,7 +132,8 @@ def _legal_rules(
         storage = storage_in_time(program, frozenset(in_time), real(compute), storage)
     fronts = {} if padded else cut_behind(program, frozenset(in_time), (real(compute), *by_scope.values()))
     globs = tuple((glob, real(rules)) for glob, rules in scoped)
-    staged = {axis: mesh.stages[axis] for axis in mesh.stages if axis in used}
+    layers = [dim for dim, axes in real(compute).items() if on_stages(mesh, axes)]
+    staged = {axis: as_run(program, mesh.stages[axis], layers) for axis in mesh.stages if axis in used}
     return LegalRules(real(compute), storage, padded, by_scope, globs, in_time, fronts, staged)
 
 

@@ -1,5 +1,7 @@
 """Judges what a layout puts on an axis of stages: the layers of a scan, and nothing else, beside micro-batches in time.
 
+Layers may be in two stacks, of one dim or of two, as those of an encoder and a decoder.
+
     ml.mesh(pipe=ml.stages(4), micro=ml.serial(8)), "batch:micro layers:pipe"       a pipeline
     "layers:pipe"                                                                   refused: nothing would be passed on
 
@@ -8,12 +10,14 @@ What else a step needs so that it can be cut into stages is known when it has be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from ..axes.stages import Stages
-from ..errors import MeshError
+from ..axes.stages import Stages, TwoStacks
+from ..code.loops import carried
+from ..code.operations import Operation, walk
+from ..errors import MeshError, listed
 from ..programs.axis_conflicts import Scans
-from ..programs.program import Program
+from ..programs.program import Program, analysis
 from ..schedules.cells import BACKWARD, FORWARD, in_order
 from ..schedules.schedule import Schedule
 from ..specs.mesh import Mesh
@@ -49,17 +53,41 @@ def stage_problems(
     problems = [*_no_layers(program, mesh, rules, scans), *_stored(mesh, matched or {}, scans)]
     on = {dim: axes for dim, axes in rules.items() if dim in scans and on_stages(mesh, axes)}
     used = dict.fromkeys(axis for axes in on.values() for axis in axes if mesh.axes[axis] > 1)
-    if len(on) > 1:
-        text = f"{' and '.join(f'`{dim}`' for dim in on)} are both on stages, but a pipeline has one scan over layers."
-        problems.append(Refusal(_CODE, text, "Put one of them on stages, and leave the other replicated."))
+    if len(on) > 1 and not (len(on) == 2 and len({*on.values()}) == 1 and are_two_stacks(program, on)):
+        text = f"{listed(on)} are on stages, but a pipeline has one stack of layers, or two, one behind the other."
+        problems.append(Refusal(_CODE, text, "Put one of them on stages, and leave the others replicated."))
     for dim, axes in on.items():
         (axis, *_) = [each for each in axes if each in mesh.stages]
         if len(axes) > 1:
             text = f"`{dim}:{'+'.join(axes)}` has other axes beside the stages: a stage has whole layers."
             problems.append(Refusal(_CODE, text, f"Write `{dim}:{axis}`.", scans[dim].source))
         elif axis in used:
-            problems += [*_unfit(mesh, dim, axis, rules), *_uneven(program, dim, axis, mesh.stages[axis], pad)]
-    return problems
+            stages = as_run(program, mesh.stages[axis], on)
+            problems += [*_unfit(mesh, dim, axis, stages, rules), *_uneven(program, dim, axis, stages, pad)]
+    return list(dict.fromkeys(problems))
+
+
+def as_run(program: Program, stages: Stages, dims: Collection[str]) -> Stages:
+    """Returns an axis of stages as a pipeline of the scans over some dims has it."""
+    return TwoStacks.of(stages) if are_two_stacks(program, dims) else stages
+
+
+def are_two_stacks(program: Program, dims: Collection[str]) -> bool:
+    """Whether four scans pass something on over some dims: two forward and two in reverse, if they are a pipeline."""
+    return sum(not those.isdisjoint(dims) for those in _passing(program)) == 4
+
+
+@analysis
+def _passing(program: Program) -> tuple[frozenset[str], ...]:
+    """Returns of each scan that carries something the dims that it steps through."""
+
+    def over(scan: Operation, count: int) -> frozenset[str]:
+        stacks = (*scan.inputs[count:], *scan.outputs[count:])
+        names = (program.dims_of(value)[0] for value in stacks if isinstance(value, int))
+        return frozenset(name for name in names if name)
+
+    scans = ((scan, carried(scan)) for scan in walk(program.code.block) if scan.name == "scan")
+    return tuple(over(scan, count) for scan, count in scans if count)
 
 
 def on_stages(mesh: Mesh, axes: Axes) -> bool:
@@ -97,9 +125,8 @@ def _elsewhere(dim: str, scans: Scans) -> str:
     return f"Put `{dim}` on an axis of devices{layers}."
 
 
-def _unfit(mesh: Mesh, dim: str, axis: str, rules: AxesByDim) -> Iterator[Refusal]:
+def _unfit(mesh: Mesh, dim: str, axis: str, stages: Stages, rules: AxesByDim) -> Iterator[Refusal]:
     """Yields why the stages cannot run micro-batches as a layout has them."""
-    stages = mesh.stages[axis]
     micro = [each for axes in rules.values() for each in axes if each in mesh.in_time and mesh.axes[each] > 1]
     if not micro:
         text = f"`{dim}` is on the stages `{axis}`, but nothing is on a serial axis: a pipeline needs micro-batches."
@@ -113,7 +140,8 @@ def _unfit(mesh: Mesh, dim: str, axis: str, rules: AxesByDim) -> Iterator[Refusa
         yield Refusal(_CODE, f"`{axis}` has no schedule: {error}", f"Choose another schedule or size of `{micro[0]}`.")
         return
     if why := not_run(schedule):
-        fix = f"Write {axis}=ml.stages({stages.size}), or choose `gpipe`, `1f1b` or `interleaved`."
+        others = "`gpipe`" if isinstance(stages, TwoStacks) else "`gpipe`, `1f1b` or `interleaved`"
+        fix = f"Write {axis}=ml.stages({stages.size}), or choose {others}."
         yield Refusal(_CODE, f"`{axis}` has the schedule {schedule.name}, {why}.", fix)
 
 

@@ -9,6 +9,13 @@
 What else a stage needs of another is *passed* on with what F carries, or *returned* with what B carries. What its
 backward cell reads of its forward cell is *held*.
 
+Two stacks, as of an encoder and a decoder, are the two chunks of each stage, with cells of their own:
+
+    pre | F | turn | F2 | mid | B2 | back | B | post
+
+The last stage runs `turn` behind its layers of the first stack, and sends what it makes to the first stage, which
+begins with the second one; on the way back `back` leads from the second stack to the first, on the last stage as well.
+
 All devices take part in a collective-permute. A piece that has one is run *everywhere*: by all stages, in each tick in
 which one of them runs a cell of its phase; what the others make of whatever lies there counts nothing.
 """
@@ -31,10 +38,25 @@ from .step_keys import Key, Made, Originals, from_around, keys
 from .steps import Nested, Result
 
 PRE, FORWARD, MID, BACKWARD, POST = PIECES = "pre", "F", "mid", "B", "post"
+TURN, SECOND_FORWARD, SECOND_BACKWARD, BACK = "turn", "F2", "B2", "back"
+# By number of stacks the pieces, in the order in which they depend on each other: every second one has a scan.
+PIECES_OF = {1: PIECES, 2: (PRE, FORWARD, TURN, SECOND_FORWARD, MID, SECOND_BACKWARD, BACK, BACKWARD, POST)}
+# By stack the pieces that have its scans.
+FORWARDS, BACKWARDS = (FORWARD, SECOND_FORWARD), (BACKWARD, SECOND_BACKWARD)
 # The pieces that one stage alone runs, and whether that is the first one.
-ON_ONE_STAGE = {PRE: True, MID: False, POST: True}
+ON_ONE_STAGE = {PRE: True, TURN: False, MID: False, BACK: False, POST: True}
 # In the cells of which phase each piece is run.
-PHASES = {PRE: FORWARD, FORWARD: FORWARD, MID: BACKWARD, BACKWARD: BACKWARD, POST: BACKWARD}
+PHASES = {
+    **dict.fromkeys((PRE, FORWARD, TURN, SECOND_FORWARD), FORWARD),
+    **dict.fromkeys((MID, SECOND_BACKWARD, BACK, BACKWARD, POST), BACKWARD),
+}
+# In the cells of which stack; `mid` in those of the last one.
+_STACKS = {SECOND_FORWARD: 1, SECOND_BACKWARD: 1, MID: -1}
+
+
+def is_in(name: str, phase: str, stack: int, stacks: int) -> bool:
+    """Whether a piece is run in the cells of a phase of one of so many stacks."""
+    return PHASES[name] == phase and _STACKS.get(name, 0) % stacks == stack
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,6 +80,36 @@ class Piece:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Stack:
+    """The scans over the layers of one stack, and what stages send and hold for them.
+
+    Attributes:
+        forward: the scan in `F`.
+        backward: the one in `B`.
+        carried: by scan, forward and backward, the positions of the carries that are sent: all but those that nobody
+            reads, neither a layer nor a piece behind the scan.
+        passed: what goes from stage to stage beside what the forward scan carries.
+        returned: what goes back beside what the backward scan carries.
+        held: what a stage keeps of a forward cell for the backward cell of the same micro-batch.
+    """
+
+    forward: Nested
+    backward: Nested
+    carried: tuple[tuple[int, ...], tuple[int, ...]]
+    passed: tuple[Key, ...]
+    returned: tuple[Key, ...]
+    held: tuple[Key, ...]
+
+    def messages(self, original_of: Originals) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+        """Returns what a stage sends on behind a forward cell, and what it sends back behind a backward one."""
+        on, back = (
+            [carries(scan, original_of, out=True)[position] for position in positions]
+            for scan, positions in zip((self.forward, self.backward), self.carried, strict=True)
+        )
+        return (*on, *self.passed), (*back, *self.returned)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Staged(Step):
     """The loop over micro-batches of a pipeline.
 
@@ -65,13 +117,7 @@ class Staged(Step):
         axis: the axis of stages.
         over: the axis in time.
         pieces: by name, in order.
-        forward_scan: the scan over layers in `F`.
-        backward_scan: the scan over layers in `B`.
-        carried: by scan, forward and backward, the positions of the carries that are sent: all but those that nobody
-            reads, neither a layer nor a piece behind the scan.
-        passed: what goes from stage to stage beside what the forward scan carries.
-        returned: what goes back beside what the backward scan carries.
-        held: what a stage keeps of a forward cell for the backward cell of the same micro-batch.
+        stacks: of layers, in the order of the forward pass: one, or two.
         stored: what stages read of their own layers that is known in front of the loop; with several chunks they are
             dealt to the stages first, as are the results of layers behind the loop.
         schedule: which stage runs which cell in which tick.
@@ -82,12 +128,7 @@ class Staged(Step):
     axis: str
     over: str
     pieces: Mapping[str, Piece]
-    forward_scan: Nested
-    backward_scan: Nested
-    carried: tuple[tuple[int, ...], tuple[int, ...]]
-    passed: tuple[Key, ...]
-    returned: tuple[Key, ...]
-    held: tuple[Key, ...]
+    stacks: tuple[Stack, ...]
     stored: tuple[Key, ...]
     schedule: Schedule
     layers: tuple[int, ...] = ()
@@ -104,6 +145,22 @@ class Staged(Step):
     @property
     def blocks_in_time(self) -> int:
         return self.schedule.micro
+
+    @property
+    def scans(self) -> dict[str, Nested]:
+        """By piece the scans over layers."""
+        forward = dict(zip(FORWARDS, (stack.forward for stack in self.stacks), strict=False))
+        return forward | dict(zip(BACKWARDS, (stack.backward for stack in self.stacks), strict=False))
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks of the layers of one stack a stage has."""
+        return self.schedule.chunks // len(self.stacks)
+
+    @property
+    def held(self) -> tuple[Key, ...]:
+        """What a stage keeps of forward cells."""
+        return tuple(dict.fromkeys(key for stack in self.stacks for key in stack.held))
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -144,8 +201,12 @@ class Staged(Step):
             )
             for name, piece in self.pieces.items()
         }
-        forward, backward = only(Nested, (new[id(self.forward_scan)], new[id(self.backward_scan)]))
-        return dataclasses.replace(self, pieces=pieces, forward_scan=forward, backward_scan=backward)
+
+        def with_scans(stack: Stack) -> Stack:
+            forward, backward = only(Nested, (new[id(stack.forward)], new[id(stack.backward)]))
+            return dataclasses.replace(stack, forward=forward, backward=backward)
+
+        return dataclasses.replace(self, pieces=pieces, stacks=tuple(map(with_scans, self.stacks)))
 
     def made(self) -> Made:
         return [result.value for result in self.results], [result.outside for result in self.results]
@@ -161,7 +222,7 @@ class Staged(Step):
         """Returns how often a stage that runs a piece runs it."""
         if name in self.everywhere:
             return len({tick for (_, cell), tick in self.schedule.tick_of.items() if cell.phase == PHASES[name]})
-        return self.schedule.micro * (1 if name in ON_ONE_STAGE else self.schedule.chunks)
+        return self.schedule.micro * (1 if name in ON_ONE_STAGE else self.chunks)
 
     @property
     def in_halves(self) -> bool:
@@ -171,30 +232,29 @@ class Staged(Step):
     @functools.cached_property
     def dealt(self) -> tuple[tuple[Key, ...], tuple[Key, ...], tuple[Round, ...]]:
         """What is dealt to the stages in front of the loop, what back behind it, and how; nothing with one chunk."""
-        each = rounds(self.schedule)
+        # Of two stacks each is one chunk, whose layers lie where they are run.
+        each = rounds(self.schedule) if self.chunks > 1 else ()
         own = [(r.value, r.outside) for r in self.results if self.axis in r.outside.axes]
         return (self.stored, tuple(own), each) if each else ((), (), ())
 
     def messages(self, original_of: Originals) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-        """Returns what a stage sends on in a tick, and what it sends back."""
-        on, back = (
-            [carries(scan, original_of, out=True)[position] for position in positions]
-            for scan, positions in zip((self.forward_scan, self.backward_scan), self.carried, strict=True)
-        )
-        return (*on, *self.passed), (*back, *self.returned)
+        """Returns what stages send on in a tick, and what they send back: for each stack its own."""
+        on, back = zip(*(stack.messages(original_of) for stack in self.stacks), strict=True)
+        return tuple(dict.fromkeys(sum(on, ()))), tuple(dict.fromkeys(sum(back, ())))
 
     def hops(self, original_of: Originals) -> Iterator[tuple[Key, float]]:
         """Yields what stages send each other, with how often: a chunk counts as its share of a stage's layers."""
         yield from ((key, self.schedule.ticks) for keys in self.messages(original_of) for key in keys)
         stored, results, turns = self.dealt
-        times = sum(not each.stays for each in turns) / self.schedule.chunks
+        times = sum(not each.stays for each in turns) / self.chunks
         yield from ((key, times) for key in (*stored, *results))
 
     def leaving(self, name: str, original_of: Originals) -> tuple[Key, ...]:
         """Returns the keys of a piece that outlive it: its results, and what is sent, held, or read by another."""
         made = {key for step in self.pieces[name].every for key in step.makes(original_of)}
-        starts = {PRE: self.forward_scan, MID: self.backward_scan}
-        ends = carries(starts[name], original_of, out=False) if name in starts else ()
+        names = [*self.pieces]
+        scan = self.scans.get(names[names.index(name) + 1]) if name in ON_ONE_STAGE and name != POST else None
+        ends = carries(scan, original_of, out=False) if scan else ()
         results = ((result.value, result.inside) for result in self.pieces[name].results)
         wanted = (*ends, *sum(self.messages(original_of), ()), *self.held, *results)
         return tuple(key for key in dict.fromkeys(wanted) if key in made)

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..code.operations import nbytes
+from ..code.source import Source
 from ..collectives.kinds import COLLECTIVE_PERMUTE, Sending
 from ..collectives.routes import Permuted
 from ..planning.shared_steps import each_once
 from ..planning.staged import Staged
 from ..planning.step import Step, only
+from ..planning.step_keys import Key
 from ..programs.program import Program
 from ..specs.spec import Grid, local_shape
 from .collective import Collective
@@ -26,13 +28,13 @@ def stage_hops(program: Program, grid: Grid, step: Staged) -> Iterator[Collectiv
     """Yields the collective-permutes of a pipeline."""
     ticks = step.schedule.ticks
     ways = zip(step.messages(program.original_of), step.routes, ("the next", "the one before"), strict=True)
-    scans = step.forward_scan, step.backward_scan
-    for (keys, route, other), scan in zip(ways, scans, strict=True):
+    sources = _sources(program, step)
+    for (keys, route, other), found in zip(ways, sources, strict=True):
         for value, spec in keys:
             shape = local_shape(program.code.shapes[value], spec, grid)
             because = f"Each stage of `{step.axis}` sends it to {other}, after each of {ticks} ticks."
             hop = _hop(program, grid, step, value, shape, times=ticks, route=route, because=because)
-            yield dataclasses.replace(hop, source=scan.operation.source)
+            yield dataclasses.replace(hop, source=found[value, spec])
     yield from _dealt(program, grid, step)
 
 
@@ -57,10 +59,21 @@ def in_truth(row: Collective, branch: tuple[int, int] | None) -> Collective:
     return dataclasses.replace(row, times=row.times * runs // ticks, compiled=row.times)
 
 
+def _sources(program: Program, step: Staged) -> tuple[dict[Key, Source | None], dict[Key, Source | None]]:
+    """Returns by what is sent on, and by what is sent back, where the scan is that carries it first."""
+    on: dict[Key, Source | None] = {}
+    back: dict[Key, Source | None] = {}
+    for stack in step.stacks:
+        ways = zip((on, back), stack.messages(program.original_of), (stack.forward, stack.backward), strict=True)
+        for found, keys, scan in ways:
+            found.update({key: scan.operation.source for key in keys if key not in found})
+    return on, back
+
+
 def _dealt(program: Program, grid: Grid, step: Staged) -> Iterator[Collective]:
     """Yields what deals layers to stages that have several chunks, and back."""
     stored, results, rounds = step.dealt
-    chunks = step.schedule.chunks
+    chunks = step.chunks
     for keys, back in ((stored, False), (results, True)):
         for value, spec in keys:
             along = next(i for i, split in enumerate(spec.splits) if step.axis in split)

@@ -2,33 +2,36 @@
 
 Which piece a step is in follows from what it depends on: what leads to the forward scan is `pre`, what reads its end is
 `mid`, what reads the end of the backward scan is `post`. What a stage has of its own layers is in `F` or `B` of every
-stage. What a piece reads of another one is, in this order, its stage's own; computed again, if that takes no product,
-or gathered again; or sent along, forward or back. All else is refused, with who reads it and who makes it.
+stage. Two scans forward, and two in reverse behind them, are two stacks: an encoder and a decoder. What a piece reads
+of another one is, in this order, its stage's own; computed again, if that takes no product, or gathered again; or sent
+along, forward or back. All else is refused, with who reads it and who makes it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
 
+from ..axes.stages import TwoStacks
 from ..code.loops import carried, is_reversed
+from ..code.operations import Operation
 from ..collectives.kinds import COLLECTIVE_PERMUTE
 from ..legality.refusal import Refusal, named
 from ..planning.planned import Planned
 from ..planning.shared_steps import counted_only, each_once
 from ..planning.staged import (
-    BACKWARD,
+    BACKWARDS,
     FORWARD,
-    MID,
+    FORWARDS,
     ON_ONE_STAGE,
     PHASES,
-    PIECES,
-    POST,
     PRE,
     Piece,
+    Stack,
     Staged,
     carries,
     summed_over,
@@ -37,11 +40,12 @@ from ..planning.step import Step
 from ..planning.step_keys import Key
 from ..planning.steps import Iterated, Materialise, Move, Nested, Result
 from .per_shard_collectives import per_shard_collectives_of
-from .pieces import END_OF_BACKWARD, END_OF_FORWARD, Crossing, Pieces
+from .pieces import Crossing, Pair, Pieces
 from .plan_data import Plan
 from .stage_sums import completed
 
-_ENDS = {END_OF_FORWARD: MID, END_OF_BACKWARD: POST}
+# By which passes scans follow each other, whether in reverse, the pairs of them that are of one stack.
+_PAIRS = {(False, True): ((0, 1),), (False, False, True, True): ((0, 3), (1, 2))}
 
 
 def staged(plan: Plan, planned: Planned) -> tuple[Planned, tuple[Refusal, ...]]:
@@ -75,6 +79,7 @@ class _Cut:
         self.original_of = plan.program.original_of
         dims = [dim for dim in plan.rules.on(axis) if dim in plan.program.dims]
         self.dim = dims[0] if dims else "layers"
+        self.stacks = 2 if isinstance(plan.rules.stages[axis], TwoStacks) else 1
         self.off = f"Take `{self.dim}` off `{axis}`."
         self.problems: list[Refusal] = []
 
@@ -82,22 +87,22 @@ class _Cut:
         source = step.serves.source if step is not None and step.serves else None
         self.problems.append(Refusal("pipeline", text, fix or self.off, source))
 
-    def scans(self, steps: Sequence[Step]) -> tuple[int, Iterated, Nested, Nested] | None:
-        """Finds the loop over micro-batches with the two scans over layers; None where there is none."""
+    def scans(self, steps: Sequence[Step]) -> tuple[int, Iterated, tuple[Pair, ...]] | None:
+        """Finds the loop over micro-batches with the scans over layers, by stack; None where there is none."""
         every = [scan for scan, _ in counted_only(Nested, steps) if self.passes_on(scan)]
         loops = [(place, step) for place, step in enumerate(steps) if isinstance(step, Iterated)]
         for place, loop in loops:
             there = [scan for scan in loop.steps if isinstance(scan, Nested) and self.passes_on(scan)]
-            ways = [is_reversed(scan.operation) for scan in there]
-            if len(every) == 2 and ways == [False, True]:
-                return place, loop, there[0], there[1]
+            pairs = _PAIRS.get(tuple(is_reversed(scan.operation) for scan in there))
+            if pairs and len(every) == len(there) and len(pairs) == self.stacks:
+                return place, loop, tuple((there[first], there[second]) for first, second in pairs)
         scans = ", ".join(named(scan.operation) for scan in every)
         there = f"there are {len(every)}: {scans}" if every else "there is none"
-        if len(every) == 2:
+        if len(every) in (2, 4):
             there = f"these are {scans}, which do not follow each other so in each micro-batch"
         self.refuse(
             f"`{self.dim}` is on the stages `{self.axis}`: a pipeline is one scan over it forward and one in reverse,"
-            f" and {there}.",
+            f" or two forward and then two in reverse, and {there}.",
             step=every[0] if every else None,
         )
         return None
@@ -108,10 +113,10 @@ class _Cut:
         specs = (*scan.operands[count:], *scan.results[count:])
         return count > 0 and any(self.axis in spec.splits[0] for spec in specs if spec and spec.splits)
 
-    def pipeline(self, loop: Iterated, forward: Nested, backward: Nested) -> Staged | None:
+    def pipeline(self, loop: Iterated, stacks: tuple[Pair, ...]) -> Staged | None:
         """Returns the loop as a pipeline; None, with problems, where stages cannot run it."""
         self.sent_inside(loop)
-        pieces = Pieces(loop, forward, backward, self.axis, self.original_of)
+        pieces = Pieces(loop, stacks, self.axis, self.original_of)
         if self.plan.rules.stages[self.axis].chunk_count > 1:
             self.along_layers(pieces)
         crossing = pieces.crossing()
@@ -124,27 +129,29 @@ class _Cut:
         if self.problems:
             return None
         results = [self.result(result, pieces) for result in loop.results]
-        again = {name: pieces.closure(crossing.again[name], loop.steps) for name in PIECES}
-        own = {name: tuple(pieces.steps[name]) for name in PIECES}
+        again = {name: pieces.closure(crossing.again[name], loop.steps) for name in pieces.names}
+        own = {name: tuple(pieces.steps[name]) for name in pieces.names}
         own[PRE] = self.needed_of_pre(pieces, crossing, again[FORWARD], loop)
-        every_stage = set(map(id, again[BACKWARD]))
-        for name in (MID, POST):
-            again[name] = [step for step in again[name] if id(step) not in every_stage]
+        for name in ON_ONE_STAGE:
+            if name in again:  # what all stages compute in front of it
+                there = set(map(id, again[pieces.beside(name)]))
+                again[name] = [step for step in again[name] if id(step) not in there]
         made = {
             name: Piece(own[name], tuple(again[name]), tuple(result for where, result in results if where == name))
-            for name in PIECES
+            for name in pieces.names
         }
-        permuted = {name for name, piece in made.items() if self.permutes(piece.every)}
+        permuting = {name: tuple(self.permuting(piece.every)) for name, piece in made.items()}
+        permuted = {name for name, found in permuting.items() if found}
+        if len(stacks) > 1:
+            self.at_once(dict.fromkeys(itertools.chain.from_iterable(permuting.values())))
         step = Staged(
             self.axis,
             loop.axis,
             made,
-            forward,
-            backward,
-            (self.carried(forward, loop), self.carried(backward, loop)),
-            tuple(crossing.passed),
-            tuple(crossing.returned),
-            tuple(crossing.kept),
+            tuple(
+                Stack(*pair, (self.carried(pair[0], loop), self.carried(pair[1], loop)), *map(tuple, beside))
+                for pair, *beside in zip(stacks, crossing.passed, crossing.returned, crossing.kept, strict=True)
+            ),
             self.stored(pieces),
             self.plan.rules.stages[self.axis].order(loop.times),
             self.plan.rules.stages[self.axis].uneven,
@@ -181,25 +188,34 @@ class _Cut:
                 text = f"The parts of {named(operation)} depend on each other, and are on different stages."
                 self.problems.append(Refusal("pipeline", text, self.off, operation.source))
 
-    def permutes(self, steps: Sequence[Step]) -> bool:
-        """Whether steps send by a collective-permute, in which all devices of the mesh take part at once.
+    def permuting(self, steps: Sequence[Step]) -> Iterator[Operation | None]:
+        """Yields what sends by a collective-permute, in which all devices of the mesh take part at once.
 
         Other collectives are each of a group of devices, all on one stage.
         """
-        moves = (step for step, *_ in each_once(steps) if isinstance(step, Move) and step.collective)
-        inside = per_shard_collectives_of(steps, self.program, self.plan.grid).values()
-        kinds = (*(move.via.kind for move in moves), *(each.kind for sent in inside for each in sent))
-        return COLLECTIVE_PERMUTE in kinds
+        for step, *_ in each_once(steps):
+            if isinstance(step, Move) and step.collective and step.via.kind is COLLECTIVE_PERMUTE:
+                yield step.serves
+        for operation, sent in per_shard_collectives_of(steps, self.program, self.plan.grid).items():
+            if any(each.kind is COLLECTIVE_PERMUTE for each in sent):
+                yield operation
+
+    def at_once(self, operations: Iterable[Operation | None]):
+        """Refuses permutes in cells where some stages run cells of one stack, and others of another one."""
+        for operation in operations:
+            text = f"{named(operation)} needs a collective-permute, in which all stages take part"
+            text = f"{text}, but at any time these run cells of different stacks."
+            self.problems.append(Refusal("pipeline", text, self.off, operation.source if operation else None))
 
     def along_layers(self, pieces: Pieces):
         """Refuses what sees the order of layers, or all of a stage's, where a stage has them in several chunks."""
         made = {
             key
-            for scan in (pieces.forward, pieces.backward)
+            for scan in itertools.chain.from_iterable(pieces.stacks)
             for key in scan.makes(self.original_of)
             if self.axis in key[1].axes
         }
-        for step in (step for name in (FORWARD, BACKWARD) for step in pieces.steps[name]):
+        for step in self.own(pieces):
             along = isinstance(step, Move) and self.axis in step.via.axes
             counts = isinstance(step, Materialise) and step.operation.name == "iota" and self.axis in step.spec.axes
             whole = step.per_shard or not made.isdisjoint(step.reads(self.original_of))
@@ -218,26 +234,29 @@ class _Cut:
         text = f"{what}, and with the schedule {name} a stage has several chunks of `{self.dim}`."
         self.refuse(text, f"Write {self.axis}=ml.stages({stages.size}): one chunk a stage.", step)
 
+    def own(self, pieces: Pieces) -> Iterator[Step]:
+        """Yields the steps of pieces that each stage has of its own."""
+        return (step for name in (*FORWARDS, *BACKWARDS) for step in pieces.steps.get(name, ()))
+
     def stored(self, pieces: Pieces) -> tuple[Key, ...]:
         """Returns what stages read of their own layers that the loop does not make."""
-        steps = (step for name in (FORWARD, BACKWARD) for step in pieces.steps[name])
-        read = (key for step in steps for key in step.reads(self.original_of))
+        read = (key for step in self.own(pieces) for key in step.reads(self.original_of))
         return tuple(dict.fromkeys(key for key in read if self.axis in key[1].axes and key not in pieces.home))
 
     def needed_of_pre(
         self, pieces: Pieces, crossing: Crossing, again: Sequence[Step], loop: Iterated
     ) -> tuple[Step, ...]:
         """Returns what the first stage alone computes in front of its layers."""
-        starts = carries(pieces.forward, self.original_of, out=False)
+        starts = carries(pieces.stacks[0][0], self.original_of, out=False)
         results = [(r.value, r.inside) for r in loop.results]
-        wanted = [key for key in (*starts, *crossing.passed, *crossing.kept, *results) if pieces.home.get(key) == PRE]
+        sent = itertools.chain(*crossing.passed, *crossing.kept)
+        wanted = [key for key in (*starts, *sent, *results) if pieces.home.get(key) == PRE]
         everywhere = set(map(id, again))
         return tuple(step for step in pieces.closure(wanted, pieces.steps[PRE]) if id(step) not in everywhere)
 
     def result(self, result: Result, pieces: Pieces) -> tuple[str, Result]:
         """Returns the piece that makes a result, and the result: of one stage alone a partial sum over all of them."""
-        home = pieces.home[result.value, result.inside]
-        piece = _ENDS.get(home, home)
+        piece = pieces.home[result.value, result.inside]
         if piece not in ON_ONE_STAGE:
             return piece, result
         dtype = self.program.code.dtypes[result.value]

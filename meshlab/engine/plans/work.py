@@ -26,7 +26,7 @@ from ..collectives.kinds import ALL_GATHER
 from ..legality.legal_rules import LegalRules
 from ..planning.operation_specs import as_met
 from ..planning.shared_steps import counted_only
-from ..planning.staged import BACKWARD, FORWARD, MID, POST, PRE, Staged
+from ..planning.staged import ON_ONE_STAGE, Staged
 from ..planning.step import Inner, Step, only
 from ..planning.steps import Compute, Move
 from ..programs.program import Program, analysis, scoped_analysis
@@ -126,14 +126,14 @@ def work(program: Program, mesh: Mesh, grid: Grid, steps: Iterable[Step]) -> Wor
 def _of_busiest_stage(step: Staged, of: Callable[[Iterable[Step]], float]) -> float:
     """The work of the stage of a pipeline that has most: the first and the last have the ends of the model as well."""
     made = {name: of(piece.every) * step.runs_of(name) for name, piece in step.pieces.items()}
-    scans = {FORWARD: step.forward_scan, BACKWARD: step.backward_scan}
     layers = step.layers or (1,) * step.schedule.stages
-    shorter = {name: scan for name, scan in scans.items() if name not in step.everywhere}
+    shorter = {name: scan for name, scan in step.scans.items() if name not in step.everywhere}
     layer = sum(of([scan]) * step.runs_of(name) for name, scan in shorter.items()) / max(layers)
-    all_run = {FORWARD, BACKWARD, *step.everywhere}
-    alone = {name: 0.0 if name in all_run else made[name] for name in (PRE, MID, POST)}
+    all_run = {*step.scans, *step.everywhere}
     ends = [0.0] * len(layers)
-    ends[0], ends[-1] = alone[PRE] + alone[POST], alone[MID]
+    for name, is_first in ON_ONE_STAGE.items():
+        if name in made and name not in all_run:
+            ends[0 if is_first else -1] += made[name]
     fewer = ((max(layers) - own) * layer for own in layers)
     return sum(made[name] for name in all_run) + max(end - less for end, less in zip(ends, fewer, strict=True))
 

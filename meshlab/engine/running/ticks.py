@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -19,15 +19,31 @@ from jax import lax
 from ..code.loops import carried
 from ..code.operations import Code, Input
 from ..collectives.device import Device
-from ..planning.staged import BACKWARD, FORWARD, MID, ON_ONE_STAGE, PHASES, POST, PRE, Staged, carries
+from ..planning.staged import (
+    BACK,
+    BACKWARD,
+    BACKWARDS,
+    FORWARD,
+    FORWARDS,
+    MID,
+    ON_ONE_STAGE,
+    PHASES,
+    POST,
+    PRE,
+    TURN,
+    Stack,
+    Staged,
+    carries,
+)
 from ..planning.step import Step
 from ..planning.step_keys import Key
 from ..planning.steps import Nested, Result
 from ..schedules.table import NUMBERS, Columns, Table, table
 from ..specs.spec import Grid, Spec, local_shape
+from .dealt_layers import dealt_out
 from .interpret import Evaluate, run_blocks
+from .slots import Arrays, among, filled, put, taken
 
-Arrays = list[Any]
 # By piece, what is added up or joined of each of its results.
 Totals = dict[str, Arrays]
 
@@ -55,7 +71,7 @@ class Runs(Protocol):
 
 def run_staged(runs: Runs, step: Staged, shards: dict[Key, Any]):
     """Runs a pipeline on one device's shards, and adds its results to them."""
-    dealt = {key: dealt_out(runs, step, key, shards[key]) for key in step.dealt[0]}
+    dealt = {key: dealt_out(runs.device, step, key, shards[key]) for key in step.dealt[0]}
     pipeline, schedule = _Pipeline(runs, step, shards | dealt), table(step.schedule, step.in_halves)
     rows = jnp.asarray(schedule.cells), jnp.asarray(schedule.received)
     start = {
@@ -69,19 +85,15 @@ def run_staged(runs: Runs, step: Staged, shards: dict[Key, Any]):
         for result, total in zip(piece.results, end["totals"][name], strict=True):
             made = pipeline.result(result, total)
             key = result.value, result.outside
-            shards[key] = dealt_out(runs, step, key, made, back=True) if key in step.dealt[1] else made
+            shards[key] = dealt_out(runs.device, step, key, made, back=True) if key in step.dealt[1] else made
 
 
-def dealt_out(runs: Runs, step: Staged, key: Key, array: Any, back: bool = False) -> Any:
-    """Returns a stage's layers as the schedule deals them, of those that it stores; or, back, the other way round."""
-    along = next(i for i, split in enumerate(key[1].splits) if step.axis in split)
-    size = array.shape[along] // step.schedule.chunks
-    stage, result = runs.device.index((step.axis,)), array
-    for each in (turn.back if back else turn for turn in step.dealt[2]):
-        part = lax.dynamic_slice_in_dim(array, jnp.asarray(each.sent)[stage] * size, size, along)
-        arrived = part if each.stays else runs.device.permute(part, (step.axis,), each.pairs)
-        result = lax.dynamic_update_slice_in_dim(result, arrived, jnp.asarray(each.got)[stage] * size, along)
-    return result
+class _Cell(NamedTuple):
+    """A cell: what a stage does, what runs its steps, and the shards that are known there."""
+
+    columns: Columns
+    runs: Runs
+    known: dict[Key, Any]
 
 
 class _Pipeline:
@@ -91,7 +103,7 @@ class _Pipeline:
         self.runs, self.step, self.shards = runs, step, shards
         self.sent, self.returned = step.messages(runs.original_of)
         self.stage = runs.device.index((step.axis,))
-        self.last_part = step.schedule.stages * step.schedule.chunks - 1
+        self.last_part = step.schedule.stages * step.chunks - 1
 
     def tick(self, schedule: Table, state: dict[str, Any], row: tuple[Any, Any]) -> tuple[dict[str, Any], None]:
         """Runs what all stages do in a tick; then they exchange."""
@@ -104,12 +116,12 @@ class _Pipeline:
             state = {**state, "totals": {**state["totals"], **new.pop("totals")}}
             if held := new.pop("held", None):
                 slot = jnp.where(columns.phase == NUMBERS[FORWARD], columns.held, schedule.slots.held)
-                state["held"] = _put(state["held"], slot, held)
+                state["held"] = put(state["held"], slot, held)
             made |= new
         here = received[self.stage]
         for slot, way, route in zip(here, ("sent", "returned"), self.step.routes, strict=True):
             arrived = [self.runs.device.permute(each, (self.step.axis,), route) for each in made[way]]
-            state[way] = _put(state[way], slot, arrived)
+            state[way] = put(state[way], slot, arrived)
         return state, None
 
     def half(self, phases: tuple[str, ...], columns: Columns, state: dict[str, Any], number: Any) -> dict[str, Any]:
@@ -117,77 +129,116 @@ class _Pipeline:
 
         The number of its phase is given: that of any stage where all of them run it at once.
         """
-        runs = {FORWARD: (self.forward, (PRE, FORWARD)), BACKWARD: (self.backward, (MID, BACKWARD, POST))}
+        runs = {FORWARD: self.forward, BACKWARD: self.backward}
         nothing: dict[str, Any] = {}
         for phase in phases:
             nothing |= {"sent": self.zeros(self.sent), "held": self.zeros(self.step.held)} if phase == FORWARD else {}
             nothing |= {"returned": self.zeros(self.returned)} if phase == BACKWARD else {}
-        names = [name for phase in phases for name in runs[phase][1]]
+        names = [name for name in self.step.pieces if PHASES[name] in phases]
+        count = len(self.step.stacks)
 
         def branch(run: Callable[..., dict[str, Any]]) -> Callable[[Totals], dict[str, Any]]:
             return lambda totals: {**nothing, **run(columns, state, totals)}
 
-        branches = [branch(runs[phase][0]) for phase in phases]
+        branches = [branch(functools.partial(runs[phase], stack)) for phase in phases for stack in range(count)]
         index = number if len(phases) > 1 else jnp.minimum(number, 1)
+        if count > 1:  # each stack is a chunk
+            index = jnp.where(index > 0, (index - 1) * count + columns.chunk + 1, 0)
         waiting = lambda totals: {**nothing, "totals": totals}  # noqa: E731
         return lax.switch(index, [waiting, *branches], {name: state["totals"][name] for name in names})
 
-    def forward(self, columns: Columns, state: dict[str, Any], totals: Totals) -> dict[str, Any]:
-        """Runs a forward cell: on the first stage from what comes in, on all others from what was sent to them."""
-        step, scan = self.step, self.step.forward_scan
+    def forward(self, number: int, columns: Columns, state: dict[str, Any], totals: Totals) -> dict[str, Any]:
+        """Runs a forward cell of a stack: on its first stage from what leads to it, else from what was sent."""
+        step, stack, name = self.step, self.step.stacks[number], FORWARDS[number]
+        messages = self.messages(stack)[0]
         runs, known = self.beginning(columns)
-        runs.run(step.pieces[FORWARD].again, known)
-        count = carried(scan.operation)
-        of_pre = [key for key in step.held if key not in step.passed and self.is_made(PRE, key)]
+        runs.run(step.pieces[name].again, known)
 
-        def first(totals: Totals) -> tuple[Arrays, Arrays, Totals]:
-            inside = dict(known)
-            runs.run(step.pieces[PRE].steps, inside)
-            starts = runs.read(inside, scan.operation.inputs[:count], scan.operands[:count])
-            given = [*(starts[i] for i in step.carried[0]), *(inside[key] for key in step.passed)]
-            kept = self.typed(of_pre, [inside[key] for key in of_pre])
-            return self.typed(self.sent, given), kept, self.added(PRE, totals, inside, columns)
+        def arrived() -> Arrays:
+            return taken(among(self.sent, state["sent"], messages), columns.sent)
 
-        def others(totals: Totals) -> tuple[Arrays, Arrays, Totals]:
-            return _taken(state["sent"], columns.sent), self.zeros(of_pre), totals
+        cell = _Cell(columns, runs, known)
+        given, totals = self.led(PRE, cell, totals, arrived) if number == 0 else (arrived(), totals)
+        known.update(zip(stack.passed, given[len(stack.carried[0]) :], strict=True))
+        self.layers(name, columns, runs, known, dict(zip(stack.carried[0], given, strict=False)))
+        totals = self.added(name, totals, known, columns)
+        sent = dict(zip(messages, self.typed(messages, [known[key] for key in messages]), strict=True))
+        if number + 1 < len(step.stacks):
+            behind = self.messages(step.stacks[number + 1])[0]
+            made, totals = self.led(TURN, cell, totals, lambda: self.zeros(behind))
+            sent = dict(zip(behind, made, strict=True)) | sent
+        held = dict(zip(stack.held, self.typed(stack.held, [known[key] for key in stack.held]), strict=True))
+        return {
+            "totals": totals,
+            "sent": filled(self.sent, sent, self.zeros),
+            "held": filled(step.held, held, self.zeros),
+        }
 
-        given, kept, totals = self.on_stage(PRE, columns, first, others, totals)
-        sent = len(step.carried[0])
-        known.update(zip(step.passed, given[sent:], strict=True))
-        known.update(zip(of_pre, kept, strict=True))
-        self.layers(FORWARD, columns, runs, known, dict(zip(step.carried[0], given[:sent], strict=True)))
-        held = self.typed(step.held, [known[key] for key in step.held])
-        sent = self.typed(self.sent, [known[key] for key in self.sent])
-        return {"totals": self.added(FORWARD, totals, known, columns), "sent": sent, "held": held}
-
-    def backward(self, columns: Columns, state: dict[str, Any], totals: Totals) -> dict[str, Any]:
-        """Runs a backward cell: on the last stage from what the forward cells have led to, on all others from there."""
-        step, scan = self.step, self.step.backward_scan
+    def backward(self, number: int, columns: Columns, state: dict[str, Any], totals: Totals) -> dict[str, Any]:
+        """Runs a backward cell of a stack: on its last stage from what leads to it, else from what came back."""
+        step, stack, name = self.step, self.step.stacks[number], BACKWARDS[number]
+        messages, is_last = self.messages(stack)[1], number + 1 == len(step.stacks)
         runs, known = self.beginning(columns)
-        known.update(zip(step.held, _taken(state["held"], columns.held), strict=True))
-        runs.run(step.pieces[BACKWARD].again, known)
-        count = carried(scan.operation)
+        known.update(zip(stack.held, taken(among(step.held, state["held"], stack.held), columns.held), strict=True))
+        runs.run(step.pieces[name].again, known)
 
-        def last(totals: Totals) -> tuple[Arrays, Totals]:
-            inside = self.alone(MID, runs, known)
-            starts = runs.read(inside, scan.operation.inputs[:count], scan.operands[:count])
-            given = [*(starts[i] for i in step.carried[1]), *(inside[key] for key in step.returned)]
-            return self.typed(self.returned, given), self.added(MID, totals, inside, columns)
+        def arrived(keys: Sequence[Key]) -> Arrays:
+            return taken(among(self.returned, state["returned"], keys), columns.returned)
 
-        def others(totals: Totals) -> tuple[Arrays, Totals]:
-            return _taken(state["returned"], columns.returned), totals
-
-        given, totals = self.on_stage(MID, columns, last, others, totals)
-        sent = len(step.carried[1])
-        known.update(zip(step.returned, given[sent:], strict=True))
-        self.layers(BACKWARD, columns, runs, known, dict(zip(step.carried[1], given[:sent], strict=True)))
-        totals = self.added(BACKWARD, totals, known, columns)
+        behind = () if is_last else self.messages(step.stacks[number + 1])[1]
+        inside = known | dict(zip(behind, arrived(behind), strict=True))
+        lead, cell = MID if is_last else BACK, _Cell(columns, runs, inside)
+        given, totals = self.led(lead, cell, totals, functools.partial(arrived, messages))
+        known.update(zip(stack.returned, given[len(stack.carried[1]) :], strict=True))
+        self.layers(name, columns, runs, known, dict(zip(stack.carried[1], given, strict=False)))
+        totals = self.added(name, totals, known, columns)
 
         def first(totals: Totals) -> tuple[Totals]:
             return (self.added(POST, totals, self.alone(POST, runs, known), columns),)
 
-        (totals,) = self.on_stage(POST, columns, first, lambda totals: (totals,), totals)
-        return {"totals": totals, "returned": self.typed(self.returned, [known[key] for key in self.returned])}
+        if number == 0:
+            (totals,) = self.on_stage(POST, columns, first, lambda totals: (totals,), totals)
+        made = dict(zip(messages, self.typed(messages, [known[key] for key in messages]), strict=True))
+        return {"totals": totals, "returned": filled(self.returned, made, self.zeros)}
+
+    def led(self, name: str, cell: _Cell, totals: Totals, others: Callable[[], Arrays]) -> tuple[Arrays, Totals]:
+        """Runs the piece of one stage that leads to a scan.
+
+        Returns:
+            What the scan carries first and what goes along with it, for all stages but that one as given; and the
+            totals. What is held of the piece is known from then on.
+        """
+        columns, runs, known = cell
+        number, way, scan = self.leads[name]
+        stack, first = self.step.stacks[number], self.step.stacks[0]
+        beside = (stack.passed, stack.returned)[way]
+        keys, count = self.messages(stack)[way], carried(scan.operation)
+        held = [key for key in first.held if key not in first.passed and self.is_made(name, key)]
+
+        def one(totals: Totals) -> tuple[Arrays, Arrays, Totals]:
+            inside = self.alone(name, runs, known)
+            starts = runs.read(inside, scan.operation.inputs[:count], scan.operands[:count])
+            given = [*(starts[i] for i in stack.carried[way]), *(inside[key] for key in beside)]
+            kept = self.typed(held, [inside[key] for key in held])
+            return self.typed(keys, given), kept, self.added(name, totals, inside, columns)
+
+        def skip(totals: Totals) -> tuple[Arrays, Arrays, Totals]:
+            return others(), self.zeros(held), totals
+
+        given, kept, totals = self.on_stage(name, columns, one, skip, totals)
+        known.update(zip(held, kept, strict=True))
+        return given, totals
+
+    @functools.cached_property
+    def leads(self) -> dict[str, tuple[int, int, Nested]]:
+        """By piece that leads to a scan that scan, its stack, and whether it is of the backward pass."""
+        stacks = self.step.stacks
+        found = {PRE: (0, 0), TURN: (1, 0), MID: (len(stacks) - 1, 1), BACK: (0, 1)}
+        here = {name: at for name, at in found.items() if name in self.step.pieces}
+        return {name: (at, way, (stacks[at].forward, stacks[at].backward)[way]) for name, (at, way) in here.items()}
+
+    def messages(self, stack: Stack) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+        return stack.messages(self.runs.original_of)
 
     def beginning(self, columns: Columns) -> tuple[Runs, dict[Key, Any]]:
         """Returns what runs the steps of a micro-batch, and the shards that are known in front of them."""
@@ -195,8 +246,8 @@ class _Pipeline:
         return runs, self.runs.tied(self.step, self.shards, columns.micro)
 
     def part(self, columns: Columns) -> Any:
-        """The part of the model that a cell runs: chunks are dealt to the stages in turn."""
-        return columns.chunk * self.step.schedule.stages + self.stage
+        """The part of a stack that a cell runs: chunks are dealt to the stages in turn."""
+        return columns.chunk % self.step.chunks * self.step.schedule.stages + self.stage
 
     def is_here(self, name: str, columns: Columns) -> Any:
         """Whether this stage runs a cell, and the stage that has a piece is this one."""
@@ -221,7 +272,7 @@ class _Pipeline:
 
     def layers(self, name: str, columns: Columns, runs: Runs, known: dict[Key, Any], sent: Mapping[int, Any]):
         """Runs a stage's own layers, from what is carried into them, and all else that each stage has of its own."""
-        scan = self.step.forward_scan if name == FORWARD else self.step.backward_scan
+        scan = self.step.scans[name]
         count, operation = carried(scan.operation), scan.operation
         starts = self.zeros(carries(scan, self.runs.original_of, out=True))
         carry = [sent.get(position, zeros) for position, zeros in enumerate(starts)]
@@ -267,14 +318,14 @@ class _Pipeline:
     @functools.cached_property
     def by_chunk(self) -> frozenset[Key]:
         """What a forward cell stacks of the layers of its chunk, where a stage has several."""
-        scan = self.step.forward_scan
+        scan = self.step.stacks[0].forward
         ends = carries(scan, self.runs.original_of, out=True)
-        made = scan.makes(self.runs.original_of) if self.step.schedule.chunks > 1 else ()
+        made = scan.makes(self.runs.original_of) if self.step.chunks > 1 else ()
         return frozenset(made).difference(ends)
 
     def of_chunk(self, stack: Any, key: Key | None, columns: Columns) -> Any:
         """Returns those of a stage's layers that are in the chunk of a cell."""
-        chunks = self.step.schedule.chunks
+        chunks = self.step.chunks
         if chunks == 1 or key is None or key in self.by_chunk:
             return stack
         size = stack.shape[0] // chunks
@@ -294,7 +345,7 @@ class _Pipeline:
         def one(result: Result, total: Any) -> Any:
             made = known[result.value, result.inside]
             if result.axis is not None:
-                (before,) = _taken([total], columns.micro)
+                (before,) = taken([total], columns.micro)
                 return lax.dynamic_update_index_in_dim(total, chosen(made, before), columns.micro, 0)
             if not result.is_sum:
                 return chosen(made, total)
@@ -320,7 +371,7 @@ class _Pipeline:
         return total.astype(self.runs.code.dtypes[result.value])
 
     def shapes(self, keys: Sequence[Key]) -> list[tuple[int, ...]]:
-        chunks, shapes = self.step.schedule.chunks, []
+        chunks, shapes = self.step.chunks, []
         for key in keys:
             first, *rest = (*local_shape(self.runs.code.shapes[key[0]], key[1], self.runs.sizes), 0)
             shapes.append((first // chunks if key in self.by_chunk else first, *rest)[:-1])
@@ -343,12 +394,3 @@ class _Pipeline:
             jnp.zeros((slots + 1, *shape), dtype)
             for shape, dtype in zip(self.shapes(keys), self.dtypes(keys), strict=True)
         ]
-
-
-def _put(stacks: Arrays, slot: Any, arrays: Arrays) -> Arrays:
-    pairs = zip(stacks, arrays, strict=True)
-    return [lax.dynamic_update_index_in_dim(stack, array, slot, 0) for stack, array in pairs]
-
-
-def _taken(stacks: Arrays, slot: Any) -> Arrays:
-    return [lax.dynamic_index_in_dim(stack, slot, 0, keepdims=False) for stack in stacks]

@@ -1,6 +1,6 @@
 """The schedules of the literature, by name: for each stage the cells in its order.
 
-gpipe        all forward, then all backward: Huang et al., arXiv:1811.06965
+gpipe        all forward, then all backward, chunk by chunk: Huang et al., arXiv:1811.06965
 1f1b         one forward, one backward: PipeDream-Flush, Narayanan et al., arXiv:2006.09503
 paired       1f1b for stages in lockstep: each step is a forward and a backward cell, of different micro-batches
 interleaved  1f1b over several chunks a stage: Megatron-LM, Narayanan et al., arXiv:2104.04473
@@ -29,6 +29,7 @@ class Named(NamedTuple):
         parts: makes the parts of the stages and chunks.
         least: the fewest micro-batches, for a number of stages.
         multiple: whether micro-batches come in groups of as many as there are stages.
+        more: whether a stage may have more chunks.
     """
 
     order: Callable[[int, int, int], Order]
@@ -36,10 +37,21 @@ class Named(NamedTuple):
     parts: Callable[[int, int], Parts] = in_order
     least: Callable[[int], int] = lambda stages: 1
     multiple: bool = False
+    more: bool = False
+
+    @property
+    def chunks_in_words(self) -> str:
+        """How many chunks a stage has, as a text."""
+        return "at least 1" if self.more or not self.chunks else str(self.chunks)
+
+    def has(self, chunks: int) -> bool:
+        """Whether a stage may have so many chunks."""
+        return self.more or self.chunks in (None, chunks)
 
 
-def _gpipe(stages: int, micro: int, _chunks: int) -> Order:
-    cells = [Cell(phase, index) for phase in (FORWARD, BACKWARD) for index in range(micro)]
+def _gpipe(stages: int, micro: int, chunks: int) -> Order:
+    turns = ((FORWARD, range(chunks)), (BACKWARD, reversed(range(chunks))))
+    cells = [Cell(phase, index, chunk) for phase, order in turns for chunk in order for index in range(micro)]
     return (steps_of(cells),) * stages
 
 
@@ -181,7 +193,7 @@ def _dualpipe_v(stages: int, micro: int, _chunks: int) -> Order:
 _V = {"chunks": 2, "parts": lambda stages, _chunks: in_a_v(stages)}
 NAMED: dict[str, Named] = {
     "paired": Named(_paired),
-    "gpipe": Named(_gpipe),
+    "gpipe": Named(_gpipe, more=True),
     "1f1b": Named(_one_f_one_b),
     "interleaved": Named(_interleaved, chunks=None, multiple=True),
     "zb-h1": Named(_zero_bubble(lambda stages, stage: stages - stage - 1, late=1)),

@@ -62,7 +62,7 @@ class Schedule:
             name: "paired", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v" or "dualpipe-v".
             stages: how many devices the model is cut over.
             micro: how many micro-batches the batch is cut into.
-            chunks: how many chunks of the model each stage holds, for "interleaved"; 2 by default.
+            chunks: how many chunks of the model each stage holds, for "interleaved" and "gpipe"; by default 2 and 1.
 
         Raises:
             MeshError: an unknown name, or numbers that the schedule does not have.
@@ -72,10 +72,8 @@ class Schedule:
             raise MeshError(f"There is no schedule {shown(name)}.{closest(str(name), NAMED)} Schedules are {known}.")
         named = NAMED[name]
         wrong = [f"{what}={shown(n)}" for what, n in (("stages", stages), ("micro", micro)) if not _positive(n)]
-        if chunks is not None and not (
-            _positive(chunks) and chunks in (named.chunks, chunks if not named.chunks else 0)
-        ):
-            wrong.append(f"chunks={shown(chunks)}; it has {named.chunks or 'at least 1'} for each stage")
+        if chunks is not None and not (_positive(chunks) and named.has(chunks)):
+            wrong.append(f"chunks={shown(chunks)}; it has {named.chunks_in_words} for each stage")
         if not wrong and named.multiple and micro % stages:
             wrong.append(f"micro={micro}, which must be a multiple of its {stages} stages")
         if not wrong and micro < named.least(stages):

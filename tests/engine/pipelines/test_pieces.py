@@ -28,7 +28,7 @@ def test_the_ends_of_a_step_are_on_the_ends_of_the_pipeline():
     assert names(staged.pieces[POST]) == ["dot_general"]
     # The block of the batch is sliced again rather than kept.
     assert [step.title for step in staged.pieces[POST].again] == ["slice"]
-    assert staged.forward_scan.times == 2
+    assert staged.stacks[0].forward.times == 2
 
 
 def test_accumulators_are_where_addends_are_made():
@@ -47,7 +47,8 @@ def test_accumulators_are_where_addends_are_made():
 def test_what_goes_along(name, passed, returned):
     """A product that all layers read is sent on, what is known behind them is sent back; a mask is made again."""
     _, staged = pipeline(name)
-    assert (len(staged.passed), len(staged.returned)) == (passed, returned)
+    (stack,) = staged.stacks
+    assert (len(stack.passed), len(stack.returned)) == (passed, returned)
     if name == "context":
         again = {step.title for step in staged.pieces[FORWARD].again}
         assert {"slice", "reduce_sum", "gt"} <= again
@@ -76,7 +77,7 @@ def test_gathered_weights_are_gathered_on_the_stage_that_reads_them():
     _, staged = pipeline("tied", layout, data=2)
     gathers = {name: [step.title for step in piece.every].count("all-gather") for name, piece in staged.pieces.items()}
     assert gathers == {PRE: 1, FORWARD: 0, MID: 1, BACKWARD: 0, POST: 0}
-    assert not staged.passed
+    assert not staged.stacks[0].passed
 
 
 def test_what_a_piece_runs_is_one_list():
@@ -90,10 +91,10 @@ def test_what_a_piece_runs_is_one_list():
 def test_what_the_backward_scan_starts_from_may_be_made_in_front():
     """Zeros for the gradient of a matrix that all layers read: they were looked for in the wrong piece once."""
     _, staged = pipeline("shared")
-    count = len(staged.carried[1])
+    scan, count = staged.stacks[0].backward, len(staged.stacks[0].carried[1])
     assert count == 2
     made = {key for step in staged.pieces[MID].every for key in step.makes({})}
-    starts = zip(staged.backward_scan.operation.inputs[:count], staged.backward_scan.operands[:count], strict=True)
+    starts = zip(scan.operation.inputs[:count], scan.operands[:count], strict=True)
     assert all(key in made for key in starts)
 
 
