@@ -11,6 +11,7 @@ import { nothingChosen } from "./chosen.ts";
 import { h, redraw } from "./dom.ts";
 import { followEdits } from "./edit.ts";
 import { drawSave } from "./export.ts";
+import { Focus } from "./focus.ts";
 import { paintGoal } from "./goal.ts";
 import { type Arrow, type Hand, nextLegal, UNRECORDED, verdict, zoneName } from "./hand.ts";
 import { drawHeader } from "./header.ts";
@@ -63,6 +64,7 @@ export class Board {
   awaited = false;
   tracing = false;
   asking: Asking;
+  focus: Focus;
   /** The disclosures that are open. */
   opened = new Set<string>();
   channel: Channel;
@@ -102,6 +104,7 @@ export class Board {
     this.root = root;
     this.selection = model.get("selection").selection;
     this.asking = new Asking(this);
+    this.focus = new Focus(root);
     this.channel = new Channel(model, (silent) => showSilence(this, silent));
     this.prices = new Prices(this.channel, () => this.paint());
     this.remedies = new Remedies(this);
@@ -110,7 +113,7 @@ export class Board {
     this.room = new Room(this);
     this.stage = new Stage(this);
     this.showHeld = makeHeld(this);
-    const { banner, header, task, score, goal, layout } = this.panels;
+    const { banner, heard, header, task, score, goal, layout } = this.panels;
     const main = h("div", { class: "mlb-main" }, layout, this.room.divider, this.stage.element);
     root.style.setProperty("--asked", `${model.get("height") ?? 600}px`);
     this.showPicture = hidePicture(String(model.get("saved") ?? ""));
@@ -119,7 +122,7 @@ export class Board {
     const view = only === "timeline" ? this.panels.timeline : only ? this.stage.alone(only) : null;
     const parts = view ? [banner, task, view, drawSave(this, only)] : null;
     const whole = [banner, header, task, score, goal, main, this.panels.timeline];
-    root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
+    root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)), heard);
     this.popover = new Popover(this);
     this.hint = new Hint(root);
     this.tour = new Tour(this);

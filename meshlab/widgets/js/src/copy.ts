@@ -49,8 +49,9 @@ export function drawCopy(board: Board): { element: HTMLElement; fill: () => Prom
     button.disabled = form.text === "";
     redraw(lost, ...drawLost(form));
   };
-  const ask = async () => {
+  const ask = async (): Promise<boolean> => {
     const answer = await board.channel.send("read", { what: "forms", args: {} });
+    if (answer === null) board.popover.missed(async () => (await ask()) && board.popover.place());
     if (answer?.kind !== "read") {
       redraw(lost, h("p", {}, refusalOf(answer) || SILENT));
       return false;

@@ -91,6 +91,7 @@ async function fillFiles(board: Board, panels: string[], rows: HTMLElement) {
   const answers = await Promise.all(
     panels.map((panel) => board.channel.send("read", { what: "files", args: { panel } })),
   );
+  if (answers.includes(null)) board.popover.missed(() => fillFiles(board, panels, rows));
   const failed = answers.find((answer) => answer?.kind !== "read");
   if (failed !== undefined) return redraw(rows, h("p", { class: "mlb-error" }, refusalOf(failed) || SILENT));
   const offers = answers.flatMap((answer) => ((answer as { data: unknown }).data as Files).files);

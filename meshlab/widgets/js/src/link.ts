@@ -17,10 +17,13 @@ export function drawLink(board: Board): HTMLElement {
     board.popover.element.hidePopover();
     board.say("Copied the link to this view.", "done");
   });
-  board.channel.send("read", { what: "link", args: { view: board.stage.shown } }).then((answer) => {
+  const ask = async () => {
+    const answer = await board.channel.send("read", { what: "link", args: { view: board.stage.shown } });
+    if (answer === null) board.popover.missed(ask);
     if (answer?.kind === "read") text.value = (answer.data as Link).text;
-    else refused.replaceChildren(refusalOf(answer) || SILENT);
-  });
+    refused.replaceChildren(answer?.kind === "read" ? "" : refusalOf(answer) || SILENT);
+  };
+  ask();
   return h(
     "div",
     { class: "mlb-linked" },

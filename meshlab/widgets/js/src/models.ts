@@ -56,8 +56,13 @@ function openModels(board: Board, head: HTMLElement) {
   const box = h("div", { class: "mlb-models-box", onkeydown }, search, list);
   board.popover.models = draw;
   draw();
-  board.channel.intent("list_models", {});
+  askModels(board);
   board.popover.open(head, "Open a model", [box]);
+}
+
+async function askModels(board: Board) {
+  const answer = await board.channel.intent("list_models");
+  if (answer === null) board.popover.missed(() => askModels(board));
 }
 
 /** Arrow keys go from the field through the models; Enter in the field opens the first. */

@@ -5,6 +5,7 @@ import { nextNumber } from "./numbers.ts";
 /** Makes the parts of the frame around the stage. */
 export function makePanels() {
   const banner = h("div", { class: "mlb-banner", role: "alert", hidden: true });
+  const heard = h("div", { class: "mlb-unseen", role: "status" });
   const header = h("div", { class: "mlb-header" });
   const totals = h("div", { class: "mlb-totals" });
   const baseline = h("div", { class: "mlb-baseline" });
@@ -35,6 +36,6 @@ export function makePanels() {
     role: "group",
     "aria-label": "one step over time",
   });
-  const shown = { banner, header, score, totals, baseline, goal, task, line, zones, status, help, layout };
+  const shown = { banner, heard, header, score, totals, baseline, goal, task, line, zones, status, help, layout };
   return { ...shown, tracing, advice, held, timeline, detail };
 }

@@ -1,6 +1,7 @@
 /**
  * The popover of the board: one dialog at a time, beside what opened it. Escape and a click elsewhere close it, and the
- * keyboard goes back to where it was. What it sends is refused in it, and closes it otherwise.
+ * keyboard goes back to where it was. What it sends is refused in it, and closes it otherwise. It stays while Python is
+ * silent, and then asks again for what it still waits for.
  */
 
 import type { Board } from "./board.ts";
@@ -17,8 +18,10 @@ export class Popover {
   /** The slider of sizes in it, and what draws its list of models. */
   sizing: Sizing | null = null;
   models: (() => void) | null = null;
+  /** What it has asked for in vain, as functions that ask again. */
+  unheard: (() => unknown)[] = [];
   refusal = h("p", { class: "mlb-error", role: "alert" });
-  element = h("div", { class: "mlb-popover", popover: "auto", role: "dialog" });
+  element = h("div", { class: "mlb-popover", popover: "auto", role: "dialog", tabindex: -1 });
 
   constructor(board: Board) {
     this.board = board;
@@ -74,6 +77,18 @@ export class Popover {
     this.place();
   }
 
+  /** Takes note of what Python did not answer. */
+  missed(ask: () => unknown) {
+    this.unheard.push(ask);
+  }
+
+  /** Asks again for what Python did not answer. */
+  heard() {
+    const { unheard } = this;
+    this.unheard = [];
+    for (const ask of unheard) ask();
+  }
+
   /** Draws again what follows the board: its slider of sizes, and its list of models. */
   changed(parts: string[]) {
     followSizes(this.board, parts);
@@ -92,10 +107,12 @@ export class Popover {
     if (this.sizing) this.board.channel.intent("cancel_curve", {});
     this.sizing = null;
     this.models = null;
-    const { root } = this.board;
-    const focused = (root.getRootNode() as Document | ShadowRoot).activeElement;
-    if (focused && focused !== document.body && !this.element.contains(focused)) return;
-    (this.opener?.isConnected ? this.opener : root).focus();
+    this.unheard = [];
+    const { root, focus } = this.board;
+    const { focused } = focus;
+    const heir = this.opener?.isConnected ? this.opener : root;
+    if (focused && focused !== document.body && !this.element.contains(focused)) focus.pass(this.element, heir);
+    else focus.give(heir);
   }
 
   /**

@@ -87,6 +87,12 @@ export class Reads {
       if (!fresh && !asked && parts.includes(JSON.parse(key)[0])) this.known.delete(key);
   }
 
+  /** Has what Python did not answer asked for again, by those who show it. */
+  heard() {
+    const lost = [...this.known].filter(([, { fresh, asked }]) => !fresh && !asked);
+    for (const what of new Set(lost.map(([key]) => JSON.parse(key)[0]))) this.board.stage.answered(what);
+  }
+
   put(key: string, news: Partial<Any>) {
     this.known.set(key, { ...(this.known.get(key) ?? UNKNOWN), ...news });
   }

@@ -1,5 +1,6 @@
 /**
- * What the board does while Python is silent: it can be read, it says so, and nothing on it asks Python for anything.
+ * What the board does while Python is silent: it can be read, it says so, and nothing on it asks Python for anything. What
+ * is open stays open, and what was asked in vain is asked again once Python is heard.
  * While something is under way of which Python tells, it is asked from time to time whether it is still there: a kernel
  * that died in mid-run says nothing of it.
  */
@@ -13,6 +14,7 @@ import type { Job, View } from "./types.ts";
 const BUSY =
   "Python does not answer: its kernel is busy with a cell, stopped or not connected. The board can only be read;" +
   " what was put back stays put back. Where the kernel was restarted, run the cell again.";
+const HEARD = "Python answers again.";
 const RESTARTED =
   "The kernel was restarted: run the cell again for a live board, which opens with this layout. This one can only be read.";
 
@@ -23,24 +25,28 @@ export const ACTIVE = ["compiling", "running"];
 
 /** Shows that Python is silent, or that it answers again. */
 export function showSilence(board: Board, silent: boolean) {
-  const { banner } = board.panels;
+  const { banner, heard } = board.panels;
   const { hand } = board;
   board.readOnly = silent;
   board.root.toggleAttribute("data-readonly", silent);
   board.drag?.clear();
   board.letGo();
   if (hand) board.say(`${hand.dim} was put back: Python does not answer.`, "refused");
-  if (silent) board.popover?.element.hidePopover();
   const again = h("button", { type: "button", class: "mlb-button", onclick: () => board.channel.hello() }, "Try again");
   // A kernel that was restarted knows nothing of this board: it would not answer.
   const { cut } = board.channel;
   redraw(banner, ...(silent ? [h("span", {}, cut ? RESTARTED : BUSY), !cut && again] : []));
   banner.hidden = !silent;
+  // The banner is read out as it comes; that it goes is not.
+  heard.textContent = silent ? "" : HEARD;
   board.stage.training.setSilent(silent);
   freeze(board);
   if (silent) return;
+  board.focus.comeBack();
   sendAgain(board);
   board.charts.heard();
+  board.popover.heard();
+  board.reads.heard();
 }
 
 /**
@@ -67,10 +73,11 @@ function sendAgain(board: Board) {
 }
 
 /** While Python is silent, what would ask it for something does not react; what only shows something does. */
-export function freeze({ root, readOnly }: Board) {
+export function freeze({ root, readOnly, focus }: Board) {
   const asking =
     ":is(button, select, input):not([role=tab], .mlb-segment, .mlb-term, .mlb-badge, .mlb-banner *, .mlb-tour *, .mlb-program-tools *, .mlb-hop-controls *, .mlb-plot-tools *)";
   for (const control of root.querySelectorAll(asking)) control.toggleAttribute("inert", readOnly);
+  if (readOnly) focus.leave();
 }
 
 /** @returns whether Python is at work on something of which it will tell */

@@ -57,7 +57,7 @@ export function makeSizes(board: Board, kind: Sizing["kind"], name: string, size
   if (!board.can("curve")) return null;
   const element = h("div", { class: "mlb-sizes" });
   board.popover.sizing = { kind, name, at: size, held: false, curve: null, element };
-  board.channel.intent("curve", { kind, name });
+  askCurve(board, board.popover.sizing);
   draw(board);
   return element;
 }
@@ -69,18 +69,24 @@ export function followSizes(board: Board, parts: string[]) {
   const { curve } = board.view;
   const mine = curve?.kind === sizing.kind && curve.name === sizing.name;
   if (mine && curve) {
-    if (sizing.curve?.present !== curve.present && !sizing.held) look(board, curve.present);
+    if (sizing.curve?.present !== curve.present && !sizing.held) look(board, curve.present, true);
     sizing.curve = curve;
-  } else if (parts.includes("board")) board.channel.intent("curve", { kind: sizing.kind, name: sizing.name });
+  } else if (parts.includes("board")) askCurve(board, sizing);
   draw(board);
 }
 
-function look(board: Board, size: number) {
+async function askCurve(board: Board, { kind, name }: Sizing) {
+  const answer = await board.channel.intent("curve", { kind, name });
+  if (answer === null) board.popover.missed(() => followSizes(board, ["board"]));
+}
+
+/** @param typed whether what somebody has typed stays */
+function look(board: Board, size: number, typed = false) {
   const { sizing, element } = board.popover;
   if (!sizing) return;
-  sizing.at = size;
   const field = element.querySelector<HTMLInputElement>('input[name="size"]');
-  if (field) field.value = String(size);
+  if (field && !(typed && field.value !== String(sizing.at))) field.value = String(size);
+  sizing.at = size;
 }
 
 /** Gives it the size that is looked at; the popover stays, so that the next can be tried. */

@@ -97,6 +97,19 @@ test("a refusal is an answer, silence is none", async () => {
   assert.equal(asked.length, 2);
 });
 
+test("what Python did not answer is drawn again once it is heard, and asked for then", async () => {
+  for (const scope of ["a", "b"]) {
+    reads.of("program", { scope });
+    await answer(null);
+  }
+  reads.of("matrix");
+  await answer({ kind: "read", data: 1 });
+  reads.of("step");
+  drawn = [];
+  reads.heard();
+  assert.deepEqual(drawn, ["program"], "neither what is known nor what is on its way");
+});
+
 test("a board that can only be read asks nothing", () => {
   board.readOnly = true;
   reads.of("program");
