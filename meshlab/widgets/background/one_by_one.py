@@ -4,11 +4,14 @@
     background.follow(panel, lambda: draw(first))
     background.follow(panel, lambda: draw(second))      the first has not begun: it is left out
 
-A board that changes ten times a second asks ten times for what follows from it, and needs the last.
+A board that changes ten times a second asks ten times for what follows from it, and needs the last. An action that
+fails is reported as a thread's error is, and those that wait behind it run all the same: the costs on a board are not
+lost with the name of another layout.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import time as clock
 from collections.abc import Callable
@@ -39,8 +42,8 @@ class Background:
         with self._lock:
             (self._idle if idle else self._wanted)[who] = action
             if not self._busy:
-                self._busy = True
                 threading.Thread(target=self._work, name="meshlab-costs", daemon=True).start()
+                self._busy = True
 
     def _work(self):
         while True:
@@ -54,6 +57,4 @@ class Background:
             try:
                 action()
             except BaseException:
-                with self._lock:
-                    self._busy = False  # the next that asks begins anew
-                raise
+                threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
