@@ -20,19 +20,28 @@ DROPS = 40
 PROMISES = {"small": 0.100, "large": 0.250}
 BOARD_ALONE = {"unrolled": 0.400, "puzzle": 0.120}
 
-# A frame after the attributes have changed, and then whatever runs next: the frame has been painted.
+# A frame after the attributes have changed, and then whatever runs next: the frame has been painted. Each release of
+# the button is a drop, whatever comes of it, so that a revision more or fewer takes no other drop for this one.
 WATCH = """root => {
     const drops = window.__drops = [];
-    let drop = null;
-    root.addEventListener("pointerup", () => { drop = {released: performance.now()}; }, true);
+    root.addEventListener("pointerup", () => drops.push({released: performance.now(), rev: root.dataset.rev}), true);
     const painted = (mine, what) => requestAnimationFrame(() => setTimeout(() => {
         mine[what] ??= performance.now() - mine.released;
     }));
-    let rev = root.dataset.rev;
     new MutationObserver(() => {
-        if (drop && root.dataset.rev !== rev) { drops.push(drop); painted(drop, "board"); rev = root.dataset.rev; }
-        if (drop && drops.at(-1) === drop && root.dataset.pending === undefined) { painted(drop, "all"); drop = null; }
+        const drop = drops.at(-1);
+        if (!drop || root.dataset.rev === drop.rev) return;
+        painted(drop, "board");
+        if (root.dataset.pending === undefined) painted(drop, "all");
     }).observe(root, {attributes: true, attributeFilter: ["data-rev", "data-pending"]});
+}"""
+# What became of a drop: `lost` is empty where all is there, and what the board says where it was not carried out; null
+# while it is waited for. A board that Python does not answer has put the chip back.
+OUTCOME = """([root, number]) => {
+    const drop = window.__drops[number], status = root.querySelector(".mlb-status");
+    if (drop?.all) return {lost: ""};
+    const lost = root.hasAttribute("data-readonly") || status.dataset.mood === "refused";
+    return drop && lost && root.dataset.rev === drop.rev ? {lost: status.textContent || "Python is silent"} : null;
 }"""
 
 
@@ -63,5 +72,8 @@ def _drops(board: Board, variable: str, times: int) -> list[dict[str, float]]:
         dim, axis = choose.choice(moves(board.page, variable))
         board.drag(dim, axis)
         # No `expect`: each time that it fails it reads the whole page for its message, while the board is redrawn.
-        board.page.view.wait_for_function(f"() => window.__drops[{number}]?.all")
+        outcome = board.page.view.wait_for_function(OUTCOME, arg=[board.root.element_handle(), number]).json_value()
+        if outcome["lost"]:
+            where = f"`{axis}`" if axis else "the tray"
+            raise RuntimeError(f"Drop {number} of `{dim}` on {where} of `{variable}` was lost: {outcome['lost']}")
     return board.page.view.evaluate("() => window.__drops")
