@@ -13,7 +13,8 @@ import contextlib
 import dataclasses
 import functools
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ...api.stages import make_plan
 from ...auto.request.constraints import read_constraints
@@ -37,6 +38,8 @@ from .retraced import Programs
 # As many as the zones of a large board: each is priced twice, by its time and then by its peak.
 KEPT = 40
 
+T = TypeVar("T")
+
 
 class Plans:
     """The plans of an Explorer's documents, the latest of them kept, all on one mesh for each placement.
@@ -53,19 +56,26 @@ class Plans:
     def __init__(self, programs: Programs, machines: CustomMachines, lock: threading.RLock):
         self._programs, self._machines, self._lock = programs, machines, lock
         self._known: dict[Document, Any] = {}
+        self._latest: tuple[Document, Any] | None = None  # a drop asks for one plan dozens of times
         self._meshes: dict[Any, Mesh] = {}
+        self._of_meshes: dict[Any, Any] = {}
 
     def of(self, document: Document) -> Any:
+        with self._lock:
+            if self._latest is None or self._latest[0] is not document:
+                self._latest = document, self._of(document)
+            return self._latest[1]
+
+    def _of(self, document: Document) -> Any:
         check_document(document)
         document = document.unpinned
-        with self._lock:
-            if document not in self._known:
-                program, mesh = self._programs.at(document), self.mesh(document)
-                plan = make_plan(program, mesh, document.layout, document.pad or None)
-                # A remedy is tried by the plan that its price is of.
-                under = functools.partial(self._under, document)
-                self.put(document, dataclasses.replace(plan, under=under))
-            return self._known[document]
+        if document not in self._known:
+            program, mesh = self._programs.at(document), self.mesh(document)
+            plan = make_plan(program, mesh, document.layout, document.pad or None)
+            # A remedy is tried by the plan that its price is of.
+            under = functools.partial(self._under, document)
+            self.put(document, dataclasses.replace(plan, under=under))
+        return self._known[document]
 
     def mesh(self, document: Document) -> Mesh:
         """Returns the mesh of a document, on its machine; nothing is planned."""
@@ -74,6 +84,19 @@ class Plans:
             if placed not in self._meshes:
                 self._meshes[placed] = mesh_on(*placed, self._machines)
             return self._meshes[placed]
+
+    def of_mesh(self, document: Document, work: Callable[[Mesh], T]) -> T:
+        """Returns what follows from the mesh of a document on its machine alone, computed once.
+
+        Args:
+            document: the document.
+            work: computes it; nobody changes what it returns.
+        """
+        with self._lock:
+            key = work, document.machine, document.mesh
+            if key not in self._of_meshes:
+                self._of_meshes[key] = work(self.mesh(document))
+            return self._of_meshes[key]
 
     def _under(self, document: Document, layout: Layout) -> Any:
         return self.of(dataclasses.replace(document, layout=layout))
@@ -84,17 +107,21 @@ class Plans:
             while len(self._known) >= KEPT:
                 self._known.pop(next(iter(self._known)))
             self._known[document.unpinned] = plan
+            self._latest = None
 
     def forget(self, document: Document) -> None:
         """Forgets the plan of a document: it has its costs as well."""
         with self._lock:
             self._known.pop(document.unpinned, None)
+            self._latest = None
 
     def clear(self) -> None:
         """Forgets all, since a machine has changed."""
         with self._lock:
             self._known.clear()
+            self._latest = None
             self._meshes.clear()
+            self._of_meshes.clear()
 
 
 class Documents:

@@ -216,7 +216,8 @@ def devices_part(explorer: ExplorerState) -> DevicesPartView:
 
 
 def picture_part(explorer: ExplorerState) -> PicturePartView:
-    return {"picture": devices_picture(explorer.mesh)}
+    documents = explorer.documents
+    return {"picture": documents.plans.of_mesh(documents.present, devices_picture)}
 
 
 def places_part(explorer: ExplorerState) -> PlacesPartView:

@@ -81,7 +81,11 @@ def machine_view(explorer: ExplorerState) -> MachineView:
     chosen = slice_of(document.machine.on)[0] if document.machine else ""
     groups = groups_view(document.mesh, custom)
     view: MachineView = {"on": document.machine.on if document.machine else "", "name": chosen, "groups": groups}
-    return {**view, **_chosen(mesh, chosen, custom)} if document.machine else view
+    if document.machine is None:
+        return view
+    # Each choice is placed to see whether it can be: no drop changes which can.
+    axes = explorer.documents.plans.of_mesh(document, axes_view)
+    return {**view, **_chosen(mesh, chosen, custom, axes)}
 
 
 def groups_view(axes: MeshSizes, custom: CustomMachines) -> list[OffersView]:
@@ -105,7 +109,7 @@ def _option(name: str, axes: MeshSizes, custom: CustomMachines) -> OfferView:
     return {"name": name, "title": title, "on": on, "slice": shapes[0] if shapes else "", "fits": bool(shapes)}
 
 
-def _chosen(mesh: Mesh, name: str, custom: CustomMachines) -> ChosenMachineView:
+def _chosen(mesh: Mesh, name: str, custom: CustomMachines, axes: list[PlacedAxisView]) -> ChosenMachineView:
     placement: Placement = mesh.on
     shapes = list(fit(name, mesh.shape, custom))
     if placement.slice not in shapes:
@@ -115,7 +119,7 @@ def _chosen(mesh: Mesh, name: str, custom: CustomMachines) -> ChosenMachineView:
         "slice": placement.slice,
         "slices": [{"on": f"{name}:{shape}", "slice": shape} for shape in shapes],
         "kind": "nodes × devices" if isinstance(placement.hardware.network, Switch) else "slice",
-        "axes": axes_view(mesh),
+        "axes": axes,
         "figures": figures_view(placement.hardware),
         "accuracy": accuracy_view(COLLECTIVES, placement.hardware),
     }

@@ -20,6 +20,8 @@ from meshlab.widgets.documents.intents import Accepted, Assume, Lay, On, Refused
 from meshlab.widgets.documents.machines import fit, machine_on, mesh_on, placements_of
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.handlers import read_intent
+from meshlab.widgets.views import machine as machine_module
+from meshlab.widgets.views.devices import picture
 from meshlab.widgets.views.runs import job_view
 
 MACHINES = Path(hardware_module.__file__).parent / "data"
@@ -304,3 +306,21 @@ def test_a_run_is_not_stale_on_another_machine(explorer: Explorer) -> None:
     explorer.place("hidden", "model")
     after: Any = job_view(explorer)["current"]
     assert after["stale"] is True
+
+
+def test_what_follows_from_the_mesh_alone_is_computed_once(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each drop placed every choice of every mesh axis anew, and drew the picture of all devices."""
+    explorer.on("v5e:2x4")
+    before = explorer.view()
+    with monkeypatch.context() as patch:
+        for module, name in ((machine_module, "placements_of"), (picture, "sites_of")):
+            patch.setattr(module, name, lambda *args: pytest.fail("computed again"))
+        assert explorer.place("hidden", "model")
+        after = explorer.view()
+    assert after["layout"] != before["layout"]
+    assert [after["machine"]["axes"], after["picture"]] == [before["machine"]["axes"], before["picture"]]
+    assert explorer.on("v5e:4x2")
+    assert explorer.view()["picture"] != before["picture"]
+    assert explorer.lay(model=0)
+    placed = {axis["name"]: axis["placement"] for axis in explorer.view()["machine"]["axes"]}
+    assert placed == {name: explorer.mesh.on.describe(name) for name in explorer.mesh.axes}
