@@ -135,11 +135,11 @@ def _sketches(
     plan: Plan, arrays: Sequence[Any], numbers: frozenset[int], runs: Callable[..., Probing] = Probing
 ) -> list[tuple[Tap, np.ndarray]]:
     """Returns the sketches of values of some numbers, in each of their forms: `[*loops, replicas, sketches]`."""
-    inexact, orders, shapes = of_floats(plan.program), own_order(plan.program), plan.program.code.shapes
+    inexact, orders = of_floats(plan.program), own_order(plan.program)
 
     def probe(probing: Probing, tap: Tap, shards: Shards) -> Any:
         order = orders.get(tap.number)
-        if tap.number not in numbers or (order and not order.comparable(tap.spec, shapes[tap.number], plan.grid)):
+        if tap.number not in numbers or (order and not order.alike):
             return None
         return sketch(probing, tap, shards, tap.number not in inexact)
 

@@ -5,6 +5,9 @@
 
 Which axes these are is said by the factors of what sends them: experts are `homes`, places are `slots`. Rows as a
 whole may be compared between layouts, whatever their order; what is computed from the devices' own numbers may not.
+
+None stands in a place of padding. Whatever sends tokens gathers experts or places that the mesh does not divide, and so
+do the matmuls that follow it: all rows are in one order then, of as many places as there are without padding.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import jax.numpy as jnp
 from ..code.loops import LOOPS, carried
 from ..code.operations import Operation, walk
 from ..programs.program import Program, analysis
-from ..specs.spec import Grid, Spec
+from ..specs.spec import Spec
 
 
 class Order(NamedTuple):
@@ -30,10 +33,6 @@ class Order(NamedTuple):
 
     axes: tuple[int, ...]
     alike: bool
-
-    def comparable(self, spec: Spec, shape: tuple[int, ...], grid: Grid) -> bool:
-        """Says whether its elements can be added up: they are alike, and no place is padding."""
-        return self.alike and all(len(set(grid.part_sizes(shape[axis], spec.splits[axis]))) == 1 for axis in self.axes)
 
 
 @analysis

@@ -13,6 +13,7 @@ import meshlab as ml
 from meshlab.engine.code.operations import walk
 from meshlab.engine.inside.first_difference import first_difference
 from meshlab.engine.inside.own_order import own_order
+from meshlab.engine.inside.where import made_by
 from meshlab.engine.verifying.random_layouts import draw_in_turn
 from meshlab.models.operation_models import operations
 from meshlab.models.zoo import models
@@ -96,22 +97,54 @@ def test_no_layout_differs(program, mesh, layout, pad):
         assert plan.first_difference(step, *data()) is None
 
 
-def test_rows_in_the_places_of_an_expert_that_is_padding_are_not_compared():
-    """Three devices have two experts each, the last one has one, whose rows take places of the one that is padding."""
-    five = ml.Dim("experts", 5)
+# Five experts for five choices of a token: no place is empty.
+FIVE, CHOICES = ml.dims(experts=5, choices=5)
+PADDED: list[tuple[ml.Mesh, Any]] = [
+    (ml.mesh(data=3), "experts:data"),
+    (ml.mesh(data=3), {"rows": "data"}),
+    (ml.mesh(x=3, y=2), {"batch": "x", "experts": "y"}),
+]
 
-    def step(w, x, choice):
-        rows, sent = ml.dispatch(x, choice, five, factor=4.0)
-        hidden = ml.exp(ml.ragged_dot(rows, w, sent, Embed))
-        return ml.combine(hidden, sent).sum()
 
+def of_logarithms(w, x, choice):
+    rows, sent = ml.dispatch(x, choice, FIVE, factor=1.0)
+    hidden = ml.log(ml.ragged_dot(rows, w, sent, Embed))
+    return ml.combine(hidden, sent).sum()
+
+
+@pytest.mark.parametrize(("mesh", "layout"), PADDED, ids=str)
+def test_no_row_stands_in_a_place_of_padding(mesh, layout):
+    """The last device has fewer experts, or places, than the others: a NaN of any row is found in its own line."""
+    shapes = ml.f32[FIVE, Embed, Ffn], ml.f32[Batch, Embed], ml.i32[Batch, CHOICES]
+    plan = ml.trace(of_logarithms, *shapes).plan(mesh, layout, pad=True)
+    made = [n for n, order in own_order(plan.program).items() if plan.program.value(n).label == "hidden"]
+    assert any(step.made()[1][0].axes for step in plan.steps if step.made()[0][0] in made), "no device has a part"
+    w, spread = np.ones((5, 4, 6), "f4"), np.arange(40, dtype=np.int32).reshape(8, 5) % 5
+    for choice in (np.full_like(spread, 4), spread):
+        assert plan.find_nan(w, np.ones((8, 4), "f4"), choice) is None
+        for token in (0, 4, 7):
+            x = np.ones((8, 4), "f4")
+            x[token] = -1
+            found = plan.find_nan(w, x, choice)
+            assert found is not None
+            assert (found.kind, found.value.label, found.place.made_by) == ("NaN", "hidden", "log"), (choice, token)
+
+
+def test_a_wrong_row_of_experts_that_are_padded_is_found():
     with jax.enable_x64(True):
         rng = np.random.default_rng(0)
-        args = rng.normal(size=(5, 4, 6)), rng.normal(size=(8, 4)), np.full((8, 2), 4, np.int32)
-        shapes = widened((ml.f32[five, Embed, Ffn], ml.f32[Batch, Embed]))
-        plan = ml.trace(step, *shapes, ml.i32[Batch, K]).plan(ml.mesh(data=3), "experts:data", pad=True)
-        assert "hidden" in labels(plan.program, lambda order: order.alike)
-        assert plan.first_difference(step, *args) is None
+        args = rng.uniform(1, 2, (5, 4, 6)), rng.uniform(1, 2, (8, 4)), np.full((8, 5), 4, np.int32)
+        shapes = *widened((ml.f32[FIVE, Embed, Ffn], ml.f32[Batch, Embed])), ml.i32[Batch, CHOICES]
+        program = with_switch(of_logarithms, shapes)
+        plan, right = program.plan(*PADDED[0], pad=True), program.plan(ml.mesh(data=1), "")
+        number = next(
+            number
+            for number, fault in planted(plan, args).items()
+            if (fault.kind, made_by(fault.tap)) == ("scaled", "log")
+        )
+        found: Any = first_difference(plan, right, (np.int32(number), *args), Planting)
+        assert (found.value.label, found.place.made_by, found.moved) == ("hidden", "log", False)
+        assert first_difference(plan, right, (np.int32(NONE), *args), Planting) is None
 
 
 def test_numbers_of_rows_are_the_devices_own_inside_of_loops_too():
