@@ -185,7 +185,7 @@ def test_what_is_made_inside_the_step_has_none_and_says_so(open_board) -> None:
     assert explorer.run().wait(60).phase == "done"
     board: BlankBoard = open_board(explorer)
     expect(board.root.locator(".mlb-tensor figcaption")).to_contain_text(
-        "No numbers: twice is computed inside the step, and not stored."
+        "No numbers: twice is computed inside the step, and not stored. Look shows them."
     )
     expect(board.root.locator(".mlb-numbers")).to_have_count(0)
 

@@ -9,6 +9,7 @@ Every device returns its own, replicas too: nothing is sent for looking.
 from __future__ import annotations
 
 import dataclasses
+import math
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -37,12 +38,14 @@ class Probed:
         plan: the plan.
         taps: what is taken, in the order of the steps.
         arguments: its flat arguments, as the plan stores them.
+        nbytes: of all that is taken, on all devices together.
         compiled: what JAX compiled.
     """
 
     plan: Plan
     taps: tuple[Tap, ...]
     arguments: tuple[jax.ShapeDtypeStruct, ...]
+    nbytes: int
     compiled: jax.stages.Compiled
 
     def __call__(self, arrays: Sequence[Any]) -> tuple[Any, list[np.ndarray]]:
@@ -95,5 +98,6 @@ def _compile(plan: Plan, probe: Probe, on: Sequence[Any], runs: Callable[..., Pr
     function = jax.shard_map(run, mesh=mesh, in_specs=specs, out_specs=(outputs, each), check_vma=False)
     arguments = abstract_arguments(plan, mesh)
     lowered = jax.jit(function, keep_unused=True).lower(*arguments)
+    taken = sum(math.prod(each.shape) * each.dtype.itemsize for each in lowered.out_info[1])
     executable = lowered.compile(compiler_options=compiler_options(on[0].platform))
-    return Probed(plan, tuple(taps), tuple(arguments), executable)
+    return Probed(plan, tuple(taps), tuple(arguments), taken, executable)

@@ -178,12 +178,19 @@ def _watched(values: Mapping[str, Any]) -> str:
     return f"The watched values are {some(tuple(values))}."
 
 
-def watch(plan: Plan, args: Sequence[Any], values: Sequence[str | Value]) -> Seen:
-    """Runs a plan and returns values of its step; see `Plan.watch`."""
+def watch(plan: Plan, args: Sequence[Any], values: Sequence[str | Value], most: int | None = None) -> Seen:
+    """Runs a plan and returns values of its step; see `Plan.watch`.
+
+    Args:
+        plan: the plan.
+        args: its arguments.
+        values: the values, by name.
+        most: how many bytes they may be on all devices together; of more nothing is run.
+    """
     names = named(plan.program, values, "watch()")
     arrays = flat(plan, args, "watch()")
     wanted = frozenset(number for numbers in names.values() for number in numbers)
-    taps, result, taken = take(plan, arrays, wanted)
+    taps, result, taken = take(plan, arrays, wanted, most=most)
     forms: dict[int, list[Form]] = {number: [] for number in wanted}
     for tap, array in zip(taps, taken, strict=True):
         forms[tap.number].append(_form(plan, tap, array))
@@ -205,7 +212,11 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def take(
-    plan: Plan, arrays: Sequence[Any], wanted: frozenset[int], runs: Callable[..., Probing] = Probing
+    plan: Plan,
+    arrays: Sequence[Any],
+    wanted: frozenset[int],
+    runs: Callable[..., Probing] = Probing,
+    most: int | None = None,
 ) -> tuple[tuple[Tap, ...], Any, list[np.ndarray]]:
     """Runs a plan; returns where values of some numbers were met, the function's results, and what devices held."""
 
@@ -215,6 +226,12 @@ def take(
         return words(jnp.asarray(shards[tap.key]))
 
     probed = compiled(plan, probe, ("watch", wanted), runs)
+    if most is not None and probed.nbytes > most:
+        labels = [plan.program.value(number).label for number in sorted(wanted)]
+        raise RunError(
+            f"{some(labels)} would be {probed.nbytes:,} bytes on all devices, in all iterations: more than {most:,}."
+            " plan.watch() has no such limit."
+        )
     result, taken = probed(arrays)
     return probed.taps, result, taken
 

@@ -229,6 +229,16 @@ class CancelXla(Intent, frozen=True):
     """Stop compiling it."""
 
 
+class Look(Intent, frozen=True):
+    """Look at a value of the latest run's last step, by a name that `plan.watch` takes, in the background."""
+
+    value: str
+
+
+class CancelLook(Intent, frozen=True):
+    """Stop looking at a value of a step."""
+
+
 class RenameDim(Intent, frozen=True):
     """Call a dim otherwise, also one whose name was made up."""
 

@@ -91,6 +91,8 @@ LEFT_OUT = {
     "inserted": "XLA compiles nothing for a file",
     "heat": "numbers of a run",
     "numbers": "numbers of a run",
+    "values": "numbers of a run",
+    "looked": "numbers of a run",
     "step": "every slice of a step: longer than all else of a layout; the lanes that came with it are drawn instead",
 }
 

@@ -34,6 +34,7 @@ Word = Literal[
     "offer",
     "search",
     "run",
+    "look",
     "tab",
 ]
 # A revision is a change of what prices and answers are of.

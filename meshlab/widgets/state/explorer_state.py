@@ -41,6 +41,7 @@ from ..documents.presets import short_name
 from ..documents.retraced import Tracer
 from .advice import Adviser
 from .changes import Changes
+from .looks import Looks
 from .marks import Marks
 from .prices import point_of, previewed
 from .regret_searches import RegretSearches
@@ -71,6 +72,7 @@ class ExplorerState:
         selection: what is selected, in all views.
         tracer: traces the program again at other sizes.
         runs: all runs, oldest first.
+        looks: at values of the latest run's last step.
         searches: for the best layout.
         regrets: the searches for what the decisions of the fastest layout cost otherwise.
         reasons: why that is the fastest.
@@ -124,6 +126,7 @@ class ExplorerState:
         self.selection = Selection(next(iter(places_of(program)), None))
         self.tracer = Tracer(documents.programs, self.lock, lambda: changes.tell("tracing"))
         self.runs = Runs(run)
+        self.looks = Looks(self.lock, lambda: changes.tell("look"))
         self.searches = Searches(self._search_space, self.lock, self._searched, lambda: changes.tell("search"))
         self.regrets = RegretSearches(self.lock, lambda: changes.tell("search"))
         self.reasons = Reasons(lambda: self.searches.fastest, Background(), lambda: changes.tell("search"))
@@ -325,6 +328,7 @@ class ExplorerState:
     def has_another_model(self) -> None:
         """Takes note that another model is on the board: nothing of the one before stands beside it."""
         present, operations = self.document, self.documents.programs.operations(self.document)
+        self.looks.forget()
         self.documents.slow = self.documents.is_slow
         for costing in (self.costs, self.peaks, self.documents.names):
             costing.expect(operations)

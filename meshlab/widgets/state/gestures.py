@@ -27,7 +27,6 @@ from ..documents.intents import (
     Assume,
     Baseline,
     Beside,
-    Cancel,
     CancelCurve,
     CancelXla,
     Intent,
@@ -51,7 +50,6 @@ from ..documents.intents import (
     Restore,
     Select,
     SplitAxis,
-    Start,
     TakePreset,
     TakeRemedy,
     TogglePreset,
@@ -60,7 +58,6 @@ from ..documents.intents import (
 from ..presets.buttons import KINDS
 from .explorer_state import ExplorerState
 from .handlers import apply
-from .runs import Run
 
 
 class Gestures(ExplorerState):
@@ -367,25 +364,3 @@ class Gestures(ExplorerState):
         name = dim if dim is None or dim is UNSET else name_of(dim, "The Explorer")
         moment = UNSET if collective is UNSET else None
         return self.apply(Select(place, name, device, collective, moment))
-
-    def run(self, steps: int | None = None) -> Run:
-        """Trains under the present layout, in the background.
-
-        Args:
-            steps: how many steps; by default what the training says.
-
-        Returns:
-            The run: `.wait()`, `.cancel()`, `.losses`, `.result`.
-
-        Raises:
-            ExplorerError: there is nothing to train on, or a run is going on already.
-        """
-        with self.lock:
-            answer = self.apply(Start(steps))
-            if isinstance(answer, Refused):
-                raise ExplorerError(f"{answer.reason} {answer.fix}".strip())
-            return self.runs[-1]
-
-    def cancel(self) -> Outcome:
-        """Stops the present run after its present step."""
-        return self.apply(Cancel())

@@ -29,12 +29,14 @@ from ..documents.intents import (
     Cancel,
     CancelAuto,
     CancelCurve,
+    CancelLook,
     CancelXla,
     Forget,
     Intent,
     Label,
     ListModels,
     Load,
+    Look,
     Open,
     OpenSaved,
     Outcome,
@@ -226,8 +228,18 @@ def start_run(state: ExplorerState, intent: Start) -> Answer:
 
     refusal = state.runs.start(intent.steps, state.plan, state.document, state.revision, told)
     if refusal is None:
+        state.looks.forget()
         told()
     return refusal
+
+
+def look(state: ExplorerState, intent: Look) -> Answer:
+    run = next(reversed([*state.runs]), None)
+    return state.looks.begin(run, intent.value)
+
+
+def cancel_look(state: ExplorerState, intent: CancelLook) -> Answer:
+    return None if state.looks.cancel() else Refused("Nothing is being looked at.", code="nothing")
 
 
 def cancel_search(state: ExplorerState, intent: CancelAuto) -> Answer:
@@ -296,6 +308,8 @@ HANDLERS: Mapping[type[Intent], Handler] = {
     ListModels: Handler("list_models", list_models),
     Sweep: Handler("curve", begin_curve),
     CancelCurve: Handler("cancel_curve", cancel_curve),
+    Look: Handler("look", look),
+    CancelLook: Handler("cancel_look", cancel_look),
     AskXla: Handler("xla", ask_xla),
     CancelXla: Handler("cancel_xla", cancel_xla),
 }

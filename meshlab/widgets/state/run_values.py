@@ -42,6 +42,7 @@ class RunValues:
         arguments: by parameter: the step's own, and of those that are carried what the step gave.
         outputs: the step's, in order.
         batch: which parameters were of the step's batch.
+        began: by parameter: what the step was called with; None while the next one is taken, which may need the memory.
     """
 
     plan: Any
@@ -49,6 +50,7 @@ class RunValues:
     arguments: Mapping[str, Any]
     outputs: tuple[Any, ...]
     batch: frozenset[str]
+    began: Mapping[str, Any] | None = None
 
     def at(self, place: str) -> Numbers | None:
         """Returns the numbers at a place; None where a run keeps none: a tag is made inside the step."""

@@ -12,6 +12,7 @@ record of an earlier one has all but its arrays, since the table of runs shows t
 from __future__ import annotations
 
 import copy
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -133,12 +134,16 @@ class Run:
 
     def _steps(self, plan: Any, training: Training, report: Callable[[], Any]) -> None:
         walk = taken(plan, training.start, training.feeds(), Signature.of(plan.program, training.loss))
-        reported = 0.0
+        values, reported = training.start, 0.0
         while self.taken < self.steps and not self._stop.is_set():
+            if self._values is not None:
+                self._values = dataclasses.replace(self._values, began=None)
             step = next(walk)
+            began = {**step.values, **{name: values[name] for name in plan.program.carry}}
+            values = step.values
             self.seconds.append(step.seconds)
             self._result = {name: step.values[name] for name in plan.program.carry}
-            self._values = RunValues(plan, self.taken + 1, step.values, step.outputs, step.batch)
+            self._values = RunValues(plan, self.taken + 1, step.values, step.outputs, step.batch, began)
             self.platform = self.platform or platform_of(step.outputs)
             if step.loss is not None:
                 self.losses.append(step.loss)

@@ -13,10 +13,10 @@ from ...engine.argument_checks import flag
 from ...engine.tensors.dims import Dim
 from ..documents.document import ExplorerError
 from ..documents.intents import Allow, CancelAuto, Forbid, LimitAuto, Outcome, Pin, Silence, StopAuto, Unpin
-from .gestures import Gestures
+from .run_gestures import RunGestures
 
 
-class SearchGestures(Gestures):
+class SearchGestures(RunGestures):
     """The methods of an Explorer that concern its searches; `Searches` carries them out."""
 
     def pin(self, dim: Dim | str, axis: str | None = None) -> Outcome:

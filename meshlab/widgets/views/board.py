@@ -21,6 +21,7 @@ from ..state.handlers import OPERATIONS
 from .address import tab_part
 from .advice import advice_part
 from .asked.curve import curve_part
+from .asked.looking import look_part
 from .asked.models import models_part
 from .asked.task import task_part
 from .asked.xla import xla_part
@@ -291,6 +292,7 @@ PARTS: Mapping[str, Part] = {
     "tracing": Part(tracing_part, ("document", "tracing")),
     "advice": Part(advice_part, ("document", "advice")),
     "curve": Part(curve_part, ("document", "curve")),
+    "look": Part(look_part, ("look",)),
     "xla": Part(xla_part, ("document", "xla")),
     "models": Part(models_part, ("document", "models")),
     "beside": Part(beside_part, ("document", "beside", "comparison", "costs", "name")),

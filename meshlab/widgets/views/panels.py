@@ -15,9 +15,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..documents.intents import Refused
+from .asked.looking import values_view
 from .devices.heat import heat_view, numbers_view
 from .devices.holdings import zoomed_view
 from .devices.hops import hops_view
+from .devices.looked import looked_view
 from .devices.matrix import matrix_view
 from .devices.sends import sends_view
 from .peak_memory import alive_view, moments_view
@@ -51,8 +53,15 @@ class Panel:
 PANELS: Mapping[str, Panel] = {
     "devices": Panel(
         "Devices",
-        ("board", "picture", "devices", "selection", "beside", "job"),
-        {"zoomed": zoomed_view, "sends": sends_view, "numbers": numbers_view, "heat": heat_view},
+        ("board", "picture", "devices", "selection", "beside", "job", "look"),
+        {
+            "zoomed": zoomed_view,
+            "sends": sends_view,
+            "numbers": numbers_view,
+            "heat": heat_view,
+            "values": values_view,
+            "looked": looked_view,
+        },
     ),
     "program": Panel("Program", ("board", "xla"), {"program": program_view, "inserted": inserted_view}),
     "traffic": Panel(

@@ -20,6 +20,7 @@ import { Hint } from "./hint.ts";
 import { drawOffers } from "./instead.ts";
 import { listenToKeys } from "./keyboard.ts";
 import { keysText } from "./keys.ts";
+import { followLook } from "./look.ts";
 import { type Heard, type Model, refusalOf } from "./model.ts";
 import { makePanels } from "./panels.ts";
 import { PointerDrag } from "./pointer.ts";
@@ -207,6 +208,8 @@ export class Board {
     this.reads.changed(parts);
     if (parts.join() === "search") return this.drawProgress();
     if (parts.join() === "xla") return this.stage.answered("xla");
+    if (parts.includes("look")) followLook(this);
+    if (parts.join() === "look") return this.drawLook();
     if (parts.includes("board")) {
       if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
       if (this.ready && this.revision > 0 && this.can("restore")) remember(view.document, this.openedWith);
@@ -246,6 +249,11 @@ export class Board {
   drawProgress() {
     this.stage.changed(["search"]);
     followSearch(this);
+    this.watch();
+  }
+
+  drawLook() {
+    this.stage.changed(["look"]);
     this.watch();
   }
 

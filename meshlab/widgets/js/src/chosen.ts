@@ -1,5 +1,7 @@
 /** What was chosen on the page alone, for one view of it: how a table is sorted, which moment is looked at. */
 
+import { type LookChosen, noLook } from "./look.ts";
+
 /** How a table is sorted, filtered and cut. */
 export type Order = { by: string; down: boolean; filter: string; all: boolean };
 /**
@@ -23,6 +25,7 @@ type Chosen = {
   cell: number;
   schedule: { stage: number; at: number; free: boolean };
   cards: CardsChosen;
+  look: LookChosen;
 };
 
 export function nothingChosen(): Chosen {
@@ -35,5 +38,6 @@ export function nothingChosen(): Chosen {
     cell: 0,
     schedule: { stage: 0, at: -1, free: false },
     cards: { by: "", down: true, filter: "", draft: null, refused: "" },
+    look: noLook(),
   };
 }

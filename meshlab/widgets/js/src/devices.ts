@@ -11,12 +11,13 @@ import { areOfAnother, drawEdges, drawSends } from "./edges.ts";
 import { bytes, exact, plural } from "./format.ts";
 import { heatOf } from "./heat.ts";
 import { identity } from "./identity.ts";
+import { closeLook, drawLookedHead, drawLookedRows, drawLooking, drawLookTools, lookedHeat, lookedOf } from "./look.ts";
 import { drawPlacement } from "./machine.ts";
 import { drawShape } from "./picture.ts";
 import { type Box, drawLetter, drawSlice, isSmall, type Look, markSlices, patterns, rangesText } from "./slices.ts";
 import type { Drawing } from "./stage.ts";
 import { drawTensor } from "./tensor.ts";
-import type { Holdings, Picture, Shards, View } from "./types.ts";
+import type { Holdings, Looked, NotThere, Picture, Shards, View } from "./types.ts";
 
 // From this many pixels on a square has room for the number of its device, and for its ranges.
 const [NUMBERED, RANGED] = [30, 46];
@@ -33,33 +34,63 @@ export function drawTensors(board: Board): HTMLElement[] {
       `${row.place}   ${dims || "scalar"}`,
     );
   });
-  const choose = ({ currentTarget }: { currentTarget: HTMLSelectElement }) =>
-    board.send("select", { place: currentTarget.value });
-  return [h("select", { class: "mlb-select mlb-tensors", "aria-label": "tensor", onchange: choose }, options)];
+  // What is drawn anew has the old choice until Python has answered.
+  const choose = ({ currentTarget: { value: place } }: { currentTarget: HTMLSelectElement }) => {
+    closeLook(board);
+    board.send("select", { place });
+  };
+  const select = h("select", { class: "mlb-select mlb-tensors", "aria-label": "tensor", onchange: choose }, options);
+  return [h("div", { class: "mlb-choose" }, select, drawLookTools(board))];
 }
 
 export function drawDevices(board: Board): (HTMLElement | null)[] {
   const { view } = board;
+  const looked = lookedOf(board);
+  if (looked) return drawLooked(board, looked);
   if (!view.shards) return [h("p", { class: "mlb-none" }, "This program has no tensor with a place.")];
   const zoomed = board.window && board.reads.of("zoomed", { window: board.window });
   const picture = zoomed?.data?.picture ?? view.picture;
   const shards = zoomed?.data?.shards ?? view.shards;
   const small = isSmall(picture, view.shards);
   return [
+    drawLooking(board),
     drawSummary(view, view.shards),
     drawScope(board, picture),
     drawSends(board, view.shards.place),
-    h(
-      "div",
-      {
-        class: "mlb-holdings",
-        onpointerover: (event: PointerEvent) => point(board, event.target as Element),
-        onpointerleave: () => point(board, null),
-      },
-      drawMesh(board, picture, shards, small),
+    drawHoldings(
+      board,
+      drawMesh(board, picture, shards, small, areOfAnother(board, shards.place), drawEdges(board, picture)),
       drawTensor(view.shards, small, heatOf(board, view.shards), zoomed ? undefined : holdersOf(picture, shards)),
     ),
   ];
+}
+
+/** A value of the step that was looked at, in place of the tensor. */
+function drawLooked(board: Board, looked: Looked | NotThere): (HTMLElement | null)[] {
+  const head = drawLookedHead(board, looked);
+  if (!looked.there) return [drawLooking(board), head];
+  const { picture, shards } = looked;
+  const small = isSmall(picture, shards);
+  const mesh = drawMesh(board, picture, shards, small);
+  return [
+    drawLooking(board),
+    head,
+    drawHoldings(board, mesh, drawTensor(shards, small, lookedHeat(looked))),
+    drawLookedRows(looked),
+  ];
+}
+
+function drawHoldings(board: Board, mesh: HTMLElement, tensor: HTMLElement): HTMLElement {
+  return h(
+    "div",
+    {
+      class: "mlb-holdings",
+      onpointerover: (event: PointerEvent) => point(board, event.target as Element),
+      onpointerleave: () => point(board, null),
+    },
+    mesh,
+    tensor,
+  );
 }
 
 function drawSummary(view: View, shards: Shards): HTMLElement {
@@ -96,14 +127,25 @@ function zoom(board: Board, shown: [number, number][] | null) {
   board.stage.changed(["zoomed"]);
 }
 
-function drawMesh(board: Board, picture: Picture, shards: Holdings, small: boolean): HTMLElement {
+/**
+ * @param ofAnother whether the arrows are of another tensor
+ * @param arrows of the collective that is selected
+ */
+function drawMesh(
+  board: Board,
+  picture: Picture,
+  shards: Holdings,
+  small: boolean,
+  ofAnother = false,
+  arrows: SVGElement | null = null,
+): HTMLElement {
   const { view } = board;
   const { defs, look } = patterns(small);
   const cells = picture.cells.x.map((_, cell) => drawCell(board, picture, shards, cell, look));
   const names = view.mesh.axes.map((axis) => `${axis.name} ${exact(axis.size)}`).join(", ");
   return h(
     "figure",
-    { class: "mlb-mesh", "data-arrows-of-another": areOfAnother(board, shards.place) },
+    { class: "mlb-mesh", "data-arrows-of-another": ofAnother },
     s(
       "svg",
       {
@@ -115,7 +157,7 @@ function drawMesh(board: Board, picture: Picture, shards: Holdings, small: boole
       defs,
       picture.shapes.map((shape) => drawShape(view, shape)),
       s("g", {}, cells),
-      drawEdges(board, picture),
+      arrows,
     ),
   );
 }

@@ -12,6 +12,7 @@ import { ACTIVE } from "./silence.ts";
 import { type Box, drawLetter, drawSlice, indices, type Look } from "./slices.ts";
 import type { Heat, HeatCells, Job, Shards } from "./types.ts";
 
+type Numbers = Pick<Heat, "cells" | "when" | "read" | "sampled" | "unframed">;
 type DrawBlock = (number: number, box: Box, look: Look) => SVGElement[];
 /** `before` stands ahead of the tensor, `block` draws one of its blocks and its letter, in place of those of the slice, and `notes` stand below; `unframed` says that the slices are not those that the run had. */
 export type Drawn = { before: HTMLElement | null; block: DrawBlock | null; notes: HTMLElement[]; unframed?: boolean };
@@ -63,7 +64,8 @@ function drawToggle({ stage }: Board, run: number, when: string, on: boolean): H
   return h("button", { type: "button", ...look, onclick: turn }, `▦ numbers of run ${run}`);
 }
 
-function drawHeat(shards: Shards, heat: Heat): Pick<Drawn, "block" | "notes" | "unframed"> {
+/** @param heat of a run, or of a value that is looked at */
+export function drawHeat(shards: Shards, heat: Numbers): Pick<Drawn, "block" | "notes" | "unframed"> {
   const { cells } = heat;
   const hatch = `mlb-odd-${nextNumber("heats")}`;
   /** By block and cell, how many NaN and how many infinite ones. */
@@ -189,7 +191,7 @@ function drawHatch(id: string): SVGElement {
 }
 
 /** What the colours mean, whose the numbers are and where they were read. */
-function drawNotes(heat: Heat, hatch: string): HTMLElement[] {
+function drawNotes(heat: Numbers, hatch: string): HTMLElement[] {
   const { cells } = heat;
   const notes = [
     drawScale(cells, heat.sampled !== ""),

@@ -16,7 +16,21 @@ export const PANELS: Panel[] = [
   {
     name: "devices",
     title: "Devices",
-    reads: ["board", "picture", "devices", "selection", "beside", "job", "zoomed", "sends", "numbers", "heat"],
+    reads: [
+      "board",
+      "picture",
+      "devices",
+      "selection",
+      "beside",
+      "job",
+      "look",
+      "zoomed",
+      "sends",
+      "numbers",
+      "heat",
+      "values",
+      "looked",
+    ],
     ...devices,
   },
   {

@@ -15,6 +15,7 @@ type Any = Read<any>;
 const PLANNED = ["board", "costs", "beside"];
 // Those of what a search has found, and XLA has compiled.
 const FOUND = {
+  values: [], // of a run by its number
   met: ["search"],
   regrets: ["search"],
   way: ["search", "board"],

@@ -65,6 +65,8 @@ export function doneText(op: string, args: Record<string, any>): string {
     limit_auto: "The limits apply to the next search.",
     xla: "", // Traffic says how far it is
     cancel_xla: "Compiling was cancelled.",
+    look: "", // Devices says how far it is
+    cancel_look: "Looking was cancelled.",
     stop_auto: "The search ends with the best layout so far.",
     rename_dim: `${args.dim} is called ${args.name} now.`,
     select: args.place ? `Shown: ${args.place}.` : "",
@@ -87,6 +89,7 @@ export function askedText(op: string, args: Record<string, any>): string {
     toggle: `the preset ${args.name}`,
     auto: "the search",
     run: "the run",
+    look: `a look at ${args.value}`,
   } as Record<string, string>;
   return texts[op] ?? `the last change (${op.replaceAll("_", " ")})`;
 }

@@ -72,6 +72,39 @@ export type CurvePart = {
   curve: Curve | null;
 };
 
+/** The latest look: at which value of the last step of which run, and how far it is. */
+export type Look = {
+  number: number;
+  value: string;
+  run: number;
+  phase: string;
+  error: string;
+};
+
+export type LookPart = {
+  look: Look | null;
+};
+
+/** A value of a step by a name that `plan.watch` takes; `times` says how often its line runs. */
+export type NamedValue = {
+  name: string;
+  dims: string[];
+  shape: number[];
+  source: string;
+  times: number;
+};
+
+export type NamedValues = {
+  title: string;
+  rows: NamedValue[];
+};
+
+/** The values of a step, by kind, and how many more there are. */
+export type Values = {
+  groups: NamedValues[];
+  left_out: number;
+};
+
 /** A model: how many parameters it has, and the sizes that it is opened with. */
 export type ListedModel = {
   name: string;
@@ -574,6 +607,55 @@ export type Hops = {
 /** The plan has no such collective. */
 export type NoHops = {
   id: null;
+};
+
+export type NotThere = {
+  there: false;
+  why: string;
+};
+
+/** What a device held: its slice, mean and extremes of its finite numbers, and all numbers where they are few. */
+export type DeviceNumbers = {
+  device: number;
+  where: string;
+  slice: number;
+  least: number | null;
+  mean: number | null;
+  most: number | null;
+  nan: number;
+  infinite: number;
+  numbers: (number | string)[];
+};
+
+/** A loop around a value: how often it runs, and the iteration that is shown. */
+export type LoopShown = {
+  times: number;
+  shown: number;
+};
+
+/** A value as the devices held it; of `values`, `forms` and `addends` one is shown, or the sum of all addends. */
+export type Looked = {
+  there: true;
+  label: string;
+  source: string;
+  values: string[];
+  value: number;
+  forms: string[];
+  form: number;
+  loops: LoopShown[];
+  addends: string[];
+  addend: number | null;
+  sums: boolean;
+  picture: Picture;
+  shards: Shards;
+  cells: HeatCells;
+  rows: DeviceNumbers[];
+  rows_left_out: number;
+  when: string;
+  read: string;
+  sampled: string;
+  unframed: string;
+  notes: string[];
 };
 
 export type MatrixCell = [number, number, number, string[]];
@@ -1685,6 +1767,7 @@ export const PARTS = [
   "tracing",
   "advice",
   "curve",
+  "look",
   "xla",
   "models",
   "beside",
@@ -1707,6 +1790,7 @@ export type View = LayoutPart &
   TracingPart &
   AdvicePart &
   CurvePart &
+  LookPart &
   XlaPart &
   ModelsPart &
   BesidePart &
@@ -1721,6 +1805,8 @@ export type ReadData = {
   sends: Sends;
   numbers: Numbers;
   heat: Heat | NoHeat;
+  values: Values;
+  looked: Looked | NotThere;
   program: ProgramData;
   inserted: ProgramData;
   matrix: Matrix;

@@ -11,7 +11,7 @@ const underWay = (view: object, current: object | null): boolean =>
     chart: null,
   });
 
-test("a run, a search, a tracing and pending costs are under way while they go on", () => {
+test("a run, a look into it, a search, a tracing and pending costs are under way while they go on", () => {
   assert.equal(underWay({}, null), false);
   for (const phase of ["compiling", "running"]) assert.equal(underWay({}, { phase }), true);
   for (const phase of ["done", "cancelled", "failed"]) assert.equal(underWay({}, { phase }), false);
@@ -19,4 +19,6 @@ test("a run, a search, a tracing and pending costs are under way while they go o
   assert.equal(underWay({ search: { phase: "searching" } }, null), true);
   assert.equal(underWay({ search: { phase: "found" } }, null), false);
   assert.equal(underWay({ tracing: { phase: "tracing" } }, null), true);
+  assert.equal(underWay({ look: { phase: "working" } }, null), true);
+  assert.equal(underWay({ look: { phase: "done" } }, null), false);
 });

@@ -174,7 +174,7 @@ def stats_of(grid: Grid, pieces: Sequence[Piece], strides: Sequence[int]) -> Sta
     extremes = np.full(grid.shape, math.inf), np.full(grid.shape, -math.inf)
     stats = Stats(zeros(), zeros(), zeros(), *extremes, zeros(), zeros())
     for piece in pieces:
-        numbers = _as_real(piece.numbers)
+        numbers = as_real(piece.numbers)
         starts, where = [], []
         for (start, stop), stride, edges in zip(piece.ranges, strides, grid.edges, strict=True):
             at = np.arange(-(-start // stride) * stride, stop, stride)
@@ -192,7 +192,7 @@ def stats_of(grid: Grid, pieces: Sequence[Piece], strides: Sequence[int]) -> Sta
     return stats
 
 
-def _as_real(numbers: np.ndarray) -> np.ndarray:
+def as_real(numbers: np.ndarray) -> np.ndarray:
     """Returns numbers of any dtype as floats of 64 bits; of complex ones the magnitude."""
     return np.abs(numbers).astype(float) if np.iscomplexobj(numbers) else numbers.astype(float)
 
@@ -244,9 +244,9 @@ def cells_view(grid: Grid, stats: Stats, sampled: bool, is_complex: bool) -> Hea
         "statistic": statistic,
         "complex": is_complex,
         "diverging": signed and statistic != MAGNITUDE,
-        "high": _short(high),
-        "least": _short(least),
-        "most": _short(most),
+        "high": short(high),
+        "least": short(least),
+        "most": short(most),
         "each": (int(each.min()), int(each.max())) if each.size else (0, 0),
         "nan": int(stats.nan.sum()),
         "infinite": int(stats.infinite.sum()),
@@ -284,9 +284,9 @@ def _range(grid: Grid, axis: int, box: Sequence[tuple[int, int]]) -> tuple[int, 
 
 
 def _shorts(numbers: np.ndarray) -> list[float | None]:
-    return [_short(x) for x in numbers.ravel()]
+    return [short(x) for x in numbers.ravel()]
 
 
-def _short(number: float) -> float | None:
+def short(number: float) -> float | None:
     """Returns a number to five digits, more than can be read of a colour; None where it is not finite."""
     return float(f"{number:.5g}") if math.isfinite(number) else None

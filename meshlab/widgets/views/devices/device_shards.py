@@ -97,8 +97,8 @@ def read_shards(plan: Any, place: str, array: Any, strides: Sequence[int]) -> Re
         count += 1
         as_planned = as_planned and piece.ranges == plan.shard(place, piece.device)
         known = first.setdefault(piece.ranges, piece)
-        if known is not piece and not _same_bits(piece.numbers, known.numbers):
-            differences.append(_difference(piece, known))
+        if known is not piece and not same_bits(piece.numbers, known.numbers):
+            differences.append(difference_of(piece, known))
     again = not (
         isinstance(array, jax.Array)
         and array.shape == on_devices.shape
@@ -122,11 +122,13 @@ def _piece(device: int, shard: Any, shape: Sequence[int], strides: Sequence[int]
     return Piece(device, tuple(ranges), np.asarray(jax.device_get(data)))
 
 
-def _same_bits(one: np.ndarray, other: np.ndarray) -> bool:
+def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
+    """Says whether two arrays are equal bit by bit."""
     return np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
 
 
-def _difference(piece: Piece, known: Piece) -> Difference:
+def difference_of(piece: Piece, known: Piece) -> Difference:
+    """Returns how far two devices are apart that should hold the same."""
     wide = np.complex128 if np.iscomplexobj(known.numbers) else np.float64
     mine, other = piece.numbers.astype(wide), known.numbers.astype(wide)
     alike = (mine == other) | (np.isnan(mine) & np.isnan(other))

@@ -24,7 +24,7 @@ from ...state.run_values import Numbers
 from ...state.runs import Run
 from ..charts.sameness import tolerance_of
 from .cells import Grid, HeatCellsView, cells_view, grid_of, stats_of
-from .device_shards import Read, read_shards
+from .device_shards import Difference, Read, read_shards
 from .holdings import cut_text, holdings_view, slices_of
 from .tensor_blocks import blocks_view
 
@@ -138,7 +138,8 @@ def _found(explorer: ExplorerState, place: str, number: int) -> tuple[Run | None
         return None, None, _view(number)
     numbers = values.at(place)
     if numbers is None:
-        return None, None, _view(number, why=f"No numbers: `{place}` is computed inside the step, and not stored.")
+        why = f"No numbers: `{place}` is computed inside the step, and not stored. Look shows them."
+        return None, None, _view(number, why=why)
     if isinstance(numbers.array, jax.Array) and numbers.array.is_deleted():
         why = f"No numbers: a later call took the memory of `{place}` (donate=True). Run again to see them."
         return None, None, _view(number, why=why)
@@ -193,16 +194,28 @@ def read_text(read: Read, tolerance: float, sampled: bool) -> str:
     text = f"{text} the index ranges match the plan"
     if not read.replicas or read.put_again:
         return f"✓ {text}."
-    if not read.differences:
+    return replicas_text(text, read.differences, tolerance, sampled)
+
+
+def replicas_text(text: str, differences: Sequence[Difference], tolerance: float, sampled: bool) -> str:
+    """Says whether devices that should hold the same do.
+
+    Args:
+        text: what was read, to go on from.
+        differences: of each device that holds something else than the first with the same slice.
+        tolerance: how far apart they may be by rounding, as a share of their root mean square.
+        sampled: whether some numbers were not read.
+    """
+    if not differences:
         return f"✓ {text}, and replicas agree bit for bit{' in what was read' * sampled}."
-    worst = max(read.differences, key=lambda each: each.share)
+    worst = max(differences, key=lambda each: each.share)
     by = f"by up to {worst.most:.3g}" if math.isfinite(worst.most) else "where one of them is not a finite number"
     if worst.share <= tolerance:
         return f"✓ {text}; replicas differ {by}, which is rounding."
-    which = _listed([each.device for each in read.differences])
+    which = _listed([each.device for each in differences])
     return (
         f"✕ {text}, but replicas differ {by}: {which} "
-        f"{'holds' if len(read.differences) == 1 else 'hold'} other numbers than the first device with the same slice,"
+        f"{'holds' if len(differences) == 1 else 'hold'} other numbers than the first device with the same slice,"
         " whose numbers are drawn."
     )
 

@@ -70,13 +70,18 @@ def holdings_view(plan: Any, place: str, window: Window | None = None) -> Holdin
     Returns:
         The tensor, how it is cut, the slice of each cell, and how many slices and replicas there are.
     """
-    value, spec, sizes = plan.program.place(place), plan.device_spec(place), plan.mesh.axes
+    return cut_view(plan, place, plan.program.place(place), plan.device_spec(place), window)
+
+
+def cut_view(plan: Any, called: str, value: Any, spec: Spec, window: Window | None = None) -> HoldingsView:
+    """Describes who holds what of any value in a spec of devices, as `holdings_view` does of a tensor with a place."""
+    sizes = plan.mesh.axes
     parts = [math.prod(sizes[axis] for axis in axes) for axes in spec.splits]
     edges = [edges_of(plan, size, axes) for size, axes in zip(value.shape, spec.splits, strict=True)]
     slices = math.prod(parts)
     sites = sites_of(plan.mesh)
     return {
-        "place": place,
+        "place": called,
         "dims": [name or "1" for name in value.dims],
         "shape": [int(size) for size in value.shape],
         "dtype": str(value.dtype),
@@ -87,7 +92,7 @@ def holdings_view(plan: Any, place: str, window: Window | None = None) -> Holdin
         "step": [max(stop - start for start, stop in itertools.pairwise(each)) for each in edges],
         "slices": slices,
         "copies": plan.mesh.size // slices,
-        **held_in(sites, arrange(sites, window), slices_of(plan, place)),
+        **held_in(sites, arrange(sites, window), slices_in(plan, spec)),
     }
 
 
@@ -119,9 +124,14 @@ def edges_of(plan: Any, size: int, axes: tuple[str, ...]) -> list[int]:
 
 def slices_of(plan: Any, place: str) -> np.ndarray:
     """Returns the number of the slice that each device holds of the tensor at a place: int [devices]."""
+    return slices_in(plan, plan.device_spec(place))
+
+
+def slices_in(plan: Any, spec: Spec) -> np.ndarray:
+    """Returns the number of the slice that each device holds of a value in a spec of devices: int [devices]."""
     indices, sizes = indices_of(plan.mesh), plan.mesh.axes
     number = np.zeros(plan.mesh.size, int)
-    for axes in plan.device_spec(place).splits:
+    for axes in spec.splits:
         for axis in axes:
             number = number * sizes[axis] + indices[axis]
     return number

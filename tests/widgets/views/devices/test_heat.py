@@ -349,7 +349,7 @@ def test_what_is_made_inside_the_step_has_no_numbers() -> None:
     explorer = ran({"x": np.ones((8, 4), np.float32)}, lambda x: ml.tag(x * 2, "twice").sum(), "rows cols")
     view = read(explorer, "twice")
     assert (view["there"], view["cells"]) == (False, None)
-    assert view["why"] == "No numbers: `twice` is computed inside the step, and not stored."
+    assert view["why"] == "No numbers: `twice` is computed inside the step, and not stored. Look shows them."
 
 
 def test_a_run_at_other_sizes_has_no_numbers(explorer: Explorer) -> None:
