@@ -2,8 +2,8 @@
 
 `pipelines.toml` has the layouts. A part is planned as a program of its own: its layers forward, and forward and
 backward; the embedding; the head with the loss. Linear matmuls are in 8 bits, collectives beside matmuls, attention is
-causal and balanced. The gradients of weights are summed over `context` once a step, not for each micro-batch: in a part
-that is free.
+causal and balanced. Devices along `expert` have sequences of their own, and share the experts. The gradients of weights
+are summed over `context` and `expert` once a step, not for each micro-batch: in a part that is free.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from meshlab.cost.step_time.schedule import spend
 from meshlab.cost.workload.options import Options
 from meshlab.cost.workload.scenario import at_plan_sizes
 from meshlab.engine.planning.steps import Move
-from meshlab.models.language import gpt2
+from meshlab.models.language import gpt2, moe
 from meshlab.models.parts.layers import (
     attention,
     feed_forward,
@@ -37,6 +37,7 @@ from meshlab.models.parts.layers import (
     rotary,
     to_logits,
     token_loss,
+    wide,
 )
 from meshlab.models.parts.weights import one_of
 
@@ -86,8 +87,14 @@ class Layout:
     memory: tuple[tuple[str, float], ...] = ()
     clock: float = 1.0
 
-    def ways(self, axis: str) -> int:
-        return dict(self.mesh).get(axis, 1)
+    def ways(self, *axes: str) -> int:
+        """Devices along some axes."""
+        return math.prod(dict(self.mesh).get(axis, 1) for axis in axes)
+
+    @property
+    def sizes(self) -> Mapping[str, Any]:
+        """The model's."""
+        return (published.models() | _data()["models"])[self.model]
 
     @property
     def stages(self) -> int:
@@ -109,6 +116,12 @@ def layouts() -> tuple[Layout, ...]:
 
 
 @functools.cache
+def mixtures() -> tuple[Layout, ...]:
+    """Returns the published layouts of mixtures of experts, whose steps are shown."""
+    return tuple(map(_layout, _data()["mixtures"]))
+
+
+@functools.cache
 def pairs() -> tuple[tuple[str, Layout, Layout], ...]:
     """Returns pairs of published layouts that differ in one thing, with what it is."""
     shared = [{key: value for key, value in pair.items() if key not in ("one", "other")} for pair in _data()["pairs"]]
@@ -116,13 +129,14 @@ def pairs() -> tuple[tuple[str, Layout, Layout], ...]:
     return tuple((each["title"], _layout(each | pair["one"]), _layout(each | pair["other"])) for each, pair in given)
 
 
+@functools.cache
 def _data() -> Mapping[str, Any]:
     return tomllib.loads(DATA.read_text())
 
 
 def _layout(group: Mapping[str, Any]) -> Layout:
     mesh, chunks = group["mesh"], group["chunks"]
-    count, layers = mesh.get("pipe", 1) * chunks, published.models()[group["model"]]["layers"]
+    count, layers = mesh.get("pipe", 1) * chunks, (published.models() | _data()["models"])[group["model"]]["layers"]
     parts = tuple(group.get("parts") or _dealt(layers, count))
     assert (sum(parts), len(parts)) == (layers, count)
     read = {name: group[name] for name in ("again", "unit", "seq", "residual", "clock") if name in group}
@@ -164,9 +178,11 @@ def machine(layout: Layout) -> Hardware:
 
 
 def _dims(layout: Layout) -> Dims:
-    sizes = published.models()[layout.model]
-    named = {name: sizes[name] for name in ("embed", "heads", "group", "head", "ffn", "vocab") if name in sizes}
-    return {name: ml.Dim(name, size) for name, size in (named | {"batch": layout.micro, "seq": layout.seq}).items()}
+    sizes, names = layout.sizes, ("embed", "heads", "group", "head", "ffn", "vocab", "experts")
+    named = {name: sizes[name] for name in names if name in sizes}
+    named |= {"batch": layout.micro * layout.ways("expert"), "seq": layout.seq}
+    named |= {"routes": sizes["experts"]} if "experts" in sizes else {}
+    return {name: ml.Dim(name, size) for name, size in named.items()}
 
 
 class Family(NamedTuple):
@@ -205,6 +221,18 @@ def _llama_layer(weights: Any, x: ml.Tensor) -> Callable[[ml.Tensor, Any], ml.Te
     return layer
 
 
+def _moe_layer(weights: Any, x: ml.Tensor, choices: int = 1) -> Callable[[ml.Tensor, Any], ml.Tensor]:
+    rotation = rotary(x, one_of(weights)["query"], THETA)
+
+    def layer(x, w):
+        x = ml.tag(ml.tag(x, "residual") + attention(_rms(x, w["attention_norm"]), rotation, w), "residual")
+        y = _rms(x, w["ffn_norm"])
+        shares = ml.softmax(wide(ml.dot(y, w["router"], "embed")), "routes")
+        return ml.tag(x + moe.by_expert(y, shares, w, choices, factor=1.0), "residual")
+
+    return layer
+
+
 def _gpt2_layer(_weights: Any, _x: ml.Tensor) -> Callable[[ml.Tensor, Any], ml.Tensor]:
     def layer(x, w):
         x = ml.tag(ml.tag(x, "residual") + gpt2.attention(_layer_norm(x, w["attention_norm"]), w), "residual")
@@ -219,9 +247,11 @@ _LLAMA |= dict.fromkeys(("attention_norm", "ffn_norm"), "embed")
 _GPT2 = dict.fromkeys(("query", "key", "value"), "embed heads head") | {"output": "heads head embed"}
 _GPT2 |= {"up": "embed ffn", "down": "ffn embed", "up_bias": "ffn", "output_bias": "embed", "down_bias": "embed"}
 _GPT2 |= dict.fromkeys(("query_bias", "key_bias", "value_bias"), "heads head")
+_EXPERTS = dict.fromkeys(("gate", "up"), "experts embed ffn") | {"down": "experts ffn embed", "router": "embed routes"}
 _NORMS = {"attention_norm": ("embed", "embed"), "ffn_norm": ("embed", "embed")}
 FAMILIES = {
     "llama": Family({k: (v,) for k, v in _LLAMA.items()}, _llama_layer, ("embed",), _rms, "embed vocab"),
+    "moe": Family({k: (v,) for k, v in (_LLAMA | _EXPERTS).items()}, _moe_layer, ("embed",), _rms, "embed vocab"),
     "gpt2": Family(
         {k: (v,) for k, v in _GPT2.items()} | _NORMS, _gpt2_layer, ("embed", "embed"), _layer_norm, "vocab embed"
     ),
@@ -229,7 +259,8 @@ FAMILIES = {
 
 
 def _family(layout: Layout) -> Family:
-    return FAMILIES[published.models()[layout.model]["family"]]
+    family, choices = FAMILIES[layout.sizes["family"]], layout.sizes.get("choices")
+    return family if choices is None else family._replace(layer=functools.partial(_moe_layer, choices=choices))
 
 
 def _shapes(each: tuple[str, ...], dims: Dims, *layers: ml.Dim) -> Any:
@@ -278,10 +309,12 @@ def program(layout: Layout, what: str, count: int = 0) -> ml.Program:
 
 def planned(layout: Layout, program: ml.Program) -> tuple[ml.Mesh, dict[str, Any]]:
     """Returns the mesh of a stage, and the layout of a part's program: sequence parallel between the layers."""
-    axes = {name: size for name, size in layout.mesh if name in ("context", "tensor")} or {"tensor": 1}
-    split = tuple(name for name in axes if axes[name] > 1)
+    axes = {name: size for name, size in layout.mesh if name in ("context", "expert", "tensor")}
+    axes.setdefault("tensor", 1)
+    split = tuple(name for name in axes if axes[name] > 1 and name != "expert")
     rules: dict[str, Any] = {dim: "tensor" for dim in ("heads", "ffn", "vocab") if dim in program.dims}
     rules |= {"seq": "context"} if "context" in axes else {}
+    rules |= {dim: "expert" for dim in ("batch", "experts") if "expert" in axes and dim in program.dims}
     places = {*program.outputs, *(argument.place for argument in program.arguments)}
     # What the head is given is the residual; its output, the loss, has no positions.
     ends = {"x", "cotangent", "out/0"} & places if "cotangent" in places or "vocab" not in program.dims else set()
@@ -297,6 +330,6 @@ def seconds(layout: Layout, what: str, count: int = 0) -> float:
     tokens = {"seq", "kv", "batch"}
 
     def of_weights(move: Move) -> bool:
-        return "context" in move.via.axes and tokens.isdisjoint(own.names[move.value])
+        return not {"context", "expert"}.isdisjoint(move.via.axes) and tokens.isdisjoint(own.names[move.value])
 
     return float(spend(at_plan_sizes(plan, layout.options), of_weights).elapsed)

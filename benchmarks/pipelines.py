@@ -5,8 +5,8 @@
 
 A step is composed of cells, what a micro-batch takes in one part of the model (`pipeline_cells`). `ml.Schedule` says
 when they run, as processes run that send to each other. Behind them the step has one sum of gradients over `data` and
-`context` and one gather of parameters, of which those of one part are exposed, and the optimizer reads and writes its
-state.
+`context`, of all but experts over `expert` too, and one gather of parameters, of which those of one part are exposed,
+and the optimizer reads and writes its state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import sys
 from collections.abc import Sequence
 
 import meshlab as ml
-from benchmarks import published
 from benchmarks.pages import Section
 from benchmarks.pipeline_cells import FAMILIES, Layout, layouts, machine, pairs, seconds
 
@@ -49,7 +48,7 @@ class Step:
 @functools.cache
 def predicted(layout: Layout, batch: int) -> Step:
     """Returns what is predicted of a step of so many sequences."""
-    micro = batch // (layout.ways("data") * layout.micro)
+    micro = batch // (layout.ways("data", "expert") * layout.micro)
     costs = [_costs(layout, part) for part in range(len(layout.parts))]
     name = "interleaved" if layout.chunks > 1 else "1f1b"
     schedule = ml.Schedule.of(name, layout.stages, micro, layout.chunks)
@@ -88,22 +87,35 @@ def _hop(layout: Layout) -> float:
     """The seconds in which a micro-batch goes from stage to stage."""
     if layout.stages == 1:
         return 0.0
-    shard = 2 * layout.micro * layout.seq * published.models()[layout.model]["embed"]
+    shard = 2 * layout.micro * layout.seq * layout.sizes["embed"]
     shard /= layout.ways("context") * (layout.ways("tensor") if layout.residual else 1)
     return float(ml.collective_time("collective-permute", shard * layout.stages, _mesh(layout), "pipe"))
 
 
-def _parameters(layout: Layout) -> float:
-    """The parameters of a device of the stage that has most, in all its parts."""
-    sizes = published.models()[layout.model]
+def _parameters(layout: Layout) -> tuple[float, float]:
+    """The parameters of a device of the stage that has most, in all its parts: of experts, and all others."""
+    sizes = layout.sizes
     family = FAMILIES[sizes["family"]]
     embed, kv, ffn = sizes["embed"], sizes["heads"] * sizes["head"], sizes["ffn"]
-    layer = 2 * embed * kv * (sizes.get("group", 1) + 1) + embed * ffn * (3 if "gate" in family.tables else 2)
+    hidden = embed * ffn * (3 if "gate" in family.tables else 2)
+    layer = 2 * embed * kv * (sizes.get("group", 1) + 1)
+    experts = sizes.get("experts", 0) * hidden / layout.ways("expert")
+    layer += embed * sizes["experts"] if experts else hidden
     table = embed * sizes["vocab"]
     own = [layer * count for count in layout.parts]
-    own[0], own[-1] = own[0] + table, own[-1] + table
-    stages = (sum(own[stage :: layout.stages]) for stage in range(layout.stages))
-    return max(stages) / layout.ways("tensor")
+    own[0] += table
+    own[-1] += table
+    stages = range(layout.stages)
+    most = max(stages, key=lambda stage: sum(own[stage :: layout.stages]))
+    counts = experts * sum(layout.parts[most :: layout.stages]), sum(own[most :: layout.stages])
+    return counts[0] / layout.ways("tensor"), counts[1] / layout.ways("tensor")
+
+
+def _copies(layout: Layout) -> list[tuple[float, tuple[str, ...]]]:
+    """The parameters of a device, with the axes of devices that have the same, and share the optimizer's state."""
+    axes = ("data", "context"), ("data", "expert", "context")
+    pairs = zip(_parameters(layout), axes, strict=True)
+    return [(count, tuple(axis for axis in each if layout.ways(axis) > 1)) for count, each in pairs if count]
 
 
 def _sums(layout: Layout) -> float:
@@ -112,19 +124,21 @@ def _sums(layout: Layout) -> float:
     They go part by part beside the backward pass of the last micro-batch, and the forward pass of the first; where the
     model is one part, layer by layer. Those of one part have nothing beside them.
     """
-    axes = tuple(axis for axis in ("data", "context") if layout.ways(axis) > 1)
-    if not axes:
-        return 0.0
     pieces = layout.chunks if layout.stages > 1 else sum(layout.parts)
     kinds = ("reduce-scatter", "all-gather")
-    nbytes = 2 * _parameters(layout)
-    return sum(float(ml.collective_time(kind, nbytes, _mesh(layout), axes)) for kind in kinds) / pieces
+    each = (
+        float(ml.collective_time(kind, 2 * count, _mesh(layout), axes))
+        for count, axes in _copies(layout)
+        if axes
+        for kind in kinds
+    )
+    return sum(each) / pieces
 
 
 def _optimizer(layout: Layout) -> float:
     on = machine(layout)
     rate = on.bytes_per_second * on.efficiency.memory.value
-    return OPTIMIZER_BYTES * _parameters(layout) / (layout.ways("data") * layout.ways("context")) / rate
+    return OPTIMIZER_BYTES * sum(count / layout.ways(*axes) for count, axes in _copies(layout)) / rate
 
 
 # The tables
@@ -200,12 +214,16 @@ def _row(layout: Layout) -> str:
     ran = sorted(layout.measured(sequences, rate) for _, sequences, rate in layout.runs if sequences == batch)
     measured = " to ".join(dict.fromkeys(f"{each:.3g}" for each in (ran[0], ran[-1])))
     step = predicted(layout, batch)
-    where = " × ".join(f"{name} {size}" for name, size in layout.mesh)
-    where += f", {layout.chunks} parts a stage" if layout.chunks > 1 else ""
     return (
-        f"| {layout.model} | {layout.devices:,} | {where} | {batch:,} | {measured} s | {step.total:.3g} s"
+        f"| {layout.model} | {layout.devices:,} | {where(layout)} | {batch:,} | {measured} s | {step.total:.3g} s"
         f" | {ratio(layout) - 1:+.1%} | {step.waiting / step.total:.1%} |"
     )
+
+
+def where(layout: Layout) -> str:
+    """Returns a layout in words."""
+    axes = " × ".join(f"{name} {size}" for name, size in layout.mesh)
+    return axes + (f", {layout.chunks} parts a stage" if layout.chunks > 1 else "")
 
 
 @dataclasses.dataclass(frozen=True)

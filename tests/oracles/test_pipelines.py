@@ -3,13 +3,14 @@
 They are composed of plans and a schedule (benchmarks/pipelines.py); benchmarks/pipelines.toml has the runs.
 """
 
+import dataclasses
 import pathlib
 import tomllib
 
 import pytest
 
 import meshlab as ml
-from benchmarks import pipeline_cells, pipelines, published
+from benchmarks import mixtures, pipeline_cells, pipelines, published
 from meshlab.cost.machines.accuracy import time_factor
 
 LAYOUTS = pipeline_cells.layouts()
@@ -139,3 +140,34 @@ def test_each_option_is_needed(monkeypatch):
     assert plan.time.given(**usual, beside=True).estimate > 1.3 * measured
     assert plan.time.given(**usual, linear="fp8").estimate > 1.1 * measured
     assert plan.time.given(**usual, linear="fp8", beside=True).estimate < 1.1 * measured
+
+
+def test_mixtures_have_the_parameters_of_their_source_and_fill_their_devices():
+    for layout in pipeline_cells.mixtures():
+        sizes = layout.sizes
+        norms = layout.sizes["layers"] * 2 * (sizes["embed"] + sizes["head"]) + sizes["embed"]
+        whole = dataclasses.replace(layout, mesh=(), chunks=1, parts=(sizes["layers"],))
+        assert sum(pipelines._parameters(whole)) + norms == sizes["parameters"]
+        assert all(batch % (layout.ways("expert") * layout.micro * layout.stages) == 0 for _, batch, _ in layout.runs)
+    assert [layout.devices for layout in pipeline_cells.mixtures()] == [16, 16, 8]
+
+
+def test_a_mixture_sends_each_row_to_its_expert_and_back_and_sums_gradients_once_a_step():
+    layout = pipeline_cells.mixtures()[1]
+    program = pipeline_cells.program(layout, "cell", 2)
+    plan = program.plan(*pipeline_cells.planned(layout, program))
+    rows = layout.seq * layout.sizes["choices"] * layout.sizes["embed"] * 2
+    sent = [c for c in plan.collectives if c.kind == "all-to-all" and c.payload_bytes == rows]
+    assert sum(c.times for c in sent) == 4 * 2  # forward and backward, two layers
+    sums = [c for c in plan.collectives if c.kind == "all-reduce"]
+    assert {c.axes for c in sums} == {("expert",)}
+    each = plan.time.given(attention="causal", balanced=True, linear="fp8", beside=True).estimate
+    assert each > 1.03 * pipeline_cells.seconds(layout, "cell", 2)
+
+
+@pytest.mark.slow
+def test_the_page_has_the_factor_of_each_release_of_mixtures():
+    """If not: python -m benchmarks.mixtures docs/accuracy.md."""
+    assert mixtures.SECTION.read(PAGE) == mixtures.table()
+    old, new = (mixtures.factors(pipeline_cells.mixtures()[2])[release] for release in ("26.04.01", "26.06"))
+    assert old > 1.5 * new
