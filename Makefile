@@ -115,6 +115,7 @@ compilers: $(VENV)/.dev $(VENV)/.compilers ## What TPU and GPU compilers make of
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.compilers --write docs/accuracy.md
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.substitutes --compile --write docs/accuracy.md
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.peaks --compile --write docs/accuracy.md
+	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.staged --compile docs/accuracy.md
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.techniques --compile docs/techniques.md
 
 serial: $(VENV)/.dev ## What micro-batches do to each model, into docs/serial.md

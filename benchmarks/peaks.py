@@ -94,7 +94,7 @@ def cases() -> Iterator[tuple[Subject, str, str]]:
 def plan_of(subject: Subject, name: str, machine: str) -> ml.Plan:
     """A case's plan; on a larger slice there are more devices along `data`."""
     mesh, layout = subject.layouts[name]
-    axes = dict(mesh.axes)
+    axes: dict[str, Any] = dict(mesh.shape)
     if machine in WHOLE:
         axes["data"] *= 2
     return subject.program.plan(ml.mesh(machine.partition(",")[0], **axes), layout)
@@ -135,7 +135,7 @@ def page(results: Iterable[Peak]) -> str:
     eight = [peak for peak in results if peak.machine not in (*WHOLE, *DONATED) and peak.program not in loops]
     machines = dict.fromkeys(peak.machine for peak in eight)
     lines = [f"**{machine}**: {_summary(_errors(eight, machine))}\n" for machine in machines]
-    lines += _table(eight)
+    lines += table(eight)
     donated = [peak for peak in results if peak.machine in DONATED]
     for here, where in (
         ([peak for peak in results if peak.machine in WHOLE], "On slices where gradients are summed whole"),
@@ -145,7 +145,7 @@ def page(results: Iterable[Peak]) -> str:
         if here:
             names = dict.fromkeys(peak.machine for peak in here)
             medians = (f"{name} {np.median(np.abs(_errors(here, name))):.1%}" for name in names)
-            lines += ["", f"{where} the median errors are: {', '.join(medians)}.", "", *_table(here)]
+            lines += ["", f"{where} the median errors are: {', '.join(medians)}.", "", *table(here)]
     return "\n".join(lines)
 
 
@@ -153,7 +153,8 @@ def _errors(results: Iterable[Peak], machine: str) -> list[float]:
     return [peak.error for peak in results if peak.machine == machine]
 
 
-def _table(results: list[Peak]) -> Iterator[str]:
+def table(results: list[Peak]) -> Iterator[str]:
+    """Yields the lines of a table in Markdown: compiled peaks and errors, a column for each machine."""
     machines = list(dict.fromkeys(peak.machine for peak in results))
     cells = {(p.program, p.layout, p.machine): f"{p.compiled / _GIGABYTE:.2f} GB, {p.error:+.0%}" for p in results}
     yield f"| program | layout | {' | '.join(machines)} |"
