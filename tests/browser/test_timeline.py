@@ -126,6 +126,26 @@ def test_it_follows_the_layout(open_board, explorer: Explorer) -> None:
     expect(board.root.locator(".mlb-step-time")).to_be_hidden()
 
 
+def test_a_change_paints_the_lanes_once(open_board, explorer: Explorer) -> None:
+    """They were painted with the costs, and again with what is selected; before each the whole page was laid out."""
+    board = open_board()
+    expect(lane(board, "compute")).to_be_visible()
+    # All that is drawn of one change comes to an observer at once, with the revision.
+    board.root.evaluate("""root => {
+        window.painted = [];
+        const scale = each => each.target.matches(".mlb-scale") && each.addedNodes.length > 0;
+        new MutationObserver(all => {
+            if (all.some(each => each.attributeName === "data-rev")) window.painted.push(all.filter(scale).length);
+        }).observe(root, {subtree: true, childList: true, attributes: true, attributeFilter: ["data-rev"]});
+    }""")
+    explorer.load("batch:data")
+    explorer.view()
+    with board.next_revision():
+        board.blank.poll()
+    assert set(board.blank.view.evaluate("window.painted")) == {1}
+    expect(lane(board, "data")).to_be_visible()
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_it_is_accessible(open_board, explorer: Explorer, theme: str) -> None:
     if not AXE.exists():

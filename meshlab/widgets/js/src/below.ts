@@ -84,14 +84,14 @@ export class Below {
     element.toggleAttribute("data-end", !words);
   }
 
-  /** Gives the sign its line where the panel would scroll without. */
+  /** Gives the sign its line where the panel would scroll without; it is not hidden to see, which lays all out twice. */
   measure(panel: HTMLElement) {
     this.changed = false;
-    const { scrollTop } = panel;
-    this.element.hidden = true;
+    const { element } = this;
+    const line = element.hidden ? 0 : element.getBoundingClientRect().bottom - panel.getBoundingClientRect().bottom;
     const scrolls = getComputedStyle(panel).overflowY !== "hidden";
-    this.element.hidden = !scrolls || panel.scrollHeight - panel.clientHeight <= LEAST;
-    if (panel.scrollTop !== scrollTop) panel.scrollTop = scrollTop;
+    const hidden = !scrolls || panel.scrollHeight - panel.clientHeight - line <= LEAST;
+    if (element.hidden !== hidden) element.hidden = hidden;
   }
 
   goOn() {

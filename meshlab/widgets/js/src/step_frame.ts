@@ -29,6 +29,9 @@ export class StepFrame {
   more: Button;
   memory = h("div", { class: "mlb-lanes mlb-lanes-memory" });
   marked = h("div", { class: "mlb-range", hidden: true, "aria-hidden": "true" });
+  /** Of the tracks, in pixels. */
+  width = 0;
+  waiting = 0;
   input: HTMLElementTagNameMap["input"];
   found = h("span", { class: "mlb-found" });
   foldButton: Button;
@@ -86,9 +89,17 @@ export class StepFrame {
     this.setFolded(timeline.folded);
   }
 
-  /** That of the tracks, in pixels. */
-  get width(): number {
-    return this.ruler.clientWidth;
+  /** Measures the tracks; called where they have been laid out, as reading it lays out all that has changed. */
+  measure() {
+    this.width = this.ruler.clientWidth;
+  }
+
+  /** Says how many lanes are below the edge, with the next frame of the screen: until then more may change. */
+  later() {
+    this.waiting ||= requestAnimationFrame(() => {
+      this.waiting = 0;
+      this.sayMore();
+    });
   }
 
   /** @returns the time under a pointer */
@@ -122,7 +133,7 @@ export class StepFrame {
     const same = pairs.length === this.grid.children.length && pairs.every((each, i) => this.grid.children[i] === each);
     if (!same) this.grid.replaceChildren(...pairs);
     for (const lane of lanes) lane.setPinned(pins.includes(lane.row.key));
-    this.sayMore();
+    this.later();
   }
 
   setMemory({ name, track }: { name: HTMLElement; track: HTMLElement }) {

@@ -43,6 +43,8 @@ export class StepTimeline {
   memory: MemoryLane | null = null;
   /** What is marked in all lanes; null where that has changed. */
   marks: Marks | null = null;
+  /** What the lanes were painted of last. */
+  painted: unknown[] = [];
   found = NOTHING;
   /** The hit that was gone to last, by its number. */
   at = -1;
@@ -64,7 +66,11 @@ export class StepTimeline {
     this.frame = new StepFrame(this);
     listenToStepKeys(this);
     listenToStepMouse(this);
-    new ResizeObserver(() => this.paint()).observe(this.frame.ruler);
+    const measure = () => {
+      this.frame.measure();
+      this.paint();
+    };
+    new ResizeObserver(measure).observe(this.frame.ruler);
   }
 
   /** Whether there is room for frames, for the lane of what is exposed and for the sum of each lane. */
@@ -164,10 +170,30 @@ export class StepTimeline {
     });
   }
 
+  /** Paints the lanes, unless they are painted so: of one change several parts of the board ask for it. */
   paint() {
-    const { rows, frame, seen, whole } = this;
-    const width = frame.width;
+    const { rows, frame, seen, whole, board, found } = this;
+    if (!frame.width) frame.measure();
+    const { width } = frame;
     if (!rows || this.folded || !width) return;
+    const at = this.focusedAt();
+    const { view, selection } = board;
+    const now = [
+      view,
+      selection,
+      this.lanes,
+      seen.from,
+      seen.to,
+      width,
+      whole,
+      found,
+      this.at,
+      this.range,
+      at?.row,
+      at?.i,
+    ];
+    if (now.every((each, i) => each === this.painted[i])) return;
+    this.painted = now;
     this.marks ??= { moment: this.momentAt(), hits: this.found.of, hit: this.found.hits[this.at] ?? null };
     for (const lane of this.lanes) lane.paint(seen, width, this.marks);
     frame.ruler.replaceChildren(...drawTicks(seen, width));
