@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 
@@ -327,7 +328,7 @@ def _has_gradient(like: Any) -> bool:
 
 def contents(array: Any) -> Hashable:
     """Returns what is equal for arrays of the same contents; for large ones, and what has no contents yet, itself."""
-    is_known = not isinstance(array, jax.core.Tracer) and not jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+    is_known = not isinstance(array, Tracer) and not jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
     if is_known and array.size <= _MOST_COMPARED:
         known = np.asarray(array)
         return str(known.dtype), known.shape, known.tobytes()

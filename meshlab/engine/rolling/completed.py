@@ -1,4 +1,7 @@
-"""Completes the last iteration of a backward pass: nobody needs the gradient of what comes into the first layer.
+"""Completes the last iteration of a loop, which computes less than the others.
+
+Of a backward pass nobody needs the gradient of what comes into the first layer; of a forward pass nobody needs what
+the last layer would pass on, such as a key for dropout.
 
     layer 2    dw2, dx2 = back(w2, x2, dx3)
     layer 1    dw1, dx1 = back(w1, x1, dx2)
@@ -15,9 +18,12 @@ from typing import Any, NamedTuple
 
 from jax.extend.core import Literal
 
+from ..jax_compat import has_effects
 from ..jax_programs import reading, variables_like, without_results
-from .equation_kinds import equal_literals
 from .loops import Family, Result
+
+# Layers whose direction is known beside two of them.
+_LEAST = 2
 
 
 class Completed(NamedTuple):
@@ -39,7 +45,7 @@ def completed(
     same: Mapping[Any, Any],
     numbers: tuple[Sequence[int], Sequence[int]],
 ) -> Completed | None:
-    """Returns the iteration of the first layer, the last in time; None where what follows is no part of one.
+    """Returns the last iteration in time; None where what follows is no part of one.
 
     Args:
         full: the other iterations, in order of time: at least two.
@@ -64,15 +70,20 @@ class _Completion:
 
     def iteration(self, rest: Sequence[Any], own: Sequence[int], others: Sequence[int]) -> Completed | None:
         there = 0
-        for row, equation in enumerate(self.full[-1]):
-            wanted = [self.next(row, column) for column in range(len(equation.invars))]
+        for row, before in enumerate(self.full[-1]):
+            equation, wanted = before, [self.next(row, column) for column in range(len(before.invars))]
             if any(value is None for value in wanted):
                 return None
             after = rest[there] if there < len(rest) else None
             if after is not None and own[row] == others[there] and _reads(after, wanted, self.same):
-                results, there = after.outvars, there + 1
+                # It may read another number.
+                pairs = zip(after.invars, wanted, strict=True)
+                wanted = [own_one if isinstance(own_one, Literal) else value for own_one, value in pairs]
+                equation, results, there = after, after.outvars, there + 1
             elif after is not None and (kept := self.reduced(row, after, wanted)) is not None:
                 results, there = kept, there + 1
+            elif has_effects(equation):  # what is not there is not printed either
+                return None
             else:
                 results = variables_like(equation.outvars)
             self.made.append(reading(equation, wanted, results))
@@ -92,7 +103,13 @@ class _Completion:
         before, value = self.same.get(before, before), self.same.get(value, value)
         if before is value:
             return value
-        return next((f[0] for f, layer in self.members.get(value, ()) if layer == 1 and f[2] is before), None)
+        # One layer further in each family of several: towards the first, or towards the last.
+        for family, layer in self.members.get(value, ()):
+            if len(family) > _LEAST and layer == 1 and family[2] is before:
+                return family[0]
+            if len(family) > _LEAST and layer == len(family) - 2 and family[layer - 1] is before:
+                return family[-1]
+        return None
 
     def reduced(self, row: int, after: Any, wanted: Sequence[Any]) -> list[Any] | None:
         """Returns the results of an equation that is there without what is carried on; None where it is another."""
@@ -113,7 +130,7 @@ def _reads(equation: Any, wanted: Sequence[Any], same: Mapping[Any, Any]) -> boo
 
     def is_one(value: Any, other: Any) -> bool:
         if isinstance(value, Literal) or isinstance(other, Literal):
-            return isinstance(value, Literal) and isinstance(other, Literal) and equal_literals((value, other))
+            return isinstance(value, Literal) and isinstance(other, Literal)
         return same.get(value, value) is same.get(other, other)
 
     return len(equation.invars) == len(wanted) and all(map(is_one, equation.invars, wanted))

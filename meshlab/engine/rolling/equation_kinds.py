@@ -4,11 +4,11 @@
     0              0              1              1            2
 
 Which values they read, and whether these are literals, is compared where they are cut into iterations: a sum over
-layers starts from 0.0.
+layers starts from 0.0. Layers may read numbers of their own, or rows of an array: `fold_in(key, i)`, `keys[i]`.
 
 What stands inside an equation, such as a call or a rematerialised region, is compared as text, in which JAX numbers
-variables from the start. Where an equation comes from does not count. If a rule of the user's for derivatives is inside,
-the gradients that it makes are compared too: a text shows the name of a rule alone.
+variables from the start. Where an equation comes from does not count. If a rule of the user's for derivatives is
+inside, the gradients that it makes are compared too: a text shows the name of a rule alone.
 """
 
 from __future__ import annotations
@@ -26,17 +26,33 @@ from ..jax_programs import constants_in, contents, gradients, is_jaxpr, within
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
-def numbers_of(equations: Sequence[Any]) -> np.ndarray:
-    """Returns a number for each equation, the same for those that do the same."""
+def numbers_of(equations: Sequence[Any], any_index: bool = False) -> np.ndarray:
+    """Returns a number for each equation, the same for those that do the same.
+
+    Args:
+        equations: in order.
+        any_index: whether it does not count which index along its first axis an array is taken at.
+    """
     numbers: dict[Hashable, int] = {}
     texts: dict[int, str] = {}
-    return np.array([numbers.setdefault(_kind(each, texts), len(numbers)) for each in equations], dtype=int)
+    kinds = (_kind(each, texts, any_index and index_of(each) is not None) for each in equations)
+    return np.array([numbers.setdefault(kind, len(numbers)) for kind in kinds], dtype=int)
 
 
-def _kind(equation: Any, texts: dict[int, str]) -> Hashable:
+def index_of(equation: Any) -> int | None:
+    """Returns the index along the first axis at which an equation takes an array, as `x[2:3]`; None for others."""
+    if equation.primitive.name != "slice":
+        return None
+    starts, limits, strides = (equation.params[name] for name in ("start_indices", "limit_indices", "strides"))
+    shape = equation.invars[0].aval.shape
+    is_whole = not any(starts[1:]) and tuple(limits[1:]) == tuple(shape[1:]) and set(strides or ()) <= {1}
+    return starts[0] if is_whole and limits[0] == starts[0] + 1 else None
+
+
+def _kind(equation: Any, texts: dict[int, str], any_index: bool) -> Hashable:
     inputs = tuple((v.aval.shape, v.aval.dtype) for v in equation.invars)
     inside = call(equation)
-    params = {"inside": inside} if inside is not None else equation.params
+    params = {} if any_index else {"inside": inside} if inside is not None else equation.params
     shown = tuple((name, _text(value, texts)) for name, value in sorted(params.items()))
     results = tuple((v.aval.shape, v.aval.dtype) for v in equation.outvars)
     return equation.primitive.name, inputs, results, shown, _ruled(equation, texts)

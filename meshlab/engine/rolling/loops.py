@@ -2,6 +2,8 @@
 
     a = f(x, w0)    b = f(a, w1)    c = f(b, w2)        carry, y = scan(f, x, stack(w0, w1, w2))
 
+A literal that differs from layer to layer is a family too, and so are the rows of an array, `keys[i]`.
+
 The iterations are in order of time, and each is of one layer: the first or, as in a backward pass, the last one comes
 first. A *family* is one value of each layer, in order of layers, such as (w0, w1, w2): what a loop makes in each
 iteration is one, and so is what it carries into each, (x, a, b), which the backward pass reads.
@@ -15,7 +17,7 @@ from typing import Any
 
 from jax.extend.core import Literal
 
-from .equation_kinds import equal_literals
+from .equation_kinds import equal_literals, index_of
 
 Family = tuple[Any, ...]
 # Which result of which equation of an iteration.
@@ -23,14 +25,28 @@ Result = tuple[int, int]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Start:
-    """A literal that is carried into the first iteration."""
+class Number:
+    """A literal that is carried into the first iteration, or read by one layer."""
 
     literal: Any
 
     @property
     def aval(self) -> Any:
         return self.literal.aval
+
+
+def numbers_in(literals: Sequence[Any]) -> Family:
+    """Returns the family of literals."""
+    return tuple(map(Number, literals))
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Rows of an array, one of each layer: `array[start], array[start + step], …`."""
+
+    array: Any
+    start: int
+    step: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -45,6 +61,7 @@ class Loop:
         constants: what every iteration reads.
         carries: by what each iteration reads, in order of time, the result of the one before.
         slices: the families of which each iteration reads its layer's value.
+        rows: of these, those that are rows of arrays.
         reads: by equation and operand, which of these is read; None for a result of the iteration itself.
     """
 
@@ -55,6 +72,7 @@ class Loop:
     constants: tuple[Any, ...]
     carries: Mapping[Family, Result]
     slices: tuple[Family, ...]
+    rows: Mapping[Family, Rows]
     reads: Mapping[tuple[int, int], Any]
 
     @property
@@ -64,7 +82,8 @@ class Loop:
 
     def reads_around(self) -> Iterator[Any]:
         """Yields the values and families that it reads."""
-        yield from (*self.constants, *self.slices, *(carry[0] for carry in self.carries))
+        arrays = (rows.array for rows in self.rows.values())
+        yield from (*self.constants, *arrays, *self.slices, *(carry[0] for carry in self.carries))
 
     def in_layers(self, by_time: Sequence[Any]) -> Family:
         """Returns one value of each iteration as one of each layer."""
@@ -108,8 +127,9 @@ class _Reading:
             {v: (row, column) for row, each in enumerate(equations) for column, v in enumerate(each.outvars)}
             for equations in iterations
         ]
-        self.anywhere = {v for places in self.places for v in places}
+        self.anywhere = {v: None for places in self.places for v in places}
         self.alike: set[int] = set()
+        self.rows: dict[int, tuple[Family, Rows]] = {}
         self.reads: dict[tuple[int, int], Any] = {}
         self.carries: dict[Family, Result] = {}
         self.constants: dict[Any, None] = {}
@@ -117,19 +137,47 @@ class _Reading:
 
     def loop(self) -> Loop | None:
         for row, equations in enumerate(zip(*self.iterations, strict=True)):
+            indices = list(map(index_of, equations))
+            if len(set(indices)) > 1:
+                if not self.note_rows(row, equations, indices):
+                    return None
+                continue
             alike = True
             for column in range(len(equations[0].invars)):
                 read = tuple(each.invars[column] for each in equations)
                 first, *later = (isinstance(v, Literal) for v in read)
-                if first and all(later) and equal_literals(read):
-                    continue
+                if first and all(later):
+                    if equal_literals(read):
+                        continue
+                    self.note_slice(row, column, numbers_in(self.in_layers(read)))
                 # A literal alone can be what is carried into the first iteration.
-                if any(later) or not self.note(row, column, (Start(read[0]), *read[1:]) if first else read):
+                elif any(later) or not self.note(row, column, (Number(read[0]), *read[1:]) if first else read):
                     return None
                 alike = alike and self.is_alike(row, column)
             if alike:
                 self.alike.add(row)
         return self.found() if self.carries else None
+
+    def in_layers(self, read: Sequence[Any]) -> Sequence[Any]:
+        return tuple(reversed(read)) if self.reverse else tuple(read)
+
+    def note_slice(self, row: int, column: int, family: Family):
+        self.reads[row, column] = family
+        self.slices[family] = None
+
+    def note_rows(self, row: int, equations: Sequence[Any], indices: Sequence[int | None]) -> bool:
+        """Notes that each iteration takes a row of an array; returns whether these are rows of the layers in order."""
+        arrays = {self.same.get(v, v) for v in (each.invars[0] for each in equations) if not isinstance(v, Literal)}
+        start, *others = self.in_layers(indices)
+        if len(arrays) != 1 or start is None or None in others or arrays & self.anywhere.keys():
+            return False
+        step = others[0] - start
+        if step < 1 or list(others) != [start + step * i for i in range(1, len(indices))]:
+            return False
+        family = self.in_layers([each.outvars[0] for each in equations])
+        self.rows[row] = tuple(family), Rows(arrays.pop(), start, step)
+        self.slices[self.rows[row][0]] = None
+        return True
 
     def note(self, row: int, column: int, read: Family) -> bool:
         """Notes what an operand is in each iteration; returns whether a loop has such."""
@@ -145,10 +193,9 @@ class _Reading:
             self.reads[row, column] = read[0]
             self.constants[read[0]] = None
             return True
-        in_layers = tuple(reversed(read)) if self.reverse else read
+        in_layers = tuple(self.in_layers(read))
         if in_layers in self.families:
-            self.reads[row, column] = in_layers
-            self.slices[in_layers] = None
+            self.note_slice(row, column, in_layers)
             return True
         before = {places.get(v) for places, v in zip(self.places, read[1:], strict=False)}
         place = before.pop()
@@ -166,9 +213,9 @@ class _Reading:
         return not isinstance(read, tuple)
 
     def found(self) -> Loop | None:
-        if any(place[0] in self.alike for place in self.carries.values()):
+        if any(place[0] in self.alike or place[0] in self.rows for place in self.carries.values()):
             return None
-        own = [row for row in range(len(self.iterations[0])) if row not in self.alike]
+        own = [row for row in range(len(self.iterations[0])) if row not in self.alike and row not in self.rows]
         rank = {row: position for position, row in enumerate(own)}
         first, *others = self.iterations
         same = {
@@ -182,8 +229,9 @@ class _Reading:
         for (row, column), value in self.reads.items():
             if row in rank:
                 operand = first[row].invars[column]
-                is_shared = value is None and self.places[0][operand][0] in self.alike
-                read = reads[rank[row], column] = self.same.get(operand, operand) if is_shared else value
+                maker = self.places[0][operand][0] if value is None else -1
+                read = self.same.get(operand, operand) if maker in self.alike else value
+                read = reads[rank[row], column] = self.rows[maker][0] if maker in self.rows else read
                 if read is not None and not isinstance(read, tuple):
                     constants[read] = None
         used = {read for read in reads.values() if isinstance(read, tuple)}
@@ -195,5 +243,6 @@ class _Reading:
             tuple(constants),
             {carry: (rank[row], column) for carry, (row, column) in self.carries.items()},
             tuple(family for family in self.slices if family in used),
+            dict(self.rows.values()),
             reads,
         )

@@ -27,7 +27,7 @@ from ..programs.repeats import Repeat, repeats
 from ..rules.traits import names_where
 from .completed import completed
 from .equation_kinds import equal_literals, numbers_of
-from .loops import Family, Loop, loop_of
+from .loops import Family, Loop, loop_of, numbers_in
 
 # A repeat saves so many equations.
 _LEAST_SAVED = 2
@@ -129,6 +129,7 @@ class _Roller:
         families: those that are known, with the unit that makes them.
         members: by value, the families that it is in, and of which layer.
         same: values that are others.
+        repeated: the same as `numbers`, but for the index at which rows of arrays are taken.
         units: those of the program, by where they stand.
         taken: the rows of equations that are in a loop or a group.
         readers: by value, which equations read it, and as which operand.
@@ -137,6 +138,7 @@ class _Roller:
 
     def __init__(self, equations: Sequence[Any], outputs: Collection[Any], arguments: Sequence[Family]):
         self.equations, self.numbers = equations, numbers_of(equations)
+        self.repeated = numbers_of(equations, any_index=True)
         self.families: dict[Family, Unit | None] = dict.fromkeys(arguments)
         self.members: dict[Any, list[tuple[Family, int]]] = {}
         for family in arguments:
@@ -198,7 +200,7 @@ class _Roller:
         return -1 if not read else read.pop() if len(read) == 1 else -2
 
     def rolled(self) -> Rolled:
-        candidates = {r.start: r for r in repeats(self.numbers, _LEAST_SAVED)}
+        candidates = {r.start: r for r in repeats(self.repeated, _LEAST_SAVED)}
         for row in range(len(self.equations)):
             if row in candidates:
                 self.take_loop(candidates[row])
@@ -223,7 +225,7 @@ class _Roller:
             self.units[start, position] = unit
         self.taken.update(range(start, start + rows))
         self.same.update(loop.same)
-        made = [family for family, _ in loop.made()] + [family for family, _ in loop.carried_in()]
+        made = [*loop.rows, *(family for family, _ in (*loop.made(), *loop.carried_in()))]
         for family in made:
             self.families.setdefault(family, loop)
             self.register(family)
@@ -231,7 +233,7 @@ class _Roller:
     def loops(self, repeat: Repeat) -> Iterator[tuple[tuple[float, int, int], Loop]]:
         """Yields the loops that a repeat can be, each with the bytes that it carries, where it starts, and its rows."""
         stop = repeat.stop
-        while stop < len(self.numbers) and self.numbers[stop] == self.numbers[stop - repeat.period]:
+        while stop < len(self.repeated) and self.repeated[stop] == self.repeated[stop - repeat.period]:
             stop += 1
         counts = sorted({len(family) for family in self.families}, reverse=True)
         # The last iteration may be in parts only, where there is no whole one.
@@ -289,8 +291,8 @@ class _Roller:
         operands = []
         for values in zip(*(each.invars for each in equations), strict=True):
             literals = [isinstance(value, Literal) for value in values]
-            if all(literals) and equal_literals(values):
-                operands.append(None)
+            if all(literals):
+                operands.append(None if equal_literals(values) else numbers_in(values))
                 continue
             if any(literals):
                 return None

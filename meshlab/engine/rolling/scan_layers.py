@@ -27,9 +27,9 @@ from ..jax_compat import needed
 from ..jax_programs import called_in_place, part, placed_at
 from ..tensors.trace_errors import called
 from .equation_kinds import numbers_of
-from .loops import Family, Loop, Start
-from .roll import Group, Total, Unit, multiplies, roll
-from .stacked import apart, stacked_dim, stacked_tree
+from .loops import Family, Loop, Number, Rows
+from .roll import Group, Single, Total, Unit, multiplies, roll
+from .stacked import apart, like_stacked, stacked_dim, stacked_tree
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,10 +73,11 @@ def scan_layers(function: Callable[..., Any]) -> Callable[..., Any]:
         arrays, structure = jax.tree.flatten(args)
         types = map(jax.typeof, arrays)
         whole = jax.tree.unflatten(structure, [_Standin(i, t.shape, t.dtype) for i, t in enumerate(types)])
+        is_like = like_stacked(whole, _Standin.of_layer)
         leaves, inner = jax.tree.flatten(apart(whole, _Standin.of_layer))
         given = jax.tree.unflatten(inner, [leaf.abstract for leaf in leaves])
         closed, results = jax.make_jaxpr(function, return_shape=True)(*given)
-        return _Evaluation(function, closed, leaves, arrays).results(results, stacked_dim(args))
+        return _Evaluation(function, closed, leaves, arrays).results(results, stacked_dim(args), is_like)
 
     return scanned
 
@@ -109,7 +110,8 @@ class _Evaluation:
         self.values.update(constants)
         self.rolled = roll(equations, self.outputs, list(self.stacks))
         if not self.rolled.loops:
-            self.refuse("")
+            first = next((each for each in self.rolled.units if self.multiplies_one_layer(each)), None)
+            self.refuse("" if first is None else _of_one_layer(first.first))
         read = [each for unit in self.rolled.units for each in unit.reads_around()]
         families = [each for each in read if isinstance(each, tuple)]
         self.wanted = {
@@ -124,6 +126,10 @@ class _Evaluation:
             f"The layers of `{called(self.function)}` cannot become a scan: they must all compute the same, and pass"
             f" their results on from one to the next.{why}"
         )
+
+    def multiplies_one_layer(self, unit: Unit) -> bool:
+        equation = unit.first
+        return isinstance(unit, Single) and multiplies(equation) and any(map(self.is_of_one_layer, equation.invars))
 
     def is_of_one_layer(self, value: Any) -> bool:
         """Says whether a value is of a layer's weights, which are stacked."""
@@ -145,15 +151,15 @@ class _Evaluation:
         fewest = min(map(len, self.stacks))
         return len(made) >= fewest and max(np.bincount(numbers_of(made))) >= fewest
 
-    def results(self, shapes: Any, dim: str) -> Any:
-        """Returns the results, with layers stacked that the program has stacked."""
+    def results(self, shapes: Any, dim: str, is_like: Callable[[Sequence[Any]], bool]) -> Any:
+        """Returns the results, with layers stacked that the program has stacked, or that are like the arguments'."""
         structure = jax.tree.structure(shapes)
         pairs = zip(self.outputs, jax.tree.leaves(shapes), strict=True)
         outputs = jax.tree.unflatten(structure, [_Standin(value, like.shape, like.dtype) for value, like in pairs])
 
         def is_family(layers: Sequence[Any]) -> bool:
             rows = zip(*(jax.tree.leaves(layer) for layer in layers), strict=True)
-            return any(tuple(each.value for each in row) in self.rolled.families for row in rows)
+            return is_like(layers) or any(tuple(each.value for each in row) in self.rolled.families for row in rows)
 
         def put(row: Sequence[_Standin]) -> _Standin:
             return dataclasses.replace(row[0], value=tuple(each.value for each in row))
@@ -163,7 +169,7 @@ class _Evaluation:
     def read(self, value: Any, at: Any = None) -> Any:
         """Returns the value of a variable or a literal, or the stack of a family; made at an equation, or the last."""
         at = at or self.rolled.units[-1].first
-        if isinstance(value, Start):
+        if isinstance(value, Number):
             value = value.literal
         if isinstance(value, Literal):
             return jnp.asarray(value.val, jax.typeof(value.val).dtype)
@@ -190,9 +196,8 @@ class _Evaluation:
             (self.values[unit.first.outvars[0]],) = placed_at(unit.first, _sum_of, terms, stacks)
         else:
             equation = unit.first
-            if multiplies(equation) and any(map(self.is_of_one_layer, equation.invars)):
-                place = f"`{equation.primitive.name}` at {source_of(equation) or 'an unknown line'}"
-                self.refuse(f" {place} reads the weights of one layer alone.")
+            if self.multiplies_one_layer(unit):
+                self.refuse(_of_one_layer(equation))
             reads = {(0, i): v for i, v in enumerate(equation.invars) if not isinstance(v, Literal)}
             inner = part([equation], reads, equation.outvars)
             made = inner.run(*(self.read(each, equation) for each in inner.reads))
@@ -209,6 +214,10 @@ class _Evaluation:
 
     def loop(self, loop: Loop):
         """Computes a loop as a scan."""
+        for family, rows in loop.rows.items():
+            cut = functools.partial(_rows_of, rows, len(family))
+            (stack,) = placed_at(loop.first, cut, self.read(rows.array, loop.first))
+            self.keep(family, stack)
         made = {f: place for f, place in loop.made() if self.wanted.intersection(f)}
         carried = {f: carry for f, carry in loop.carried_in() if f in self.wanted}
         rows, carries = loop.iterations[0], list(loop.carries)
@@ -234,6 +243,16 @@ class _Evaluation:
         self.values.update(zip(last, computed, strict=False))
         for family, stack in zip((*made, *carried), computed[len(last) :], strict=True):
             self.keep(family, stack)
+
+
+def _of_one_layer(equation: Any) -> str:
+    place = f"`{equation.primitive.name}` at {source_of(equation) or 'an unknown line'}"
+    return f" {place} reads the weights of one layer alone."
+
+
+def _rows_of(rows: Rows, count: int, array: Any) -> Any:
+    end = rows.start + rows.step * (count - 1) + 1
+    return jnp.expand_dims(jax.lax.slice_in_dim(array, rows.start, end, rows.step), 1)
 
 
 def _sum_of(terms: Sequence[Any], stacks: Sequence[Any]) -> Any:

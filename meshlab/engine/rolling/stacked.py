@@ -99,6 +99,18 @@ def stacked_dim(tree: Any) -> str:
     return next((leaf.dims[0].name for leaf in tensors), "layers")
 
 
+def like_stacked(tree: Any, take: Take) -> Callable[[Sequence[Any]], bool]:
+    """Returns what says whether layers are like those that are stacked in a tree, and as many.
+
+    Args:
+        tree: a tree with stacked layers.
+        take: takes a layer's array out of a stacked one.
+    """
+    nodes = filter(_is_stacked, jax.tree.leaves(tree, is_leaf=_is_stacked))
+    known = [(len(layers), _kind(layers[0])) for layers in (_layers_of(node, take) for node in nodes)]
+    return lambda layers: any(count == len(layers) and kind == _kind(layers[0]) for count, kind in known)
+
+
 def _is_stacked(node: Any) -> bool:
     return isinstance(node, Stacked)
 
@@ -146,23 +158,24 @@ def apart(tree: Any, take: Take) -> Any:
         take: takes a layer's array out of a stacked one.
     """
 
-    def layers_of(node: Stacked) -> list[Any]:
-        leaves, structure = jax.tree.flatten(node.layers, is_leaf=is_leaf)
-        count = _count(leaves[0])
-        return [jax.tree.unflatten(structure, [_taken(leaf, at, take) for leaf in leaves]) for at in range(count)]
-
     def visit(node: Any) -> Any:
         if isinstance(node, Stacked):
-            return node.container(layers_of(node))
+            return node.container(_layers_of(node, take))
         if type(node) is dict:
             made: dict[Any, Any] = {}
             for key, value in node.items():
                 keys = value.keys if isinstance(value, Stacked) else None
-                made |= zip(keys, layers_of(value), strict=True) if keys else {key: visit(value)}
+                made |= zip(keys, _layers_of(value, take), strict=True) if keys else {key: visit(value)}
             return made
         return _one_level_down(node, visit)
 
     return visit(tree)
+
+
+def _layers_of(node: Stacked, take: Take) -> list[Any]:
+    leaves, structure = jax.tree.flatten(node.layers, is_leaf=is_leaf)
+    count = _count(leaves[0])
+    return [jax.tree.unflatten(structure, [_taken(leaf, at, take) for leaf in leaves]) for at in range(count)]
 
 
 def _one_level_down(node: Any, visit: Callable[[Any], Any]) -> Any:

@@ -35,6 +35,92 @@ def test_a_train_step_gives_the_same(name):
     assert worst(ml.unstack_layers(stacked), args) == 0
 
 
+def _dropped(key: Any, h: Any) -> Any:
+    return jnp.where(jax.random.bernoulli(key, 0.5, h.shape), h / 0.5, 0.0)
+
+
+def _keys_split_off(key: Any) -> Any:
+    for _ in range(loops.COUNT):
+        key, own = jax.random.split(key)
+        yield own
+
+
+def _rows(keys: Any) -> Any:
+    return (keys[2 * i + 1] for i in range(loops.COUNT))
+
+
+KEYS = {
+    "split at once": lambda key: jax.random.split(key, loops.COUNT),
+    "split, the first for the table": lambda key: jax.random.split(key, loops.COUNT + 1)[1:],
+    "every second one": lambda key: _rows(jax.random.split(key, 2 * loops.COUNT)),
+    "split off one by one": _keys_split_off,
+    "folded in": lambda key: (jax.random.fold_in(key, 7 * i % 5) for i in range(loops.COUNT)),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_each_layer_has_a_key_of_its_own(name):
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        h = x @ params["w_in"]
+        for key, weights in zip(KEYS[name](jax.random.key(3)), params["layers"], strict=True):
+            h = h + _dropped(key, jnp.tanh(h @ weights["w"]))
+        return jnp.square(h - y).mean()
+
+    _gives_the_same(jax.value_and_grad(loss), _of_a_loss(loss))
+
+
+def _of_a_loss(loss: Any) -> Any:
+    params, _, *batch = loops.arguments(loss)
+    return params, *batch
+
+
+def _gives_the_same(step: Any, args: Any):
+    """In one scan on, and one back."""
+    scanned, stacked = ml.scan_layers(step), ml.stack_layers(args)
+    closed = jax.make_jaxpr(scanned)(*stacked)
+    assert [(each.params["length"], each.params["reverse"]) for each in scans(closed)] == [(4, False), (4, True)]
+    assert worst(ml.unstack_layers(jax.jit(scanned)(*stacked)), jax.jit(step)(*args)) < 1e-6
+
+
+def test_each_layer_has_numbers_of_its_own():
+    """Forward, backward and in the update: a scale for each layer, and a rate of learning."""
+
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        h = x @ params["w_in"]
+        for index, weights in enumerate(params["layers"]):
+            h = loops.layer(h * (1.0 + 0.1 * index**2), weights)
+        return jnp.square(h - y).mean()
+
+    def step(params: Any, x: Any, y: Any) -> Any:
+        grads = jax.grad(loss)(params, x, y)
+        pairs = enumerate(zip(params["layers"], grads["layers"], strict=True))
+        return [jax.tree.map(lambda w, g, rate=0.8**i: w - rate * g, *pair) for i, pair in pairs]
+
+    _gives_the_same(step, _of_a_loss(loss))
+
+
+def test_results_are_stacked_as_the_arguments_are():
+    """Also where each layer is updated by itself, or all of them in a branch; so that a training can carry them."""
+
+    def kept(params: Any, x: Any, y: Any) -> Any:
+        value, grads = jax.value_and_grad(loops.over_a_list)(params, x, y)
+        new = jax.tree.map(lambda w, g: w - 0.1 * g, params, grads)
+        return value, jax.lax.cond(jnp.isfinite(value), lambda: new, lambda: params)
+
+    def each_by_itself(params: Any, x: Any, y: Any) -> Any:
+        value, grads = jax.value_and_grad(loops.over_a_list)(params, x, y)
+        moved = (lambda w: w - 0.1, lambda w: w * 0.9, jnp.sin, jnp.tanh)
+        new = [jax.tree.map(*pair) for pair in zip(moved, params["layers"], strict=True)]
+        return value, {"w_in": params["w_in"] - grads["w_in"], "layers": new}
+
+    params, _, *batch = loops.arguments(loops.over_a_list)
+    for step in (kept, each_by_itself):
+        stacked = ml.stack_layers(params)
+        _, new = jax.eval_shape(ml.scan_layers(step), stacked, *batch)
+        assert jax.tree.structure(new) == jax.tree.structure(stacked)
+        assert [each.shape for each in jax.tree.leaves(new)] == [each.shape for each in jax.tree.leaves(stacked)]
+
+
 def test_a_call_of_what_was_made_of_each_layer():
     """Optimizers put parts of their update under `jit`: a call then reads moments of all layers, and no argument."""
 
@@ -165,17 +251,9 @@ def test_layers_that_are_not_alike():
             h = loops.layer(jnp.cumsum(h, axis=1 if index == 2 else 0), weights)
         return jnp.square(h - y).mean()
 
-    def scaled(params: Any, x: Any, y: Any) -> Any:
-        """The same operations on the same shapes, with another number."""
-        h = x @ params["w_in"]
-        for index, weights in enumerate(params["layers"]):
-            h = loops.layer(h * (2.0 + index), weights)
-        return jnp.square(h - y).mean()
-
     params, _, *batch = loops.arguments(other)
-    for function in (turned, scaled):
-        with pytest.raises(ml.TraceError, match=f"The layers of `{function.__name__}` cannot become a scan"):
-            ml.scan_layers(function)(ml.stack_layers(params), *batch)
+    with pytest.raises(ml.TraceError, match="The layers of `turned` cannot become a scan"):
+        ml.scan_layers(turned)(ml.stack_layers(params), *batch)
     with pytest.raises(
         ml.TraceError, match="The layers of `other` cannot become a scan: they must all compute the same"
     ):
@@ -190,6 +268,7 @@ def test_layers_that_are_not_alike():
 
 
 UPDATES = {
+    "numbers alone": lambda x, index: 0.1 * index,
     "halves": lambda x, index: jax.lax.split(x[:, 0], (4, 4))[index % 2],
     "functions": lambda x, index: (jnp.sin, jnp.cos)[index % 2](x[0]),
     "numbers": lambda x, index: x[0] * (2.0 + index),
@@ -208,6 +287,19 @@ def test_what_updates_of_layers_read_is_told_apart(name):
     params, _, *batch = loops.arguments(step)
     results = ml.scan_layers(step)(ml.stack_layers(params), *batch)
     assert worst(ml.unstack_layers(results), step(params, *batch)) < 1e-6
+
+
+def test_what_the_last_layer_does_not_print():
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        h = x @ params["w_in"]
+        for index, weights in enumerate(params["layers"]):
+            h = loops.layer(h, weights)
+            if index < loops.COUNT - 1:
+                jax.debug.print("{}", h[0, 0])
+        return jnp.square(h - y).mean()
+
+    with pytest.raises(ml.TraceError, match="cannot become a scan"):
+        jax.make_jaxpr(ml.scan_layers(loss))(*ml.stack_layers(_of_a_loss(loss)))
 
 
 def test_a_weight_that_all_layers_train():
