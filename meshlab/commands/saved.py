@@ -136,10 +136,15 @@ def record(name: str, plan: Plan, proof: Proof | None = None) -> dict[str, Any]:
     }
 
 
+# What files are called in errors, by the option that writes them.
+_EXAMPLES = {"--code": "step.py", "--out": "board.html", "--trace": "step.json"}
+
+
 def check_destination(path: Path, option: str):
     """Refuses a path to which nothing can be written, before anything is planned."""
     if os.path.isdir(path):
-        raise UsageError(f"{option}: `{path}` is a folder; give the name of a file: {option} {path / 'plan.json'}.")
+        example = path / _EXAMPLES.get(option, "plan.json")
+        raise UsageError(f"{option}: `{path}` is a folder; give the name of a file: {option} {example}.")
     if not os.path.isdir(path.parent):
         raise UsageError(f"{option}: there is no folder `{path.parent}`; create it, or use another.")
 

@@ -281,6 +281,10 @@ WRONG = {
         ("gpt2", "--save", "."),
         "--save: `.` is a folder; give the name of a file: --save plan.json",
     ),
+    "a folder to write code in": (
+        ("gpt2", "--code", "."),
+        "--code: `.` is a folder; give the name of a file: --code step.py",
+    ),
 }
 
 
