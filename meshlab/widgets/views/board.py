@@ -292,7 +292,7 @@ PARTS: Mapping[str, Part] = {
     "tracing": Part(tracing_part, ("document", "tracing")),
     "advice": Part(advice_part, ("document", "advice")),
     "curve": Part(curve_part, ("document", "curve")),
-    "look": Part(look_part, ("look",)),
+    "look": Part(look_part, ("document", "look")),
     "xla": Part(xla_part, ("document", "xla")),
     "models": Part(models_part, ("document", "models")),
     "beside": Part(beside_part, ("document", "beside", "comparison", "costs", "name")),

@@ -19,6 +19,8 @@ from meshlab.widgets.state.tried_gestures import TriedGestures
 # Each operation as a message of the page has it, and as a call: positions, keywords.
 EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "predict": ({"number": 3.0}, (3.0,), {}),
+    "look": ({"value": "hidden"}, ("hidden",), {}),
+    "cancel_look": ({}, (), {}),
     "place": (
         {"dim": "hidden", "axes": ["data", "model"], "at": "params/*", "source": ""},
         ("hidden", "data", "model"),
@@ -73,7 +75,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "cancel": ({}, (), {}),
 }
 # These give back the choice, the regrets, the run, the curve and the report.
-OWN = {"auto", "exact_regrets", "run", "curve", "xla", "predict"}
+OWN = {"auto", "exact_regrets", "run", "look", "curve", "xla", "predict"}
 # This takes a file (test_saved_boards.py).
 OF_FILES = {"open_saved"}
 SOURCES = pathlib.Path(meshlab.widgets.__file__).parent / "js" / "src"
@@ -88,7 +90,7 @@ def kinds() -> set[type]:
 
 
 def test_every_intent_has_a_message_and_a_method() -> None:
-    said = {name: value for kind in TriedGestures.__mro__[:3] for name, value in vars(kind).items()}
+    said = {name: value for kind in TriedGestures.__mro__[:4] for name, value in vars(kind).items()}
     methods = {name for name, value in said.items() if callable(value) and not name.startswith("_")}
     methods -= {"apply", "apply_and_wait"}  # the door itself
     assert set(OPERATIONS) == set(EXAMPLES) == methods | OWN

@@ -14,7 +14,6 @@ from ....engine.inside.names import places
 from ....engine.programs.lines import lines
 from ...documents.intents import Refused
 from ...state.explorer_state import ExplorerState
-from ..plan import names_of
 
 # So many values are listed of each kind; the others have to be asked for by name.
 MOST_LISTED = 200
@@ -105,7 +104,7 @@ def _row(program: Any, name: str, numbers: tuple[int, ...]) -> NamedValueView:
     value = program.value(numbers[0])
     return {
         "name": name,
-        "dims": names_of(value),
+        "dims": [name or "1" for name in value.dims],
         "shape": [int(size) for size in value.shape],
         "source": str(value.source or ""),
         "times": len(numbers),
