@@ -293,3 +293,23 @@ def test_axe_finds_nothing_in_the_menu(open_board, explorer: Explorer, theme: st
     board.keyboard.press("Escape")
     board.show("run")
     assert violations(board.blank.view) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_code_of_each_device_is_saved_or_what_it_cannot_say_is_listed(
+    open_board, saved: Save, explorer: Explorer, theme: str
+) -> None:
+    board: BlankBoard = open_board(theme=theme, height=720)
+    open_files(board)
+    path = saved(board, save_button(board, "code", "py"))
+    assert (path.name, path.read_text()) == ("step.py", explorer.plan.code())
+    expect(board.root.locator(".mlb-status")).to_contain_text(
+        f"Saved step.py, {path.read_text().count(chr(10)):,} lines."
+    )
+    board.blank.shot(f"export-code-{theme}")
+    explorer.pad(True)
+    explorer.load("classes:model")
+    board.blank.poll()
+    save_button(board, "code", "py").click()
+    expect(board.root.locator(".mlb-popover > .mlb-error")).to_contain_text("params/w2, which is padded to (16, 12)")
+    board.blank.shot(f"export-code-refused-{theme}")

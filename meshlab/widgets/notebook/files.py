@@ -1,7 +1,8 @@
-"""What a page saves as a file: figures for print as SVG and PDF, their numbers as CSV and JSON, all made in Python.
+"""What a page saves as a file: figures as SVG and PDF, numbers as CSV and JSON, the plan's code, all made in Python.
 
     files_view(explorer, "memory")              what there is of a panel, by name
     file_view(explorer, "moments", "csv")       {"file": "meshlab-moments.csv", "text": "operation,name,…", …}
+    file_view(explorer, "code", "py")           {"file": "step.py", …}: what `plan.code` writes
 
 Nothing is read off the page: a figure has no controls in it and no text that was clipped, and a table has the numbers
 as the plan has them. A page that wants PNG draws the SVG. What has to be worked out first is `pending`.
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from ...engine.errors import closest, listed, shown
+from ..background.latest import WORKING
 from ..documents.document import ExplorerError
 from ..documents.intents import Refused
 from ..render.print.figures import FIGURES, print_figure
@@ -36,21 +38,34 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     "compare": {"comparison": "Layouts", "waterfall": "From yours to Auto's", "regrets": "Regrets"},
     "run": {"loss": "Loss", "runs": "Runs"},
     "timeline": {"timeline": "One step over time"},
-    "workbench": {"layout": "The layout", "timeline": "One step over time", "board": "All of it"},
+    "workbench": {
+        "layout": "The layout",
+        "timeline": "One step over time",
+        "board": "All of it",
+        "code": "What each device runs, without meshlab",
+    },
 }
-TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "csv": "text/csv", "json": "application/json"}
+CODE = "code"
+TYPES = {
+    "svg": "image/svg+xml",
+    "pdf": "application/pdf",
+    "csv": "text/csv",
+    "json": "application/json",
+    "py": "text/x-python",
+}
 NO_ROWS = "It is empty under this layout."
 # Spreadsheets read UTF-8 as such where it begins with this mark.
 _MARK = "\ufeff"
 
 
 class FileOfferView(TypedDict):
-    """What can be saved: as a figure, as a table, or as both; or why there is nothing in it yet."""
+    """What can be saved: as a figure, as a table, or both, or as code; or why there is nothing in it yet."""
 
     name: str
     title: str
     figure: bool
     table: bool
+    code: bool
     why: str
 
 
@@ -79,6 +94,7 @@ def files_view(explorer: ExplorerState, panel: str) -> FilesView | Refused:
             "title": title,
             "figure": name in FIGURES,
             "table": name in TABLES,
+            "code": name == CODE,
             "why": _why_nothing(explorer, view, name),
         }
         for name, title in PANELS[panel].items()
@@ -105,12 +121,16 @@ def file_view(
     Args:
         explorer: the Explorer.
         name: of the figure or table.
-        kind: "svg", "pdf", "csv" or "json".
+        kind: "svg", "pdf", "csv" or "json"; of the code "py".
         width: of a figure, in millimetres.
         only: of a table, the rows that are saved; all where it is None.
     """
     if kind not in TYPES:
         return Refused(f"There is no file of the kind {shown(kind)}; there are {listed(TYPES)}.")
+    if (name == CODE) != (kind == "py"):
+        return Refused(f"{shown(name)} is not saved as {shown(kind)}.")
+    if name == CODE:
+        return _code(explorer)
     view = board_view(explorer)
     if view["pending"] or _is_pending(explorer, name):
         return PENDING
@@ -125,6 +145,20 @@ def file_view(
         return Refused(on_page(str(error)))
     said = f"{figure.width_mm:.0f} × {figure.height_mm:.0f} mm"
     return {"file": file, "type": TYPES[kind], "text": text, "base64": kind == "pdf", "said": said}
+
+
+def _code(explorer: ExplorerState) -> SavedFileView | PendingView | Refused:
+    """Writes what each device runs; in the background, since it is traced again and compared."""
+    plan, job = explorer.plan, explorer.writing.last
+    if job is None or job.of is not plan:
+        explorer.writing.begin(plan, plan.code)
+        return PENDING
+    if job.phase == WORKING:
+        return PENDING
+    if job.error:
+        return Refused(job.error)
+    lines = job.result.count("\n")
+    return {"file": "step.py", "type": TYPES["py"], "text": job.result, "base64": False, "said": f"{lines:,} lines"}
 
 
 def saved_view(explorer: ExplorerState) -> SavedFileView:

@@ -28,6 +28,7 @@ from ...goals.goals import Goal
 from ...layouts.naming import Named
 from ...training.feeding import Training, check_training
 from ..background.curves import Curves
+from ..background.latest import Latest
 from ..background.models import NO_MODELS, Listing, Models
 from ..background.one_by_one import Background
 from ..background.partitioned import Partitioned
@@ -73,6 +74,7 @@ class ExplorerState:
         tracer: traces the program again at other sizes.
         runs: all runs, oldest first.
         looks: at values of the latest run's last step.
+        writing: the program of each device, as Python.
         searches: for the best layout.
         regrets: the searches for what the decisions of the fastest layout cost otherwise.
         reasons: why that is the fastest.
@@ -127,6 +129,7 @@ class ExplorerState:
         self.tracer = Tracer(documents.programs, self.lock, lambda: changes.tell("tracing"))
         self.runs = Runs(run)
         self.looks = Looks(self.lock, lambda: changes.tell("look"))
+        self.writing = Latest(self.lock, lambda: None)  # a page asks for it again until it is there
         self.searches = Searches(self._search_space, self.lock, self._searched, lambda: changes.tell("search"))
         self.regrets = RegretSearches(self.lock, lambda: changes.tell("search"))
         self.reasons = Reasons(lambda: self.searches.fastest, Background(), lambda: changes.tell("search"))

@@ -17,9 +17,10 @@ from meshlab.version import __version__
 from meshlab.widgets.documents.document import ExplorerError
 from meshlab.widgets.documents.intents import Refused
 from meshlab.widgets.explorer import Explorer
-from meshlab.widgets.notebook.files import NO_ROWS, PANELS, FileOfferView, file_view, files_view
+from meshlab.widgets.notebook.files import CODE, NO_ROWS, PANELS, FileOfferView, file_view, files_view
 from meshlab.widgets.tables.table import MOST_PRINTED, MOST_SHOWN, Table
 from meshlab.widgets.tables.tables import TABLES
+from meshlab.widgets.views.pending import PENDING
 from tests.widgets import small
 from tests.widgets.printed import BOARDS, of_digits, of_llama, of_mixtral
 
@@ -228,7 +229,7 @@ def test_what_has_no_rows_is_offered_with_the_reason(explorer: Explorer) -> None
     explorer.load({})
     offers = {each["name"]: each["why"] for panel in PANELS for each in offered(explorer, panel)}
     for name, why in offers.items():
-        made: Any = file_view(explorer, name, "csv" if name in TABLES else "svg")
+        made: Any = file_view(explorer, name, "py" if name == CODE else "csv" if name in TABLES else "svg")
         if why == NO_ROWS:
             assert made["said"] == "0 rows", name
         else:
@@ -267,3 +268,36 @@ def test_every_board_has_every_table_of_its_plan() -> None:
     for opened in BOARDS.values():
         for name in ("layout", "devices", "program", "collectives", "communication", "lines", "memory", "timeline"):
             assert len(opened().table(name)) > 0
+
+
+def written_code(explorer: Explorer) -> Any:
+    """What a page is sent of the code, once it is written."""
+    assert file_view(explorer, CODE, "py") == PENDING
+    job = explorer.writing.last
+    assert job is not None
+    assert job.ended.wait(120)
+    return file_view(explorer, CODE, "py")
+
+
+def test_the_code_of_each_device_is_written_in_the_background(explorer: Explorer) -> None:
+    made = written_code(explorer)
+    assert (made["file"], made["text"]) == ("step.py", explorer.plan.code())
+    assert made["said"] == f"{len(made['text'].splitlines()):,} lines"
+    assert file_view(explorer, CODE, "py") == made, "it is written once"
+    # What is saved is what is on the board then.
+    explorer.load("batch:data")
+    other = written_code(explorer)
+    assert other["text"] == explorer.plan.code() != made["text"]
+    for name, kind in ((CODE, "csv"), ("layout", "py")):
+        refused = file_view(explorer, name, kind)
+        assert isinstance(refused, Refused)
+        assert refused.reason == f"'{name}' is not saved as '{kind}'."
+
+
+def test_what_code_cannot_say_is_listed(explorer: Explorer) -> None:
+    explorer.pad(True)
+    explorer.load("classes:model")
+    refused = written_code(explorer)
+    assert isinstance(refused, Refused)
+    assert refused.reason.startswith("This plan cannot be written as Python without meshlab:\n")
+    assert "`params/w2`, which is padded to (16, 12)" in refused.reason

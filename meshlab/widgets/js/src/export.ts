@@ -105,7 +105,11 @@ async function fillFiles(board: Board, panels: string[], rows: HTMLElement) {
 
 function drawOffer(board: Board, offer: FileOffer): HTMLElement {
   const { title, why } = offer;
-  const kinds = [...(offer.figure ? ["svg", "pdf", "png"] : []), ...(offer.table ? ["csv", "json"] : [])];
+  const kinds = [
+    ...(offer.figure ? ["svg", "pdf", "png"] : []),
+    ...(offer.table ? ["csv", "json"] : []),
+    ...(offer.code ? ["py"] : []),
+  ];
   const buttons = kinds.map((kind) => {
     const label = kind.toUpperCase();
     const look = { type: "button", class: "mlb-button", "data-save": kind, "aria-label": `${label} of ${title}` };
@@ -127,7 +131,7 @@ async function save(board: Board, { name }: FileOffer, kind: string) {
   const made = answer?.kind === "read" ? (answer.data as SavedFile) : null;
   if (!made) {
     const why = refusalOf(answer) || SILENT;
-    refusal.replaceChildren(why);
+    refusal.replaceChildren(...prose(why));
     return board.say(why, "refused");
   }
   const [file, blob, said] = kind === "png" ? await asPng(name, made.text) : [made.file, blobOf(made), made.said];

@@ -1682,12 +1682,13 @@ export type Timeline = {
   memory: number[][];
 };
 
-/** What can be saved: as a figure, as a table, or as both; or why there is nothing in it yet. */
+/** What can be saved: as a figure, as a table, or both, or as code; or why there is nothing in it yet. */
 export type FileOffer = {
   name: string;
   title: string;
   figure: boolean;
   table: boolean;
+  code: boolean;
   why: string;
 };
 
