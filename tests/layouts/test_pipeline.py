@@ -154,13 +154,15 @@ def test_layers_without_a_name():
 def test_several_scans_over_weights():
     def loss(p, x, y):
         h, _ = jax.lax.scan(stacks.layer, x @ p["w_in"], {"w": p["w"], "b": p["b"]})
-        h, _ = jax.lax.scan(lambda h, w: (h * w[:4], None), h, p["table"])
+        for name in ("table", "w_in"):
+            h, _ = jax.lax.scan(lambda h, w: (h * w[:4], None), h, p[name])
         return jnp.square(h @ p["w_out"] - y).mean()
 
     program = ml.trace(stacks.descent(loss), *stacks.named())
     (problem,) = refused(program, MESH)
     assert problem.startswith("Scans step through several dims of its weights: ")
-    assert problem.endswith('`layers` (4), `words` (6). Choose one of them, as in layers="layers".')
+    assert all(each in problem for each in ("`layers` (4)", "`words` (6)", "`rows` (3)"))
+    assert ". Choose one of them, as in layers=" in problem
     assert str(ml.layouts.pipeline_parallel(program, MESH, layers="layers")) == "batch:z layers:y"
 
 

@@ -71,6 +71,7 @@ class Pieces:
         scans = (*(forward for forward, _ in stacks), *(backward for _, backward in reversed(stacks)))
         # By the id of a scan the number of its piece.
         self._scans = {id(scan): 2 * position + 1 for position, scan in enumerate(scans)}
+        self._scan = {id(scan): scan for scan in scans}
         self._rank: dict[Key, int] = {}
         # By the id of a step: the number of the last piece that it depends on, and its piece.
         self._after: dict[int, int] = {}
@@ -89,7 +90,7 @@ class Pieces:
 
     def scan(self, step: Step) -> Nested | None:
         """Returns one of the scans over layers; None of any other step."""
-        return step if isinstance(step, Nested) and id(step) in self._scans else None
+        return self._scan.get(id(step))
 
     def beside(self, name: str) -> str:
         """Returns the piece with a scan in whose cell a stage runs a piece alone."""
@@ -147,7 +148,7 @@ class Pieces:
 
     def _homes(self) -> dict[Key, str]:
         home = {key: self._piece[id(step)] for step in self.loop.steps for key in self.makes(step)}
-        for scan in (scan for pair in self.stacks for scan in pair):
+        for scan in self._scan.values():
             behind = self.names[self._scans[id(scan)] + 1]
             home |= {key: behind for key in carries(scan, self.original_of, out=True)}
         return home
@@ -164,7 +165,7 @@ class Pieces:
             made.update(self.makes(step))
         number = self.number[name]
         if number % 2 == 0 and name not in (PRE, POST):
-            scan = next(each for pair in self.stacks for each in pair if self._scans[id(each)] == number + 1)
+            scan = next(scan for scan in self._scan.values() if self._scans[id(scan)] == number + 1)
             starts = carries(scan, self.original_of, out=False)
             found |= {key: scan for key in starts if key in self.home and key not in made}
         if name == MID:
