@@ -77,10 +77,10 @@ def _statements(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _with_count(statement: str, following: list[str]) -> str:
-    """Adds how many published runs a statement is about; of one alone it tells no error."""
+    """Adds how many published runs a statement is about, up to the next heading; of one alone it tells no error."""
     rows, published = 0, False
     for line in following:
-        if _STATEMENT.match(line):
+        if _STATEMENT.match(line) or line.startswith("#"):
             break
         published = published or line.startswith("| model")
         rows += published and line.startswith("| ") and not line.startswith(("| model", "| ---")) and r"\*" not in line
