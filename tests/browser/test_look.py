@@ -42,7 +42,7 @@ def look(board: BlankBoard, name: str) -> Seen:
     board.button("look").click()
     expect(board.root.locator(f"text=compiled with {name} beside its results")).to_be_visible()
     seen = ended(board)
-    expect(board.root.locator(".mlb-looked")).to_be_visible()
+    expect(board.root.locator(".mlb-look-shown")).to_be_visible()
     return seen
 
 
@@ -58,7 +58,7 @@ def number(text: str) -> float:
 
 
 def choice(board: BlankBoard, what: str) -> Locator:
-    return board.root.locator(f'.mlb-looked [data-choice="{what}"]')
+    return board.root.locator(f'.mlb-look-shown [data-choice="{what}"]')
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -66,7 +66,7 @@ def test_a_value_of_the_step_is_shown_as_each_device_held_it(open_board, explore
     board: BlankBoard = open_board(theme=theme, width=1280, height=720)
     board.blank.shot(f"look-before-{theme}")
     seen = look(board, "hidden")["hidden"]
-    head = board.root.locator(".mlb-looked")
+    head = board.root.locator(".mlb-look-shown")
     expect(head).to_contain_text("hidden at small.py:")
     expect(head).to_contain_text("in step 3 of run 1")
     expect(board.root.locator(".mlb-status")).to_contain_text("Devices shows hidden of run 1.")
@@ -168,7 +168,7 @@ def test_of_another_layout_it_says_so_and_another_run_clears_it(open_board, expl
     explorer.load("batch:model")
     board.blank.poll()
     expect(board.root.locator(".mlb-look-note")).to_contain_text("The board shows another layout by now")
-    expect(board.root.locator(".mlb-looked")).to_contain_text("under batch:data hidden:model")
+    expect(board.root.locator(".mlb-look-shown")).to_contain_text("under batch:data hidden:model")
     board.blank.shot("look-stale")
     explorer.beside("batch:data hidden:model")
     board.blank.poll()

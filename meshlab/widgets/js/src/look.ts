@@ -140,7 +140,7 @@ export function followLook(board: Board) {
 export function drawLookedHead(board: Board, looked: Looked | NotThere): HTMLElement {
   const close = { type: "button", class: "mlb-button", "data-op": "close_look", title: "back to the tensor" };
   const back = h("button", { ...close, onclick: () => closeLook(board) }, "✕ Close");
-  if (!looked.there) return h("div", { class: "mlb-looked" }, h("p", {}, prose(looked.why)), back);
+  if (!looked.there) return h("div", { class: "mlb-look-shown" }, h("p", {}, prose(looked.why)), back);
   const { label, source, when, values, forms, loops, addends, sums, notes } = looked;
   const { look } = board.chosen;
   const choose = (news: Partial<LookChosen>) => {
@@ -163,7 +163,7 @@ export function drawLookedHead(board: Board, looked: Looked | NotThere): HTMLEle
   ];
   return h(
     "div",
-    { class: "mlb-looked" },
+    { class: "mlb-look-shown" },
     h("p", { class: "mlb-summary" }, h("b", {}, label), source && ` at ${source}`, ` ${when}`),
     back,
     choices.some((each) => each !== null) && h("div", { class: "mlb-look-choices" }, choices),
