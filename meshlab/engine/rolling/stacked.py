@@ -2,12 +2,14 @@
 
     {"embed": e, "layers": [{"w": w0}, {"w": w1}]}      {"embed": e, "layers": Stacked({"w": [w0 w1]})}
     {"Block_0": {"w": w0}, "Block_1": {"w": w1}}        {"Block": Stacked({"w": [w0 w1]})}
+    {"blocks": {0: {"w": w0}, 1: {"w": w1}}}            {"blocks": Stacked({"w": [w0 w1]})}
 
 `Stacked` is a pytree, so that gradients and optimizers take it; its arrays have the places `layers/w` and `Block/w`.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -33,12 +35,17 @@ class Stacked:
     Attributes:
         layers: a tree like that of each layer, with stacked arrays.
         keys: of the layers, where they are the values of a dict; None for a list or tuple.
-        container: the type of the list or tuple.
+        container: the type of the list, tuple or dict; None where the dict may have more than these layers.
     """
 
     layers: Any
     keys: tuple[Any, ...] | None = None
-    container: type = list
+    container: type | None = list
+
+    def contained(self, layers: Sequence[Any]) -> Any:
+        """Returns the list, tuple or dict of layers that were taken apart."""
+        held = layers if self.keys is None else dict(zip(self.keys, layers, strict=True))
+        return held if self.container is None else self.container(held)
 
 
 jax.tree_util.register_pytree_with_keys(
@@ -81,7 +88,7 @@ def stack_layers(tree: Any, dim: str = "layers") -> Any:
     stacked = stacked_tree(tree, dim, _stack)
     if not any(map(_is_stacked, jax.tree.leaves(stacked, is_leaf=_is_stacked))):
         raise TraceError(
-            "stack_layers() found no layers that are alike: a list, a tuple or numbered keys (`block_0`, `block_1`) of"
+            "stack_layers() found no layers that are alike: a list, a tuple or numbered keys (`block_0`, or 0) of"
             " trees with the same shapes, dtypes and dims."
         )
     return stacked
@@ -125,7 +132,7 @@ def stacked_tree(tree: Any, dim: str, put: Put, wanted: Callable[[Sequence[Any]]
         wanted: says whether layers are stacked.
     """
 
-    def node_of(layers: Sequence[Any], keys: tuple[Any, ...] | None, container: type) -> Stacked:
+    def node_of(layers: Sequence[Any], keys: tuple[Any, ...] | None, container: type | None) -> Stacked:
         structure = jax.tree.structure(layers[0], is_leaf=is_leaf)
         rows = zip(*(jax.tree.leaves(layer, is_leaf=is_leaf) for layer in layers), strict=True)
         return Stacked(jax.tree.unflatten(structure, [_put(row, dim, put) for row in rows]), keys, container)
@@ -134,17 +141,20 @@ def stacked_tree(tree: Any, dim: str, put: Put, wanted: Callable[[Sequence[Any]]
         is_sequence = type(node) is list or (type(node) is tuple and node is not tree and not _are_arrays(node))
         if is_sequence and _alike(node) and wanted(node):
             return node_of(node, None, type(node))
-        if type(node) is dict:
-            known = {}
-            for name, keys in _numbered(node).items():
-                layers = [node[key] for key in keys]
-                if len(keys) > 1 and name and name not in node and _alike(layers) and wanted(layers):
-                    known |= dict.fromkeys(keys)
-                    known[name] = node_of(layers, keys, dict)
-            if known:
-                return {key: visit(value) for key, value in node.items() if key not in known} | {
-                    key: value for key, value in known.items() if value is not None
-                }
+        entries = _entries(node)
+        instead: dict[Any, dict[str, Stacked]] = {}
+        for name, keys in _numbered(entries).items():
+            layers = [entries[key] for key in keys]
+            is_all = not name and len(keys) == len(entries)
+            if (is_all or (name and name not in entries)) and _alike(layers) and wanted(layers):
+                if is_all:
+                    return node_of(layers, keys, type(node))
+                instead |= {**{key: {} for key in keys}, keys[0]: {name: node_of(layers, keys, None)}}
+        if instead:
+            made: dict[Any, Any] = {}
+            for key, value in entries.items():
+                made |= instead[key] if key in instead else {key: visit(value)}
+            return type(node)(made)
         return _one_level_down(node, visit)
 
     return visit(tree)
@@ -160,13 +170,14 @@ def apart(tree: Any, take: Take) -> Any:
 
     def visit(node: Any) -> Any:
         if isinstance(node, Stacked):
-            return node.container(_layers_of(node, take))
-        if type(node) is dict:
+            return node.contained(_layers_of(node, take))
+        entries = _entries(node)
+        among = {key for key, value in entries.items() if _is_stacked(value) and value.container is None}
+        if among:
             made: dict[Any, Any] = {}
-            for key, value in node.items():
-                keys = value.keys if isinstance(value, Stacked) else None
-                made |= zip(keys, _layers_of(value, take), strict=True) if keys else {key: visit(value)}
-            return made
+            for key, value in entries.items():
+                made |= value.contained(_layers_of(value, take)) if key in among else {key: visit(value)}
+            return type(node)(made)
         return _one_level_down(node, visit)
 
     return visit(tree)
@@ -186,11 +197,27 @@ def _one_level_down(node: Any, visit: Callable[[Any], Any]) -> Any:
     return jax.tree.unflatten(structure, [visit(child) for child in children])
 
 
+def _entries(node: Any) -> Mapping[Any, Any]:
+    """Returns the children of a dict by their keys, also of a library's own, such as Flax's `State`; none of others."""
+    if type(node) is dict:
+        return node
+    # A `defaultdict` cannot be made of its entries alone.
+    if not isinstance(node, Mapping) or isinstance(node, collections.defaultdict):
+        return {}
+    children, _ = jax.tree_util.tree_flatten_with_path(node, is_leaf=lambda other: other is not node)
+    return {path[0].key: child for path, child in children if path and isinstance(path[0], jax.tree_util.DictKey)}
+
+
 def _numbered(node: Mapping[Any, Any]) -> dict[str, tuple[Any, ...]]:
-    """Returns the keys of a dict that end in a number, by what stands before it, in the order of these numbers."""
+    """Returns the keys of a dict that end in a number, by what stands before it, in the order of these numbers.
+
+    Keys that are numbers, such as 0 or "0", have nothing before them.
+    """
     found: dict[str, dict[int, Any]] = {}
     for key in node:
-        if isinstance(key, str) and (match := _NUMBERED.fullmatch(key)):
+        if type(key) is int:
+            found.setdefault("", {})[key] = key
+        elif isinstance(key, str) and (match := _NUMBERED.fullmatch(key)):
             found.setdefault(match["name"], {})[int(match["number"])] = key
     return {name: tuple(keys[number] for number in sorted(keys)) for name, keys in found.items()}
 

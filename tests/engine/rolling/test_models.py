@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 import meshlab as ml
 from meshlab.models.imported.full_sizes import Config
@@ -80,3 +81,51 @@ def test_models_of_other_libraries(name):
     results = jax.tree.leaves(ml.unstack_layers(jax.jit(ml.scan_layers(step))(*ml.stack_layers(data))))
     wanted = jax.tree.leaves(jax.jit(step)(*data))
     assert max(off(*pair) for pair in zip(results, wanted, strict=True)) < 1e-3
+
+
+class NnxBlock(nnx.Module):
+    def __init__(self, rngs: nnx.Rngs):
+        self.up, self.down = nnx.Linear(4, 8, rngs=rngs), nnx.Linear(8, 4, rngs=rngs)
+
+    def __call__(self, x: Any) -> Any:
+        return x + self.down(jnp.tanh(self.up(x)))
+
+
+class NnxStack(nnx.Module):
+    """Layers in a list, whose keys are numbers, or attributes of the model, beside others."""
+
+    def __init__(self, rngs: nnx.Rngs, is_list: bool):
+        blocks = [NnxBlock(rngs) for _ in range(4)]
+        self.stem = nnx.Linear(3, 4, rngs=rngs)
+        if is_list:
+            self.block = nnx.List(blocks)
+        for at, each in enumerate(() if is_list else blocks):
+            setattr(self, f"block_{at}", each)
+
+    def __call__(self, x: Any) -> Any:
+        x = self.stem(x)
+        for at in range(4):
+            x = (self.block[at] if hasattr(self, "block") else getattr(self, f"block_{at}"))(x)
+        return x
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_layers_of_flax_nnx(is_list: bool):
+    graph, state = nnx.split(NnxStack(nnx.Rngs(0), is_list))
+
+    def step(state: Any, x: Any) -> Any:
+        value, grads = jax.value_and_grad(lambda state: jnp.square(nnx.merge(graph, state)(x)).mean())(state)
+        return value, jax.tree.map(lambda w, g: w - 0.1 * g, state, grads)
+
+    x = np.random.default_rng(0).standard_normal((8, 3), np.float32)
+    stacked = ml.stack_layers(state)
+    assert stacked["block"].layers["up"]["kernel"][...].shape == (4, 4, 8)
+    result = jax.jit(ml.scan_layers(step))(stacked, x)
+    assert jax.tree.structure(result[1]) == jax.tree.structure(stacked)
+    back, wanted = ml.unstack_layers(result), step(state, x)
+    assert jax.tree.structure(back) == jax.tree.structure(wanted)
+    assert max(off(*pair) for pair in zip(jax.tree.leaves(back), jax.tree.leaves(wanted), strict=True)) < 1e-6
+    named = ml.named(jax.eval_shape(lambda: state), {"*/kernel/value": "_ _", "*/bias/value": "_"})
+    batch = ml.named(jax.ShapeDtypeStruct((8, 3), jnp.float32), "batch rows")
+    program = ml.trace(ml.scan_layers(step), ml.stack_layers(named), batch)
+    assert program.plan(ml.mesh(pipe=ml.stages(2), micro=ml.serial(4)), "batch:micro layers:pipe").check().ok

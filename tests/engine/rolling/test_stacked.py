@@ -1,5 +1,6 @@
 """Layers that are alike become one tree of stacked arrays, and come apart again as they were."""
 
+import collections
 import re
 from typing import Any
 
@@ -25,9 +26,15 @@ TREES = {
     "list": {"layers": [layer(1), layer(2)], "head": np.zeros(5)},
     "tuple": {"layers": (layer(1), layer(2))},
     "keys": {f"Block_{i}": layer(i) for i in range(12)} | {"head": np.zeros(5)},
+    "numbers": {"blocks": {i: layer(i) for i in range(12)}, "head": np.zeros(5)},
+    "digits": {"layer": {str(i): layer(i) for i in range(12)}},
+    "other dicts": collections.OrderedDict(
+        stem=np.zeros(4), b_0=layer(1), b_1=layer(2), blocks=collections.OrderedDict({"0": layer(1), "1": layer(2)})
+    ),
     "several": {"encoder": [layer(1), layer(2)], "decoder": {"layers": [layer(1, 4), layer(2, 4), layer(3, 4)]}},
     "arrays": [np.zeros(3), np.ones(3)],
     "a name that is taken": {"block": np.zeros(3), "block_0": layer(1), "block_1": layer(2), "layers": [layer(1)] * 2},
+    "numbers and more": {"0": layer(1), "1": layer(2), "norm": np.zeros(3), "layers": [layer(1)] * 2},
     "unlike beside": {
         "layers": [layer(1), layer(2)],
         "sizes": [layer(1), layer(2, 5)],
@@ -50,6 +57,12 @@ def test_places_and_order():
     assert places(keys) == {"p/Block/b": (12, 2), "p/Block/w": (12, 3, 2), "p/head": (5,)}
     # By their numbers: 10 comes after 9.
     assert [float(each) for each in keys["Block"].layers["b"][:, 0]] == [*range(12)]
+    for name, key in (("numbers", "blocks"), ("digits", "layer")):
+        numbers = ml.stack_layers(TREES[name])
+        assert places(numbers)[f"p/{key}/w"] == (12, 3, 2)
+        assert [float(each) for each in numbers[key].layers["b"][:, 0]] == [*range(12)]
+    other = ml.stack_layers(TREES["other dicts"])
+    assert [place for place in places(other) if place.endswith("w")] == ["p/b/w", "p/blocks/w"]
     beside = places(ml.stack_layers(TREES["unlike beside"]))
     assert beside["p/sizes/1/w"] == (3, 5)
     assert beside["p/norm/0"] == (2,)
@@ -93,3 +106,8 @@ def test_what_cannot_be_stacked():
         ml.stack_layers({"layers": [layer(1), layer(2, 5)]})
     with pytest.raises(ml.DimError, match=r"stack_layers\(\) was given the dim 3; give a name"):
         ml.stack_layers(TREES["list"], 3)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_dict_that_holds_more_than_its_entries():
+    with pytest.raises(ml.TraceError, match="found no layers that are alike"):
+        ml.stack_layers(collections.defaultdict(dict, {"b_0": layer(1), "b_1": layer(2)}))
