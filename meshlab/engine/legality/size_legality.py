@@ -31,8 +31,12 @@ def size_problems(program: Program, mesh: Mesh, rules: AxesByDim, where: str, pa
     def offered(axes: Axes) -> bool | None:
         return None if not pad and any(axis in mesh.stages for axis in axes) else pad
 
+    # Stages have a number of layers for each, and these are as many in all: of two stacks only if they are alike.
+    sizes = {axes: {program.dims[dim] for dim, on in rules.items() if on == axes} for axes in rules.values()}
     found = (
-        _size_problem(program, mesh, dim, axes, called=f"{where}`{dim}`", pad=offered(axes))
+        _size_problem(
+            program, mesh, dim, axes, called=f"{where}`{dim}`", pad=offered(axes), is_alone=len(sizes[axes]) == 1
+        )
         for dim, axes in rules.items()
     )
     return [problem for problem in found if problem]
@@ -47,15 +51,19 @@ def _size_problem(
     called: str,
     pad: bool | None,
     merged: int = 0,
+    is_alone: bool = True,
 ) -> Refusal | None:
-    """Returns the problem of a dim, or of an axis in which it is the major part, of the size `merged`."""
+    """Returns the problem of a dim, or of an axis in which it is the major part, of the size `merged`.
+
+    Where dims of other sizes are on the same axes, it is not alone.
+    """
     size, count = merged or program.dims[dim], math.prod(mesh.axes[a] for a in axes)
     if size == 0 and count > 1:
         return Refusal("not_divisible", f"{called} has size 0: there is nothing to shard.", "Leave it replicated.")
     if not size % count or pad or any(axis in mesh.stages and mesh.stages[axis].layers for axis in axes):
         return None
     instead = "" if pad is None else "; or plan with pad=True"
-    if not merged and len(axes) == 1:
+    if not merged and len(axes) == 1 and is_alone:
         instead += layers_instead(mesh.stages.get(axes[0]), axes[0], size)
     return uneven(called, size, axes, mesh, instead + ("" if merged else in_parts(program, dim, axes, mesh)))
 

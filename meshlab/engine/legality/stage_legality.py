@@ -10,6 +10,8 @@ What else a step needs so that it can be cut into stages is known when it has be
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 
 from ..axes.stages import Stages, TwoStacks
@@ -63,7 +65,7 @@ def stage_problems(
             problems.append(Refusal(_CODE, text, f"Write `{dim}:{axis}`.", scans[dim].source))
         elif axis in used:
             stages = as_run(program, mesh.stages[axis], on)
-            problems += [*_unfit(mesh, dim, axis, stages, rules), *_uneven(program, dim, axis, stages, pad)]
+            problems += [*_unfit(mesh, dim, axis, stages, rules), *_uneven(program, dim, axis, stages, on, pad=pad)]
     return list(dict.fromkeys(problems))
 
 
@@ -127,7 +129,13 @@ def _elsewhere(dim: str, scans: Scans) -> str:
 
 def _unfit(mesh: Mesh, dim: str, axis: str, stages: Stages, rules: AxesByDim) -> Iterator[Refusal]:
     """Yields why the stages cannot run micro-batches as a layout has them."""
-    micro = [each for axes in rules.values() for each in axes if each in mesh.in_time and mesh.axes[each] > 1]
+    in_time = [(each, on) for on, axes in rules.items() for each in axes if each in mesh.in_time]
+    micro = [each for each, _ in in_time if mesh.axes[each] > 1]
+    if in_time and not micro:
+        ((only, on), *_) = in_time
+        text = f"`{dim}` is on the stages `{axis}`, but `{on}` is on `{only}`, which has one micro-batch."
+        yield Refusal(_CODE, text, f"Give it {max(2, stages.size)}, with {only}=ml.serial({max(2, stages.size)}).")
+        return
     if not micro:
         text = f"`{dim}` is on the stages `{axis}`, but nothing is on a serial axis: a pipeline needs micro-batches."
         there = next(iter(mesh.in_time), "")
@@ -137,7 +145,7 @@ def _unfit(mesh: Mesh, dim: str, axis: str, stages: Stages, rules: AxesByDim) ->
     try:
         schedule = stages.order(mesh.axes[micro[0]])
     except MeshError as error:
-        yield Refusal(_CODE, f"`{axis}` has no schedule: {error}", f"Choose another schedule or size of `{micro[0]}`.")
+        yield Refusal(_CODE, f"`{axis}` has no schedule: {error}", _other_schedules(stages, micro[0], mesh))
         return
     if why := not_run(schedule):
         others = "`gpipe`" if isinstance(stages, TwoStacks) else "`gpipe`, `1f1b` or `interleaved`"
@@ -145,12 +153,36 @@ def _unfit(mesh: Mesh, dim: str, axis: str, stages: Stages, rules: AxesByDim) ->
         yield Refusal(_CODE, f"`{axis}` has the schedule {schedule.name}, {why}.", fix)
 
 
-def _uneven(program: Program, dim: str, axis: str, stages: Stages, pad: bool | None) -> Iterator[Refusal]:
+def _other_schedules(stages: Stages, axis: str, mesh: Mesh) -> str:
+    """Names what would have a schedule: others for as many micro-batches, or another number of these."""
+
+    def has(named: Stages, micro: int) -> bool:
+        with contextlib.suppress(MeshError):
+            return not not_run(named.order(micro))
+        return False
+
+    named = {name: dataclasses.replace(stages, schedule=name, chunks=None) for name in _offered(stages)}
+    others = [f"`{name}`" for name, each in named.items() if has(each, mesh.axes[axis])]
+    known = stages.schedule.micro if isinstance(stages.schedule, Schedule) else stages.size
+    resized = [f"another size of `{axis}`"] if has(stages, known) else []
+    return f"Choose {' or '.join([*others, *resized])}."
+
+
+def _offered(stages: Stages) -> tuple[str, ...]:
+    """Returns the schedules that are named where another one does not fit."""
+    return ("interleaved", "gpipe") if isinstance(stages, TwoStacks) else ("paired", "gpipe", "1f1b")
+
+
+def _uneven(
+    program: Program, dim: str, axis: str, stages: Stages, dims: Collection[str], *, pad: bool | None
+) -> Iterator[Refusal]:
     """Refuses layers that stages do not have together, that their chunks do not divide, or that would be padded."""
     count, size = stages.size * stages.chunk_count, program.dims[dim]
     if stages.layers and sum(stages.layers) != size:
         text = f"`{axis}` has layers={stages.layers}, {sum(stages.layers)} in all, but `{dim}` has size {size}."
         fix = f"Write layers={shared_out(size, stages.size)}." if size >= stages.size else f"Use at most {size} stages."
+        if len({program.dims[each] for each in dims}) > 1:
+            fix = f"Stacks of different sizes have as many layers on all stages: leave layers={stages.layers} out."
         yield Refusal(_CODE, text, fix)
     elif size % count and not stages.layers and (pad or stages.chunk_count > 1):
         chunks = f" of {stages.chunk_count} chunks" if stages.chunk_count > 1 else ""

@@ -222,9 +222,32 @@ def test_schedules_that_two_stacks_do_not_have():
         (problem,) = refused("chained", 2, schedule)
         assert told in problem
     (problem,) = refused("chained", 2, micro=1)
-    assert "nothing is on a serial axis" in problem
+    assert problem == (
+        "`layers` is on the stages `pipe`, but `batch` is on `micro`, which has one micro-batch. Give it 2, with"
+        " micro=ml.serial(2)."
+    )
     (problem,) = refused("chained", 4, micro=2)
     assert "The schedule interleaved was given micro=2, which must be a multiple of its 4 stages" in problem
+
+
+def test_only_what_runs_is_offered():
+    (problem,) = refused("chained", 4, micro=2)
+    assert problem.endswith(" Choose `gpipe` or another size of `micro`.")
+    assert planned("chained", 4, "gpipe", micro=2).schedule
+    (problem,) = refused("chained", 2, "paired")
+    assert problem.endswith(" Choose `interleaved` or `gpipe`.")
+    (problem,) = refused("chained", 2, own(2, micro=2))
+    assert problem.endswith(" Choose `interleaved` or `gpipe` or another size of `micro`.")
+    assert planned("chained", 2, own(2, micro=2), micro=2).schedule
+    # Numbers of layers for each stage fit both stacks only if these are of one size.
+    problems = refused("cross", 2, encoders=5, layers=3)
+    assert [each.partition("Sizes")[2] for each in problems] == [" that fit: 4 or 6.", " that fit: 2 or 4."]
+    (problem,) = refused("cross", ml.stages(2, layers=(1, 3)), layers=8)
+    assert problem.endswith("Stacks of different sizes have as many layers on all stages: leave layers=(1, 3) out.")
+    assert planned("cross", 2, layers=8).schedule
+    uneven = refused("cross", 2, encoders=5, layers=5)
+    assert all(each.endswith("or add layers=(3, 2) to the ml.stages() of `pipe`.") for each in uneven)
+    assert planned("cross", ml.stages(2, layers=(3, 2)), encoders=5, layers=5).schedule
 
 
 def test_all_problems_at_once():
