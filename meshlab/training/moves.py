@@ -181,10 +181,11 @@ def _places(plan: Plan, other: Plan) -> list[str]:
     problems += [
         f"`{place}` is in the other's program, and not in this plan's" for place in theirs if place not in ours
     ]
-    for each in (plan, other):
+    for which, each in (("this plan", plan), ("the other plan", other)):
         if padded := [place for place in _arguments(each) if _is_padded(each, place)]:
             problems.append(
-                f"{some(padded)} would be padded, and move() needs shards of equal size; restore a checkpoint instead"
+                f"{some(padded)} would be padded in {which}, and move() needs shards of equal size; restore a"
+                " checkpoint instead"
             )
     if problems:
         raise RunError(f"move() cannot move this state to that plan:\n{numbered(problems)}")

@@ -205,8 +205,10 @@ def test_a_plan_of_another_program_is_refused() -> None:
         ml.RunError, match="1. `w` is in this plan's .*\n  2. `v` is in the other's program, and not in this"
     ):
         start.move(named.plan(mesh))
-    with pytest.raises(ml.RunError, match="`w` would be padded, and move.. needs shards of equal size; restore"):
-        start.move(PROGRAM.plan(ml.mesh(x=3), "a:x", pad=True))
+    padded, told = PROGRAM.plan(ml.mesh(x=3), "a:x", pad=True), "and move.. needs shards of equal size; restore"
+    for one, two, which in ((start, padded, "the other plan"), (padded, start, "this plan")):
+        with pytest.raises(ml.RunError, match=f"1. `w` would be padded in {which}, {told}"):
+            one.move(two)
 
 
 def test_a_state_moves_as_jax_moves_it() -> None:
