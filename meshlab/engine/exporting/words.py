@@ -63,8 +63,9 @@ _ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "pmin": {"axis_name": "axes"},
     "all_gather": {"axis": "all_gather_dimension"},
 }
-# The primitives whose operands come as one sequence.
-_SEQUENCES = frozenset(("concatenate", "stack", "optimization_barrier"))
+# The primitives whose operands come as one sequence, and those for which one operand alone comes as it is.
+_SEQUENCES = frozenset(("concatenate", "stack"))
+_TREES = frozenset(("optimization_barrier",))
 # The kind of each collective.
 COLLECTIVES = {
     "psum": kinds.ALL_REDUCE,
@@ -115,7 +116,8 @@ def _generic(operation: Operation, operands: Operands) -> Expression:
     function: Any = getattr(lax if where == "lax" else lax.linalg, name, None)
     if function is None or not inspect.isfunction(inspect.unwrap(function)):
         raise Unwritable(f"the primitive `{operation.name}`, for which jax.lax has no function")
-    given = (sequence(*operands),) if operation.name in _SEQUENCES else tuple(operands)
+    is_sequence = operation.name in _SEQUENCES or (operation.name in _TREES and len(operands) > 1)
+    given = (sequence(*operands),) if is_sequence else tuple(operands)
     renamed, params = _ARGUMENTS.get(name, {}), operation.params
     arguments, count, more = [], 0, False
     for argument in inspect.signature(inspect.unwrap(function)).parameters.values():

@@ -270,6 +270,20 @@ def test_all_kinds_of_steps_are_written(model, mesh, layout):
     assert "step = jax.jit(sharded)" in plan.code()
 
 
+@pytest.mark.parametrize("arrays", [1, 2])
+def test_barriers_are_written(arrays):
+    """Of several arrays JAX makes a tuple, and of one an array."""
+
+    def step(x):
+        return sum(each.sum() for each in jax.lax.optimization_barrier([jnp.sin(x), jnp.cos(x)][:arrays]))
+
+    plan = small(step, "batch embed")
+    names = {}
+    exec(plan.code(), names)
+    x = np.random.default_rng(0).normal(size=(8, 8)).astype("f4")
+    assert np.array_equal(names["step"](x)[0], plan.run(x))
+
+
 def test_random_numbers_are_written():
     def step(key, x):
         return (x * jax.random.bernoulli(key, 0.5, x.shape)).sum()
