@@ -133,7 +133,7 @@ def _unfit(mesh: Mesh, dim: str, axis: str, stages: Stages, rules: AxesByDim) ->
     micro = [each for each, _ in in_time if mesh.axes[each] > 1]
     if in_time and not micro:
         ((only, on), *_) = in_time
-        text = f"`{dim}` is on the stages `{axis}`, but `{on}` is on `{only}`, which has one micro-batch."
+        text = f"`{dim}` is on the stages `{axis}`, but `{only}` has size 1 for `{on}`: a pipeline needs micro-batches."
         yield Refusal(_CODE, text, f"Give it {max(2, stages.size)}, with {only}=ml.serial({max(2, stages.size)}).")
         return
     if not micro:

@@ -223,8 +223,8 @@ def test_schedules_that_two_stacks_do_not_have():
         assert told in problem
     (problem,) = refused("chained", 2, micro=1)
     assert problem == (
-        "`layers` is on the stages `pipe`, but `batch` is on `micro`, which has one micro-batch. Give it 2, with"
-        " micro=ml.serial(2)."
+        "`layers` is on the stages `pipe`, but `micro` has size 1 for `batch`: a pipeline needs micro-batches. Give it"
+        " 2, with micro=ml.serial(2)."
     )
     (problem,) = refused("chained", 4, micro=2)
     assert "The schedule interleaved was given micro=2, which must be a multiple of its 4 stages" in problem
