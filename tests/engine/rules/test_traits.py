@@ -185,7 +185,6 @@ TAKEN_APART = {
         set("add add_any and eq ge gt le lt mul ne or sub xor".split()),
         {"add_any", "and", "not", "or", "xor"},
         {"reduce_window_max", "reduce_window_min", "reduce_window_sum"},
-        {"concatenate", "optimization_barrier", "stack"},
         set(
             "argmax argmin broadcast_in_dim dynamic_slice dynamic_update_slice iota random_bits random_fold_in"
             " random_split random_unwrap random_wrap select_n slice threefry2x32".split()
