@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Collection, Iterator, Mapping
 
 from ..axes.stages import Stages, TwoStacks
 from ..code.loops import carried
 from ..code.operations import Operation, walk
-from ..errors import MeshError, listed
+from ..errors import MeshError, listed, some
 from ..programs.axis_conflicts import Scans
 from ..programs.program import Program, analysis
 from ..schedules.cells import BACKWARD, FORWARD, in_order
@@ -25,6 +26,7 @@ from ..schedules.schedule import Schedule
 from ..specs.mesh import Mesh
 from ..specs.spec import Axes, AxesByDim
 from .refusal import Refusal
+from .size_legality import stored_axes
 from .uneven import FITTING, layers_instead, shared_out
 from .unrolled import SCAN, unrolled
 
@@ -66,6 +68,7 @@ def stage_problems(
         elif axis in used:
             stages = as_run(program, mesh.stages[axis], on)
             problems += [*_unfit(mesh, dim, axis, stages, rules), *_uneven(program, dim, axis, stages, on, pad=pad)]
+            problems += _padded_in_storage(program, mesh, dim, matched or {}) if pad else []
     return list(dict.fromkeys(problems))
 
 
@@ -115,6 +118,20 @@ def _stored(mesh: Mesh, matched: Mapping[str, AxesByDim], scans: Scans) -> Itera
             ):
                 text = f"At `{place}`: `{dim}:{'+'.join(axes)}` cuts layers whose number differs from stage to stage."
                 yield Refusal(_CODE, text, f"Store it by `{dim}:{those[0]}`.")
+
+
+def _padded_in_storage(program: Program, mesh: Mesh, dim: str, matched: Mapping[str, AxesByDim]) -> Iterator[Refusal]:
+    """Refuses layers that would be stored with padding: on the stages they have none."""
+    size = program.dims[dim]
+    places: dict[Axes, list[str]] = {}
+    for place, rules in matched.items():
+        if dim in rules and any(other == dim and not merged for other, _, merged in stored_axes(program, place)):
+            places.setdefault(rules[dim], []).append(place)
+    for axes, there in places.items():
+        count = math.prod(mesh.axes[axis] for axis in axes)
+        if size % count and not on_stages(mesh, axes):
+            text = f"At {some(there, 2)}: `{dim}` has size {size}, which {count} (`{'+'.join(axes)}`) does not divide,"
+            yield Refusal(_CODE, f"{text} and layers on stages are not padded.", f"Leave `{dim}` on the stages there.")
 
 
 def _stages(mesh: Mesh, axes: Axes) -> str:

@@ -48,6 +48,21 @@ def test_only_layers_are_on_stages():
     )
 
 
+def test_layers_that_would_be_stored_with_padding():
+    """Found by a drawn layout: they were moved between stages and an axis that pads them, and could not be compiled."""
+    layout = {"batch": "micro", "layers": "pipe", "params/*": {"layers": "data"}}
+    mesh = ml.mesh(pipe=ml.stages(2), micro=ml.serial(4), data=3)
+    with pytest.raises(ml.LayoutError) as error:
+        stacks.program("plain").plan(mesh, layout, pad=True)
+    (problem,) = map(str, error.value.problems)
+    assert problem.endswith(
+        "`layers` has size 4, which 3 (`data`) does not divide, and layers on stages are not padded."
+        " Leave `layers` on the stages there."
+    )
+    del layout["params/*"]
+    assert stacks.program("plain").plan(mesh, layout, pad=True).check().ok
+
+
 def test_all_problems_at_once():
     problems = refused(stacks.program("plain"), "layers:pipe embed:pipe batch:nowhere", stages=3)
     for text in ("nothing is on a serial axis", "`embed` cannot be", "nowhere", "`layers` has size 4, which 3"):
