@@ -29,7 +29,7 @@ project = author = "meshlab"
 release = version = __version__
 extensions = [
     *("myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.intersphinx"),
-    *("boards", "docstrings", "terms"),
+    *("ahead", "boards", "docstrings", "terms"),
 ]
 exclude_patterns = ["conf.py", "_site"]
 
