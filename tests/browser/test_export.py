@@ -108,7 +108,7 @@ def test_the_workbench_saves_the_panel_that_is_shown_the_layout_the_step_and_all
     open_files(board)
     offers = board.root.locator("[data-export]")
     names = [each.get_attribute("data-export") for each in offers.all()]
-    assert names == ["memory", "moments", "layout", "timeline", "board"]
+    assert names == ["memory", "moments", "layout", "timeline", "board", "code"]
     board.blank.shot("export-menu-files")
     rows = rows_of(saved(board, save_button(board, "timeline", "csv")))
     time = explorer.time
