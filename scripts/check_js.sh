@@ -26,7 +26,7 @@ npm run --silent check
 # Built beside the committed bundle, which tests in the browser may be reading.
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
-npm run --silent build -- --log-level=warning --outdir="$built"
+npm run --silent build -- "$built"
 if ! diff -rq "$built" ../static >&2; then
     cp -R "$built"/. ../static
     echo "The bundle in meshlab/widgets/static was not what its sources make. It has been rebuilt: commit it." >&2
