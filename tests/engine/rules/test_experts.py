@@ -306,7 +306,7 @@ def test_another_split_in_between_is_not_taken():
         assert report.ok, f"{scopes}: {report}"
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("number", range(24))
 def test_drawn_layouts(number):
     """Of axes, places and scopes, some in time: 240 in all."""

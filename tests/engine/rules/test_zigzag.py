@@ -153,7 +153,7 @@ def random_layout(chance: random.Random, dims: list[str]) -> dict[str, str]:
     return rules
 
 
-@pytest.mark.share(10)
+@pytest.mark.share(30)
 @pytest.mark.parametrize("seed", range(120))
 def test_random_layouts(seed):
     chance = random.Random(seed)
