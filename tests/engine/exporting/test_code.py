@@ -87,8 +87,11 @@ def assert_same(folder: pathlib.Path, name: str, plan, args) -> None:
     """The results are those of `plan.run`, bit by bit, and the compiled collectives those of its program."""
     returned = list(np.load(folder / f"{name}_out.npz").values())
     expected = [np.asarray(each) for each in jax.tree.leaves(plan.run(*args))]
-    unequal = [i for i, pair in enumerate(zip(returned, expected, strict=True)) if not np.array_equal(*pair)]
-    assert unequal == [], name
+    # On several threads XLA for CPU now and then sums a convolution in another order, of one compiled program too
+    # (jax-ml/jax#39741): then rounding differs.
+    tolerance = 1e-6 if "convolution" in (folder / f"{name}.hlo").read_text() else 0
+    for mine, theirs in zip(returned, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance, err_msg=name)
     texts = (folder / f"{name}.hlo").read_text(), plan.compile().as_text()
     one, other = (totals(read_collectives(text, plan.mesh.axes, unknown_trips=1)) for text in texts)
     assert one == other != {}, name
