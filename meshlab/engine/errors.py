@@ -98,6 +98,12 @@ def closest(name: Any, known: Iterable[str]) -> str:
     return " Did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else ""
 
 
+def aside(name: Any, known: Iterable[str]) -> str:
+    """Returns what `closest` does in brackets, " (Did you mean `x`?)": for the middle or the end of a sentence."""
+    near = closest(name, known).strip()
+    return f" ({near})" if near else ""
+
+
 def listed(names: Iterable[str]) -> str:
     """Returns names in backquotes, joined by commas; "none" where there are none."""
     return ", ".join(f"`{name}`" for name in names) or "none"

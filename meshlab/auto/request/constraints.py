@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...api.silent import axes_problem
-from ...engine.errors import LayoutError, closest, listed, numbered, shown
+from ...engine.errors import LayoutError, aside, listed, numbered, shown
 from ...engine.legality.examine import resolve
 from ...engine.legality.named_rules import named_rules
 from ...engine.programs.program import Program
@@ -159,7 +159,7 @@ def _scope_problem(program: Program, glob: Any, *, everything: bool) -> str:
         return ""
     if isinstance(glob, str) and program.dims_in(f"@{glob}"):
         return f'scopes: a scope begins with `@`: write "@{glob}"'
-    return f"scopes: no operation is in a scope {shown(glob)}; the program's are {listed(known)}{closest(glob, known)}"
+    return f"scopes: no operation is in a scope {shown(glob)}; the program's are {listed(known)}{aside(glob, known)}"
 
 
 def _place_problem(program: Program, mesh: Mesh, name: str, glob: str, rules: Mapping[str, Axes]) -> str:

@@ -19,7 +19,7 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from ...engine.errors import closest, listed, shown
+from ...engine.errors import aside, listed, shown
 from ...engine.specs.mesh import Mesh
 from .hardware import Hardware, HardwareError, Switch, Torus
 from .placed import ACROSS, CHIP, INSIDE, AxisPlacement, Leg, Nodes, Placement
@@ -155,8 +155,7 @@ def _check_requested(machine: Hardware, mesh: Mesh, requested: Mapping[str, Axis
     problems = []
     for name in requested:
         if name not in mesh.axes:
-            near = closest(name, mesh.axes).strip()
-            problems.append(f"the mesh has no axis `{name}`{f' ({near})' if near else ''}; it has {listed(mesh.axes)}")
+            problems.append(f"the mesh has no axis `{name}`{aside(name, mesh.axes)}; it has {listed(mesh.axes)}")
     network = machine.network
     for name, request in requested.items():
         if isinstance(network, Switch):

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from ..argument_checks import is_whole
-from ..errors import MeshError, closest, listed, shown
+from ..errors import MeshError, aside, listed, shown
 from ..schedules.orders import NAMED
 from ..schedules.pytorch_csv import read as read_csv
 from ..schedules.schedule import Schedule
@@ -81,7 +81,7 @@ class Stages(Axis):
                 found.append(f"chunks={shown(self.chunks)}, where the schedule has {given.chunks}")
         elif given is not None and (not isinstance(given, str) or given not in NAMED):
             found.append(
-                f"schedule={shown(given)}, which must be one of {listed(NAMED)}, or an ml.Schedule{_near(given)}"
+                f"schedule={shown(given)}, which must be one of {listed(NAMED)}, or an ml.Schedule{aside(given, NAMED)}"
             )
         elif self.chunks is not None and not (is_whole(self.chunks) and self.chunks >= 1):
             found.append(f"chunks={shown(self.chunks)}, which must be an integer of at least 1")
@@ -174,12 +174,6 @@ class TwoStacks(Stages):
     def of(cls, stages: Stages) -> Self:
         """Returns an axis of stages as it has two stacks."""
         return cls(stages.size, stages.schedule, stages.chunks, stages.layers)
-
-
-def _near(given: Any) -> str:
-    """What a name is likely to mean."""
-    near = closest(given, NAMED) if isinstance(given, str) else ""
-    return f" ({near.strip().rstrip('.')})" if near else ""
 
 
 def stages(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..errors import RunError, closest, shown, some
+from ..errors import RunError, aside, shown, some
 from ..programs.lines import lines
 from ..programs.program import Program, analysis
 from ..programs.values import Value
@@ -53,7 +53,7 @@ def named(program: Program, names: Iterable[str | Value], asked: str) -> dict[st
         elif values := _named(program, name):
             found |= values
         else:
-            problems.append(f"`{name}`{closest(name, _every(program))}" if isinstance(name, str) else shown(name))
+            problems.append(f"`{name}`{aside(name, _every(program))}" if isinstance(name, str) else shown(name))
     if problems:
         raise RunError(f"{asked} was given unknown names: {'; '.join(problems)}. {_known(program)}")
     return found

@@ -21,7 +21,7 @@ from typing import Any
 
 import jax
 
-from ..errors import DimError, closest, listed, shown
+from ..errors import DimError, aside, listed, shown
 from ..globs import matches
 from .dim_lists import names as names_of
 from .dims import NAME_RULE, Dim, is_name
@@ -160,8 +160,7 @@ def named(tree: Any, names: Any) -> Any:
         for (place, leaf), text in zip(leaves, texts, strict=True)
     ]
     if problems:
-        text = "; ".join(dict.fromkeys(problems))
-        raise DimError(f"named() was given invalid arguments: {text}{'' if text.endswith('?') else '.'}")
+        raise DimError(f"named() was given invalid arguments: {'; '.join(dict.fromkeys(problems))}.")
     return jax.tree.unflatten(jax.tree.structure(tree, is_leaf=is_tensor), wrapped)
 
 
@@ -191,8 +190,8 @@ def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: l
                 continue
             matching = [i for i, place in enumerate(places) if matches(place, glob)]
             if not matching:
-                near = _closest_glob(glob, places) or closest(glob, places) or _nearest(glob, places)
-                problems.append(f"`{glob}` matches no path.{near}".rstrip("."))
+                near = _closest_glob(glob, places) or aside(glob, places) or _nearest(glob, places)
+                problems.append(f"`{glob}` matches no path{near}")
             for i in matching:
                 texts[i] = text
         return texts
@@ -212,7 +211,7 @@ def _closest_glob(glob: str, places: Sequence[str]) -> str:
     ends = dict.fromkeys("/" + place.rpartition("/")[2] for place in places)
     tried = (*(glob + end for end in ends), f"{glob}/*", f"*/{glob}", *(f"*/{glob}{end}" for end in ends))
     match = next((t for t in tried if any(matches(place, t) for place in places)), None)
-    return f" Did you mean `{match}`?" if match else ""
+    return f" (Did you mean `{match}`?)" if match else ""
 
 
 def _kinds(places: Sequence[str]) -> list[str]:
@@ -226,9 +225,9 @@ def _nearest(glob: str, places: Sequence[str]) -> str:
     """Says which paths there are: the nearest, where there are many."""
     kinds = _kinds(places)
     if len(kinds) <= _NEAREST:
-        return f" The paths are {listed(kinds)}"
+        return f": the paths are {listed(kinds)}"
     likeness = {kind: difflib.SequenceMatcher(None, glob[:_COMPARED], kind[:_COMPARED]).ratio() for kind in kinds}
-    return f" The nearest paths are {listed(sorted(kinds, key=lambda kind: -likeness[kind])[:_NEAREST])}"
+    return f": the nearest paths are {listed(sorted(kinds, key=lambda kind: -likeness[kind])[:_NEAREST])}"
 
 
 def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisName, ...]:

@@ -165,7 +165,7 @@ def test_padding_is_cut():
 def test_names_of_no_value_are_refused_together(seen):
     with pytest.raises(
         ml.RunError,
-        match=r"watch\(\) was given unknown names: `hiden` Did you mean `hidden`\?; `test_watch.py:1`.*; 3\. "
+        match=r"watch\(\) was given unknown names: `hiden` \(Did you mean `hidden`\?\); `test_watch.py:1`.*; 3\. "
         r"It knows the places `.*; the lines that assign `.*; and every line that computes something",
     ):
         seen[0].watch(*data(), values=["hidden", "hiden", "test_watch.py:1", 3])

@@ -66,11 +66,11 @@ def test_a_merged_axis_is_cut_into_dims_of_sizes_that_are_known_or_given():
 def test_what_does_not_fit_is_told_all_at_once():
     with pytest.raises(
         ml.DimError,
-        match=r"`\*/kernal` matches no path. Did you mean .*dense/kernel.*`dense/bias` has shape \(8,\), for which "
-        r"'a b' has 2 names.*`dense/kernel` has the dim `c` twice.*`scale` is given '3d', which is neither a name",
+        match=r"`\*/kernal` matches no path \(Did you mean `.*dense/kernel.*`\?\); `dense/bias` has shape \(8,\), "
+        r"for which 'a b' has 2 names.*`dense/kernel` has the dim `c` twice.*`scale` is given '3d', which is neither",
     ):
         ml.named(PARAMS, {"*/kernal": "a", "*bias": "a b", "dense/kernel": "c c", "scale": "3d"})
-    with pytest.raises(ml.DimError, match="`q` matches no path. The paths are `dense/bias`, `dense/kernel`, `scale`"):
+    with pytest.raises(ml.DimError, match="`q` matches no path: the paths are `dense/bias`, `dense/kernel`, `scale`"):
         ml.named(PARAMS, {"q": "a"})
     with pytest.raises(ml.DimError, match="the names have another tree than the arrays"):
         ml.named(PARAMS, {"dense": {"kernel": "a b"}})
@@ -120,15 +120,15 @@ def test_a_glob_that_lacks_what_all_paths_end_in_is_completed():
             ml.named(nested, {glob: "a b"})
         assert (
             str(caught.value)
-            == f"named() was given invalid arguments: `{glob}` matches no path. Did you mean `{meant}`?"
+            == f"named() was given invalid arguments: `{glob}` matches no path (Did you mean `{meant}`?)."
         )
 
 
 @pytest.mark.parametrize(
     ("glob", "said"),
     [
-        ("*/quary", "The nearest paths are `block*/attention/query`, "),
-        ("embedding", "The nearest paths are `block*/"),
+        ("*/quary", ": the nearest paths are `block*/attention/query`, "),
+        ("embedding", ": the nearest paths are `block*/"),
         ("block1/attention/wq", "Did you mean `block1/attention/"),
     ],
 )

@@ -225,7 +225,7 @@ def test_a_drop_sends_nothing_of_it(ran: Explorer) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("hiden", "unknown names: `hiden` Did you mean `hidden`"),
+        ("hiden", r"unknown names: `hiden` \(Did you mean `hidden`\?\)\. It knows"),
         (3, "unknown names: 3"),
     ],
 )
