@@ -98,7 +98,7 @@ def _uneven_places(
         f"`{here}` cannot be on `{axis}`: {where} has {room:,} places for each expert, which the {parts:,} parts of"
         f" `{of}` do not divide."
     )
-    fix = f"Give ml.dispatch the factor {how.factor * fits / room:.10g}, or take `{here}` off `{axis}`."
+    fix = f"Give ml.dispatch the factor {how.factor_of(fits):.15g}, or take `{here}` off `{axis}`."
     return Refusal("in_time", text, fix, operation.source)
 
 

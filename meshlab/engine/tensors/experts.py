@@ -50,6 +50,20 @@ class Routing:
     items: int
     stacked: int = 0
 
+    @classmethod
+    def of(cls, experts: int, choices: int, factor: float, items: int) -> Routing:
+        """Returns how so many choices go to experts, with places for the choices times a factor, rounded up."""
+        room = math.ceil(factor * choices / experts)
+        return cls(experts, room, experts * room / choices, items)
+
+    def factor_of(self, room: int) -> float:
+        """Returns the factor of the fewest digits that gives each expert this many places."""
+        choices = round(self.experts * self.room / self.factor)
+        most = self.experts * room / choices
+        # Rounded down: with one that is too large by its last digit there would be one place more.
+        short = (math.floor(most * 10**digits) / 10**digits for digits in range(16))
+        return next(each for each in (*short, most) if Routing.of(self.experts, choices, each, self.items).room == room)
+
     def mapped(self) -> Routing:
         return dataclasses.replace(self, stacked=self.stacked + 1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
+from meshlab.engine.tensors.experts import Routing
 from tests.engine.rules.test_experts import (
     PROGRAM,
     TOKENS,
@@ -215,6 +217,17 @@ def test_places_that_micro_batches_do_not_divide_are_refused(layout, parts, of, 
     table = program.refusals(mesh, {"batch": "data", "experts": "data"})
     assert "has 36 places" in str(table["seq"]["micro"])
     assert fits.refusals(mesh, {"batch": "data", "experts": "data"})["seq"]["micro"] is None
+
+
+def test_a_factor_that_is_proposed_gives_the_places_that_fit():
+    """With 3 experts 1.666666667, which is 20 / 12, gave 21 places for each."""
+    for number, tokens in itertools.product((2, 3, 7, 12), (9, 12, 20, 49)):
+        how = Routing.of(number, tokens, 1.0, 1)
+        for room in range(how.room, 3 * how.room):
+            written = float(f"{how.factor_of(room):.15g}")
+            assert Routing.of(number, tokens, written, 1).room == room
+    assert Routing.of(3, 36, 1.2, 1).factor_of(20) == 1.6
+    assert Routing.of(4, 128, 1.125, 1).factor_of(40) == 1.25
 
 
 def test_places_of_gathered_tokens_need_not_be_divided_by_devices():
