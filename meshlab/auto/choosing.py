@@ -205,8 +205,7 @@ def check_limits(
     if memory is not None and not (_is_bytes(memory) if isinstance(memory, str) else _is_share(memory)):
         problems.append(
             f'memory={shown(memory)} is not a share of a device\'s memory: give 0.9, say, a text such as "60 GB", or'
-            " None"
-            " for any"
+            " None for any"
         )
     if not (_is_number(tolerance) and 0 <= tolerance < 1):
         problems.append(f"tolerance={shown(tolerance)} is not a share: give 0.01, say")
@@ -217,7 +216,7 @@ def check_limits(
     if progress is not None and not callable(progress):
         problems.append(f"progress={shown(progress)}: give a function of a Found, or None")
     if problems:
-        raise MeshlabError(f"{what} cannot search with {'; and with '.join(problems)}.")
+        raise MeshlabError(f"{what} cannot search: {'; '.join(problems)}.")
 
 
 def _is_number(value: Any) -> bool:

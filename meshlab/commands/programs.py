@@ -68,9 +68,10 @@ def find(word: str, sizes: Sizes) -> Found:
         return Found(word, _resized(_traced(_model(word), sizes), sizes.dims), model)
     if sizes.of_model:
         written = ",".join(f"{dim}={size}" for dim, size in sizes.of_model.items())
+        given = [f"--{dim}" for dim in sizes.of_model]
         raise UsageError(
-            f"`{word}` is a file, and {' and '.join(f'--{dim}' for dim in sizes.of_model)} are of models that have a"
-            f" name; write --size {written}."
+            f"`{word}` is a file, and {' and '.join(given)} {'is' if len(given) == 1 else 'are'} only for the models of"
+            f" `meshlab models`; write --size {written}."
         )
     if colon and not name:
         raise UsageError(f"`{word}` ends with a colon and names no program; write {file}, or {file}:program.")
@@ -91,18 +92,20 @@ def _model(name: str) -> Named:
 
 
 def _traced(model: Named, sizes: Sizes) -> Program:
-    given = sizes.of_model
+    given, problems = sizes.of_model, []
     none = [name for name in given if name not in model.takes]
     if none:
         there = f"; of --batch and --seq it takes {listed(f'--{name}' for name in model.takes)}"
-        written = ",".join(f"{name}={given[name]}" for name in none)
-        raise UsageError(
+        written = ",".join(f"{name}={max(1, given[name])}" for name in none)
+        problems.append(
             f"`{model.name}` takes no {' and no '.join(f'--{name}' for name in none)}{there}. Other sizes are written"
             f" --size {written}, by the names of its dims: {listed(model.dims)}."
         )
     wrong = [f"--{name} was given {size}" for name, size in given.items() if size < 1]
     if wrong:
-        raise UsageError(f"{' and '.join(wrong)}; a size is at least 1.")
+        problems.append(f"{' and '.join(wrong)}; a size is at least 1.")
+    if problems:
+        raise UsageError(" ".join(problems))
     return model.trace(**given)
 
 

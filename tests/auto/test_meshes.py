@@ -94,7 +94,7 @@ def test_what_is_no_mesh() -> None:
         ml.auto.mesh(7, 8, on="v5e")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ml.HardwareError, match="must be placed on a machine's name, .* not None"):
         ml.auto.mesh(program)
-    with pytest.raises(ml.MeshlabError, match=r"^ml.auto.mesh\(\) cannot search with seconds=0: give a number"):
+    with pytest.raises(ml.MeshlabError, match=r"^ml.auto.mesh\(\) cannot search: seconds=0: give a number"):
         ml.auto.mesh(program, on="v5e:2x1", seconds=0)
     with pytest.raises(ml.HardwareError, match=r"ml.auto.mesh\(\) was given options=3; they are a dict"):
         ml.auto.mesh(program, on="v5e:2x1", options=3)  # pyright: ignore[reportArgumentType]

@@ -225,6 +225,10 @@ def test_where_nothing_fits_is_1(capsys):
 WRONG = {
     "no model": (("llama-8b",), "There is no model `llama-8b`. Did you mean `llama3-8b` or `llama3-70b`?"),
     "no size of it": (("gpt2-small", "--seq", "8"), "`gpt2-small` takes no --seq; of --batch and --seq it takes"),
+    "no size and none of it": (
+        ("gpt2-small", "--batch", "-1", "--seq", "0"),
+        "`head`. --batch was given -1 and --seq was given 0; a size is at least 1.",
+    ),
     "no size": (("llama3-8b", "--batch", "0"), "--batch was given 0; a size is at least 1."),
     "no dim": (("gpt2", "--size", "sec=8"), "`sec` is not a dim of this program. Did you mean `seq`?"),
     "no mesh": (
@@ -268,7 +272,10 @@ WRONG = {
         ("gpt2", "--mesh", "data=2", "--auto", "time"),
         'was given the objective "time", which needs a mesh on a machine',
     ),
-    "no share": (("gpt2", *ON, "--auto", "time", "--memory", "2"), "memory=2.0 is not a share of a device's memory"),
+    "no share": (
+        ("gpt2", *ON, "--auto", "time", "--memory", "2"),
+        "cannot search: memory=2.0 is not a share of a device's",
+    ),
     "no search": (
         ("gpt2", "--memory", "0.5", "--seconds", "3"),
         "meshlab plan was given --memory and --seconds without a search: add --auto time, for example.",

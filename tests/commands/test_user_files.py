@@ -77,7 +77,10 @@ def test_a_file_without_its_ending_is_told(tmp_path, capsys, monkeypatch):
 def test_batch_and_seq_are_not_for_files(tmp_path, capsys):
     status, _, err = called(capsys, "plan", written(tmp_path), "--batch", "8", "--seq", "2")
     assert status == 2
-    assert "is a file, and --batch and --seq are of models that have a name; write --size batch=8,seq=2." in err
+    assert "is a file, and --batch and --seq are only for the models of `meshlab models`; write --size batch=8" in err
+    status, _, err = called(capsys, "plan", written(tmp_path), "--batch", "8")
+    assert status == 2
+    assert "is a file, and --batch is only for the models of `meshlab models`; write --size batch=8." in err
 
 
 RAISING = {

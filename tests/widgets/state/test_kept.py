@@ -144,11 +144,11 @@ def test_it_follows_the_mesh_and_the_names_of_dims(explorer: Explorer) -> None:
         (lambda e: e.forbid("hidden", "modle"), "Did you mean `model`?"),
         (
             lambda e: e.limit_auto(memory="60 GX"),
-            "explorer.limit_auto() cannot search with memory='60 GX' is not a share",
+            "explorer.limit_auto() cannot search: memory='60 GX' is not a share",
         ),
-        (lambda e: e.limit_auto(memory=2), "explorer.limit_auto() cannot search with memory=2 is not a share"),
+        (lambda e: e.limit_auto(memory=2), "explorer.limit_auto() cannot search: memory=2 is not a share"),
         (lambda e: e.limit_auto(seconds="2 fortnights"), "there is no unit `fortnights`"),
-        (lambda e: e.limit_auto(seconds=-1), "explorer.limit_auto() cannot search with seconds=-1"),
+        (lambda e: e.limit_auto(seconds=-1), "explorer.limit_auto() cannot search: seconds=-1"),
         (lambda e: e.stop_auto(), "There is no search to stop."),
     ],
 )
