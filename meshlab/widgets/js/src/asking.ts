@@ -12,6 +12,8 @@ export class Asking {
   board: Board;
   resting = 0;
   advising = 0;
+  /** Whether advice was due, or asked for, while Python was silent. */
+  lost = false;
 
   constructor(board: Board) {
     this.board = board;
@@ -46,9 +48,15 @@ export class Asking {
     }, REST);
   }
 
-  /** Asks for advice at once. */
-  now() {
-    this.board.channel.send("advise", {});
+  /** Asks for advice at once; what is not answered is asked again once Python is heard. */
+  async now() {
+    this.lost = false;
+    if (!(await this.board.channel.send("advise", {}))) this.lost = true;
+  }
+
+  /** Asks for the advice that Python's silence has prevented. */
+  heard() {
+    if (this.lost) this.now();
   }
 
   /** Asks for advice once the board has been left alone for a while. */
@@ -58,7 +66,8 @@ export class Asking {
     if (board.view.slow || board.view.goal?.quiet || !board.can("advise")) return;
     this.advising = window.setTimeout(() => {
       if (board.hand) this.advice();
-      else if (!board.readOnly) this.now();
+      else if (board.readOnly) this.lost = true;
+      else this.now();
     }, IDLE);
   }
 }

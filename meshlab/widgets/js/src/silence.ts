@@ -47,6 +47,7 @@ export function showSilence(board: Board, silent: boolean) {
   board.charts.heard();
   board.popover.heard();
   board.reads.heard();
+  board.asking.heard();
 }
 
 /**
