@@ -143,7 +143,10 @@ class Fits(Condition):
         machine = self._machine(plan.mesh)
         if machine is None:
             return Judged(False, "unknown", "The mesh is on no machine, so there is no memory limit.")
-        peak = costs.peak(machine.platform)
+        try:
+            peak = costs.peak(machine.platform)
+        except HardwareError as error:
+            return Judged(False, "unknown", str(error))
         if peak is None:
             return PENDING
         limit, most = int(machine.memory_bytes), int(peak.value)

@@ -18,6 +18,7 @@ that a script can explore without them.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -32,6 +33,7 @@ from ..engine.tensors.dims import Dim
 from ..goals.goals import Goal, Verdict, check_goal
 from ..training.feeding import Training
 from .background.models import NO_MODELS, Models
+from .documents.costing import CostsFailed
 from .documents.document import ExplorerError, check_machines, write
 from .documents.intents import Outcome, Predict
 from .documents.machines import machine_on, mesh_on
@@ -113,7 +115,8 @@ class Explorer(TriedGestures):
         """
         wait = flag("view()", "wait", wait, ExplorerError)
         if wait and self.document.machine:
-            self.costs.of(self.document)
+            with contextlib.suppress(CostsFailed):  # the board says so
+                self.costs.shown(self.document)
         if wait:
             verdict_of(self, wait=True)
             self.documents.name_of(self.document)

@@ -2,10 +2,14 @@
 
     costing.of(document)       waits for it: for scripts, figures and snapshots
     costing.soon(document)     None while they are being computed; then `tell` is called
+    costing.shown(document)    waits for it, and fails as `soon` does
 
 A small program is costed with its new plan. A transformer takes a twentieth of a second, one whose layers are written
 out takes seconds, and a drop on the board waits for neither: the board is drawn first, and costed then. Costs that are
 known are given at once, whatever else is being computed.
+
+Computing may fail: a machine of the user's own has odd figures, or meshlab has a bug. A board says so (`CostsFailed`)
+and does not wait for costs that never come; `of` raises the error itself, with its traceback.
 """
 
 from __future__ import annotations
@@ -36,6 +40,10 @@ EACH = 1.4e-4
 SLOW = 0.4
 
 T = TypeVar("T")
+
+
+class CostsFailed(HardwareError):
+    """Costs of a layout that could not be computed; the text says why."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -101,6 +109,7 @@ class Costing(Generic[T]):
         self._plan_at, self.work, self._tell = plan_at, work, tell
         self._held, self._drop = held, drop
         self._known: dict[Document, T] = {}  # what was asked for last comes last
+        self._failed: dict[Document, Exception] = {}
         self.patience, self._background = patience, background
         self.expect(operations)
         self._forgotten = 0  # how often
@@ -116,6 +125,7 @@ class Costing(Generic[T]):
         """Forgets everything, since a machine has changed; costs that are in flight are computed again."""
         with self._lock:
             self._known.clear()
+            self._failed.clear()
             self._forgotten += 1
 
     def of(self, document: Document) -> T:
@@ -166,9 +176,42 @@ class Costing(Generic[T]):
         Args:
             document: the document.
             aside: whether it is another one than that on the board, which comes first.
+
+        Raises:
+            CostsFailed: it was asked for before, or computed now, and computing it failed.
         """
         document = document.unpinned
-        if document in self._known or self._took < self.patience:
-            return self.of(document)
-        self._background.follow((self, aside), lambda: (self.of(document), self._tell()), idle=aside)
+        if document in self._known or document in self._failed or self._took < self.patience:
+            return self.shown(document)
+        self._background.follow((self, aside), lambda: self._follow(document), idle=aside)
         return None
+
+    def shown(self, document: Document) -> T:
+        """Returns the cost of a document for a board, and waits for it; one that failed is not computed again.
+
+        Raises:
+            CostsFailed: computing it failed.
+        """
+        document = document.unpinned
+        if document not in self._failed:
+            try:
+                return self.of(document)
+            except Exception as error:  # whatever it is, a board shows it
+                self._fail(document, error)
+        error = self._failed[document]
+        raise CostsFailed(
+            f"The costs of this layout could not be predicted: {type(error).__name__}: {error}. The error is in the"
+            " machine's figures or in meshlab; `explorer.time` raises it with its traceback."
+        ) from error
+
+    def _follow(self, document: Document) -> None:
+        try:
+            self.shown(document)
+        finally:
+            self._tell()
+
+    def _fail(self, document: Document, error: Exception) -> None:
+        with self._lock:
+            self._failed[document] = error
+            while len(self._failed) > MOST:
+                self._failed.pop(next(iter(self._failed)))

@@ -9,12 +9,14 @@ says of which revision it is. Its metadata have the board itself, which the cell
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from IPython.display import DisplayHandle, display
 
 from ..background.one_by_one import Background
 from ..background.quiet import QUIET
+from ..documents.costing import CostsFailed
 from ..render.snapshot import Snapshot
 from ..render.themed import DARK_STYLE
 from ..state.explorer_state import ExplorerState
@@ -45,7 +47,8 @@ class SavedPicture:
         """Displays the picture, below what is displayed at present."""
         explorer = self._explorer
         if explorer.document.machine and not explorer.documents.slow:
-            explorer.costs.of(explorer.document)  # a notebook that is saved at once has them
+            with contextlib.suppress(CostsFailed):  # the board says so
+                explorer.costs.shown(explorer.document)  # a notebook that is saved at once has them
         handle = display(self._bundle(), raw=True, display_id=True, metadata=metadata_of(explorer))
         if handle is not None:
             self._handles.append(handle)

@@ -171,11 +171,13 @@ class Advised:
         document: the document.
         advice: the change that helps most; None where none does.
         ranked: the dims that some zone takes, the one with the best zone first, and whether that one helps.
+        error: why nothing could be worked out.
     """
 
     document: Document
-    advice: Advice | None
-    ranked: list[tuple[str, bool]]
+    advice: Advice | None = None
+    ranked: list[tuple[str, bool]] = dataclasses.field(default_factory=list)
+    error: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,6 +238,15 @@ class Adviser:
             self._background.follow(self, lambda: self._advise(document))
 
     def _advise(self, document: Document) -> None:
+        try:
+            advised = self._worked_out(document)
+        except Exception as error:  # of the machine's figures, or meshlab's own: the board says so
+            self._keep(Advised(document, error=f"{type(error).__name__}: {error}"))
+            raise
+        if advised is not None:
+            self._keep(advised)
+
+    def _worked_out(self, document: Document) -> Advised | None:
         documents = self._documents
 
         def stopped() -> bool:
@@ -243,15 +254,15 @@ class Adviser:
             return documents.present != document
 
         if stopped():
-            return
+            return None
         self._told = clock.monotonic()  # what is quick is told when it is there
         now = price_of(documents, document, peak=True)
         survey = surveyed(documents, now, stopped, lambda done, of: self._looked(document, done, of))
         self._looking = None
-        if survey is None:
-            return
-        advised = Advised(document, best_of(documents, now, survey), ranked(now, survey))
+        return None if survey is None else Advised(document, best_of(documents, now, survey), ranked(now, survey))
+
+    def _keep(self, advised: Advised) -> None:
         with self._lock:
-            if documents.present == document:
+            if self._documents.present == advised.document:
                 self._latest = advised
                 self._tell()

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..background.one_by_one import Background
 from ..background.quiet import QUIET
-from ..documents.costing import Costing, Costs
+from ..documents.costing import Costing, Costs, CostsFailed
 from ..documents.document import Document
 
 KEPT = 256
@@ -40,8 +40,9 @@ class Totals:
         argument_bytes: of all arguments on one device.
         work: the share of a step's matmuls that one device computes.
         collectives: how many one step executes.
-        seconds: the predicted step; None without a machine, or where a figure of it is missing.
-        peak_bytes: the predicted peak memory of a device, with arguments donated; None without a machine.
+        seconds: the predicted step; None without a machine, where a figure of it is missing, or predicting it failed.
+        peak_bytes: the predicted peak memory of a device, with arguments donated; None without a machine, or where
+            predicting it failed.
         fits: whether that fits a device.
     """
 
@@ -107,11 +108,14 @@ class KnownTotals:
         return totals
 
     def of(self, document: Document) -> Totals:
-        """Returns the totals of a document, and waits for them."""
+        """Returns the totals of a document, and waits for them; where its costs fail, those of its plan alone."""
         since, known = self._forgotten, self.known(document)
         if known is not None:
             return known
-        costs = self._costing.of(document) if document.machine else None
+        try:
+            costs = self._costing.shown(document) if document.machine else None
+        except CostsFailed:
+            costs = None
         totals = totals_of(self._plan_at(document), costs)
         self._keep(document, totals, since)
         return totals

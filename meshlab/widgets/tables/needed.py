@@ -62,7 +62,8 @@ def timed(view: dict[str, Any]) -> dict[str, Any]:
 def peaked(view: dict[str, Any]) -> dict[str, Any]:
     """Returns the predicted peak of memory."""
     if not view["peak_memory"]:
-        raise ExplorerError('No machine is chosen, so no peak is predicted; call explorer.on("v5e").')
+        failed = (view["time"] or {}).get("missing")
+        raise ExplorerError(failed or 'No machine is chosen, so no peak is predicted; call explorer.on("v5e").')
     return view["peak_memory"]
 
 

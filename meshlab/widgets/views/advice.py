@@ -29,12 +29,13 @@ class LookingView(TypedDict):
 
 
 class AdvicePartView(TypedDict):
-    """Advice, whether it was worked out, and how far that is while it goes on."""
+    """Advice, whether it was worked out, how far that is while it goes on, and why it failed."""
 
     advice: AdviceView | None
     advised: bool
     looking: LookingView | None
     ranked: list[RankedDimView] | None
+    advice_error: str
 
 
 def advice_part(explorer: ExplorerState) -> AdvicePartView:
@@ -46,14 +47,17 @@ def advice_part(explorer: ExplorerState) -> AdvicePartView:
     if known is None:
         looking = explorer.adviser.looking
         far: LookingView | None = None if looking is None else {"done": looking.done, "of": looking.of}
-        return {"advice": None, "advised": False, "looking": far, "ranked": None}
+        return {"advice": None, "advised": False, "looking": far, "ranked": None, "advice_error": ""}
+    if known.error:
+        return {"advice": None, "advised": True, "looking": None, "ranked": None, "advice_error": known.error}
     dims: list[RankedDimView] = [{"dim": dim, "helps": helps} for dim, helps in known.ranked]
     if known.advice is None:
-        return {"advice": None, "advised": True, "looking": None, "ranked": dims}
+        return {"advice": None, "advised": True, "looking": None, "ranked": dims, "advice_error": ""}
     advice = known.advice
     return {
         "advised": True,
         "looking": None,
         "ranked": dims,
+        "advice_error": "",
         "advice": {"text": advice.text, **step_cost_view(advice.price), **intent_view(advice.intent)},
     }

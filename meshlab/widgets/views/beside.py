@@ -14,7 +14,7 @@ from typing import TypedDict
 from ..state.explorer_state import ExplorerState
 from .devices.holdings import ShardsView, tensor_view
 from .plan import PlacesView, PlanView, place_view, plan_view
-from .step_time import PredictionView, prediction_view
+from .step_time import PredictionView, prediction_view, shown_soon
 
 
 class OtherLayoutView(PlanView, PredictionView):
@@ -43,7 +43,7 @@ def beside_part(explorer: ExplorerState) -> BesidePartView:
         return {"beside": None}
     document = other.under(present)
     plan, known = explorer.plan_at(document), explorer.tried.known(other.document)
-    costs = explorer.costs.soon(document, aside=True) if document.machine else None
+    costs = shown_soon(explorer, document, aside=True)
     # A layout that was tried has the name and the number of its card.
     return {
         "beside": {

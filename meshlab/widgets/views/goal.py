@@ -56,8 +56,8 @@ def verdict_of(explorer: ExplorerState, wait: bool = False) -> Verdict | None:
     if goal is None:
         return None
     plan = explorer.plan_at(document)
-    costs_of = explorer.costs.of if wait else explorer.costs.soon
-    peak_of = explorer.peaks.of if wait else explorer.peaks.soon
+    costs_of = explorer.costs.shown if wait else explorer.costs.soon
+    peak_of = explorer.peaks.shown if wait else explorer.peaks.soon
 
     def seconds() -> Cost | None:
         if document.machine is None:

@@ -3,8 +3,9 @@
     read(explorer, "forms", {})         {"forms": [{"name": "Python", "text": "ml.Layout.of(...)", …}, …]}
 
 Each has a name, and what describes it, of the Explorer as it is now and of named arguments: mostly a panel's own
-(`panels.py`). What needs costs that are being worked out is
-`{"pending": True}`: the page keeps what it has, and asks again once they are there; so are the reasons of a search.
+(`panels.py`). What needs costs that are being worked out is `{"pending": True}`: the page keeps what it has, and asks
+again once they are there; so are the reasons of a search. Where costs failed, what needs them is refused with the
+reason.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from ...engine.errors import closest, listed
 from ...engine.gc_pause import no_collection
+from ..documents.costing import CostsFailed
 from ..documents.intents import Refused
 from ..state.explorer_state import ExplorerState
 from .address import link_view
@@ -54,4 +56,7 @@ def read(
     except TypeError as error:
         return Refused(f"`{what}` was asked for with {dict(args)!r}: {error}.", "Show the Explorer again.")
     with explorer.lock, no_collection():
-        return reads[what](explorer, **args)
+        try:
+            return reads[what](explorer, **args)
+        except CostsFailed as error:
+            return Refused(str(error), code="costs")

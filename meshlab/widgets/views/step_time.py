@@ -16,7 +16,7 @@ from ...cost.machines.units import seconds_text, share_text
 from ...cost.step_time.time import Time
 from ...cost.step_time.utilisation import TOKENS, expected_between, expected_text
 from ...cost.workload.attention import ATTENTION
-from ..documents.costing import Costs
+from ..documents.costing import Costs, CostsFailed
 from ..documents.document import Document
 from ..state.explorer_state import ExplorerState
 from .machine_figures import AccuracyView, FigureView, accuracy_view, figures_behind
@@ -99,7 +99,7 @@ class TimeView(TypedDict):
 
 
 class NoTimeView(TypedDict):
-    """No time is predicted, as a figure of the machine is missing."""
+    """No time is predicted: a figure of the machine is missing, or predicting it failed."""
 
     missing: str
     options: TimeOptionsView
@@ -124,13 +124,25 @@ def costs_view(explorer: ExplorerState) -> CostsView:
         JSON-like data: `time` and `peak_memory`, both None where no machine is chosen, and whether they are `pending`.
     """
     document = explorer.document
-    costs = explorer.costs.soon(document) if document.machine else None
-    timeline = None if costs is None or costs.time is None else timeline_view(costs.time, costs.memory)
+    costs = shown_soon(explorer, document)
+    timed = isinstance(costs, Costs) and costs.time is not None
+    timeline = timeline_view(costs.time, costs.memory) if timed else None
     return {"timeline": timeline, **prediction_view(explorer.plan, document, costs)}
 
 
-def prediction_view(plan: Any, document: Document, costs: Costs | None) -> PredictionView:
+def shown_soon(explorer: ExplorerState, document: Document, aside: bool = False) -> Costs | CostsFailed | None:
+    """Returns the costs of a document, or how they failed; None without a machine, and while they are worked out."""
+    try:
+        return explorer.costs.soon(document, aside) if document.machine else None
+    except CostsFailed as error:
+        return error
+
+
+def prediction_view(plan: Any, document: Document, costs: Costs | CostsFailed | None) -> PredictionView:
     """Describes the costs of a plan on the machine of its document; while they are None they are pending."""
+    if isinstance(costs, CostsFailed):
+        failed: NoTimeView = {"missing": str(costs), "options": _switches(document, None)}
+        return {"time": failed, "peak_memory": None, "pending": False}
     if costs is None:
         return {"time": None, "peak_memory": None, "pending": document.machine is not None}
     peak = peak_memory_view(plan, costs.memory, costs.undonated_bytes)
@@ -139,13 +151,7 @@ def prediction_view(plan: Any, document: Document, costs: Costs | None) -> Predi
 
 def time_view(costs: Costs, document: Document) -> TimeView | NoTimeView:
     """Describes predicted time, or names the figure of the machine that is missing."""
-    options, time = document.options, costs.time
-    switches: TimeOptionsView = {
-        "attention": options.attention,
-        "prefetch": options.prefetch,
-        "attentions": list(ATTENTION),
-        "run": options.attention if time is None else time.scenario.attention,
-    }
+    time, switches = costs.time, _switches(document, costs.time)
     if time is None:
         return {"missing": costs.missing, "options": switches}
     parts = [_part(key, seconds, time) for key, seconds in _seconds(time)]
@@ -171,6 +177,16 @@ def time_view(costs: Costs, document: Document) -> TimeView | NoTimeView:
         "recalled": _recalled(parts),
         "accuracy": accuracy_view(TIME, time.hardware),
         "schedule": "" if time.spent.cells is None else str(time.spent.cells.schedule),
+    }
+
+
+def _switches(document: Document, time: Time | None) -> TimeOptionsView:
+    options = document.options
+    return {
+        "attention": options.attention,
+        "prefetch": options.prefetch,
+        "attentions": list(ATTENTION),
+        "run": options.attention if time is None else time.scenario.attention,
     }
 
 

@@ -141,6 +141,7 @@ def test_advice_follows_and_its_message_does_what_it_says(explorer: Explorer) ->
         "advised": False,
         "looking": None,
         "ranked": None,
+        "advice_error": "",
     }
 
 

@@ -21,6 +21,7 @@ export function nothingText({ search }: Pick<View, "search">): string {
 /** What stands where there is no advice: none helps, or it is being looked for, or nobody has asked. */
 function awaitedText(board: Board): string {
   const { view } = board;
+  if (view.advice_error) return `Advice could not be worked out: ${view.advice_error}.`;
   if (view.advised) return nothingText(view);
   if (!board.can("advise") || view.goal?.quiet) return "";
   if (view.looking)

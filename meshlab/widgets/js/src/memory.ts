@@ -39,9 +39,10 @@ export function drawMemory(board: Board): (HTMLElement | null)[] {
   ];
 }
 
-/** What a machine would add, where none is chosen. */
+/** What a machine would add, where none is chosen; or why its peak could not be predicted. */
 function drawUnknown(board: Board): HTMLElement | null {
-  if (board.view.machine.on) return null;
+  const { machine, time } = board.view;
+  if (machine.on) return time && "missing" in time ? h("p", { class: "mlb-error" }, "✕ ", prose(time.missing)) : null;
   const known = "Without a machine the arguments and outputs of a step are known, which are exact.";
   if (!board.can("on")) return h("p", { class: "mlb-none" }, known);
   const choose = () => (board.panels.header.querySelector("select") as HTMLElement | null)?.focus();

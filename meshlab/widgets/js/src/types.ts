@@ -38,12 +38,13 @@ export type Looking = {
   of: number;
 };
 
-/** Advice, whether it was worked out, and how far that is while it goes on. */
+/** Advice, whether it was worked out, how far that is while it goes on, and why it failed. */
 export type AdvicePart = {
   advice: Advice | null;
   advised: boolean;
   looking: Looking | null;
   ranked: RankedDim[] | null;
+  advice_error: string;
 };
 
 /** A size, and what a step costs there; or why the layout does not fit it. */
@@ -1619,7 +1620,7 @@ export type Time = {
   schedule: string;
 };
 
-/** No time is predicted, as a figure of the machine is missing. */
+/** No time is predicted: a figure of the machine is missing, or predicting it failed. */
 export type NoTime = {
   missing: string;
   options: TimeOptions;
