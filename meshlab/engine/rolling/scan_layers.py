@@ -31,6 +31,12 @@ from .loops import Family, Loop, Number, Rows
 from .roll import Group, Single, Total, Unit, multiplies, roll
 from .stacked import apart, like_stacked, stacked_dim, stacked_tree
 
+# What to do where other layers become a scan.
+_STACK_LESS = (
+    " Stack only the layers of the loop: {**others, **ml.stack_layers(blocks)} where they are numbered keys of a dict,"
+    ' and {**others, "blocks": ml.stack_layers(blocks)} where they are a list.'
+)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Standin:
@@ -197,7 +203,7 @@ class _Evaluation:
         else:
             equation = unit.first
             if self.multiplies_one_layer(unit):
-                self.refuse(_of_one_layer(equation))
+                self.refuse(_of_one_layer(equation) + _STACK_LESS)
             reads = {(0, i): v for i, v in enumerate(equation.invars) if not isinstance(v, Literal)}
             inner = part([equation], reads, equation.outvars)
             made = inner.run(*(self.read(each, equation) for each in inner.reads))

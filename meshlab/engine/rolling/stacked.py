@@ -12,7 +12,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -23,6 +23,7 @@ from ..tensors.dims import Dim, is_name
 from ..tensors.named_arrays import NamedArray
 from ..tensors.tensor import Tensor
 from ..tensors.trees import Unplaced
+from .static_fields import static_difference
 
 # A key with a number at its end.
 _NUMBERED = re.compile(r"(?P<name>.*?)_?(?P<number>\d+)")
@@ -89,9 +90,29 @@ def stack_layers(tree: Any, dim: str = "layers") -> Any:
     if not any(map(_is_stacked, jax.tree.leaves(stacked, is_leaf=_is_stacked))):
         raise TraceError(
             "stack_layers() found no layers that are alike: a list, a tuple or numbered keys (`block_0`, or 0) of"
-            " trees with the same shapes, dtypes and dims."
+            f" trees with the same shapes, dtypes and dims.{_unlike(tree)}"
         )
     return stacked
+
+
+def _unlike(tree: Any) -> str:
+    """Says why the layers of a tree that have the same arrays are not alike; "" where there are no such layers."""
+
+    def layers_in(node: Any) -> Iterator[Sequence[Any]]:
+        entries = _entries(node)
+        if type(node) in (list, tuple):
+            yield node
+        yield from ([entries[key] for key in keys] for keys in _numbered(entries).values())
+        for child in jax.tree.leaves(node, is_leaf=lambda other: other is not node):
+            if child is not node and not is_leaf(node):
+                yield from layers_in(child)
+
+    for layers in layers_in(tree):
+        if len(layers) > 1 and len({_kind(layer)[1] for layer in layers}) == 1:
+            differences = (static_difference(layers[0], layer) for layer in layers[1:])
+            if said := next(filter(None, differences), ""):
+                return f" Some have the same arrays; they differ in the static field {said}. All must have equal ones."
+    return ""
 
 
 def unstack_layers(tree: Any) -> Any:
