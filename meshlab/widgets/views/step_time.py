@@ -125,8 +125,9 @@ def costs_view(explorer: ExplorerState) -> CostsView:
     """
     document = explorer.document
     costs = shown_soon(explorer, document)
-    timed = isinstance(costs, Costs) and costs.time is not None
-    timeline = timeline_view(costs.time, costs.memory) if timed else None
+    timeline = None
+    if isinstance(costs, Costs) and costs.time is not None:
+        timeline = timeline_view(costs.time, costs.memory)
     return {"timeline": timeline, **prediction_view(explorer.plan, document, costs)}
 
 

@@ -53,7 +53,7 @@ def is_said(explorer: Explorer) -> None:
     assert (costs["peak_memory"], costs["pending"]) == (None, False)
     json.dumps(shared_state(explorer))
     for what in ("step", "stages", "roofline", "moments"):
-        refused = answer(explorer, {"v": 2, "kind": "read", "id": 1, "what": what, "args": {}})
+        refused: Any = answer(explorer, {"v": 2, "kind": "read", "id": 1, "what": what, "args": {}})
         assert (refused["kind"], refused["code"]) == ("nack", "costs")
         assert refused["reason"].startswith(SAID)
     with pytest.raises(ZeroDivisionError, match="no links"):
