@@ -2,20 +2,25 @@
 
     python -m meshlab.verify --layouts 200 --journal sweep.jsonl
     python -m meshlab.verify --each 3 --checked 8 --seed 5     three layouts of each are planned, those of 8 checked
+    python -m meshlab.verify --limit 60                        a case that takes longer than a minute fails
 
 Layouts are drawn in turn on plain meshes, on meshes with an axis in time, on meshes whose axes divide few dims (these
-plans pad), and on such with an axis in time, each with rules at places and in scopes; and with each form that a program
-may have: rings, USP, tokens that are sent to experts, pipelines (`engine/verifying/forms.py`). The layouts of a program
-are spread over its loss and its steps of training; with `--each`, every one of these has so many. Each case is one line
-in the journal, so a sweep that was stopped goes on where it was. The table at the end says for each program, and for
-each form, how many layouts were checked, how many were only planned, in how many the compiler merged collectives, and
-how many failed, with commit and versions. The exit status is the number of failures, at most 125; a form of which there
-was no layout, though some model had layouts enough for all that it may have, is one.
+plans pad), and on such with an axis in time, each with rules at places and in scopes; and with each form that a
+program may have: rings, USP, tokens that are sent to experts, pipelines (`engine/verifying/forms.py`). The layouts of
+a program are spread over its loss and its steps of training; with `--each`, every one of these has so many. Each case
+is one line in the journal, so a sweep that was stopped goes on where it was. That is also how a case ends that takes
+longer than the limit, such as a compilation that hangs, which nothing else can stop: the journal has it as failed,
+and the process starts itself again. The table at the end says for each program, and for each form, how many layouts
+were checked, how many were only planned, in how many the compiler merged collectives, and how many failed, with
+commit and versions. The exit status is the number of failures, at most 125; a form of which there was no layout,
+though some model had layouts enough for all that it may have, is one.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -23,10 +28,11 @@ import platform
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import jax
 import jaxlib.version
@@ -43,10 +49,20 @@ from .models.operation_models import operations
 from .models.zoo import Model, imported_models, models
 
 Case = tuple[str, str, str, bool]
+# Gives the block in which a case is checked.
+Watch = Callable[[dict[str, Any]], contextlib.AbstractContextManager[Any]]
+
+# Seconds for a case, which takes a few; on a busy machine a hundred.
+LIMIT = 1200.0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the sweep from the command line; returns the exit status."""
+    """Runs the sweep; returns the exit status.
+
+    Args:
+        arguments: of the command line; None for the process's own. Only then is there a limit, since a process of
+            someone else's is not started again.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m meshlab.verify", description="Checks every model under many legal layouts."
     )
@@ -59,7 +75,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--journal", type=pathlib.Path, default=pathlib.Path("sweep.jsonl"), help="where to keep results"
     )
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT, help=f"the most seconds for one layout (default: {LIMIT:.0f})"
+    )
     options = parser.parse_args(arguments)
+    if not options.limit > 0:
+        parser.error(f"--limit was given {options.limit:g}; it must be a number of seconds above 0")
     os.environ.setdefault("XLA_FLAGS", QUICK_COMPILES)
     simulate(8)
     every = _every()
@@ -73,13 +94,15 @@ def main(arguments: list[str] | None = None) -> int:
     sharing = Counter(m.program for m in chosen)
     done, wanted = _read(options.journal), set()
     with options.journal.open("a") as journal:
+        watch = functools.partial(within, options.limit, journal) if arguments is None else contextlib.nullcontext
         for model in chosen:
             count = options.each or -(-options.layouts // sharing[model.program])
             turns = [turn for turn in TURNS if turn[0][0].in_time or not options.serial]
             program = model.trace()
             forms = {form.name for form in forms_of(program)}
             wanted |= forms if count >= len(turns) + len(forms) else set()
-            for line in sweep(model, program, options.seed, count, done, check=model in checked, turns=turns):
+            check = model in checked
+            for line in sweep(model, program, options.seed, count, done, check=check, turns=turns, watch=watch):
                 journal.write(json.dumps(line) + "\n")
                 journal.flush()
                 done[_key(line)] = line
@@ -111,6 +134,7 @@ def sweep(
     *,
     check: bool = True,
     turns: Sequence[Turn] = TURNS,
+    watch: Watch = contextlib.nullcontext,
 ) -> Iterator[dict[str, Any]]:
     """Checks a model under layouts drawn at random, but for those that are done; yields a line for each.
 
@@ -122,14 +146,42 @@ def sweep(
         done: what is done already.
         check: whether plans are compiled and run; else they are only made.
         turns: the kinds of meshes to draw from in turn, with whether plans pad.
+        watch: gives the block in which a case is checked.
     """
     data = model.data(seed) if check else None
     for mesh, layout, pad in draw_in_turn(program, seed, count, turns, forms_of(program)):
         case = {"program": model.program, "model": model.name, "mesh": mesh.to_dict(), "layout": layout.to_dict()}
         case |= {"pad": True} if pad else {}
         if _key(case) not in done:
-            yield case | check_case(program, mesh, layout, data, pad=pad)
+            with watch(case | {"checked": check}):
+                result = check_case(program, mesh, layout, data, pad=pad)
+            yield case | result
     jax.clear_caches()
+
+
+@contextlib.contextmanager
+def within(limit: float, journal: TextIO, case: dict[str, Any]) -> Iterator[None]:
+    """Lets a block take no longer than the limit; else notes the case as failed, and starts this process again.
+
+    XLA's compiler cannot be interrupted, and a thread cannot be stopped. The sweep that starts again goes on behind the
+    case, as its journal has it.
+    """
+
+    def start_again() -> None:
+        report = f"it took longer than the limit of {limit:g} s"
+        line = case | {"ok": False, "report": report, "merged": [], "forms": [], "seconds": limit}
+        journal.write(json.dumps(line) + "\n")
+        journal.flush()
+        print(f"\nFAILED {line}\n", end="", flush=True)
+        os.execv(sys.executable, sys.orig_argv)
+
+    timer = threading.Timer(limit, start_again)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def check_case(
