@@ -101,16 +101,17 @@ class _Evaluation:
         self.values: dict[Any, Any] = {}
         self.stacks: dict[Family, Any] = {}
         self.place: dict[Any, tuple[Family, int]] = {}
-        of_argument: dict[int, list[Any]] = {}
+        of_argument: dict[int, dict[int, Any]] = {}
         for variable, leaf in zip(closed.jaxpr.invars, leaves, strict=True):
             if leaf.layer is None:
                 self.values[variable] = arrays[leaf.value]
             else:
-                of_argument.setdefault(leaf.value, []).append(variable)
+                of_argument.setdefault(leaf.value, {})[leaf.layer] = variable
         if not of_argument:
             raise TraceError(f"`{called(function)}` was given no stacked layers: give it ml.stack_layers(params).")
         for argument, variables in of_argument.items():
-            self.keep(tuple(variables), arrays[argument])
+            # JAX has the keys of a dict in the order of texts, `block_10` before `block_2`.
+            self.keep(tuple(variables[layer] for layer in sorted(variables)), arrays[argument])
         closed = needed(closed, [True] * len(closed.jaxpr.outvars))
         equations, self.outputs, constants = called_in_place(closed, self.reads_several)
         self.values.update(constants)
@@ -143,6 +144,11 @@ class _Evaluation:
             return False
         family, _ = self.place[value]
         return not isinstance(self.rolled.families.get(family), Loop)
+
+    def is_in_a_loop(self, equation: Any) -> bool:
+        """Says whether some loop reads the layers of which an equation reads one."""
+        read = {each for unit in self.rolled.units if isinstance(unit, Loop) for each in unit.reads_around()}
+        return any(self.place[v][0] in read for v in equation.invars if self.is_of_one_layer(v))
 
     def keep(self, family: Family, stack: Any):
         self.stacks[family] = stack
@@ -203,7 +209,7 @@ class _Evaluation:
         else:
             equation = unit.first
             if self.multiplies_one_layer(unit):
-                self.refuse(_of_one_layer(equation) + _STACK_LESS)
+                self.refuse(_of_one_layer(equation) + ("" if self.is_in_a_loop(equation) else _STACK_LESS))
             reads = {(0, i): v for i, v in enumerate(equation.invars) if not isinstance(v, Literal)}
             inner = part([equation], reads, equation.outvars)
             made = inner.run(*(self.read(each, equation) for each in inner.reads))

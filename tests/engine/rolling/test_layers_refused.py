@@ -55,6 +55,36 @@ def test_layers_that_are_no_loop_are_not_stacked_then():
     np.testing.assert_allclose(y, of_lists(LISTS, X), atol=1e-5)
 
 
+def test_of_layers_that_a_loop_reads_all_stay_stacked():
+    """The last layer's gradient begins otherwise than in the others: to stack less would be no help."""
+    params = {"first": weights(9), "blocks": [{"up": weights(i), "down": weights(4 + i)} for i in range(4)]}
+
+    def step(params: Any, x: jax.Array) -> Any:
+        def loss(params: Any) -> jax.Array:
+            y = jnp.tanh(x @ params["first"])
+            for block in params["blocks"]:
+                y = y + jnp.tanh(jnp.tanh(y @ block["up"]) @ block["down"])
+            return y.sum()
+
+        return jax.grad(loss)(params)
+
+    with pytest.raises(ml.TraceError, match=r"reads the weights of one layer alone\.$"):
+        ml.scan_layers(step)(ml.stack_layers(params), X)
+
+
+def test_more_than_ten_numbered_layers_are_in_the_order_of_their_numbers():
+    """JAX flattens `Block_10` before `Block_2`: then no step was a scan, and one layer was read for another."""
+    params = {f"Block_{i}": weights(i) for i in range(11)}
+
+    def loop(params: Any, x: jax.Array) -> Any:
+        for i in range(11):
+            x = jnp.tanh(x @ params[f"Block_{i}"])
+        return x, params["Block_2"].sum()
+
+    for one, other in zip(ml.scan_layers(loop)(ml.stack_layers(params), X), loop(params, X), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
 def test_where_nothing_is_a_loop_no_stacking_would_help():
     with pytest.raises(ml.TraceError, match=r"reads the weights of one layer alone\.$"):
         ml.scan_layers(lambda p, x: x @ p["Dense_0"]["kernel"] + x)(ml.stack_layers(FLAX), X)
@@ -78,10 +108,3 @@ def test_the_static_field_in_which_layers_differ_is_named():
     assert ml.stack_layers([Block(weights(i), one) for i in range(2)]).layers.w.shape == (2, 4, 4)
     with pytest.raises(ml.TraceError, match=r"same shapes, dtypes and dims\.$"):
         ml.stack_layers({"a": [Block(weights(0), one)], "b": {"Dense_0": X, "Dense_1": X.T}})
-
-
-def test_the_numbered_names_of_haiku_are_layers():
-    params = {f"mlp/~/linear_{i}": {"w": weights(i), "b": jnp.ones(4)} for i in range(3)}
-    stacked = ml.stack_layers(params)
-    assert list(stacked) == ["mlp/~/linear"]
-    assert stacked["mlp/~/linear"].layers["w"].shape == (3, 4, 4)
