@@ -3,6 +3,7 @@
     {"embed": e, "layers": [{"w": w0}, {"w": w1}]}      {"embed": e, "layers": Stacked({"w": [w0 w1]})}
     {"Block_0": {"w": w0}, "Block_1": {"w": w1}}        {"Block": Stacked({"w": [w0 w1]})}
     {"blocks": {0: {"w": w0}, 1: {"w": w1}}}            {"blocks": Stacked({"w": [w0 w1]})}
+    {"block_0/q": {"w": w0}, "block_1/q": {"w": w1}}    {"block": Stacked({"q": {"w": [w0 w1]}})}, Haiku's paths
 
 `Stacked` is a pytree, so that gradients and optimizers take it; its arrays have the places `layers/w` and `Block/w`.
 """
@@ -27,6 +28,8 @@ from .static_fields import static_difference
 
 # A key with a number at its end.
 _NUMBERED = re.compile(r"(?P<name>.*?)_?(?P<number>\d+)")
+# A path whose first numbered part is not its last.
+_PATH = re.compile(r"(?P<name>[^/]*?(?:/[^/]*?)*?)_?(?P<number>\d+)/(?P<rest>.*)")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,7 +38,8 @@ class Stacked:
 
     Attributes:
         layers: a tree like that of each layer, with stacked arrays.
-        keys: of the layers, where they are the values of a dict; None for a list or tuple.
+        keys: of the layers, where they are the values of a dict; None for a list or tuple. A layer that is spread over
+            several paths has a tuple of pairs: the rest of each path, and the whole.
         container: the type of the list, tuple or dict; None where the dict may have more than these layers.
     """
 
@@ -45,6 +49,9 @@ class Stacked:
 
     def contained(self, layers: Sequence[Any]) -> Any:
         """Returns the list, tuple or dict of layers that were taken apart."""
+        if self.keys is not None and isinstance(self.keys[0], tuple):
+            each = zip(self.keys, layers, strict=True)
+            return {whole: layer[rest] for pairs, layer in each for rest, whole in pairs}
         held = layers if self.keys is None else dict(zip(self.keys, layers, strict=True))
         return held if self.container is None else self.container(held)
 
@@ -164,7 +171,12 @@ def stacked_tree(tree: Any, dim: str, put: Put, wanted: Callable[[Sequence[Any]]
             return node_of(node, None, type(node))
         entries = _entries(node)
         instead: dict[Any, dict[str, Stacked]] = {}
-        for name, keys in _numbered(entries).items():
+        for name, paths in _spread(entries).items():
+            layers = [{rest: entries[whole] for rest, whole in pairs} for pairs in paths]
+            if name and name not in entries and _alike(layers) and wanted(layers):
+                every = [whole for pairs in paths for _, whole in pairs]
+                instead |= {**{key: {} for key in every}, every[0]: {name: node_of(layers, paths, None)}}
+        for name, keys in _numbered({key: entries[key] for key in entries if key not in instead}).items():
             layers = [entries[key] for key in keys]
             is_all = not name and len(keys) == len(entries)
             if (is_all or (name and name not in entries)) and _alike(layers) and wanted(layers):
@@ -241,6 +253,15 @@ def _numbered(node: Mapping[Any, Any]) -> dict[str, tuple[Any, ...]]:
         elif isinstance(key, str) and (match := _NUMBERED.fullmatch(key)):
             found.setdefault(match["name"], {})[int(match["number"])] = key
     return {name: tuple(keys[number] for number in sorted(keys)) for name, keys in found.items()}
+
+
+def _spread(node: Mapping[Any, Any]) -> dict[str, tuple[Any, ...]]:
+    """Returns the paths with a number before their last part, by what stands before it: of each number, as pairs."""
+    found: dict[str, dict[int, list[tuple[str, str]]]] = {}
+    for key in node:
+        if isinstance(key, str) and (match := _PATH.fullmatch(key)):
+            found.setdefault(match["name"], {}).setdefault(int(match["number"]), []).append((match["rest"], key))
+    return {name: tuple(tuple(sorted(of[number])) for number in sorted(of)) for name, of in found.items()}
 
 
 def _are_arrays(layers: Sequence[Any]) -> bool:
