@@ -133,7 +133,9 @@ class Profile:
         return max(0.0, self.seconds - self.busy - self.waiting)
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:
-        """Writes the run as a Chrome trace for Perfetto, with each device's lanes beside those of the predicted step.
+        """Writes the run as a Chrome trace for Perfetto, with each device's lanes below those of the predicted step.
+
+        Of simulated devices it shows shares of the step, and no seconds.
 
         Args:
             path: the file, which is replaced: `"profile.json"`.
@@ -141,8 +143,8 @@ class Profile:
         Raises:
             MeshlabError: the file cannot be written.
         """
-        said = f"{seconds_text(self.seconds)} on {self.devices}"
-        written(lambda: trace_beside(self.plan, self.shares, said), path)
+        said = self.devices if self.simulated else f"{seconds_text(self.seconds)} on {self.devices}"
+        written(lambda: trace_beside(self.plan, self.shares, said, self.simulated), path)
 
     @functools.cached_property
     def collectives(self) -> tuple[Measured, ...]:

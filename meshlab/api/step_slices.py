@@ -205,3 +205,9 @@ def described(plan: Plan, step: Step | None, kind: str) -> tuple[str, Sequence[s
         return "", (), None
     dims = plan.program.names[operation.outputs[0]] if operation.outputs else ()
     return operation.called, dims, operation.source
+
+
+def in_order(mesh_axes: Iterable[str]) -> Callable[[Sequence[str]], tuple[bool, list[int]]]:
+    """Returns a key by which lanes are sorted as the mesh is: kernels, its axes, and then sets of them."""
+    order = list(mesh_axes)
+    return lambda axes: (len(axes) > 1, [order.index(axis) for axis in axes])

@@ -25,7 +25,19 @@ from ..engine.errors import MeshlabError, shown
 from ..engine.plans.collective import Collective
 from ..engine.whole_files import write_whole
 from .priced import Plan
-from .step_slices import KERNELS, LOOP, LOOPS, REPETITION, Frame, Slice, described, frames_of, paths_of, slices_of
+from .step_slices import (
+    KERNELS,
+    LOOP,
+    LOOPS,
+    REPETITION,
+    Frame,
+    Slice,
+    described,
+    frames_of,
+    in_order,
+    paths_of,
+    slices_of,
+)
 
 # Slices of one trace: Perfetto opens a million in a few seconds.
 MOST = 200_000
@@ -52,7 +64,8 @@ def trace_of(plan: Plan) -> dict[str, Any]:
     """Returns the trace as plain data."""
     time, sent = plan.time, plan.sent
     slices = list(slices_of(time.spent.spans, MOST))
-    threads = {name: tid for tid, name in enumerate(dict.fromkeys((KERNELS, LOOPS, *(s.thread for s in slices))))}
+    sent_over = sorted({s.span.axes for s in slices if s.span.axes}, key=in_order(plan.mesh.axes))
+    threads = {name: tid for tid, name in enumerate((KERNELS, LOOPS, *map("+".join, sent_over)))}
     events = [*_names(plan, threads), *(_event(plan, s, threads, sent) for s in slices if s.thread != LOOPS)]
     events += [_frame(each, threads[LOOPS]) for each in frames_of(slices, paths_of(plan))]
     return {

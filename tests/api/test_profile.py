@@ -5,9 +5,12 @@ The times are those of threads, and no test says anything about them: it is the 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import itertools
 import json
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ import pytest
 import meshlab as ml
 from meshlab.api import profile as profiles
 from meshlab.api.profile import Profile
+from meshlab.cost.machines.units import seconds_text
 from meshlab.measuring.joined import COMPUTE
 from meshlab.measuring.recorded import Event
 from meshlab.models.zoo import models
@@ -141,30 +145,101 @@ def test_what_cannot_be_measured_is_refused(monkeypatch):
     refused(lambda: plan.profile(), ml.RunError, "it does not compare the clocks of several")
 
 
-def test_the_trace_has_lanes_of_each_device(tmp_path):
+def traced(profile: Any, path: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The events of a trace, and what is said of it."""
+    profile.write_trace(path)
+    trace = json.loads(path.read_text())
+    return trace["traceEvents"], trace["otherData"]
+
+
+def lanes(events: list[dict[str, Any]]) -> dict[int, dict[str, list[dict[str, Any]]]]:
+    """The slices of a trace by process and lane, in the order in which lanes are drawn."""
+    order: dict[tuple[int, int], int] = {}
+    names: dict[tuple[int, int], str] = {}
+    for event in events:
+        if event["name"] == "thread_sort_index":
+            order[event["pid"], event["tid"]] = event["args"]["sort_index"]
+        if event["name"] == "thread_name":
+            names[event["pid"], event["tid"]] = event["args"]["name"]
+    found: dict[int, dict[str, list[dict[str, Any]]]] = defaultdict(dict)
+    for process, thread in sorted(names, key=lambda each: (each[0], order[each])):
+        slices = [e for e in events if e["ph"] == "X" and (e["pid"], e["tid"]) == (process, thread)]
+        found[process][names[process, thread]] = slices
+    return found
+
+
+def processes(events: list[dict[str, Any]]) -> dict[int, str]:
+    return {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+
+
+def length(slices: list[dict[str, Any]]) -> float:
+    return max(e["ts"] + e["dur"] for e in slices) - min(e["ts"] for e in slices)
+
+
+def test_the_trace_has_lanes_of_each_device_below_the_predicted_ones(tmp_path):
     plan, profile = measured("two layers")
-    profile.write_trace(tmp_path / "profile.json")
-    trace = json.loads((tmp_path / "profile.json").read_text())
+    events, said = traced(profile, tmp_path / "profile.json")
     plan.write_trace(tmp_path / "step.json")
     predicted = json.loads((tmp_path / "step.json").read_text())
-    assert [event for event in trace["traceEvents"] if event["pid"] == 1] == predicted["traceEvents"]
-    lanes: dict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
-    for event in trace["traceEvents"]:
-        if event["ph"] == "X" and event["pid"] > 1:
-            assert event["name"]
-            lanes[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
-    assert {process for process, _ in lanes} == set(range(2, 10))
-    for slices in lanes.values():
-        for (_, end), (begin, _) in zip(sorted(slices), sorted(slices)[1:], strict=False):
-            assert begin >= end - 1e-3
-    took = sum(end - begin for slices in lanes.values() for begin, end in slices) / 1e6
-    assert took == pytest.approx(sum((share.end - share.begin) * share.part for share in profile.shares))
-    assert "8 simulated CPU devices" in trace["otherData"]["measured"]
+    slices = [event for event in events if (event["pid"], event["ph"]) == (1, "X")]
+    assert slices == [event for event in predicted["traceEvents"] if event["ph"] == "X"]
+    names = processes(events)
+    assert names[1] == "predicted for Google TPU v5e, 2x4, each device"
+    assert [*names] == [1, *range(2, 10)]
+    assert [e["args"]["sort_index"] for e in events if e["name"] == "process_sort_index"] == [*names]
+    above, *below = lanes(events).values()
+    for each in below:
+        assert [name for name in each if "," not in name] == [name for name in above if "," not in name]
+        for run in each.values():
+            assert all(event["name"] for event in run)
+            for one, other in itertools.pairwise(run):
+                assert other["ts"] >= one["ts"] + one["dur"] - 1e-3
+    assert said["measured"].startswith("8 simulated CPU devices")
+
+
+def test_steps_have_their_names_in_both_parts_of_the_trace(tmp_path):
+    above, *below = lanes(traced(measured("two layers")[1], tmp_path / "profile.json")[0]).values()
+    for name in above:
+        for each in below:
+            # A fusion has the names of the steps in it; so have collectives that XLA combined.
+            sent = [event["name"].removeprefix("waiting, ").partition(": ") for event in each.get(name, [])]
+            there = {f"{kind}: {part}" for kind, _, parts in sent for part in parts.split(", ")}
+            if name.startswith("over "):
+                assert there == {event["name"] for event in above[name]}
+    kernels = {part for each in below for event in each["kernels"] for part in event["name"].split(", ")}
+    assert {event["name"] for event in above["kernels"]} <= kernels
+
+
+def test_the_step_of_simulated_devices_is_drawn_as_long_as_the_predicted_one(tmp_path):
+    plan, profile = measured("two layers")
+    events, said = traced(profile, tmp_path / "profile.json")
+    run = [event for event in events if event["ph"] == "X" and event["pid"] > 1]
+    assert length(run) == pytest.approx(1e6 * float(plan.time.estimate))
+    took = sum(event["dur"] for event in run) / length(run)
+    assert took == pytest.approx(sum((s.end - s.begin) * s.part for s in profile.shares) / profile.seconds)
+    shares = sum(float(event["args"]["share of the step"].removesuffix("%")) for event in run) / 100
+    assert shares == pytest.approx(took, rel=0.02)
+    said_of = "simulated devices: shares, not speeds; the step is drawn as long as the predicted one"
+    assert all(name.endswith(said_of) for process, name in processes(events).items() if process > 1)
+    # No seconds are said: the length of the predicted step is the only one.
+    assert " on " not in said["measured"]
+    assert said["step"].endswith("predicted by meshlab")
+
+
+def test_the_trace_of_attached_devices_has_one_scale(tmp_path):
+    _, profile = measured("two layers")
+    events, said = traced(dataclasses.replace(profile, simulated=False), tmp_path / "profile.json")
+    run = [event for event in events if event["ph"] == "X" and event["pid"] > 1]
+    assert length(run) == pytest.approx(1e6 * profile.seconds)
+    assert processes(events)[2] == "measured on device 0"
+    assert said["measured"].startswith(seconds_text(profile.seconds))
 
 
 def test_the_trace_of_a_plan_without_a_machine(tmp_path):
     profile: Any = PROGRAM.plan(MESH, "batch:data").profile(runs=1)
-    profile.write_trace(tmp_path / "profile.json")
-    trace = json.loads((tmp_path / "profile.json").read_text())
-    assert {event["pid"] for event in trace["traceEvents"]} == set(range(2, 6))
+    events, _ = traced(profile, tmp_path / "profile.json")
+    names = processes(events)
+    assert [*names] == [*range(2, 6)]
+    assert names[2] == "measured on device 0; simulated devices: shares, not speeds; 1 ms is 1% of the step"
+    assert length([event for event in events if event["ph"] == "X"]) == pytest.approx(100_000)
     refused(lambda: profile.write_trace(3), ml.MeshlabError, "write_trace\\(\\) was given 3 for its file")

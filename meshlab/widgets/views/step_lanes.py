@@ -15,13 +15,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypedDict
 
-from ...api.step_slices import KERNELS, LOOP, LOOPS, Frame, Slice, described, frames_of, paths_of, slices_of
+from ...api.step_slices import KERNELS, LOOP, LOOPS, Frame, Slice, described, frames_of, in_order, paths_of, slices_of
 from ...cost.step_time.time import Time
 from ...engine.planning.shared_steps import written_out
 from ..state.explorer_state import ExplorerState
 from ..state.selection import identities
 from .pending import PendingView
-from .timeline import in_order, memory_points, segments_of
+from .timeline import memory_points, segments_of
 
 # The most points of memory over time.
 _STRETCHES = 2_000

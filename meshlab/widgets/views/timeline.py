@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
-from ...api.step_slices import LOOPS, described, slices_of
+from ...api.step_slices import LOOPS, described, in_order, slices_of
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.spent import Span
 from ...cost.step_time.time import Time
@@ -132,12 +132,6 @@ def timeline_view(time: Time, memory: Memory) -> TimelineView:
         "loops": list(_loops(time.spent.spans)),
         "memory": memory_points(memory, spans, whole),
     }
-
-
-def in_order(mesh_axes: Iterable[str]) -> Callable[[Sequence[str]], tuple[bool, list[int]]]:
-    """Returns a key by which lanes are sorted as the mesh is: kernels, its axes, and then sets of them."""
-    order = list(mesh_axes)
-    return lambda axes: (len(axes) > 1, [order.index(axis) for axis in axes])
 
 
 def segments_of(spans: Sequence[Span]) -> Iterator[Segment]:
