@@ -7,9 +7,8 @@ Each gesture is a small frozen object; a method of the Explorer, a mouse and a k
     >>> explorer.apply(Place("rows", ("model",)))
     Refused: `rows` has size 28, which 8 does not divide. Fix: use an axis of 2, 4, 7, 14 or 28.
 
-An answer is true or false, so that a script can write `if explorer.place(...)`. What each intent does stands in
-`HANDLERS` (explorer_state.py). Its fields are what a page sends, by these names and of these types; a whole document is
-text, as `to_json` gives it.
+An answer is true or false, so that a script can write `if explorer.place(...)`. `HANDLERS` (state/handlers.py) carries
+intents out. A page sends their fields, by these names and of these types; a whole document is text, as of `to_json`.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ class Intent(Struct, frozen=True, forbid_unknown_fields=True):
 class Place(Intent, frozen=True):
     """Shard a dim over exactly these mesh axes, major first; at one place only where `at` names one.
 
-    `source` is the place whose rule for the dim is taken away: the chip was moved from there; "" for the compute rules.
-    With `pad` dims that their axes do not divide are padded from then on.
+    From `source` the dim's rule is taken away, "" is the compute rules; `pad` pads dims that axes do not divide.
     """
 
     dim: str
@@ -69,10 +67,7 @@ class TakePreset(Intent, frozen=True):
 
 
 class TogglePreset(Intent, frozen=True):
-    """Put this preset of `ml.layouts` beside what is on the board, or take it away where it is there.
-
-    `over` is its mesh axis; None the one that it finds by its name.
-    """
+    """Put a preset of `ml.layouts` beside what is on the board, or take it away; `over` None finds its axis by name."""
 
     name: str
     over: str | None = None
@@ -237,6 +232,14 @@ class Look(Intent, frozen=True):
 
 class CancelLook(Intent, frozen=True):
     """Stop looking at a value of a step."""
+
+
+class Measure(Intent, frozen=True):
+    """Measure the step of the present layout on random data, in the background; see `plan.profile`."""
+
+
+class CancelMeasure(Intent, frozen=True):
+    """Stop measuring the step."""
 
 
 class RenameDim(Intent, frozen=True):

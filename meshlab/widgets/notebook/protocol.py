@@ -35,7 +35,7 @@ VERSION = 2
 # Seconds after which no further price is worked out for one question: a drop stands behind it.
 LONG = 0.25
 # Whoever stops something wants that however late it is read: a run is what Python was busy with.
-STOPS = ("cancel", "cancel_auto", "stop_auto", "cancel_look")
+STOPS = ("cancel", "cancel_auto", "stop_auto", "cancel_look", "cancel_profile")
 LATE = "The kernel was busy: this change timed out and was not applied."
 
 

@@ -35,6 +35,7 @@ Word = Literal[
     "search",
     "run",
     "look",
+    "profile",
     "tab",
 ]
 # A revision is a change of what prices and answers are of.

@@ -45,6 +45,7 @@ from .changes import Changes
 from .looks import Looks
 from .marks import Marks
 from .prices import point_of, previewed
+from .profiles import Profiles
 from .regret_searches import RegretSearches
 from .runs import Runs
 from .saved_boards import Offer
@@ -74,6 +75,7 @@ class ExplorerState:
         tracer: traces the program again at other sizes.
         runs: all runs, oldest first.
         looks: at values of the latest run's last step.
+        profiles: what the step took, measured.
         writing: the program of each device, as Python.
         searches: for the best layout.
         regrets: the searches for what the decisions of the fastest layout cost otherwise.
@@ -129,6 +131,7 @@ class ExplorerState:
         self.tracer = Tracer(documents.programs, self.lock, lambda: changes.tell("tracing"))
         self.runs = Runs(run)
         self.looks = Looks(self.lock, lambda: changes.tell("look"))
+        self.profiles = Profiles(self.lock, lambda: changes.tell("profile"))
         self.writing = Latest(self.lock, lambda: None)  # a page asks for it again until it is there
         self.searches = Searches(self._search_space, self.lock, self._searched, lambda: changes.tell("search"))
         self.regrets = RegretSearches(self.lock, lambda: changes.tell("search"))
@@ -332,6 +335,7 @@ class ExplorerState:
         """Takes note that another model is on the board: nothing of the one before stands beside it."""
         present, operations = self.document, self.documents.programs.operations(self.document)
         self.looks.forget()
+        self.profiles.forget()
         self.documents.slow = self.documents.is_slow
         for costing in (self.costs, self.peaks, self.documents.names):
             costing.expect(operations)

@@ -30,6 +30,7 @@ from ..documents.intents import (
     CancelAuto,
     CancelCurve,
     CancelLook,
+    CancelMeasure,
     CancelXla,
     Forget,
     Intent,
@@ -37,6 +38,7 @@ from ..documents.intents import (
     ListModels,
     Load,
     Look,
+    Measure,
     Open,
     OpenSaved,
     Outcome,
@@ -223,6 +225,10 @@ def start_run(state: ExplorerState, intent: Start) -> Answer:
     if state.runs.training and state.document.model != state.documents.programs.models.opened:
         return Refused("The data belong to the program that the board was opened with.", "Undo to it.")
 
+    if state.profiles.working:
+        fix = "Wait for it, or cancel it."
+        return Refused("The step is being measured, and a run would be measured too.", fix, "running")
+
     def told() -> None:
         state.changes.tell("run")
 
@@ -240,6 +246,24 @@ def look(state: ExplorerState, intent: Look) -> Answer:
 
 def cancel_look(state: ExplorerState, intent: CancelLook) -> Answer:
     return None if state.looks.cancel() else Refused("Nothing is being looked at.", code="nothing")
+
+
+def measure(state: ExplorerState, intent: Measure) -> Answer:
+    refusal = refused_to_measure(state)
+    if refusal is None:
+        state.profiles.begin(state.document, state.plan)
+    return refusal
+
+
+def refused_to_measure(state: ExplorerState) -> Refused | None:
+    """Says why the step cannot be measured now: a run would be measured with it."""
+    if not any(run.active for run in state.runs):
+        return None
+    return Refused("A run is going on, which would be measured too.", "Wait for it, or cancel it.", "running")
+
+
+def cancel_measure(state: ExplorerState, intent: CancelMeasure) -> Answer:
+    return None if state.profiles.cancel() else Refused("No step is being measured.", code="nothing")
 
 
 def cancel_search(state: ExplorerState, intent: CancelAuto) -> Answer:
@@ -310,6 +334,8 @@ HANDLERS: Mapping[type[Intent], Handler] = {
     CancelCurve: Handler("cancel_curve", cancel_curve),
     Look: Handler("look", look),
     CancelLook: Handler("cancel_look", cancel_look),
+    Measure: Handler("profile", measure),
+    CancelMeasure: Handler("cancel_profile", cancel_measure),
     AskXla: Handler("xla", ask_xla),
     CancelXla: Handler("cancel_xla", cancel_xla),
 }

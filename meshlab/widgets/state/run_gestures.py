@@ -1,15 +1,19 @@
-"""What a script says of the board's runs: when they start and stop, and what is looked at afterwards.
+"""What a script says of the board's runs: when they start and stop, what is looked at afterwards, what a step took.
 
 explorer.run().wait()
 explorer.look("hidden")["hidden"].shards[3]         what device 3 had of it in the run's last step
+explorer.profile().collectives                      measured, and shown below the predicted step
 """
 
 from __future__ import annotations
 
+from ...api.profile import Profile
 from ...engine.inside.watch import Seen
 from ..documents.document import ExplorerError
-from ..documents.intents import Cancel, CancelLook, Look, Outcome, Refused, Start
+from ..documents.intents import Cancel, CancelLook, CancelMeasure, Look, Outcome, Refused, Start
 from .gestures import Gestures
+from .handlers import refused_to_measure
+from .profiles import RUNS
 from .runs import Run
 
 
@@ -64,3 +68,28 @@ class RunGestures(Gestures):
     def cancel_look(self) -> Outcome:
         """Stops looking at a value of a step; it is not shown."""
         return self.apply(CancelLook())
+
+    def profile(self, *args: object, runs: int = RUNS) -> Profile:
+        """Measures the step of the present layout, shows it below the predicted step, and waits for it.
+
+        Args:
+            *args: as for `plan.run`; without any, on random data.
+            runs: how often it runs; the run of median length is reported.
+
+        Returns:
+            What `plan.profile` returns, which prints as a table.
+
+        Raises:
+            ExplorerError: a run is going on.
+            MeshlabError: the step cannot be measured, as `plan.profile` says, or this was cancelled.
+        """
+        with self.lock:
+            refusal = refused_to_measure(self)
+            if refusal is not None:
+                raise ExplorerError(f"{refusal.reason} {refusal.fix}")
+            job = self.profiles.begin(self.document, self.plan, args, runs)
+        return job.wait()
+
+    def cancel_profile(self) -> Outcome:
+        """Stops measuring the step; it is not shown."""
+        return self.apply(CancelMeasure())

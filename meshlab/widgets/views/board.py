@@ -23,6 +23,7 @@ from .advice import advice_part
 from .asked.curve import curve_part
 from .asked.looking import look_part
 from .asked.models import models_part
+from .asked.profiled import profile_part
 from .asked.task import task_part
 from .asked.xla import xla_part
 from .beside import OtherDevicesView, beside_part, devices_beside
@@ -293,6 +294,7 @@ PARTS: Mapping[str, Part] = {
     "advice": Part(advice_part, ("document", "advice")),
     "curve": Part(curve_part, ("document", "curve")),
     "look": Part(look_part, ("document", "look")),
+    "profile": Part(profile_part, ("document", "profile")),
     "xla": Part(xla_part, ("document", "xla")),
     "models": Part(models_part, ("document", "models")),
     "beside": Part(beside_part, ("document", "beside", "comparison", "costs", "name")),

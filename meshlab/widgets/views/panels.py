@@ -68,7 +68,7 @@ PANELS: Mapping[str, Panel] = {
         "Traffic", ("board", "beside", "xla"), {"matrix": matrix_view, "remedies": remedies_view, "hops": hops_view}
     ),
     "memory": Panel("Memory", ("board", "costs", "beside"), {"alive": alive_view, "moments": moments_view}),
-    "time": Panel("Time", ("board", "costs", "beside"), {"roofline": roofline_view, "stages": stages_view}),
+    "time": Panel("Time", ("board", "costs", "beside", "profile"), {"roofline": roofline_view, "stages": stages_view}),
     "compare": Panel(
         "Compare",
         ("board", "comparison", "search", "beside"),

@@ -6,7 +6,8 @@
 Rows are frames by their depth (`api/step_slices.frames_of`), and below them the lanes: kernels, and what is sent over
 mesh axes, in the order of the mesh. What slices of one step have in common stands once in `what`: a model that repeats
 its layers has hardly more of it than one layer. A loop is one iteration, stretched over the time of all; the page draws
-each of them where somebody opens it. Bytes and FLOPs are by second, so that a part of a slice has its part of them.
+each of them where somebody opens it. Bytes and FLOPs are by second, so that a part of a slice has its part of them; so
+are the shares of the measured step, where the step of this layout was measured.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypedDict
 
+from ...api.profile import Profile
 from ...api.step_slices import KERNELS, LOOP, LOOPS, Frame, Slice, described, frames_of, in_order, paths_of, slices_of
+from ...cost.step_time.spent import WAITING
 from ...cost.step_time.time import Time
 from ...engine.planning.shared_steps import written_out
 from ..state.explorer_state import ExplorerState
 from ..state.selection import identities
+from .asked.profiled_steps import Took, shares_of
 from .pending import PendingView
 from .timeline import memory_points, segments_of
 
@@ -42,6 +46,8 @@ class StepWhatView(TypedDict):
     times: list[int]
     bytes: list[float]
     flops: list[float]
+    took: list[float]
+    waited: list[float]
 
 
 class StepSlicesView(TypedDict):
@@ -67,9 +73,10 @@ class StepLanesView(TypedDict):
 
 
 class StepView(StepLanesView):
-    """With points of memory, in seconds and bytes."""
+    """With points of memory, in seconds and bytes; whether it was measured."""
 
     memory: list[list[float]]
+    measured: bool
 
 
 class NoStepView(TypedDict):
@@ -90,6 +97,8 @@ class What(NamedTuple):
     times: int = 1
     bytes: float = 0.0
     flops: float = 0.0
+    took: float = 0.0
+    waited: float = 0.0
 
 
 class Placed(NamedTuple):
@@ -112,16 +121,21 @@ def step_view(explorer: ExplorerState) -> StepView | NoStepView | PendingView:
         return {"seconds": None}
     time = costs.time
     points = memory_points(costs.memory, segments_of(time.spent.spans), float(time.estimate), _STRETCHES)
-    return {**lanes_view(time), "memory": [[_rounded(at, _WHEN), most] for at, most in points]}
+    profile = explorer.profiles.here(document)
+    return {
+        **lanes_view(time, profile),
+        "memory": [[_rounded(at, _WHEN), most] for at, most in points],
+        "measured": profile is not None,
+    }
 
 
-def lanes_view(time: Time) -> StepLanesView:
-    """Describes all that runs in a predicted step."""
+def lanes_view(time: Time, profile: Profile | None = None) -> StepLanesView:
+    """Describes all that runs in a predicted step, and what it took where it was measured."""
     plan, slices = time.scenario.plan, list(slices_of(time.spent.spans, 0))
     frames = list(frames_of(slices, paths_of(plan)))
     depth = max((frame.depth + 1 for frame in frames), default=0)
     axes = sorted({each.span.axes for each in slices} | {()}, key=in_order(plan.mesh.axes))
-    what_of = _Common(time, slices)
+    what_of = _Common(time, slices, profile)
     rows = {each: depth + number for number, each in enumerate(axes)}
     placed = [Placed(each.depth, each.begin, each.seconds, _what_of_frame(each), each.loop) for each in frames]
     placed += [
@@ -151,9 +165,10 @@ class _Common:
         named: the name, and all bytes, of the collectives at a position, by their kind and mesh axes.
         flops: of all kernels at a position.
         seconds: of all slices at a position, by kind and mesh axes.
+        took: shares of the measured step, by the same; nothing where none was measured.
     """
 
-    def __init__(self, time: Time, slices: Iterable[Slice]):
+    def __init__(self, time: Time, slices: Iterable[Slice], profile: Profile | None):
         self.plan: Any = time.scenario.plan
         self.place = {id(each.step): each.position for each in written_out(self.plan.planned.steps, self.plan.steps)}
         self.named = _collectives(self.plan)
@@ -164,6 +179,8 @@ class _Common:
         for each in slices:
             if each.thread != LOOPS:
                 self.seconds[self.key(each)] += each.seconds
+        timed = {key for key, seconds in self.seconds.items() if seconds and key[1] != WAITING}
+        self.took = {} if profile is None else shares_of(profile, timed)
         self.known: dict[Any, What] = {}
 
     def key(self, each: Slice) -> tuple[int, str, Axes]:
@@ -180,6 +197,7 @@ class _Common:
         name, dims, source = described(self.plan, step, each.span.kind)
         collective, sent = self.named.get(key, ("", 0.0))
         seconds, flops = self.seconds[key], self.flops[key[0]] if each.thread == KERNELS else 0.0
+        took = self.took.get(key, Took(0.0, 0.0))
         return What(
             each.span.kind,
             name or f"accumulate over {step.in_time}",
@@ -190,6 +208,7 @@ class _Common:
             each.times,
             sent / seconds if seconds else 0.0,
             flops / seconds if seconds else 0.0,
+            *(share / seconds if seconds else 0.0 for share in took),
         )
 
 

@@ -21,6 +21,8 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "predict": ({"number": 3.0}, (3.0,), {}),
     "look": ({"value": "hidden"}, ("hidden",), {}),
     "cancel_look": ({}, (), {}),
+    "profile": ({}, (), {}),
+    "cancel_profile": ({}, (), {}),
     "place": (
         {"dim": "hidden", "axes": ["data", "model"], "at": "params/*", "source": ""},
         ("hidden", "data", "model"),
@@ -74,8 +76,8 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "run": ({"steps": 3}, (3,), {}),
     "cancel": ({}, (), {}),
 }
-# These give back the choice, the regrets, the run, the curve and the report.
-OWN = {"auto", "exact_regrets", "run", "look", "curve", "xla", "predict"}
+# These give back the choice, the regrets, the run, what was seen and measured, the curve and the report.
+OWN = {"auto", "exact_regrets", "run", "look", "profile", "curve", "xla", "predict"}
 # This takes a file (test_saved_boards.py).
 OF_FILES = {"open_saved"}
 SOURCES = pathlib.Path(meshlab.widgets.__file__).parent / "js" / "src"

@@ -26,6 +26,7 @@ import { makePanels } from "./panels.ts";
 import { PointerDrag } from "./pointer.ts";
 import { Popover } from "./popover.ts";
 import { Prices } from "./prices.ts";
+import { followProfile } from "./profile.ts";
 import { Reads } from "./reads.ts";
 import { Remedies } from "./remedies.ts";
 import { hidePicture, remember } from "./remember.ts";
@@ -209,7 +210,8 @@ export class Board {
     if (parts.join() === "search") return this.drawProgress();
     if (parts.join() === "xla") return this.stage.answered("xla");
     if (parts.includes("look")) followLook(this);
-    if (parts.join() === "look") return this.drawLook();
+    if (parts.includes("profile")) followProfile(this);
+    if (["look", "profile"].includes(parts.join())) return this.drawAsked(parts);
     if (parts.includes("board")) {
       if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
       if (this.ready && this.revision > 0 && this.can("restore")) remember(view.document, this.openedWith);
@@ -252,8 +254,9 @@ export class Board {
     this.watch();
   }
 
-  drawLook() {
-    this.stage.changed(["look"]);
+  /** Draws how far something is that was asked for. */
+  drawAsked(parts: string[]) {
+    this.stage.changed(parts);
     this.watch();
   }
 

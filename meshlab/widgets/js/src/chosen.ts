@@ -15,7 +15,7 @@ export type CardsChosen = {
   draft: { key: string; label: string; note: string } | null;
   refused: string;
 };
-/** `instant` is the step whose memory is listed, null the peak; `reason` is what Compare shows of a search, and `met` the layout that is looked at of those that it has met; `hop` is which moment is shown of which collective, the timer of one that is played, and whether somebody is on the way there; `cell` is the one of the matrix that keys have reached; `schedule` is which cell of which stage is looked at, -1 for none, and whether stages run by themselves. */
+/** `instant` is the step whose memory is listed, null the peak; `reason` is what Compare shows of a search, and `met` the layout that is looked at of those that it has met; `hop` is which moment is shown of which collective, the timer of one that is played, and whether somebody is on the way there; `cell` is the one of the matrix that keys have reached; `schedule` is which cell of which stage is looked at, -1 for none, and whether stages run by themselves; `profiled` is what was last said of measuring. */
 type Chosen = {
   order: Order;
   instant: number | null;
@@ -26,6 +26,7 @@ type Chosen = {
   schedule: { stage: number; at: number; free: boolean };
   cards: CardsChosen;
   look: LookChosen;
+  profiled: string;
 };
 
 export function nothingChosen(): Chosen {
@@ -39,5 +40,6 @@ export function nothingChosen(): Chosen {
     schedule: { stage: 0, at: -1, free: false },
     cards: { by: "", down: true, filter: "", draft: null, refused: "" },
     look: noLook(),
+    profiled: "",
   };
 }

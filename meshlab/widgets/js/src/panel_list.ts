@@ -54,7 +54,7 @@ export const PANELS: Panel[] = [
   {
     name: "time",
     title: "Time",
-    reads: ["board", "costs", "beside", "roofline", "stages"],
+    reads: ["board", "costs", "beside", "profile", "roofline", "stages"],
     ...time,
   },
   {

@@ -13,8 +13,9 @@ type Any = Read<any>;
 
 // The parts of the view that say of which plans answers are; of another layout beside, and when its costs come, one alone.
 const PLANNED = ["board", "costs", "beside"];
-// Those of what a search has found, and XLA has compiled.
+// Those of what a search has found, XLA has compiled, or was measured.
 const FOUND = {
+  step: [...PLANNED, "profile"], // with what was measured of it
   values: [], // of a run by its number
   met: ["search"],
   regrets: ["search"],

@@ -67,6 +67,8 @@ export function doneText(op: string, args: Record<string, any>): string {
     cancel_xla: "Compiling was cancelled.",
     look: "", // Devices says how far it is
     cancel_look: "Looking was cancelled.",
+    profile: "", // Time says how far it is
+    cancel_profile: "Measuring was cancelled.",
     stop_auto: "The search ends with the best layout so far.",
     rename_dim: `${args.dim} is called ${args.name} now.`,
     select: args.place ? `Shown: ${args.place}.` : "",
@@ -90,6 +92,7 @@ export function askedText(op: string, args: Record<string, any>): string {
     auto: "the search",
     run: "the run",
     look: `a look at ${args.value}`,
+    profile: "measuring the step",
   } as Record<string, string>;
   return texts[op] ?? `the last change (${op.replaceAll("_", " ")})`;
 }

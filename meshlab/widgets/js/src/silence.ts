@@ -19,7 +19,7 @@ const RESTARTED =
   "The kernel was restarted: run the cell again for a live board, which opens with this layout. This one can only be read.";
 
 /** What stops something that Python is at work on. */
-const STOPS = ["cancel", "cancel_auto", "stop_auto", "cancel_look"];
+const STOPS = ["cancel", "cancel_auto", "stop_auto", "cancel_look", "cancel_profile"];
 /** Phases of a run in which it goes on. */
 export const ACTIVE = ["compiling", "running"];
 
@@ -83,9 +83,10 @@ export function freeze({ root, readOnly, focus }: Board) {
 
 /** @returns whether Python is at work on something of which it will tell */
 export function isUnderWay(
-  { pending, search, tracing, look }: Pick<View, "pending" | "search" | "tracing" | "look">,
+  { pending, search, tracing, look, profile }: Pick<View, "pending" | "search" | "tracing" | "look" | "profile">,
   { current }: Job,
 ): boolean {
   const running = current !== null && ACTIVE.includes(current.phase);
-  return running || pending || isSearching({ search }) || tracing?.phase === "tracing" || look?.phase === "working";
+  const asked = tracing?.phase === "tracing" || look?.phase === "working" || profile?.phase === "working";
+  return running || pending || isSearching({ search }) || asked;
 }

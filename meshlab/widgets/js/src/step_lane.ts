@@ -6,6 +6,7 @@ import type { Board } from "./board.ts";
 import { h, s } from "./dom.ts";
 import { seconds } from "./format.ts";
 import { axisLabel, markClass } from "./marks.ts";
+import { measuredEnd } from "./profile.ts";
 import { concerns } from "./selection.ts";
 import { blocksOf, pathOf } from "./step_blocks.ts";
 import type { Row } from "./step_rows.ts";
@@ -51,6 +52,8 @@ export class Lane {
   first: HTMLElement | null = null;
   /** Whether every slice is a button: few came with the layout. */
   few: boolean;
+  /** Seconds in which something runs in it. */
+  busy: number;
   /** Whether there is room for sums. */
   big: boolean;
   pin: HTMLElementTagNameMap["button"] | null;
@@ -64,15 +67,11 @@ export class Lane {
     this.row = row;
     this.few = few;
     this.big = big;
-    const busy = Array.from(row.seconds).reduce((sum, each) => sum + each, 0);
-    const { said, shown } = this.named();
-    const label = row.key.startsWith("frame")
-      ? `${said}: what kernels are in`
-      : row.key === "exposed"
-        ? `exposed: no kernel runs for ${seconds(busy)} of ${seconds(whole)}`
-        : `${said}: busy for ${seconds(busy)} of ${seconds(whole)}`;
+    const { shown } = this.named();
+    this.busy = Array.from(row.seconds).reduce((sum, each) => sum + each, 0);
+    const label = this.label(whole);
     const isFrame = row.key.startsWith("frame");
-    const sum = big && !isFrame && h("b", { class: "mlb-lane-sum" }, seconds(busy));
+    const sum = big && !isFrame && h("b", { class: "mlb-lane-sum" }, this.sumText());
     this.pin = isFrame ? null : h("button", { type: "button", class: "mlb-pin-lane", onclick: pin }, "⇧");
     this.name = h("span", { class: "mlb-lane-name", title: label }, h("span", {}, shown), this.pin, sum);
     this.paths = TONES.map((tone) => s("path", { class: tone }));
@@ -86,6 +85,30 @@ export class Lane {
       this.drawing,
       this.sheet,
     );
+  }
+
+  /** What the lane is, and for how long something runs in it. */
+  label(whole: number): string {
+    const { key } = this.row;
+    const { said } = this.named();
+    const long = `${seconds(this.busy)} of ${seconds(whole)}`;
+    if (key.startsWith("frame")) return `${said}: what kernels are in`;
+    return key === "exposed" ? `exposed: no kernel runs for ${long}` : `${said}: busy for ${long}`;
+  }
+
+  sumText(): string {
+    return seconds(this.busy);
+  }
+
+  /** What a slice is, and what it took where that was measured. */
+  titleOf(i: number): string {
+    const { row, board } = this;
+    return `${titleOf(row.facts(i), row.lane, row.seconds[i])}${measuredEnd(board, row, i)}`;
+  }
+
+  /** What stands in a slice that is wide enough. */
+  nameOf(i: number): string {
+    return nameOf(this.row.facts(i));
   }
 
   named(): { said: string; shown: Node | string } {
@@ -109,6 +132,11 @@ export class Lane {
     const first = this.track.querySelector("button.mlb-segment") as HTMLElement | null;
     first?.focus({ preventScroll: true });
     return first !== null;
+  }
+
+  /** The class of its buttons. */
+  partClass(): string {
+    return this.row.lane === null ? "mlb-frame-part" : this.kind();
   }
 
   /** The class of what stands in it. */
@@ -189,7 +217,7 @@ export class Lane {
   button(i: number): HTMLElement {
     const { row } = this;
     const facts = row.facts(i);
-    const title = `${titleOf(facts, row.lane, row.seconds[i])}${facts.source && `, ${facts.source}`}`;
+    const title = `${this.titleOf(i)}${facts.source && `, ${facts.source}`}`;
     if (row.key === "exposed") {
       const stretch = h("span", { class: "mlb-exposed-part", title, "data-slice": i });
       this.buttons.set(i, stretch);
@@ -198,7 +226,7 @@ export class Lane {
     const button = h("button", {
       type: "button",
       tabindex: -1,
-      class: `mlb-segment ${row.lane === null ? "mlb-frame-part" : this.kind()}`,
+      class: `mlb-segment ${this.partClass()}`,
       title,
       "aria-label": title,
       "data-slice": i,
@@ -224,7 +252,7 @@ export class Lane {
     button.style.left = `${left.toFixed(2)}px`;
     button.style.width = `${Math.max(1, right - left).toFixed(2)}px`;
     const named = right - left >= NAMED && button.localName === "button";
-    if (named && !button.firstChild) button.append(h("span", { class: "mlb-segment-name" }, nameOf(this.row.facts(i))));
+    if (named && !button.firstChild) button.append(h("span", { class: "mlb-segment-name" }, this.nameOf(i)));
     if (!named && button.firstChild) button.replaceChildren();
   }
 

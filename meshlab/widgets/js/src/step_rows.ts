@@ -6,7 +6,7 @@
 import type { Sight } from "./step_sight.ts";
 import type { Segment, Step, Timeline } from "./types.ts";
 
-/** What is known of a slice. `bytes` and `flops` are by second. */
+/** What is known of a slice. By second are `bytes`, `flops`, and shares of a measured step: it ran, or waited. */
 export type Facts = {
   kind: string;
   name: string;
@@ -17,6 +17,8 @@ export type Facts = {
   times: number;
   bytes: number;
   flops: number;
+  took: number;
+  waited: number;
   /** The loop that opens with it, by its name; "" of all else. */
   loop: string;
 };
@@ -44,6 +46,7 @@ export type Rows = { frames: Row[]; lanes: Row[]; memory: { begin: ArrayLike<num
 // Of so many slices each iteration is drawn; of more the first ones are, and the rest stays one.
 const MOST = 300_000;
 const COMPUTE = "compute";
+const UNKNOWN = { bytes: 0, flops: 0, took: 0, waited: 0, loop: "" };
 
 /** A row of what is sorted by its beginning. */
 function row(made: Omit<Row, "reach">): Row {
@@ -59,7 +62,7 @@ function row(made: Omit<Row, "reach">): Row {
 function factsOf(segment: Segment): Facts {
   const { kind, name, source, collective, times } = segment;
   const dims = segment.dims.join(" ");
-  return { kind, name, dims, source, code: "", collective, times, bytes: 0, flops: 0, loop: "" };
+  return { kind, name, dims, source, code: "", collective, times, ...UNKNOWN };
 }
 
 /**
@@ -219,9 +222,7 @@ const NOTHING: Facts = {
   code: "",
   collective: null,
   times: 1,
-  bytes: 0,
-  flops: 0,
-  loop: "",
+  ...UNKNOWN,
 };
 
 /** @returns what an iteration is, or those that are drawn as one */
@@ -247,6 +248,8 @@ export function fineRows(step: Step, opened: Set<string>): Rows {
     times: what.times[i],
     bytes: what.bytes[i],
     flops: what.flops[i],
+    took: what.took[i],
+    waited: what.waited[i],
     loop: "",
   }));
   const made = rows.map(({ begin, end, what: of, part, loop, slice, nth }, number) => {

@@ -5,6 +5,7 @@ import { bytes, exact, flops as rate, seconds } from "./format.ts";
 import { drawStepThrough } from "./hops.ts";
 import { axisLabel, markClass } from "./marks.ts";
 import { predicted } from "./model.ts";
+import { measuredEnd, measuredText, profiledOf } from "./profile.ts";
 import { drawRemedies } from "./remedies.ts";
 import type { Facts, Row } from "./step_rows.ts";
 import type { Sight } from "./step_sight.ts";
@@ -33,7 +34,7 @@ export function nameOf({ kind, name, times, loop }: Facts): string {
 /** What a slice is, and where it is written; of a collective why it is there as well. */
 function sliceWords(board: Board, { row, i }: { row: Row; i: number }, sent: Collective | undefined): Words {
   const facts = row.facts(i);
-  const title = h("b", {}, titleOf(facts, row.lane, row.seconds[i]));
+  const title = h("b", {}, `${titleOf(facts, row.lane, row.seconds[i])}${measuredEnd(board, row, i)}`);
   if (sent) return collectiveWords(board, sent, title, facts.source);
   const { source, code, loop, flops, times } = facts;
   const count = flops * row.seconds[i];
@@ -60,6 +61,8 @@ function collectiveWords(board: Board, row: Collective, title: Node, source: str
 
 /** The sums of a stretch; bytes and FLOPs where they are known. */
 function sumWords({ view, reads }: Board, { from, to }: Sight, sums: Sums, isFine: boolean): Words {
+  const long = sums.seconds;
+  const measured = measuredText(view, { took: sums.took / long, waited: sums.waited / long }, long);
   const part = (key: string, name: Node | string, ...texts: string[]) =>
     h("span", { class: "mlb-sum", "data-sum": key }, name, ` ${texts.filter(Boolean).join(", ")}`);
   const lanes = sums.lanes.map(({ lane, seconds: long, bytes: sent }) =>
@@ -74,6 +77,7 @@ function sumWords({ view, reads }: Board, { from, to }: Sight, sums: Sums, isFin
     ...lanes.flatMap((each) => [each, " "]),
     part("exposed", h("span", {}, swatch, " exposed"), seconds(sums.exposed)),
     sums.waiting > 0 && part("waiting", " waiting for other stages", seconds(sums.waiting)),
+    measured && part("measured", `${measured},`, "all lanes together"),
     !isFine && reads.of("step").asked && " Bytes and FLOPs are being read …",
   ];
 }
@@ -89,7 +93,17 @@ function wholeWords({ view, selection }: Board): Words {
   const { dim } = selection;
   const about =
     dim === null ? ["Click a segment: what it is, and why it is there."] : [swatch("mlb-related"), ` about ${dim}.`];
-  return [...exposed, ...about];
+  return [...exposed, ...about, ...measuredWords({ view })];
+}
+
+/** How the measured lanes are read. */
+function measuredWords({ view }: Pick<Board, "view">): Words {
+  const profiled = profiledOf(view);
+  if (!profiled) return [];
+  const of = profiled.simulated ? "its share of the step is" : "it took";
+  const swatch = h("span", { class: "mlb-swatch mlb-measured-waits", "aria-hidden": "true" });
+  const shares = profiled.simulated ? "; simulated devices show no speed" : "";
+  return [` Measured: a slice is filled to the line where ${of} as predicted; `, swatch, ` it waited${shares}.`];
 }
 
 /** What is selected of the step, in words: a stretch, a slice, or a collective; of none, what is exposed. Its lanes follow. */

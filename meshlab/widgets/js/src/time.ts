@@ -9,6 +9,7 @@ import { badge } from "./hint.ts";
 import { choice, mark, noMachine, sourceOf } from "./machine.ts";
 import { axisLabel, markClass } from "./marks.ts";
 import { isPending } from "./model.ts";
+import { drawProfile } from "./profile.ts";
 import { drawBecause, drawRoofline } from "./roofline.ts";
 import { drawSchedule } from "./schedule.ts";
 import type { Drawing } from "./stage.ts";
@@ -40,7 +41,7 @@ export function drawTime(board: Board): (Node | null | false)[] {
       time.parts.map((part) => drawPart(board.view, part, most)),
     ),
     sends && drawExposed(time),
-    ...(board.view.beside ? [] : [...drawSchedule(board), ...drawStep(board)]),
+    ...(board.view.beside ? [] : [...drawSchedule(board), ...drawStep(board), ...drawProfile(board)]),
     time.substituted ? h("p", { class: "mlb-hidden", "data-note": "substituted" }, prose(time.substituted)) : null,
     drawAccuracy(board, "time", time.accuracy),
   ];

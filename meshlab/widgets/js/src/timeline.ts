@@ -6,6 +6,8 @@
  */
 import type { Board } from "./board.ts";
 import { exact, plural } from "./format.ts";
+import { MeasuredLane, measuredKey } from "./measured_lane.ts";
+import { profiledOf } from "./profile.ts";
 import { keep, kept } from "./remember.ts";
 import { bringIntoPanel, select } from "./selection.ts";
 import { StepFrame } from "./step_frame.ts";
@@ -13,7 +15,7 @@ import { listenToStepKeys } from "./step_keys.ts";
 import { Lane, type Marks } from "./step_lane.ts";
 import { MemoryLane } from "./step_memory.ts";
 import { listenToStepMouse } from "./step_mouse.ts";
-import { coarseRows, exposedRow, fineRows, type Row, type Rows } from "./step_rows.ts";
+import { coarseRows, exposedRow, fineRows, type Rows } from "./step_rows.ts";
 import { type Found, type Hit, next, search } from "./step_search.ts";
 import { around, between, isWhole, panned, type Sight, showing, zoomed } from "./step_sight.ts";
 import { titleOf } from "./step_words.ts";
@@ -91,6 +93,11 @@ export class StepTimeline {
     return this.data !== null && "slices" in this.data;
   }
 
+  /** Whether they have what was measured as well. */
+  get isMeasured(): boolean {
+    return this.data !== null && "slices" in this.data && this.data.measured;
+  }
+
   /** Draws the step anew: after a change of the layout, an answer, or of what is to be shown. */
   draw() {
     const { view, reads, readOnly } = this.board;
@@ -98,7 +105,8 @@ export class StepTimeline {
     const { timeline } = view;
     frame.element.hidden = !timeline;
     if (!timeline) return this.forget();
-    const wanted = this.big || this.sight !== null || this.range !== null || this.query.trim() !== "";
+    const measured = profiledOf(view) !== null;
+    const wanted = measured || this.big || this.sight !== null || this.range !== null || this.query.trim() !== "";
     const read = wanted ? reads.of("step") : null;
     const step = read?.fresh && read.data?.seconds ? (read.data as Step) : null;
     const coming = view.pending || (read !== null && !read.fresh && read.asked && !readOnly);
@@ -147,13 +155,16 @@ export class StepTimeline {
     if (!this.lanes.length || this.lanes.some((lane) => lane.big !== big)) {
       const kernels = rows.lanes[0];
       const shown = [...(big ? rows.frames : []), ...rows.lanes, ...(big ? [exposedRow(kernels, whole)] : [])];
-      const pin = (row: Row) => () => this.pin(row.key);
-      this.lanes = shown.map((row) => new Lane(board, row, { few: !this.isFine, whole, big, pin: pin(row) }));
+      const options = (key: string) => ({ few: !this.isFine, whole, big, pin: () => this.pin(key) });
+      this.lanes = shown.map((row) => new Lane(board, row, options(row.key)));
+      if (this.isMeasured)
+        this.lanes.push(...rows.lanes.map((row) => new MeasuredLane(board, row, options(measuredKey(row.key)))));
       this.memory = new MemoryLane(rows.memory, whole, board.view.peak_memory);
       frame.setMemory(this.memory);
       this.find();
     }
-    const order = [...this.pins, ...[...rows.frames, ...rows.lanes].map(({ key }) => key), "exposed"];
+    const below = rows.lanes.flatMap(({ key }) => [key, measuredKey(key)]);
+    const order = [...this.pins, ...rows.frames.map(({ key }) => key), ...below, "exposed"];
     const rank = ({ row }: Lane) => order.indexOf(row.key);
     this.lanes.sort((one, other) => rank(one) - rank(other));
     frame.setLanes(this.lanes, this.pins);
@@ -300,7 +311,7 @@ export class StepTimeline {
   // The search
 
   find() {
-    const rows = this.lanes.map(({ row }) => row);
+    const rows = this.lanes.filter((lane) => !(lane instanceof MeasuredLane)).map(({ row }) => row);
     this.found = this.query.trim() ? search(rows, this.query) : NOTHING;
     this.at = -1;
     this.marks = null;

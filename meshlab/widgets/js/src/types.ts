@@ -125,6 +125,32 @@ export type ModelsPart = {
   models: Models | null;
 };
 
+/** A measured step: its seconds, None on simulated devices, and shares of it, of devices and of events. */
+export type Profiled = {
+  devices: string;
+  simulated: boolean;
+  runs: number;
+  seconds: number | null;
+  busy: number;
+  waiting: number;
+  idle: number;
+  joined: number;
+};
+
+/** The latest measuring: how far it is, its layout, and whether that is on the board. */
+export type Profile = {
+  number: number;
+  phase: string;
+  error: string;
+  layout: string;
+  here: boolean;
+  profiled: Profiled | null;
+};
+
+export type ProfilePart = {
+  profile: Profile | null;
+};
+
 /** What is to be done; while it is `locked`, its number is to be predicted before the board shows any figure. */
 export type Task = {
   heading: string;
@@ -1516,6 +1542,8 @@ export type StepWhat = {
   times: number[];
   bytes: number[];
   flops: number[];
+  took: number[];
+  waited: number[];
 };
 
 /** Slices as columns, in the order of time; `loop` is the one around by its position in `loops`, -1 for none. */
@@ -1538,7 +1566,7 @@ export type StepLanes = {
   loops: number[];
 };
 
-/** With points of memory, in seconds and bytes. */
+/** With points of memory, in seconds and bytes; whether it was measured. */
 export type Step = {
   seconds: number;
   depth: number;
@@ -1548,6 +1576,7 @@ export type Step = {
   slices: StepSlices;
   loops: number[];
   memory: number[][];
+  measured: boolean;
 };
 
 /** No time is predicted. */
@@ -1770,6 +1799,7 @@ export const PARTS = [
   "advice",
   "curve",
   "look",
+  "profile",
   "xla",
   "models",
   "beside",
@@ -1793,6 +1823,7 @@ export type View = LayoutPart &
   AdvicePart &
   CurvePart &
   LookPart &
+  ProfilePart &
   XlaPart &
   ModelsPart &
   BesidePart &

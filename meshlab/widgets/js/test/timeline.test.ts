@@ -20,6 +20,8 @@ const facts = (parts: Partial<Facts>): Facts => ({
   times: 1,
   bytes: 0,
   flops: 0,
+  took: 0,
+  waited: 0,
   loop: "",
   ...parts,
 });
@@ -68,6 +70,8 @@ const step: Step = {
     times: [1, 4, 4, 4],
     bytes: [0, 0, 0, 100],
     flops: [10, 0, 20, 0],
+    took: [0.5, 0, 1.5, 0.25],
+    waited: [0, 0, 0, 0.25],
   },
   slices: {
     row: [2, 0, 2, 3, 2],
@@ -77,6 +81,7 @@ const step: Step = {
     loop: [-1, -1, 0, 0, -1],
   },
   loops: [1],
+  measured: true,
   memory: [
     [0, 5],
     [0.2, 6],
