@@ -69,8 +69,8 @@ def kernel_seconds(space: SearchSpace, unsplit: LayoutPrice, *, in_stages: bool 
 
 def _in_layers(space: SearchSpace) -> frozenset[Operation]:
     """The operations of the scans that step through layers that may be in stages."""
-    program, dims = space.program, {*space.extras.layers.values()}
-    scans = [each for found in scans_by_scope(program).values() for dim, each in found.items() if dim in dims]
+    by_scope, dims = scans_by_scope(space.program).values(), space.extras.stepped
+    scans = [each for found in by_scope for dim, each in found.items() if dim in dims]
     return frozenset(operation for scan in scans for block in scan.blocks for operation in walk(block))
 
 
@@ -105,7 +105,7 @@ def _iterations(space: SearchSpace, dims: Dims, in_stages: bool) -> int:
     """The number of parts in which a value may be made one after the other, and be held by stages."""
     extras = space.extras
     times = extras.ways([extras.loop]) if any(own & dims for own in extras.in_time) else 1
-    return times * (extras.stage_count if in_stages and dims & {*extras.layers.values()} else 1)
+    return times * (extras.stage_count if in_stages and dims & extras.stepped else 1)
 
 
 def divided(space: SearchSpace, amounts: Amounts) -> np.ndarray:

@@ -3,7 +3,7 @@
 tagged      residual seq:model               a dim of a tag that the model offers, on axes that none of its dims has
 turned      @core heads:model seq:None       in a scope that the user names, dims give axes to others
 blocks      batch:data+micro                 the batch, or other dims of data, in micro-batches
-layers      batch:data+micro layers:pipe     the layers in stages that micro-batches pass through
+layers      batch:data+micro layers:pipe     the layers in stages that micro-batches pass through; of two stacks both
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class Extra:
         tagged: the tag that is stored otherwise, if one is.
         turned: the scope that is computed otherwise, if one is.
         blocks: the dims on the axis in time.
-        layers: the dim on the axis of stages; "" for none.
+        layers: the dims on the axis of stages: several where two stacks have layers of their own.
     """
 
     tagged: Tagged | None = None
     turned: Turned | None = None
     blocks: Dims = frozenset()
-    layers: str = ""
+    layers: Dims = frozenset()
 
     @property
     def in_one_piece(self) -> Extra:
         """The same without micro-batches."""
-        return dataclasses.replace(self, blocks=frozenset(), layers="")
+        return dataclasses.replace(self, blocks=frozenset(), layers=frozenset())
 
 
 PLAIN = Extra()
@@ -84,7 +84,7 @@ class Extras:
         loop: the axis in time; "" where there is none.
         in_time: the sets of dims that may be on it.
         stages: the axis of stages; "" where there is none.
-        layers: for each of these sets the dim that may be on it, if there is one.
+        layers: for each of these sets the dims that are on it together in a pipeline, if one can be planned.
         ticks: how often more than they work the stages take their turn, at least: waiting at both ends of a step.
     """
 
@@ -95,13 +95,18 @@ class Extras:
     loop: str = ""
     in_time: tuple[Dims, ...] = ()
     stages: str = ""
-    layers: Mapping[Dims, str] = dataclasses.field(default_factory=dict)
+    layers: Mapping[Dims, Dims] = dataclasses.field(default_factory=dict)
     ticks: float = 1.0
 
     @property
     def stage_count(self) -> int:
         """The number of stages that layers may be on; 1 where none may."""
         return self.ways([self.stages]) if self.layers else 1
+
+    @property
+    def stepped(self) -> Dims:
+        """All dims of layers that may be on the axis of stages."""
+        return frozenset[str]().union(*self.layers.values())
 
     def ways(self, axes: Iterable[str]) -> int:
         """The number of parts that axes split a dim into; one of a single device may be pinned, and splits nothing."""
@@ -112,7 +117,7 @@ class Extras:
 
     def beside(self, rules: Rules) -> tuple[Extra, ...]:
         """Returns all that may stand beside what is computed, nothing first."""
-        blocks = [(dims, "") for dims in (frozenset[str](), *self.in_time) if self._goes(dims, rules)]
+        blocks = [(dims, frozenset[str]()) for dims in (frozenset[str](), *self.in_time) if self._goes(dims, rules)]
         blocks += [(dims, self.layers[dims]) for dims, _ in blocks if dims in self.layers]
         turned = (None, *self._turned(rules))
         tagged = (None, *self._tagged(rules))
@@ -136,8 +141,7 @@ class Extras:
         if (turn := extra.turned) is not None:
             scopes = (*scopes, (turn.scope, in_time(sorted(self._in_scope(rules, turn).items()))))
         computed = in_time((dim, rules.get(dim, ())) for dim in sorted({*rules, *extra.blocks}))
-        if extra.layers:
-            computed = tuple(sorted((*computed, (extra.layers, (self.stages,)))))
+        computed = tuple(sorted((*computed, *((dim, (self.stages,)) for dim in extra.layers))))
         return dataclasses.replace(layout, dim_rules=computed, place_rules=places, scope_rules=scopes)
 
     def _goes(self, dims: Dims, rules: Rules) -> bool:

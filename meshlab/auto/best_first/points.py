@@ -122,12 +122,12 @@ class SearchSpace:
         """The place of a point in arrays that have an axis for each mesh axis."""
         return tuple(sets.index(own) for sets, own in zip(self.sets, computed, strict=True))
 
-    def storages(self, computed: Parts, layers: str = "") -> tuple[Storage, ...]:
+    def storages(self, computed: Parts, layers: Dims = frozenset()) -> tuple[Storage, ...]:
         """Returns all ways to store, the one that stores least on a device first; of equal ones the first.
 
         Args:
             computed: for each axis the dims that it splits.
-            layers: the dim on the axis of stages; "" for none.
+            layers: the dims on the axis of stages.
         """
         known = self._storages.get((computed, layers))
         if known is None:
@@ -140,7 +140,7 @@ class SearchSpace:
             known = self._storages[computed, layers] = tuple(stored for _, stored in ordered)
         return known
 
-    def extremes(self, computed: Parts, layers: str = "") -> tuple[Storage, ...]:
+    def extremes(self, computed: Parts, layers: Dims = frozenset()) -> tuple[Storage, ...]:
         """Returns the ways to store that least differ from others in what is beside the arguments at a peak.
 
         They are the one that stores least, that of what is computed with, and the first with its axes in other orders.
@@ -154,7 +154,7 @@ class SearchSpace:
         return (one.along, one.what) == (other.along, other.what) and frozenset(one.over) == frozenset(other.over)
 
     @functools.cached_property
-    def _storages(self) -> dict[tuple[Parts, str], tuple[Storage, ...]]:
+    def _storages(self) -> dict[tuple[Parts, Dims], tuple[Storage, ...]]:
         return {}
 
     def _ways_to_store(self) -> Iterator[Storage]:
@@ -218,13 +218,13 @@ class SearchSpace:
         """The bytes of all arguments on one device."""
         return self._bytes(point.computed, self.places(point.computed, point.stored), point.extra.layers)
 
-    def _bytes(self, computed: Parts, places: Mapping[str, Rules], layers: str) -> float:
+    def _bytes(self, computed: Parts, places: Mapping[str, Rules], layers: Dims) -> float:
         rules, stages = self.rules(computed), self.extras.stage_count
         total = 0.0
         for argument, dims, nbytes in self._arguments:
             own = places.get(argument, rules)
             parts = math.prod(self.axes.get(axis, 1) for dim in dims for axis in own.get(dim, ()))
-            total += nbytes / (parts * stages if layers in dims else parts)
+            total += nbytes / (parts if layers.isdisjoint(dims) else parts * stages)
         return total
 
     @functools.cached_property

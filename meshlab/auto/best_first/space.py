@@ -113,7 +113,8 @@ def kinds_of(program: Program, mesh: Mesh) -> str:
     loop = next((axis for axis in mesh.in_time if mesh.axes[axis] > 1), "")
     kinds = trained(program)
     parameters = [each for position, each in enumerate(program.arguments) if position in kinds.parameters]
-    stages = next((axis for axis, one in mesh.stages.items() if one.size > 1 and loop), "")
+    layers = {dim for each in parameters for dim in program.dims_of(each.value) if dim in scanned_dims(program)}
+    stages = next((axis for axis, one in mesh.stages.items() if one.size > 1 and loop and layers), "")
     offered = _offered(program, parameters)
     return kinds_searched(len(axes), bool(parameters), offered, (), loop=loop, stages=stages)
 
@@ -219,7 +220,7 @@ def _extras(
     chunks = mesh.stages[stages].chunk_count if stages else 1
     layers = _layers(program, mesh, (loop, stages), in_time, constraints) if stages else {}
     # Of two stacks one may take far longer than the other, and nearly all of the time be without waiting.
-    waits = bool(stages and loop) and not are_two_stacks(program, {*layers.values()})
+    waits = bool(stages and loop) and not are_two_stacks(program, frozenset[str]().union(*layers.values()))
     return Extras(
         program=program,
         sizes={axis: size for axis, size in mesh.axes.items() if size > 1},
@@ -249,8 +250,10 @@ def _in_time(program: Program, mesh: Mesh, loop: str, data: Iterable[str], const
 
 def _layers(
     program: Program, mesh: Mesh, axes: tuple[str, str], in_time: Mapping[Dims, str], constraints: Constraints
-) -> dict[Dims, str]:
-    """The dim that may be on the axis of stages beside each of the sets in time, where a pipeline can be planned.
+) -> dict[Dims, Dims]:
+    """The dims on the axis of stages beside each of the sets in time, where a pipeline can be planned.
+
+    Two stacks may have layers of their own, which are in stages together.
 
     Args:
         program: the program.
@@ -265,9 +268,9 @@ def _layers(
             layout = pipeline_parallel(program, mesh, pipe=stages, micro=loop, batch=batch)
         except LayoutError:
             continue
-        dim, *more = (dim for dim, own in layout.dim_rules if own == (stages,))
-        if not more and (dim, stages) not in constraints.forbidden and dim not in constraints.whole:
-            found[dims] = dim
+        layers = frozenset(dim for dim, own in layout.dim_rules if own == (stages,))
+        if not any((dim, stages) in constraints.forbidden or dim in constraints.whole for dim in layers):
+            found[dims] = layers
     return found
 
 
