@@ -272,6 +272,18 @@ def reading(equation: Any, reads: Sequence[Any], results: Sequence[Any]) -> Any:
     return equation.replace(invars=list(reads), outvars=list(results))
 
 
+def added_to_zero(addition: Any, column: int, value: Any) -> list[Any]:
+    """Returns the equations that add a value to zero, where an addition stands and as one of its operands.
+
+    The last one adds, and those before it make the zero.
+    """
+    *zero, total = jax.make_jaxpr(lambda term: jax.lax.full_like(term, 0) + term)(_shape_of(value.aval)).jaxpr.eqns
+    operands = [total.invars[0]]
+    operands.insert(column, value)
+    made = [*zero, reading(addition, operands, total.outvars)]
+    return [each.replace(source_info=addition.source_info) for each in made]
+
+
 def variables_like(values: Iterable[Any]) -> list[Any]:
     """Returns new variables of the types of others."""
     return list(jax.make_jaxpr(lambda *values: values)(*(_shape_of(v.aval) for v in values)).jaxpr.invars)

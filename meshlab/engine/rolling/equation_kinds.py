@@ -21,9 +21,11 @@ import numpy as np
 
 from ..jax_compat import call, is_ruled
 from ..jax_programs import constants_in, contents, gradients, is_jaxpr, within
+from ..rules.traits import names_where
 
 # Where an object is in memory.
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_ADDS = ("add", "add_any")
 
 
 def numbers_of(equations: Sequence[Any], any_index: bool = False) -> np.ndarray:
@@ -47,6 +49,17 @@ def index_of(equation: Any) -> int | None:
     shape = equation.invars[0].aval.shape
     is_whole = not any(starts[1:]) and tuple(limits[1:]) == tuple(shape[1:]) and set(strides or ()) <= {1}
     return starts[0] if is_whole and limits[0] == starts[0] + 1 else None
+
+
+def multiplies(equation: Any) -> bool:
+    """Says whether an equation multiplies matrices, or one inside of it does."""
+    named = names_where(lambda traits: traits.multiplies is not None)
+    return any(one.primitive.name in named for one in (equation, *within(equation)))
+
+
+def adds(equation: Any) -> bool:
+    """Says whether an equation adds two values."""
+    return equation.primitive.name in _ADDS
 
 
 def _kind(equation: Any, texts: dict[int, str], any_index: bool) -> Hashable:

@@ -22,16 +22,14 @@ import numpy as np
 from jax.extend.core import Literal
 
 from ..code.operations import nbytes
-from ..jax_programs import within
 from ..programs.repeats import Repeat, repeats
-from ..rules.traits import names_where
 from .completed import completed
-from .equation_kinds import equal_literals, numbers_of
+from .equation_kinds import adds, equal_literals, multiplies, numbers_of
 from .loops import Family, Loop, loop_of, numbers_in
+from .sums_from_zero import sums_from_zero
 
 # A repeat saves so many equations.
 _LEAST_SAVED = 2
-_ADDS = ("add", "add_any")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -119,7 +117,8 @@ def roll(equations: Sequence[Any], outputs: Sequence[Any], arguments: Sequence[F
         outputs: its results.
         arguments: the families of its arguments.
     """
-    return _Roller(equations, {v for v in outputs if not isinstance(v, Literal)}, arguments).rolled()
+    results = {v for v in outputs if not isinstance(v, Literal)}
+    return _Roller(sums_from_zero(equations, results, arguments), results, arguments).rolled()
 
 
 class _Roller:
@@ -159,7 +158,7 @@ class _Roller:
         """Returns chains of additions by the last one's row: the rows of all, and what they add up."""
         chains: dict[int, tuple[list[int], list[Any]]] = {}
         for row, each in enumerate(self.equations):
-            if each.primitive.name not in _ADDS:
+            if not adds(each):
                 continue
             rows, terms = [row], []
             for value in each.invars:
@@ -336,12 +335,6 @@ class _Roller:
             for other, at in self.readers.get(value, ())
             if at == column and other >= row and self.numbers[other] == self.numbers[row] and other not in self.taken
         ]
-
-
-def multiplies(equation: Any) -> bool:
-    """Says whether an equation multiplies matrices, or one inside of it does."""
-    named = names_where(lambda traits: traits.multiplies is not None)
-    return any(one.primitive.name in named for one in (equation, *within(equation)))
 
 
 def _carried(loop: Loop) -> float:

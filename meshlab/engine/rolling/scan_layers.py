@@ -26,9 +26,9 @@ from ..errors import TraceError
 from ..jax_compat import needed
 from ..jax_programs import called_in_place, part, placed_at
 from ..tensors.trace_errors import called
-from .equation_kinds import numbers_of
+from .equation_kinds import multiplies, numbers_of
 from .loops import Family, Loop, Number, Rows
-from .roll import Group, Single, Total, Unit, multiplies, roll
+from .roll import Group, Single, Total, Unit, roll
 from .stacked import apart, like_stacked, stacked_dim, stacked_tree
 
 # What to do where other layers become a scan.

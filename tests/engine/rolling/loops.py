@@ -73,6 +73,40 @@ def numbered(params: Any, x: Any, y: Any) -> Any:
     return jnp.square(h - y).mean()
 
 
+def _crossed(params: Any, x: Any, y: Any, how: Any = lambda layer: layer) -> Any:
+    """Each layer reads, several times, what is made before all of them, and trains a weight that they share."""
+    start = x @ params["w_in"]
+    memory, scale = jnp.tanh(start), params["w_in"].sum(0)
+
+    def own(h: Any, weights: Any) -> Any:
+        return layer(h * scale + memory, weights) * jnp.cos(memory)
+
+    h = start
+    for weights in params["layers"]:
+        h = how(own)(h, weights)
+    return jnp.square(h - y).mean()
+
+
+def crossed(params: Any, x: Any, y: Any) -> Any:
+    return _crossed(params, x, y)
+
+
+def crossed_rematerialised(params: Any, x: Any, y: Any) -> Any:
+    return _crossed(params, x, y, jax.checkpoint)
+
+
+def attending(params: Any, x: Any, y: Any) -> Any:
+    """Each layer reads its input as often as there are layers: of each layer the gradients of that are a sum."""
+
+    def own(h: Any, weights: Any) -> Any:
+        return h + sum(jnp.tanh(scale * h @ weights["w"]) for scale in range(1, COUNT + 1)) * weights["b"]
+
+    h = x @ params["w_in"]
+    for weights in params["layers"]:
+        h = own(h, weights)
+    return jnp.square(h - y).mean()
+
+
 LOSSES = {
     f.__name__: f
     for f in (
@@ -84,6 +118,9 @@ LOSSES = {
         without_table_rematerialised,
         balanced,
         numbered,
+        crossed,
+        crossed_rematerialised,
+        attending,
     )
 }
 

@@ -13,7 +13,7 @@ from flax import nnx
 
 import meshlab as ml
 from meshlab.models.imported.full_sizes import Config
-from meshlab.models.language import gpt2, llama, state_space
+from meshlab.models.language import gpt2, llama, state_space, t5
 from meshlab.models.parts import training
 from meshlab.models.parts.initial import shapes
 from tests.models.plain import off
@@ -27,7 +27,7 @@ def sent(plan: ml.Plan) -> dict[Any, int]:
 
 
 @pytest.mark.share(2)
-@pytest.mark.parametrize("model", [llama, gpt2, state_space], ids=lambda model: model.__name__.rpartition(".")[2])
+@pytest.mark.parametrize("model", [llama, gpt2, state_space, t5], ids=lambda model: model.__name__.rpartition(".")[2])
 def test_an_unrolled_model_is_planned_as_the_scan(model):
     """Under AdamW with clipping: parameters, moments and all."""
     config = model.Config(batch=16, layers=4)

@@ -302,8 +302,8 @@ def test_what_the_last_layer_does_not_print():
         jax.make_jaxpr(ml.scan_layers(loss))(*ml.stack_layers(_of_a_loss(loss)))
 
 
-def test_a_weight_that_all_layers_train():
-    """The last layer starts its gradient, and the others add to it: their backward passes are not the same."""
+def test_layers_that_read_what_the_first_one_begins_with():
+    """Gradients of the first layer's input are added to those of the others one by one: it adds in another order."""
 
     def shared(params: Any, x: Any, y: Any) -> Any:
         h = start = x @ params["w_in"]
@@ -321,7 +321,7 @@ def _first_twice(params: Any, x: Any, y: Any) -> Any:
     return loops.over_a_list(params, loops.layer(x, params["layers"][1]), y)
 
 
-@pytest.mark.parametrize("name", ["over_a_list", "without_table", "balanced"])
+@pytest.mark.parametrize("name", ["over_a_list", "without_table", "balanced", "crossed", "crossed_rematerialised"])
 def test_a_pipeline_of_them_gives_the_plain_step(name):
     loss = loops.LOSSES[name]
     step = loops.descent(loss)
