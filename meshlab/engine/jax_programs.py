@@ -200,7 +200,7 @@ def is_jaxpr(value: Any) -> bool:
 
 
 def called_in_place(
-    closed: Any, opens: Callable[[Sequence[Any], Mapping[Any, Any]], bool]
+    closed: Any, opens: Callable[[Any, Mapping[Any, Any]], bool]
 ) -> tuple[list[Any], list[Any], dict[Any, Any]]:
     """Returns the equations of a jaxpr, with those of some calls in place of these.
 
@@ -208,7 +208,7 @@ def called_in_place(
 
     Args:
         closed: the jaxpr.
-        opens: says of what a call reads, and of the equations that made it, whether the call's equations are wanted.
+        opens: says of a call, and of the equations that made what it reads, whether the call's equations are wanted.
 
     Returns:
         The equations in order, the jaxpr's outputs, and its constants by their variables, those of calls too.
@@ -233,7 +233,7 @@ def called_in_place(
                 info = info.replace(name_stack=around.name_stack + info.name_stack)
             equation = own.replace(invars=list(map(read, own.invars)), source_info=info)
             inside = None if is_ruled(equation) else call(equation)
-            if inside is None or not opens([v for v in equation.invars if not isinstance(v, Literal)], makers):
+            if inside is None or not opens(equation, makers):
                 made.append(equation)
                 makers.update(dict.fromkeys(equation.outvars, equation))
                 continue
@@ -282,6 +282,12 @@ def added_to_zero(addition: Any, column: int, value: Any) -> list[Any]:
     operands.insert(column, value)
     made = [*zero, reading(addition, operands, total.outvars)]
     return [each.replace(source_info=addition.source_info) for each in made]
+
+
+def concatenation(place: Any, rows: Sequence[Any]) -> Any:
+    """Returns an equation that concatenates values along their first axis, and stands where another one does."""
+    (made,) = jax.make_jaxpr(lambda *each: jax.lax.concatenate(each, 0))(*(_shape_of(v.aval) for v in rows)).jaxpr.eqns
+    return reading(made, rows, made.outvars).replace(source_info=place.source_info)
 
 
 def variables_like(values: Iterable[Any]) -> list[Any]:

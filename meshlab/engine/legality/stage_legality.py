@@ -28,7 +28,7 @@ from ..specs.spec import Axes, AxesByDim
 from .refusal import Refusal
 from .size_legality import stored_axes
 from .uneven import FITTING, layers_instead, shared_out
-from .unrolled import SCAN, unrolled
+from .unrolled import ROWS, unrolled
 
 _CODE = "pipeline"
 
@@ -104,7 +104,7 @@ def _no_layers(program: Program, mesh: Mesh, rules: AxesByDim, scans: Scans) -> 
         if dim not in scans and on_stages(mesh, axes):
             loop = "" if scans else unrolled(program)
             text = f"`{dim}` cannot be on {_stages(mesh, axes)} {loop}".rstrip()
-            yield Refusal(_CODE, text, SCAN if loop else _elsewhere(dim, scans))
+            yield Refusal(_CODE, text, ROWS if loop else _elsewhere(dim, scans))
 
 
 def _stored(mesh: Mesh, matched: Mapping[str, AxesByDim], scans: Scans) -> Iterator[Refusal]:

@@ -1,6 +1,6 @@
 """Says where layers are a Python loop, which no scan steps through: a pipeline needs a scan over them.
 
-If their weights are separate arrays, `ml.scan_layers` makes scans of the loop (`rolling`).
+If their weights are separate arrays, or rows of arrays, `ml.scan_layers` makes scans of the loop (`rolling`).
 
 for weights in params["blocks"]: x = block(weights, x)
 
@@ -16,9 +16,11 @@ from ..programs.program import Program, analysis
 from ..rules.traits import TRAITS
 
 REMEDY = (
-    "Trace ml.scan_layers(step) on ml.stack_layers(params): its layers are scans, and `layers` is a dim of its weights."
+    "Trace ml.scan_layers(step) on ml.stack_layers(params), or on params if layers are rows of their arrays, `w[i]`:"
+    " its layers are scans, and `layers` is a dim of its weights."
 )
 SCAN = "Put the layers in one jax.lax.scan over their stacked weights, and name the first axis of these `layers`."
+ROWS = f"{SCAN} If the loop reads their rows, `w[i]`, ml.scan_layers(step) does so."
 
 
 @analysis

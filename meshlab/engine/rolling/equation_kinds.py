@@ -51,6 +51,12 @@ def index_of(equation: Any) -> int | None:
     return starts[0] if is_whole and limits[0] == starts[0] + 1 else None
 
 
+def joins_rows(equation: Any) -> bool:
+    """Says whether an equation makes an array of its rows."""
+    is_joined = equation.primitive.name == "concatenate" and equation.params["dimension"] == 0
+    return is_joined and all(v.aval.shape[0] == 1 for v in equation.invars)
+
+
 def multiplies(equation: Any) -> bool:
     """Says whether an equation multiplies matrices, or one inside of it does."""
     named = names_where(lambda traits: traits.multiplies is not None)

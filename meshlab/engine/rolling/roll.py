@@ -201,8 +201,8 @@ class _Roller:
     def rolled(self) -> Rolled:
         candidates = {r.start: r for r in repeats(self.repeated, _LEAST_SAVED)}
         for row in range(len(self.equations)):
-            if row in candidates:
-                self.take_loop(candidates[row])
+            if row in candidates and (rest := self.take_loop(candidates[row])):
+                candidates[rest.start] = rest
             if row in self.chains and (total := self.total(row)):
                 self.units[row, 0] = total
             elif row not in self.taken:
@@ -214,11 +214,11 @@ class _Roller:
         """Says whether a unit makes what another one makes too."""
         return isinstance(unit, Single) and self.same.keys() >= set(unit.first.outvars)
 
-    def take_loop(self, repeat: Repeat):
-        """Takes a repeat for a loop, where it is one."""
+    def take_loop(self, repeat: Repeat) -> Repeat | None:
+        """Takes a repeat for a loop, where it is one; returns what is left of it, where layers are passed twice."""
         best = min(self.loops(repeat), key=lambda found: found[0], default=None)
         if best is None:
-            return
+            return None
         (_, start, rows), loop = best
         for position, unit in enumerate((*map(Single, loop.shared), loop)):
             self.units[start, position] = unit
@@ -228,6 +228,8 @@ class _Roller:
         for family in made:
             self.families.setdefault(family, loop)
             self.register(family)
+        left = (repeat.stop - start - rows) // repeat.period
+        return Repeat(start + rows, repeat.period, left) if left > 1 else None
 
     def loops(self, repeat: Repeat) -> Iterator[tuple[tuple[float, int, int], Loop]]:
         """Yields the loops that a repeat can be, each with the bytes that it carries, where it starts, and its rows."""

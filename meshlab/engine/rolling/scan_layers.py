@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -26,9 +26,10 @@ from ..errors import TraceError
 from ..jax_compat import needed
 from ..jax_programs import called_in_place, part, placed_at
 from ..tensors.trace_errors import called
-from .equation_kinds import multiplies, numbers_of
+from .equation_kinds import joins_rows, multiplies, numbers_of
 from .loops import Family, Loop, Number, Rows
 from .roll import Group, Single, Total, Unit, roll
+from .rows import has_rows, rows_apart
 from .stacked import apart, like_stacked, stacked_dim, stacked_tree
 
 # What to do where other layers become a scan.
@@ -60,11 +61,11 @@ def scan_layers(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Args:
         function: of trees of arrays or tensors. It runs its layers in a Python loop over a list, a tuple or numbered
-            keys, and may differentiate and update them: a loss, or a whole train step.
+            keys, or over the rows of arrays, and may differentiate and update them: a loss, or a whole train step.
 
     Returns:
-        A function of the same arguments, with layers stacked by `stack_layers`. Its results are the results of
-        `function`, with layers stacked in the same way.
+        A function of the same arguments, with layers stacked by `stack_layers`, or as they are if layers are rows
+        of arrays. Its results are the results of `function`, with layers stacked in the same way.
 
     Raises:
         TraceError: when the function is called without stacked layers, or its layers cannot become a scan: they do
@@ -94,6 +95,7 @@ class _Evaluation:
     Attributes:
         values: by variable.
         stacks: by family, stacked along the first axis.
+        rows: the families of rows of arrays, with these.
     """
 
     def __init__(self, function: Callable, closed: Any, leaves: Sequence[_Standin], arrays: Sequence[Any]):
@@ -107,15 +109,17 @@ class _Evaluation:
                 self.values[variable] = arrays[leaf.value]
             else:
                 of_argument.setdefault(leaf.value, {})[leaf.layer] = variable
-        if not of_argument:
-            raise TraceError(f"`{called(function)}` was given no stacked layers: give it ml.stack_layers(params).")
+        self.rows: dict[Family, Any] = {}
+        arguments = set(self.values)
         for argument, variables in of_argument.items():
             # JAX has the keys of a dict in the order of texts, `block_10` before `block_2`.
             self.keep(tuple(variables[layer] for layer in sorted(variables)), arrays[argument])
         closed = needed(closed, [True] * len(closed.jaxpr.outvars))
-        equations, self.outputs, constants = called_in_place(closed, self.reads_several)
+        equations, self.outputs, constants = called_in_place(closed, self.opens)
         self.values.update(constants)
-        self.rolled = roll(equations, self.outputs, list(self.stacks))
+        if not of_argument:
+            equations, self.rows = self.in_rows(equations, arguments)
+        self.rolled = roll(equations, self.outputs, [*self.stacks, *self.rows])
         if not self.rolled.loops:
             first = next((each for each in self.rolled.units if self.multiplies_one_layer(each)), None)
             self.refuse("" if first is None else _of_one_layer(first.first))
@@ -126,6 +130,17 @@ class _Evaluation:
         }
         for unit in self.rolled.units:
             self.compute(unit)
+
+    def in_rows(self, equations: Sequence[Any], arguments: Collection[Any]) -> tuple[list[Any], dict[Family, Any]]:
+        """Returns the program with layers that are rows of its arguments, and their families with the arrays."""
+        found = rows_apart(equations, {v for v in self.outputs if not isinstance(v, Literal)}, arguments)
+        if not found[1]:
+            raise TraceError(
+                f"`{called(self.function)}` was given no stacked layers: give it ml.stack_layers(params), or read all"
+                ' rows of arrays that are stacked already, `params["w"][i]`.'
+            )
+        self.place.update((row, (family, index)) for family in found[1] for index, row in enumerate(family))
+        return found
 
     def refuse(self, why: str):
         """Refuses a function whose layers are no scan."""
@@ -155,8 +170,11 @@ class _Evaluation:
         for index, value in enumerate(family):
             self.place.setdefault(value, (family, index))
 
-    def reads_several(self, variables: Sequence[Any], makers: Mapping[Any, Any]) -> bool:
+    def opens(self, call: Any, makers: Mapping[Any, Any]) -> bool:
         """Says whether a call reads arguments of several layers, or what was made of each, so that they are inside."""
+        if not self.stacks:
+            return has_rows(call)
+        variables = [v for v in call.invars if not isinstance(v, Literal)]
         if len({self.place[v][1] for v in variables if v in self.place}) > 1:
             return True
         made = [makers[v] for v in variables if v in makers]
@@ -185,6 +203,8 @@ class _Evaluation:
             value = value.literal
         if isinstance(value, Literal):
             return jnp.asarray(value.val, jax.typeof(value.val).dtype)
+        if isinstance(value, tuple) and value in self.rows:
+            return self.read(self.rows[value], at)
         if isinstance(value, tuple):
             if value not in self.stacks:
                 values = [self.read(each, at) for each in value]
@@ -195,7 +215,7 @@ class _Evaluation:
         if value not in self.values:
             family, index = self.place[value]
             layer = functools.partial(jax.lax.index_in_dim, index=index, keepdims=False)
-            (self.values[value],) = placed_at(at, layer, self.stacks[family])
+            (self.values[value],) = placed_at(at, layer, self.read(family, at))
         return self.values[value]
 
     def compute(self, unit: Unit):
@@ -209,7 +229,11 @@ class _Evaluation:
         else:
             equation = unit.first
             if self.multiplies_one_layer(unit):
-                self.refuse(_of_one_layer(equation) + ("" if self.is_in_a_loop(equation) else _STACK_LESS))
+                self.refuse(_of_one_layer(equation) + ("" if self.rows or self.is_in_a_loop(equation) else _STACK_LESS))
+            if joins_rows(equation) and (rows := tuple(equation.invars)) in self.rolled.families:
+                squeezed = functools.partial(jnp.squeeze, axis=1)
+                (self.values[equation.outvars[0]],) = placed_at(equation, squeezed, self.read(rows, equation))
+                return
             reads = {(0, i): v for i, v in enumerate(equation.invars) if not isinstance(v, Literal)}
             inner = part([equation], reads, equation.outvars)
             made = inner.run(*(self.read(each, equation) for each in inner.reads))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.engine.legality.unrolled import REMEDY, SCAN
+from meshlab.engine.legality.unrolled import REMEDY, ROWS
 from tests.engine.pipelines import stacks
 
 LAYOUT = "batch:micro layers:pipe"
@@ -119,10 +119,12 @@ def test_layers_in_a_loop_of_python():
 
     (problem,) = refused(traced(loss))
     loop = r"The function runs its layers in a Python loop, at test_refusals.py:\d+"
-    fix = re.escape(SCAN)
+    fix = re.escape(ROWS)
     held = "`layers` cannot be on `pipe`: its stages hold the layers of a scan, and no other dim"
     assert re.fullmatch(rf"{held}\. {loop}\. {fix}", problem), problem
-    # As the remedy says.
+    # As the remedies say.
+    scanned = ml.trace(ml.scan_layers(stacks.descent(loss)), *stacks.named())
+    assert scanned.plan(ml.mesh(pipe=ml.stages(2), micro=ml.serial(4)), LAYOUT).schedule
     assert traced(stacks.plain).plan(ml.mesh(pipe=ml.stages(2), micro=ml.serial(4)), LAYOUT).schedule
 
 

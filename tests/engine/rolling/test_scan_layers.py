@@ -316,6 +316,24 @@ def test_layers_that_read_what_the_first_one_begins_with():
         ml.scan_layers(loops.descent(shared))(*ml.stack_layers(args))
 
 
+def test_layers_that_are_passed_twice():
+    """Each pass is a scan on, and one back."""
+
+    def twice(params: Any, x: Any, y: Any) -> Any:
+        h = x @ params["w_in"]
+        for weights in (*params["layers"], *params["layers"]):
+            h = loops.layer(h, weights)
+        return jnp.square(h - y).mean()
+
+    step, args = loops.descent(twice), loops.arguments(twice)
+    scanned, stacked = ml.scan_layers(step), ml.stack_layers(args)
+    closed = jax.make_jaxpr(scanned)(*stacked)
+    both = [(4, False), (4, False), (4, True), (4, True)]
+    assert [(each.params["length"], each.params["reverse"]) for each in scans(closed)] == both
+    assert not {each.primitive.name for each in closed.jaxpr.eqns} & {"slice", "dynamic_slice", "concatenate"}
+    assert worst(ml.unstack_layers(jax.jit(scanned)(*stacked)), jax.jit(step)(*args)) < 1e-6
+
+
 def _first_twice(params: Any, x: Any, y: Any) -> Any:
     """The layers are a scan, and then the first of them comes again."""
     return loops.over_a_list(params, loops.layer(x, params["layers"][1]), y)
