@@ -12,8 +12,12 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 BUILT, OWN = HERE.parent / ".site", [str(HERE / "_site"), str(HERE.parent)]
 sys.path[:0] = OWN
-# Kernels of notebooks inherit these: nothing waits for an accelerator, and `import meshlab` is this clone.
+# Kernels of notebooks inherit these: nothing waits for an accelerator, `import meshlab` is this clone, and what lessons
+# compile is compiled quickly, and once for all of them.
 os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(BUILT / "compiled"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*OWN, os.environ.get("PYTHONPATH")]))
 
 # A fifth of Sphinx's time went into collections, which found nothing to free.
@@ -23,7 +27,10 @@ import executed  # noqa: E402 - found by the path above
 import kernels  # noqa: E402
 import others  # noqa: E402
 
+from meshlab.engine.devices import QUICK_COMPILES  # noqa: E402
 from meshlab.version import __version__  # noqa: E402
+
+os.environ.setdefault("XLA_FLAGS", QUICK_COMPILES)
 
 project = author = "meshlab"
 release = version = __version__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html.parser
-import importlib.util
 import json
 import os
 import re
@@ -33,10 +32,8 @@ MADE = {"genindex.html", "py-modindex.html", "search.html"}
 MOST = 250_000
 WITH_STORED = {"learn/09_your_own_model": 300_000}
 
-pytestmark = [
-    pytest.mark.nightly,
-    pytest.mark.skipif(importlib.util.find_spec("myst_nb") is None, reason="the site needs `make docs`, or .[docs]"),
-]
+get_cache = pytest.importorskip("jupyter_cache", reason="the site needs `make docs`, or .[docs]").get_cache
+pytestmark = pytest.mark.nightly
 
 
 @dataclass
@@ -94,6 +91,14 @@ def test_every_source_is_a_page(site: Path, pages: dict[Path, Page]) -> None:
     sources = {path.stem for path in (ROOT / "docs").glob("*.md")}
     assert sources == {path.stem for path in pages if path.parent == site} - {Path(name).stem for name in MADE}
     assert NOTEBOOKS == sorted(path.stem for path in pages if path.parent.name == "learn")
+
+
+def test_each_notebook_is_executed_once(site: Path) -> None:
+    """Ahead of its page, so that MyST-NB, which says how long it takes, does not execute it."""
+    newest = max((ROOT / ".site" / "executed").iterdir(), key=lambda folder: folder.stat().st_mtime)
+    executed = get_cache(newest / "cache").list_cache_records()
+    assert {Path(each.uri).stem for each in executed} >= {*NOTEBOOKS}
+    assert not any("execution_seconds" in each.data for each in executed)
 
 
 def test_every_page_has_a_title(pages: dict[Path, Page]) -> None:

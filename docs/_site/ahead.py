@@ -57,7 +57,9 @@ def cancel() -> None:
 
 def _execute(notebook: NotebookNode, path: pathlib.Path, app: Sphinx) -> None:
     try:
-        nbclient.execute(notebook, cwd=str(path.parent), timeout=app.config.nb_execution_timeout)
+        # Times in the metadata of cells would make it another notebook to the cache.
+        options = {"timeout": app.config.nb_execution_timeout, "record_timing": False}
+        nbclient.execute(notebook, cwd=str(path.parent), **options)
     except (CellExecutionError, CellTimeoutError, DeadKernelError):
         return
     cache = get_cache(app.config.nb_execution_cache_path)
