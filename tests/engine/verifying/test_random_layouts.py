@@ -223,7 +223,7 @@ def test_a_sample_of_forms(form, name):
 
 
 def test_a_sweep_that_draws_no_ring_fails(tmp_path, capsys, monkeypatch):
-    given = ["--models", "answered", "--each", "8", "--checked", "0"]
+    given = ["--models", "answered", "--each", "32", "--checked", "0"]
     assert verify.main([*given, "--journal", str(tmp_path / "all.jsonl")]) == 0
     rows = {line.split("  ")[0]: line.split() for line in capsys.readouterr().out.splitlines()}
     assert {"ring", "flash decoding", "USP", "Ulysses"} <= rows.keys()
