@@ -22,7 +22,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import RunError, shown
+from ..errors import RunError, listed, shown
 from ..plans.plan_data import Plan
 from ..programs.random_arguments import drawn_arguments
 from ..running.lower import Shards
@@ -81,7 +81,21 @@ def between(plan: Plan, other: Any, args: Sequence[Any]) -> Difference | None:
             f"first_difference() was given {shown(other)} to compare with; it takes another plan of the same program,"
             f" or the function that was traced, {name}."
         )
+    for each in (plan, other):
+        _check_in_time(each)
     return first_difference(plan, other, args or drawn_arguments(plan.program))
+
+
+def _check_in_time(plan: Plan):
+    """Refuses layouts under which an iteration gathers rows that do not lie side by side; sketches call it wrong."""
+    for axis in plan.mesh.in_time:
+        on = [(dim, axes) for dim, axes in plan.layout.dim_rules if axis in axes]
+        if len({axes[: axes.index(axis)] for _, axes in on}) > 1:
+            raise RunError(
+                f"first_difference() cannot compare under {listed(f'{dim}:' + '+'.join(axes) for dim, axes in on)}: an"
+                f" iteration over `{axis}` gathers rows that do not lie side by side. Put these dims on the same axes"
+                f" before `{axis}`."
+            )
 
 
 def first_difference(
