@@ -15,6 +15,7 @@ from typing import Any, cast
 from playwright.sync_api import Browser, Page
 
 import meshlab.widgets.notebook.session as session_module
+from meshlab.widgets.background.latest import Latest
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.library import QUESTIONS, library_answers
 from meshlab.widgets.notebook.protocol import answer, shared_state
@@ -172,6 +173,14 @@ class BlankBoard(Board):
     def __init__(self, blank: BlankPage, number: int = 0):
         super().__init__(cast(Any, blank), number)
         self.blank = blank
+
+    def ended(self, jobs: Latest) -> Any:
+        """Waits until the latest job in the background has ended, lets the page know, and returns its result."""
+        assert jobs.last is not None
+        while not jobs.last.ended.wait(0.05):  # what the page asks meanwhile is answered
+            self.blank.poll()
+        self.blank.poll()
+        return jobs.last.wait()
 
 
 def bundle(name: str) -> str:

@@ -28,12 +28,7 @@ def explorer() -> Explorer:
 
 def ended(board: BlankBoard) -> Seen:
     """Waits until a look has ended, and lets the page know."""
-    job = board.blank.explorer.looks.last
-    assert job is not None
-    while not job.ended.wait(0.05):  # what the page asks meanwhile is answered
-        board.blank.poll()
-    board.blank.poll()
-    return job.wait().seen
+    return board.ended(board.blank.explorer.looks).seen
 
 
 def look(board: BlankBoard, name: str) -> Seen:

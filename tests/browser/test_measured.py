@@ -27,12 +27,7 @@ def explorer() -> Explorer:
 
 def ended(board: BlankBoard) -> Profile:
     """Waits until measuring has ended, and lets the page know."""
-    job = board.blank.explorer.profiles.last
-    assert job is not None
-    while not job.ended.wait(0.05):  # what the page asks meanwhile is answered
-        board.blank.poll()
-    board.blank.poll()
-    return job.wait()
+    return board.ended(board.blank.explorer.profiles)
 
 
 def press(board: BlankBoard) -> None:
@@ -77,10 +72,12 @@ def test_what_was_measured_stands_below_what_is_predicted(open_board, explorer: 
     board: BlankBoard = open_board(theme=theme, width=1280, height=800)
     panel = board.show("time")
     profile = measure(board)
-    expect(board.root.locator(".mlb-status")).to_contain_text("The step was measured: Time shows it.")
+    expect(board.root.locator(".mlb-status")).to_contain_text(
+        "The step was measured. The step over time shows each part below"
+    )
     said = panel.locator(".mlb-measuring-said")
     expect(said).to_contain_text(f"Measured on {profile.devices}, the median of 5 runs: a device is busy for")
-    expect(said).to_contain_text("Simulated devices show shares of the step, and no speed.")
+    expect(said).to_contain_text("The step over time shows each part below its prediction, as a share of the step.")
     assert keys(board) == KEYS
     # A slice stands where its prediction does; kernels are too narrow here to be buttons.
     for key in ("data", "model"):

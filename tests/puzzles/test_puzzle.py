@@ -164,11 +164,7 @@ def test_a_file_asks_anew_and_one_that_no_drop_solves_is_refused(tmp_path: Path)
     shared = puzzle.share(tmp_path / "t1.html")
     assert shared.bytes == shared.path.stat().st_size <= 200_000
     assert "<h1>T1. One sum</h1>" in shared.path.read_text()
-    lines = "".join(table(shared.path.read_text()))
-    assert '"locked":true' in lines
-    # Of its layouts, forms that an answer is written in.
-    assert '"name":"dict"' in lines
-    assert '"name":"JSON"' not in lines
+    assert '"locked":true' in "".join(table(shared.path.read_text()))
     with pytest.raises(ml.MeshlabError, match="T1 cannot be solved in a file: .* its answer is 'wide:x'"):
         puzzle.share(tmp_path / "batch.html", dims=["batch"])
     assert [path.name for path in tmp_path.iterdir()] == ["t1.html"]

@@ -241,7 +241,7 @@ def start_run(state: ExplorerState, intent: Start) -> Answer:
 
 def look(state: ExplorerState, intent: Look) -> Answer:
     run = next(reversed([*state.runs]), None)
-    return state.looks.begin(run, intent.value)
+    return state.looks.look(run, intent.value)
 
 
 def cancel_look(state: ExplorerState, intent: CancelLook) -> Answer:
@@ -251,7 +251,7 @@ def cancel_look(state: ExplorerState, intent: CancelLook) -> Answer:
 def measure(state: ExplorerState, intent: Measure) -> Answer:
     refusal = refused_to_measure(state)
     if refusal is None:
-        state.profiles.begin(state.document, state.plan)
+        state.profiles.measure(state.document, state.plan)
     return refusal
 
 

@@ -1,6 +1,6 @@
 """Looks at values of the step that a run took last: its arguments, its outputs, and whatever is computed in between.
 
-    looks.begin(run, "hidden")          in the background
+    looks.look(run, "hidden")           in the background
     looks.last.result.seen["hidden"]    what the devices held of it
 
 A run keeps no value from inside of its steps. So its last step runs again, with the arguments that it had, by a program
@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,7 +18,7 @@ import jax
 from ...engine.errors import RunError, listed
 from ...engine.inside.names import named
 from ...engine.inside.watch import Seen, watch
-from ..background.latest import Job, Latest
+from ..background.latest import Latest
 from ..documents.intents import Refused
 from .run_values import RunValues
 from .runs import Run
@@ -44,23 +42,10 @@ class Looked:
     seen: Seen
 
 
-class Looks:
-    """The looks of one Explorer, one at a time.
+class Looks(Latest):
+    """The looks of one Explorer, one at a time; the result of each is a `Looked`."""
 
-    Args:
-        lock: guards the Explorer.
-        tell: called under the lock when one begins or ends.
-    """
-
-    def __init__(self, lock: threading.RLock, tell: Callable[[], Any]):
-        self._jobs = Latest(lock, tell)
-
-    @property
-    def last(self) -> Job | None:
-        """The latest one, of the latest run; its result is a `Looked`."""
-        return self._jobs.last
-
-    def begin(self, run: Run | None, name: Any) -> Refused | None:
+    def look(self, run: Run | None, name: Any) -> Refused | None:
         """Begins to look at a value of a run's last step, or says why that cannot be."""
         values = None if run is None else run.values
         if run is None or values is None:
@@ -86,13 +71,5 @@ class Looks:
         def work() -> Looked:
             return Looked(run, values, watch(values.plan, arguments, [name], MOST_BYTES))
 
-        self._jobs.begin(name, work)
+        self.begin(name, work)
         return None
-
-    def cancel(self) -> bool:
-        """Stops looking, and says whether something was looked at."""
-        return self._jobs.cancel()
-
-    def forget(self) -> None:
-        """Forgets what was looked at: the latest run is another one."""
-        self._jobs.forget()

@@ -87,7 +87,7 @@ class RunGestures(Gestures):
             refusal = refused_to_measure(self)
             if refusal is not None:
                 raise ExplorerError(f"{refusal.reason} {refusal.fix}")
-            job = self.profiles.begin(self.document, self.plan, args, runs)
+            job = self.profiles.measure(self.document, self.plan, args, runs)
         return job.wait()
 
     def cancel_profile(self) -> Outcome:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import meshlab as ml
+from meshlab import puzzles
 from meshlab.api.stages import Plan, Program
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.verifying.random_layouts import draw
@@ -203,3 +204,8 @@ def test_text_that_is_evaluated_is_what_was_written() -> None:
     for value in ({1}, Local(1), Layout()):
         with pytest.raises(TypeError, match="cannot be written as Python here"):
             literal(value)
+
+
+def test_a_task_has_the_forms_of_its_answer():
+    assert [*forms(puzzles.P07.show())] == ["Python", "dict"]
+    assert len(FORMS) > 2

@@ -11,7 +11,7 @@ import type { Row } from "./step_rows.ts";
 import type { Profiled, View } from "./types.ts";
 
 const HOW = "runs the step of this layout on random data, and shows what each part of it took below the predicted one";
-const SHARES = "Simulated devices show shares of the step, and no speed.";
+const SHOWN = "The step over time shows each part below its prediction";
 
 /** @returns what was measured of the layout on the board; null where nothing was */
 export function profiledOf({ profile }: Pick<View, "profile">): Profiled | null {
@@ -62,7 +62,7 @@ export function outcomeText({ devices, simulated, runs, seconds: took, busy, wai
   const of = took === null ? "the step" : `the ${seconds(took)} of the step`;
   const waits = `waits for others for ${percent(waiting)}, and is idle for ${percent(idle)}`;
   const where = `Measured on ${devices}, the median of ${plural(runs, "run")}: a device is busy for ${percent(busy)}`;
-  return `${where} of ${of}, ${waits}.${simulated ? ` ${SHARES}` : ""}`;
+  return `${where} of ${of}, ${waits}. ${SHOWN}${simulated ? ", as a share of the step" : ""}.`;
 }
 
 /** Says on the status line how measuring has ended, and shows it in the lanes. */
@@ -72,7 +72,7 @@ export function followProfile(board: Board) {
   const said = profile ? `${profile.number} ${profile.phase}` : "";
   if (board.chosen.profiled === said) return;
   board.chosen.profiled = said;
-  if (profile?.phase === "done" && profile.here) board.say("The step was measured: Time shows it.", "done");
+  if (profile?.phase === "done" && profile.here) board.say(`The step was measured. ${SHOWN}.`, "done");
   if (profile?.phase === "failed") board.say(profile.error, "refused");
 }
 
