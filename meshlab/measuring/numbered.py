@@ -22,8 +22,10 @@ from ..engine.devices import compiler_options, devices
 from ..engine.jax_compat import setting
 from ..engine.planning.shared_steps import WrittenOut
 from ..engine.plans.plan_data import Plan
+from ..engine.running import in_turn
 from ..engine.running.dispatch import Executable
 from ..engine.running.in_scopes import InScopes
+from ..engine.running.in_turn import Turned
 from ..engine.running.lower import lowered
 from ..engine.running.run import abstract_arguments, jax_mesh
 
@@ -65,15 +67,18 @@ def numbered(plan: Plan) -> Numbered:
 
 def _compile(plan: Plan, on: Sequence[Any]) -> Numbered:
     mesh, runs = jax_mesh(plan.mesh, on), InScopes(plan)
-    step = lowered(plan, mesh, runs)
+    arguments, platform = abstract_arguments(plan, mesh), on[0].platform
 
-    def profiled(*arrays: Any) -> Any:
-        return step(*arrays)
+    def build(turned: Turned) -> Any:
+        step = lowered(plan, mesh, runs, turned)
 
-    function = jax.jit(profiled, keep_unused=True)
-    arguments = abstract_arguments(plan, mesh)
+        def profiled(*arrays: Any) -> Any:
+            return step(*arrays)
+
+        return jax.jit(profiled, keep_unused=True)
+
     with _metadata_in_key():
-        compiled = function.lower(*arguments).compile(compiler_options=compiler_options(on[0].platform))
+        compiled = in_turn.compiled(build, arguments, compiler_options(platform), platform)
     executable = Executable(plan, compiled, arguments)
     return Numbered(executable, compiled.as_text() or "", runs.steps, runs.number_of, tuple(on))
 

@@ -21,7 +21,9 @@ from jax.sharding import PartitionSpec
 from ..devices import compiler_options, devices
 from ..plans.plan_data import Plan
 from ..processes import whole
+from ..running import in_turn
 from ..running.dispatch import placed
+from ..running.in_turn import Turned
 from ..running.lower import device_function, partition_spec
 from ..running.padding import grown
 from ..running.run import abstract_arguments, flat_arguments, jax_mesh, output_tree
@@ -95,9 +97,12 @@ def _compile(plan: Plan, probe: Probe, on: Sequence[Any], runs: Callable[..., Pr
     specs = tuple(partition_spec(plan.argument_specs[a.value]) for a in plan.program.arguments)
     outputs = tuple(map(partition_spec, plan.output_specs))
     each = PartitionSpec(tuple(mesh.axis_names))
-    function = jax.shard_map(run, mesh=mesh, in_specs=specs, out_specs=(outputs, each), check_vma=False)
-    arguments = abstract_arguments(plan, mesh)
-    lowered = jax.jit(function, keep_unused=True).lower(*arguments)
-    taken = sum(math.prod(each.shape) * each.dtype.itemsize for each in lowered.out_info[1])
-    executable = lowered.compile(compiler_options=compiler_options(on[0].platform))
+
+    def build(turned: Turned) -> Any:
+        function = jax.shard_map(turned(run), mesh=mesh, in_specs=specs, out_specs=(outputs, each), check_vma=False)
+        return jax.jit(function, keep_unused=True)
+
+    arguments, platform = abstract_arguments(plan, mesh), on[0].platform
+    executable = in_turn.compiled(build, arguments, compiler_options(platform), platform)
+    taken = sum(math.prod(each.shape) * each.dtype.itemsize for each in executable.out_info[1])
     return Probed(plan, tuple(taps), tuple(arguments), taken, executable)

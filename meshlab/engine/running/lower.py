@@ -32,6 +32,7 @@ from ..rules import PER_SHARD
 from ..rules.per_shard import bind
 from ..specs.in_time import accumulator_dtype, without
 from ..specs.spec import Axes, Grid, Spec, local_shape
+from .in_turn import Turned
 from .interpret import run_blocks
 from .padding import cut, grown, neutralized
 from .ticks import run_staged
@@ -249,7 +250,10 @@ def device_function(plan: Plan, lowering: Lowering | None = None) -> Callable:
 
 
 def lowered(
-    plan: Plan, mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh, lowering: Lowering | None = None
+    plan: Plan,
+    mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh,
+    lowering: Lowering | None = None,
+    turned: Turned = lambda function: function,
 ) -> Callable:
     """Returns the plan as one function of global arrays, on a mesh of real devices, or of none to lower it for.
 
@@ -257,9 +261,10 @@ def lowered(
         plan: the plan.
         mesh: the devices.
         lowering: what runs its steps, if it is another one.
+        turned: what is made of the function of shards (`in_turn.py`).
     """
     arguments = tuple(partition_spec(plan.argument_specs[a.value]) for a in plan.program.arguments)
     outputs = tuple(partition_spec(s) for s in plan.output_specs)
     return jax.shard_map(
-        device_function(plan, lowering), mesh=mesh, in_specs=arguments, out_specs=outputs, check_vma=False
+        turned(device_function(plan, lowering)), mesh=mesh, in_specs=arguments, out_specs=outputs, check_vma=False
     )

@@ -29,7 +29,9 @@ from ..tensors.dtypes import beyond
 from ..tensors.named_arrays import NamedArray
 from ..tensors.tensor import Tensor
 from ..tensors.trees import is_tensor, placed_leaves
+from . import in_turn
 from .dispatch import Executable, placed
+from .in_turn import Turned
 from .lower import lowered, partition_spec
 from .padding import cut, grown, stored_shape
 
@@ -70,11 +72,14 @@ def _executable(plan: Plan, donate: bool, quick: bool = False) -> Executable:
 
 def _compile(plan: Plan, on: Sequence[Any], donate: bool, quick: bool) -> Executable:
     mesh = jax_mesh(plan.mesh, on)
-    function = jax.jit(lowered(plan, mesh), donate_argnums=donated(plan) if donate else (), keep_unused=True)
     arguments = abstract_arguments(plan, mesh)
     options = compiler_options(on[0].platform) | (quick_options(on[0].platform) if quick else {})
-    compiled = function.lower(*arguments).compile(compiler_options=options)
-    return Executable(plan, compiled, arguments)
+
+    def build(turned: Turned) -> Any:
+        step = lowered(plan, mesh, turned=turned)
+        return jax.jit(step, donate_argnums=donated(plan) if donate else (), keep_unused=True)
+
+    return Executable(plan, in_turn.compiled(build, arguments, options, on[0].platform), arguments)
 
 
 def donated(plan: Plan) -> tuple[int, ...]:
