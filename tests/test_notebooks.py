@@ -198,7 +198,7 @@ def memory(done):
 
 def your_own_model(done):
     text = done.text()
-    assert "`*/dwon/kernel` matches no path (Did you mean `params/down/kernel`?)." in text
+    assert "`*/dwon/kernel` matches no path (Did you mean `params/down/kernel`?)\n" in text
     assert "'embed ffn' has 2 names" in text
     assert done.value("len(program.dims)") == done.value('puzzles.Q["9a"].value') == 7
     assert done.value("ml.explain(turned, argument).wire_bytes") == done.value('puzzles.Q["9b"].value') == 768
