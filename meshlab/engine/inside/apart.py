@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..plans.plan_data import Plan
-from ..running.run import mesh_axes
-from .assembled import addends
+from .assembled import addends, blocks_of
 from .own_order import own_order
 from .probing import Probing, Tap
 from .search import Hit
@@ -45,10 +44,9 @@ def apart(plan: Plan, other: Plan, arrays: Sequence[Any], hit: Hit, runs: Callab
     taps, _, taken = take(plan, arrays, wanted, runs)
     others, _, expected = take(other, arrays, wanted)
     mine = _wide(next(array for each, array in zip(taps, taken, strict=True) if each.where == tap.where))
-    right = addends(_wide(expected[0]), others[0], mesh_axes(other.mesh), value.shape, other.grid)
-    right = right.sum(0)[_iterations(others[0], hit)]
+    right = addends(_wide(expected[0]), other, others[0]).sum(0)[_iterations(others[0], hit)]
     if tap.spec.partial:
-        whole = addends(mine, tap, mesh_axes(plan.mesh), value.shape, plan.grid).sum(0)[_iterations(tap, hit)]
+        whole = addends(mine, plan, tap).sum(0)[_iterations(tap, hit)]
         return Apart(most=_greatest(whole, right))
     each = [_on_device(device, mine, hit, right, plan) for device in range(plan.mesh.size)]
     return Apart(tuple(device for device, off in enumerate(each) if off > _SHARE * max(each)), max(each))
@@ -70,6 +68,8 @@ def _iterations(tap: Tap, hit: Hit) -> tuple[int, ...]:
 def _on_device(device: int, mine: np.ndarray, hit: Hit, right: np.ndarray, plan: Plan) -> float:
     """Returns how far a device's shard of a value is off at most: any block of it, where it has several in time."""
     tap, off = hit.tap, 0.0
+    if (blocks := blocks_of(plan, tap)) is not None:
+        right = right.take(blocks.places(), blocks.axis)
     in_time = [
         range(loop.times or 0) if loop.in_time else (i,) for i, loop in zip(hit.iterations, tap.loops, strict=True)
     ]

@@ -22,13 +22,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import RunError, listed, shown
+from ..errors import RunError, shown
 from ..plans.plan_data import Plan
 from ..programs.random_arguments import drawn_arguments
 from ..running.lower import Shards
 from ..running.rounding import NUDGES, ROUNDING, VAGUE, narrowest, nudged
 from ..running.run import mesh_axes
 from .apart import apart
+from .assembled import blocks_of
 from .matching import matching
 from .own_order import own_order
 from .probed import compiled, flat
@@ -81,21 +82,7 @@ def between(plan: Plan, other: Any, args: Sequence[Any]) -> Difference | None:
             f"first_difference() was given {shown(other)} to compare with; it takes another plan of the same program,"
             f" or the function that was traced, {name}."
         )
-    for each in (plan, other):
-        _check_in_time(each)
     return first_difference(plan, other, args or drawn_arguments(plan.program))
-
-
-def _check_in_time(plan: Plan):
-    """Refuses layouts under which an iteration gathers rows that do not lie side by side; sketches call it wrong."""
-    for axis in plan.mesh.in_time:
-        on = [(dim, axes) for dim, axes in plan.layout.dim_rules if axis in axes]
-        if len({axes[: axes.index(axis)] for _, axes in on}) > 1:
-            raise RunError(
-                f"first_difference() cannot compare under {listed(f'{dim}:' + '+'.join(axes) for dim, axes in on)}: an"
-                f" iteration over `{axis}` gathers rows that do not lie side by side. Put these dims on the same axes"
-                f" before `{axis}`."
-            )
 
 
 def first_difference(
@@ -155,7 +142,7 @@ def _sketches(
         order = orders.get(tap.number)
         if tap.number not in numbers or (order and not order.alike):
             return None
-        return sketch(probing, tap, shards, tap.number not in inexact)
+        return sketch(probing, tap, shards, tap.number not in inexact, blocks_of(plan, tap))
 
     probed = compiled(plan, probe, ("sketch", numbers), runs)
     _, taken = probed(arrays)

@@ -26,7 +26,7 @@ from jax import lax
 from ..mixed_bits import mixed
 from ..running.lower import Shards
 from ..typed_keys import words
-from .assembled import laid
+from .assembled import Blocks, laid
 from .own_order import own_order
 from .probing import Probing, Tap
 
@@ -36,17 +36,25 @@ COUNT = 4
 _LARGE = 1e15
 
 
-def sketch(runs: Probing, tap: Tap, shards: Shards, exact: bool) -> Any:
-    """Returns this device's sketches of its shard of a value; `exact` where they are to be equal to the last bit."""
+def sketch(runs: Probing, tap: Tap, shards: Shards, exact: bool, blocks: Blocks | None = None) -> Any:
+    """Returns this device's sketches of its shard of a value.
+
+    Args:
+        runs: what runs the steps.
+        tap: where the value was met.
+        shards: what this device holds.
+        exact: whether they are to be equal to the last bit.
+        blocks: how it lies in blocks that were cut otherwise; None of all others.
+    """
     shard = words(jnp.asarray(shards[tap.key]))
     if jnp.issubdtype(shard.dtype, jnp.complexfloating):
         shard = jnp.stack([shard.real, shard.imag], -1)
     numbers = _modular(shard) if exact else _small(shard, bool(tap.spec.partial))
-    weights = _weights(runs, tap, shard.shape, numbers.dtype)
+    weights = _weights(runs, tap, shard.shape, numbers.dtype, blocks)
     return jnp.sum(numbers[None] * weights, axis=range(1, shard.ndim + 1), dtype=numbers.dtype)
 
 
-def _weights(runs: Probing, tap: Tap, local: Sequence[int], dtype: Any) -> Any:
+def _weights(runs: Probing, tap: Tap, local: Sequence[int], dtype: Any, blocks: Blocks | None) -> Any:
     """Returns what each number of a shard is multiplied by, for each sketch: random, by its place in the whole."""
     index, counts = jnp.zeros((), jnp.uint32), runs.counts(*tap.key, local)
     shape, order = runs.code.shapes[tap.number], own_order(runs.program).get(tap.number)
@@ -55,7 +63,11 @@ def _weights(runs: Probing, tap: Tap, local: Sequence[int], dtype: Any) -> Any:
             continue
         here = lax.broadcasted_iota(jnp.uint32, tuple(local), axis)
         whole = shape[axis] if axis < len(shape) else size
-        if axis < len(shape) and (split := tap.spec.splits[axis]):
+        split = tap.spec.splits[axis] if axis < len(shape) else ()
+        if blocks is not None and axis == blocks.axis:
+            first = runs.device.index(tuple(each for each in split if each != blocks.over)) * size
+            here = blocks.whole(here + first.astype(jnp.uint32), runs.device.index((blocks.over,)).astype(jnp.uint32))
+        elif split:
             here += runs.first(split, size).astype(jnp.uint32)
         index = index * np.uint32(whole) + here
     bits = index[None] * np.uint32(COUNT) + jnp.arange(COUNT, dtype=jnp.uint32).reshape(COUNT, *(1,) * len(local))

@@ -32,8 +32,8 @@ from ..plans.plan_data import Plan
 from ..processes import whole
 from ..programs.values import Value
 from ..running.lower import Shards
-from ..running.run import mesh_axes, run
-from ..specs.spec import Grid, Spec
+from ..running.run import run
+from ..specs.spec import Spec
 from ..typed_keys import words
 from .assembled import addends
 from .names import named, original
@@ -58,11 +58,9 @@ class Form:
     loops: tuple[int, ...]
     by: str
     own_order: tuple[str, ...]
+    plan: Plan = dataclasses.field(repr=False)
     tap: Tap = dataclasses.field(repr=False)
     taken: np.ndarray = dataclasses.field(repr=False)
-    axes: tuple[tuple[str, int], ...] = dataclasses.field(repr=False)
-    shape: tuple[int, ...] = dataclasses.field(repr=False)
-    grid: Grid = dataclasses.field(repr=False)
 
     @property
     def shards(self) -> tuple[np.ndarray, ...]:
@@ -76,7 +74,7 @@ class Form:
                 f"This value has no whole: each device has {listed(self.own_order)} in an order of its own. Read"
                 " `shards`, or watch what ml.combine returns."
             )
-        return addends(self.taken, self.tap, self.axes, self.shape, self.grid)
+        return addends(self.taken, self.plan, self.tap)
 
     @property
     def addends(self) -> np.ndarray | None:
@@ -237,10 +235,8 @@ def take(
 
 
 def _form(plan: Plan, tap: Tap, array: np.ndarray) -> Form:
-    axes, shape = mesh_axes(plan.mesh), plan.program.code.shapes[tap.number]
     loops = tuple(loop.times or 0 for loop in tap.apart)
-    order = split_dims(plan.program, tap.number, tap.spec)
-    return Form(tap.spec, loops, made_by(tap), order, tap, array, axes, shape, plan.grid)
+    return Form(tap.spec, loops, made_by(tap), split_dims(plan.program, tap.number, tap.spec), plan, tap, array)
 
 
 def _reasons(plan: Plan, numbers: Sequence[int]) -> Iterator[str]:

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 
 from ..programs.outline import Repetition
-from ..specs.spec import Spec
+from ..specs.spec import Axes, Spec
 from .step import Step
+from .step_keys import Key
 
 
 class PlannedBlock:
@@ -51,11 +52,14 @@ class Planned:
         steps: what each device runs, repetitions as `Repeated`.
         outside: the producers' specs of values, of repetitions those of their interfaces.
         inside: for each repetition the producers' specs inside, in the numbers of the representative.
+        cuts: of the values in an iteration over an axis in time that devices share otherwise than they were cut, by
+            key, the axes of the devices over whose shards they were (`plans/cuts_in_time.py`).
     """
 
     steps: tuple[Step, ...]
     outside: Mapping[int, Spec]
     inside: Mapping[Repetition, Mapping[int, Spec]]
+    cuts: Mapping[Key, Axes] = dataclasses.field(default_factory=dict)
 
     def producer_specs(self) -> dict[int, Spec]:
         inside = {

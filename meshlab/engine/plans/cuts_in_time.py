@@ -31,8 +31,10 @@ from ..specs.spec import Axes, Grid, Spec
 from .iteration_refusals import Refusals
 
 
-def cut_problems(program: Program, axis: str, grid: Grid, steps: Sequence[Step], refusals: Refusals) -> list[Refusal]:
-    """Returns why blocks that devices share otherwise than they were cut cannot be.
+def cuts_in_time(
+    program: Program, axis: str, grid: Grid, steps: Sequence[Step], refusals: Refusals
+) -> tuple[list[Refusal], dict[Key, Axes]]:
+    """Returns why blocks that devices share otherwise than they were cut cannot be, and how those were cut that can.
 
     Args:
         program: the program.
@@ -40,15 +42,18 @@ def cut_problems(program: Program, axis: str, grid: Grid, steps: Sequence[Step],
         grid: the sizes of all mesh axes.
         steps: of a plan, which take the axis for one of devices.
         refusals: words them.
+
+    Returns:
+        The problems; and by key of a value the axes of the devices over whose shards it was cut.
     """
     moves = [move for move in only(Move, (step for step, *_ in each_once(steps))) if _shared_otherwise(move, axis)]
     if not moves:
-        return []
+        return [], {}
     if grid.padded:
-        return [refusals.moved_in_time(move) for move in moves]
+        return [refusals.moved_in_time(move) for move in moves], {}
     cuts = _Cuts(program, axis, grid, refusals)
     cuts.walk(steps)
-    return cuts.problems
+    return cuts.problems, {key: cut for key, cut in cuts.of.items() if cut != _devices(key[1], axis)}
 
 
 def _shared_otherwise(move: Move, axis: str) -> bool:

@@ -32,7 +32,7 @@ from ..planning.dead_moves import prune
 from ..planning.planned import Planned
 from ..planning.step import Step, unfolded
 from ..planning.steps import Iterated
-from .cuts_in_time import cut_problems
+from .cuts_in_time import cuts_in_time
 from .iteration_refusals import Refusals
 from .per_shard_collectives import per_shard_collectives_of
 from .placing import Placing
@@ -77,10 +77,11 @@ def iterated(plan: Plan, refused: Collection[Operation] = ()) -> tuple[Planned, 
     placed.run(steps, zip(program.code.block.outputs, plan.output_specs, strict=True))
     sent = per_shard_collectives_of(steps, program, plan.grid)
     refusals = Refusals(program, axis, plan.rules, placed.made_by)
+    wrongly_cut, cuts = cuts_in_time(program, axis, plan.grid, steps, refusals)
     problems = [
         *refusals.in_blocks(steps),
         *refusals.between_shards(sent),
-        *cut_problems(program, axis, plan.grid, steps, refusals),
+        *wrongly_cut,
         *(refusals.moved_in_time(step) for step in placed.moved),
     ]
     loops, late = placed.loops(), placed.late
@@ -101,7 +102,7 @@ def iterated(plan: Plan, refused: Collection[Operation] = ()) -> tuple[Planned, 
     left = dict.fromkeys(problem for problem in problems if problem.source not in lines)
     # What was read of a partial sum alone is read of the sum now, and moves to it may be dead.
     around = prune(_around(loops, axis, options.size), placed.outputs, program.original_of)
-    return dataclasses.replace(plan.planned, steps=around), tuple(left)
+    return dataclasses.replace(plan.planned, steps=around, cuts=cuts), tuple(left)
 
 
 def _around(loops: Loops, axis: str, times: int) -> tuple[Step, ...]:

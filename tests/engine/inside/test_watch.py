@@ -8,10 +8,12 @@ import pytest
 import meshlab as ml
 from meshlab.engine.inside.watch import Seen, _equal
 from meshlab.engine.programs.lines import lines
-from meshlab.engine.verifying.random_layouts import draw
+from meshlab.engine.verifying.random_layouts import draw, draw_in_turn
 from meshlab.models.zoo import models
 from tests import share
+from tests.engine.inside.test_own_order import SOON
 from tests.engine.looped import SHAPES, Batch, Embed, Hidden, Layers, data, descent
+from tests.widened import widened
 
 MESH = ml.mesh(data=2, model=2)
 MODELS = {model.name: model for model in models()}
@@ -136,6 +138,52 @@ def test_micro_batches_are_put_together():
     assert summed is not None
     assert len(made) == 4  # one of each device in each micro-batch
     assert len(summed) == 2
+
+
+def put_together(plan, args):
+    """The whole of each form of all values of numbers that have one, and how many there are."""
+    watched = plan.watch(*args, values=["*", *lines(plan.program).assigned])
+    values = {name: [form for value in watched.all(name) for form in value.forms] for name in watched}
+    return {name: [each for each in forms if not each.own_order] for name, forms in values.items()}
+
+
+def hold(plan, args):
+    """Holds each value of a plan against that of one device; returns how many were compared."""
+    one, count = put_together(plan.program.plan(ml.mesh(one=1), ""), args), 0
+    for name, forms in put_together(plan, args).items():
+        expected = [each.whole for each in one[name]]
+        for form in forms:
+            whole = form.whole
+            if not np.issubdtype(whole.dtype, np.floating) or whole.shape not in [each.shape for each in expected]:
+                continue
+            count += 1
+            most = max(np.abs(each).max(initial=1e-6) for each in expected if each.shape == whole.shape)
+            assert any(
+                np.allclose(whole, each, rtol=1e-6, atol=1e-7 * most) for each in expected if each.shape == whole.shape
+            ), f"{name}, {form} under {plan.layout} on {plan.mesh}"
+    return count
+
+
+def test_blocks_that_devices_share_otherwise_than_they_were_cut_are_put_together():
+    """Iteration 0 has the first half of each device's rows, which do not lie side by side."""
+    model = MODELS["moe"]
+    with jax.enable_x64(True):
+        program, args = ml.trace(model.step, *widened(model.shapes)), widened(model.data(0))
+        plan = program.plan(ml.mesh(x=4, t=ml.serial(2)), "batch:t groups:x+t")
+        assert hold(plan, args) > 30
+        assert plan.first_difference(model.step, *args) is None
+    assert set(plan.planned.cuts.values()) == {("x",)}
+
+
+@pytest.mark.share(6)
+@pytest.mark.parametrize("name", [*SOON, "moe_sgd", "transformer_sgd", "t5"])
+def test_the_whole_is_that_of_one_device(name):
+    model = MODELS[name]
+    with jax.enable_x64(True):
+        program, args = ml.trace(model.step, *widened(model.shapes)), widened(model.data(0))
+        ((mesh, layout, pad),) = draw_in_turn(program, seed=share.number(), count=1)
+        assert hold(program.plan(mesh, layout, pad=pad), args)
+    jax.clear_caches()
 
 
 def test_a_line_that_runs_again_and_again_has_several_values():
