@@ -57,6 +57,17 @@ class Blocks(NamedTuple):
         shard, block, place = np.indices((self.shards, self.times, length))
         return self.whole(shard * length + place, block).ravel()
 
+    def runs(self, shard: int, block: int) -> list[tuple[int, int, int]]:
+        """Returns the elements of one shard of one block that lie side by side in the whole.
+
+        Returns:
+            For each run (start, stop) in the whole, and where it starts in the shard.
+        """
+        places = self.places().reshape(self.shards, self.times, -1)[shard, block]
+        starts = [0, *(np.flatnonzero(np.diff(places) != 1) + 1)]
+        lengths = np.diff([*starts, len(places)])
+        return [(int(places[at]), int(places[at] + count), int(at)) for at, count in zip(starts, lengths, strict=True)]
+
 
 def blocks_of(plan: Plan, tap: Tap) -> Blocks | None:
     """Returns how a value lies in such blocks; None of all others, whose blocks lie side by side in a shard."""

@@ -170,6 +170,26 @@ def test_in_a_loop_one_iteration_is_shown() -> None:
     assert summed["addends"][1] in ("data 0, micro 1", "micro 0, data 1")
 
 
+def test_rows_that_an_iteration_gathers_from_afar_are_drawn_where_they_lie() -> None:
+    def function(x: Any, w: Any) -> Any:
+        with jax.named_scope("outer"):
+            early = ml.tag(x @ w, "early")
+        with jax.named_scope("inner"):
+            return ml.tag(early @ w, "late").sum()
+
+    x, w = np.arange(16, dtype=np.float32).reshape(16, 1), np.ones((1, 1), np.float32)
+    program = ml.trace(function, ml.named(x, "rows cols"), ml.named(w, "cols out"))
+    # Iteration 0 has the first half of what each of four devices has: two of them hold 0, 1, 4, 5.
+    layout = {"rows": "x+y+t", "@outer": {"rows": "x+y+t"}, "@inner": {"rows": "x+t"}}
+    explorer = explore(program, ml.mesh(x=2, y=2, t=ml.serial(2)), layout, run=Training({"x": x, "w": w}, steps=1))
+    assert explorer.run().wait(60).phase == "done"
+    assert explorer.look("late")["late"].shards[0].ravel().tolist() == [0, 1, 4, 5, 2, 3, 6, 7]
+    view = again(explorer)
+    assert [number for block in view["cells"]["blocks"] for number in block["values"]] == [*range(16)]
+    for device, row in enumerate(view["rows"]):
+        assert (row["least"], row["most"]) == ((0, 7), (8, 15))[device // 2]
+
+
 def test_what_is_no_number_is_counted_on_its_device() -> None:
     x = np.arange(8, dtype=np.float32).reshape(4, 2) - 1
     program = ml.trace(lambda x: ml.tag(jnp.log(x), "scale").sum(), ml.named(x, "rows cols"))

@@ -12,14 +12,16 @@ device holds.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 import numpy as np
 
 from ....engine.errors import listed
+from ....engine.inside.assembled import Blocks, blocks_of
 from ....engine.inside.watch import Form, Watched
 from ....engine.specs.in_time import without_all
 from ...documents.intents import Refused
@@ -165,7 +167,7 @@ class Shown:
     @classmethod
     def of(cls, plan: Any, form: Form, iterations: Sequence[int], addend: int | None) -> Shown:
         tap = form.tap
-        sizes = dict(form.axes) | {loop.in_time: loop.times or 1 for loop in tap.loops if loop.in_time}
+        sizes = dict(plan.mesh.devices.axes) | {loop.in_time: loop.times or 1 for loop in tap.loops if loop.in_time}
         partial = {axis: sizes[axis] for axis in tap.spec.partial if axis in sizes}
         asked = [*iterations, *(0 for _ in tap.apart)]
         shown = tuple(min(max(0, at), (loop.times or 1) - 1) for at, loop in zip(asked, tap.apart, strict=False))
@@ -180,20 +182,40 @@ class Shown:
         return [*itertools.product(*map(range, self.partial.values()))]
 
     def pieces(self, strides: Sequence[int]) -> Iterator[tuple[int, Piece]]:
-        """Yields what each device held, with the number of its addend; of an axis in time one piece for each block."""
-        form, tap, grid = self.form, self.form.tap, self.plan.grid
+        """Yields what each device held, with the number of its addend: in pieces that lie side by side in the value."""
+        tap = self.form.tap
         sizes = tuple(self.partial.values())
         for device in range(self.plan.mesh.size):
             for at in self._iterations():
                 where = dict(self.plan.mesh.coordinates(device))
                 where |= {loop.in_time: i for loop, i in zip(tap.loops, at, strict=True) if loop.in_time}
-                splits = [tuple(axis for axis in split if axis in where) for split in tap.spec.splits]
-                axes = zip(form.shape, splits, strict=True)
-                ranges = tuple(grid.part_range(size, split, where) for size, split in axes)
-                cut = tuple(_every(stride, *span) for stride, span in zip(strides, ranges, strict=True))
                 index = [where[axis] for axis in self.partial]
                 number = int(np.ravel_multi_index(index, sizes)) if sizes else 0
-                yield number, Piece(device, ranges, form.taken[(device, *at)][cut])
+                for runs in itertools.product(*self._runs(where)):
+                    cut = tuple(_every(stride, *run) for stride, run in zip(strides, runs, strict=True))
+                    ranges = tuple((start, stop) for start, stop, _ in runs)
+                    yield number, Piece(device, ranges, self.form.taken[(device, *at)][cut])
+
+    @functools.cached_property
+    def blocks(self) -> Blocks | None:
+        """How the value lies in blocks that devices share otherwise than they were cut; None of all others."""
+        return blocks_of(self.plan, self.form.tap)
+
+    def _runs(self, where: Mapping[str, int]) -> Iterator[list[tuple[int, int, int]]]:
+        """Yields for each axis what a shard has that lies side by side: (start, stop), and where that is in the shard.
+
+        Args:
+            where: the coordinate on each mesh axis, and the iteration of each in time.
+        """
+        shape, grid = self.plan.program.code.shapes[self.form.tap.number], self.plan.grid
+        for axis, (size, every) in enumerate(zip(shape, self.form.tap.spec.splits, strict=True)):
+            split = tuple(each for each in every if each in where)
+            if self.blocks is not None and axis == self.blocks.axis:
+                now = tuple(each for each in split if each != self.blocks.over)
+                shard, _ = grid.part_range(self.blocks.shards, now, where)
+                yield self.blocks.runs(shard, where[self.blocks.over])
+            else:
+                yield [(*grid.part_range(size, split, where), 0)]
 
     def _iterations(self) -> list[tuple[int, ...]]:
         """Returns the iterations of all loops that are read: of those whose blocks or addends meet, each."""
@@ -203,9 +225,9 @@ class Shown:
         return [*itertools.product(*(range(e.times or 0) if e.in_time in meeting else (next(shown),) for e in loops))]
 
 
-def _every(stride: int, start: int, stop: int) -> slice:
-    """Returns where in a shard the multiples of n are of a range of the whole axis."""
-    return slice(min(-(-start // stride) * stride - start, stop - start), stop - start, stride)
+def _every(stride: int, start: int, stop: int, first: int) -> slice:
+    """Returns where in a shard the multiples of n are of a range of the whole axis, which starts at `first` in it."""
+    return slice(first + min(-(-start // stride) * stride - start, stop - start), first + stop - start, stride)
 
 
 class _NumbersView(TypedDict):
