@@ -29,7 +29,7 @@ from ..jax_compat import call, needed, nested, opened, scan_options, with_shape
 from ..passes.common_subexpressions import per_shard_key
 from ..planning.shared_steps import counted
 from ..planning.step import Inner, Step
-from ..planning.steps import Compute, Repeated
+from ..planning.steps import Compute, Move, Repeated
 from ..programs.outline import Repetition
 from ..programs.program import Program, analysis
 from ..rules import Factors
@@ -138,12 +138,14 @@ class _Walk:
         # The loop in which a value was made, counted from outside, and the trip count of each.
         self.depth: dict[int, int] = {}
         self.times = [1]
+        # The loop in which a value from outside is gathered again in each iteration, by the spec that it has then.
+        self.moved: dict[tuple[int, Spec], int] = {}
         # The loop over an axis in time that is walked.
         self.iterated_over: Step | None = None
 
     def steps(self, steps: Iterable[Step]):
         for step in steps:
-            if step.per_shard or step.shared:
+            if step.per_shard or step.shared or (self.iterated_over and step.named is not None):
                 _WALK[type(step)](self, step)
             for part in step.parts:
                 self.part(step, part)
@@ -173,7 +175,14 @@ class _Walk:
         """Returns the loop in which a value is known in a spec: a block of an axis in time in an iteration alone."""
         axis = self.iterated_over.in_time if self.iterated_over else None
         in_time = axis is not None and spec is not None and (axis in spec.axes or axis in spec.partial)
-        return max(self.depth.get(value, 0), int(in_time))
+        moved = self.moved.get((value, spec), 0) if spec is not None else 0
+        return max(self.depth.get(value, 0), moved, int(in_time))
+
+    def move(self, step: Move):
+        """Notes that a value is in another spec in this loop alone: what is sent in it is not known in front of it."""
+        value = self.walked(self.program.original_of.get(step.value, step.value))
+        depth = len(self.times) - 1 if step.collective else self.depth_of(value, step.start)
+        self.moved[value, step.via.result] = depth
 
     def part(self, step: Step, part: Inner):
         if step.loops:
@@ -218,8 +227,12 @@ class _Walk:
         return memo[key]
 
 
-# By the kind of step, what finds its collectives.
-_WALK: dict[type[Step], Callable[[_Walk, Any], None]] = {Compute: _Walk.compute, Repeated: _Walk.repeated}
+# By the kind of step, what finds its collectives, or notes what it moves.
+_WALK: dict[type[Step], Callable[[_Walk, Any], None]] = {
+    Compute: _Walk.compute,
+    Move: _Walk.move,
+    Repeated: _Walk.repeated,
+}
 
 
 def per_shard_collectives_of(

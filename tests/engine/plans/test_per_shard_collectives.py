@@ -6,6 +6,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.plans.per_shard_collectives import traced_implementations
+from meshlab.models.operation_models import operations
 
 A, B = ml.dims(a=4, b=8)
 
@@ -51,3 +52,15 @@ def test_another_layout_has_forms_of_its_own():
     wider = plan.program.plan(ml.mesh(m=4), "b:m")
     assert [p.check().ok for p in (plan, again, wider)] == [True] * 3
     assert len(traced_implementations(plan.program)) == 3
+
+
+@pytest.mark.parametrize(("gather", "times"), [("once", 1), ("each", 2)])
+def test_of_what_each_iteration_gathers_it_is_sent_in_each(gather, times):
+    """The bias is gathered over `x`, and then its halves are exchanged over `y`."""
+    model = next(model for model in operations() if model.name == "documents")
+    core = {"heads": "x", "kv": "zigzag(y)", "seq": "zigzag(y)"}
+    layout = {"batch": "t", "kv": "x+y", "seq": "x+y", "@core": core}
+    plan = ml.trace(model.step, *model.shapes).plan(ml.mesh(x=2, y=2, t=ml.serial(2, gather=gather)), layout)
+    of_bias = [c.times for c in plan.collectives if c.value in ("bias", "halves of bias")]
+    assert of_bias == [times] * 3, "a permute, an all-gather, and the exchange of halves"
+    assert plan.check(*model.data(0)).ok
