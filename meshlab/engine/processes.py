@@ -19,6 +19,8 @@ import io
 import os
 import stat
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
@@ -36,6 +38,9 @@ COORDINATOR, COUNT, NUMBER, DEVICES = (f"MESHLAB_{name}" for name in ("COORDINAT
 HEARTBEAT, ENDING = 10, 60
 # What keeps some of what is written to a file.
 _BUFFERED = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
+# How many steps this process has started that it cannot finish without another one, by the number of that one. All make
+# the same calls in the same order: if that one has finished the program and counted fewer, this one waits in vain.
+STARTED: Counter[int] = Counter()
 
 
 def distributed() -> None:
@@ -127,9 +132,14 @@ def is_first() -> bool:
     return not is_joined() or jax.process_index() == 0
 
 
+def started(others: Iterable[int]) -> None:
+    """Counts a step that this process starts, and cannot finish without these others."""
+    STARTED.update(others)
+
+
 def all_agree(yes: bool) -> bool:
     """Says whether all processes say yes; waits until each has called it."""
-    return yes if not is_joined() else bool(np.all(gathered(np.array([yes]))))
+    return yes if not is_joined() else bool(np.all(_gathered(np.array([yes]))))
 
 
 def whole(array: Any) -> Any:
@@ -142,4 +152,9 @@ def whole(array: Any) -> Any:
         return array
     if is_key(array):
         return jax.random.wrap_key_data(jnp.asarray(whole(jax.random.key_data(array))), impl=jax.random.key_impl(array))
-    return np.asarray(array if array.is_fully_replicated else gathered(array))
+    return np.asarray(array if array.is_fully_replicated else _gathered(array))
+
+
+def _gathered(array: Any) -> Any:
+    started(other for other in range(jax.process_count()) if other != jax.process_index())
+    return gathered(array)

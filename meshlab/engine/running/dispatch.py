@@ -22,9 +22,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import Sharding
+from jax.sharding import Mesh, NamedSharding, Sharding
 
+from ..collectives.kinds import PAIRS
+from ..planning.steps import move_of
 from ..plans.plan_data import Plan
+from ..processes import started
+from ..specs.mesh import groups_of
 from ..tensors.trees import is_endless
 from ..typed_keys import is_key
 from .padding import cut, grown
@@ -77,6 +81,7 @@ class Executable:
         self._shapes = tuple(plan.program.code.shape_of(value) for value in plan.program.code.block.outputs)
         self._grid, self._outputs = plan.grid, plan.output_specs
         self._arguments = tuple(plan.argument_specs[a.value] for a in plan.program.arguments)
+        self._others = _others(plan, arguments)
 
     def known(self, args: tuple[Any, ...]) -> list[Any] | None:
         """Returns the flat arrays of arguments whose tree was checked; None of those with another tree."""
@@ -123,5 +128,23 @@ class Executable:
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
         """Runs it; returns the function's own output tree, without padding."""
+        if self._others:
+            started(self._others)
         results = zip(self.compiled(*arrays), self._shapes, self._outputs, strict=True)
         return jax.tree.unflatten(self._tree, [cut(*each, self._grid) for each in results])
+
+
+def _others(plan: Plan, arguments: Sequence[jax.ShapeDtypeStruct]) -> frozenset[int]:
+    """Returns the other processes without which this one cannot finish the plan.
+
+    Those that take part in its collectives; not in branches, loops and permutes, where it may depend on numbers or on
+    the device.
+    """
+    mesh = next((a.sharding.mesh for a in arguments if isinstance(a.sharding, NamedSharding)), None)
+    if not isinstance(mesh, Mesh) or not mesh.is_multi_process:
+        return frozenset()
+    process_of, here = np.array([device.process_index for device in np.ravel(mesh.devices)]), jax.process_index()
+    moves = filter(None, map(move_of, plan.planned.steps))
+    axes = {move.via.axes for move in moves if move.collective and move.via.kind.way != PAIRS}
+    groups = (process_of[group].tolist() for each in axes for group in groups_of(plan.mesh, each))
+    return frozenset().union(*(group for group in groups if here in group)) - {here}

@@ -16,6 +16,7 @@ others waited for a process that had finished the file, and has written that dow
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import pathlib
 import queue
@@ -27,7 +28,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO
 
 from .. import processes as joined
@@ -37,8 +38,12 @@ FOLDER, PIPE = "MESHLAB_RUN_FOLDER", "MESHLAB_RUN_PIPE"
 # Seconds in which the cause of a failure is found, if another process has failed first.
 _GRACE = 0.5
 _LINES, _BYTES = 20, 2**16
-# What JAX's transport says of every connection, and the first line of an abort by JAX.
-_NOISE, _ABORT = "[Gloo] Rank", re.compile(r"^[EF]\d{4} .*(?:coordination_service|client\.h:)", re.MULTILINE)
+# What JAX's transport says of every connection: its threads write it in pieces, which come between each other.
+_NOISE = re.compile(
+    r"\[Gloo\] Rank |\d* is connected to \d*| peer ranks\. |Expected number of connected peer ranks is : \d*"
+)
+# The first line of an abort by JAX.
+_ABORT = re.compile(r"^[EF]\d{4} .*(?:coordination_service|client\.h:)", re.MULTILINE)
 # How JAX ends a process; and how one has failed that finished the file, and the others did not.
 _ABORTED = "was killed by SIGABRT"
 _LEFT = "finished the file while others waited for it"
@@ -71,7 +76,10 @@ class Fault:
 
 @dataclasses.dataclass(frozen=True)
 class Notes:
-    """The files in which a process writes down when it failed, that it has finished the file, and left the others."""
+    """The files in which a process writes down when it failed, that it has finished the file, and left the others.
+
+    `finished` holds how many steps it had started by then with each other process (`processes.STARTED`).
+    """
 
     failed: pathlib.Path
     finished: pathlib.Path
@@ -85,6 +93,18 @@ class Notes:
     def write_failure(self, *, of_transport: bool) -> None:
         """Writes down that it fails now, and whether because its transport failed."""
         self.failed.write_text(f"{time.monotonic()} {of_transport:d}")
+
+    def write_finished(self, started: Mapping[int, int]) -> None:
+        """Writes down that it has finished the file, and what it has started with the others."""
+        whole = self.finished.with_suffix(".part")
+        whole.write_text(json.dumps(started))
+        whole.rename(self.finished)
+
+    def started_with(self, process: int) -> int | None:
+        """Returns how many steps it has started with another process; None before it has finished the file."""
+        if not self.finished.exists():
+            return None
+        return json.loads(self.finished.read_text()).get(str(process), 0)
 
     def failure(self) -> tuple[bool, float] | None:
         """Returns whether its transport failed, and when; None where it did not say so."""
@@ -149,7 +169,7 @@ class _Worker:
         text = self.log.read_bytes()[-_BYTES:].decode(errors="replace")
         if self.how in (_LEFT, _IN_VAIN):
             text = _ABORT.split(text, 1)[0]
-        return tuple([line for line in text.splitlines() if not line.startswith(_NOISE)][-_LINES:])
+        return tuple(_without_noise(text)[-_LINES:])
 
     def end(self) -> None:
         """Ends it, and the processes that it has started."""
@@ -241,6 +261,12 @@ def _fault(failed: Sequence[_Worker], workers: Sequence[_Worker]) -> Fault:
             worker.how = _LEFT
     first = min((worker for worker in workers if worker.how), key=lambda worker: worker.rank)
     return Fault(first.number, len(workers), first.how, first.last_lines())
+
+
+def _without_noise(text: str) -> list[str]:
+    """Returns a text's lines without what Gloo says, of whose pieces only numbers are left."""
+    lines = [(line, _NOISE.sub("", line)) for line in text.splitlines()]
+    return [rest for line, rest in lines if rest == line or rest.strip(" 0123456789")]
 
 
 def _free_port() -> int:

@@ -3,9 +3,10 @@
 It joins the others, and runs the file as Python runs a script: as `__main__`, with its folder first on `sys.path`. An
 exception that the file does not catch, and `sys.exit` with a status, end the process at once: on its usual way out it
 would wait for the others at a barrier. When it failed is written down first. If it finishes the file, also by
-`sys.exit()`, that is written down too, and it leaves the others: one that waits for it fails (`leaving.py`). Then it
-waits for them at JAX's barrier, and ends without taking JAX's back end apart: a thread of it that still waits for a
-process that has left would never let it end. It also ends with the process that started it, which holds a pipe open.
+`sys.exit()`, that is written down too, and it leaves the others: one that waits for it fails (`leaving.py`; and
+`processes.STARTED`, where they were never connected). Then it waits for them at JAX's barrier, and ends without taking
+JAX's back end apart: a thread of it that still waits for a process that has left would never let it end. It also ends
+with the process that started it, which holds a pipe open.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ import traceback
 
 import jax
 
-from ..processes import COORDINATOR, COUNT, NUMBER, distributed, end_now
+from ..processes import COORDINATOR, COUNT, NUMBER, STARTED, distributed, end_now
 from .launch import FOLDER, PIPE, Notes
 from .leaving import give_up_if_left, is_of_transport, leave
 
-# Seconds between two looks at what the others have finished.
-_LOOK = 0.5
+# Seconds between two looks at what the others have finished; and in which JAX may notice first that this process waits
+# in vain: then the exception comes on the line that waits.
+_LOOK, _IN_VAIN = 0.5, 2.0
 
 
 def main() -> None:
@@ -58,13 +60,29 @@ def _of_others() -> list[Notes]:
     return [Notes.of(pathlib.Path(os.environ[FOLDER]), number) for number in numbers]
 
 
+def _never_comes() -> int | None:
+    """Returns the number of a process that has finished the file, and this one has started more steps with it."""
+    here = int(os.environ[NUMBER])
+    for other, count in list(STARTED.items()):
+        met = Notes.of(pathlib.Path(os.environ[FOLDER]), other).started_with(here)
+        if met is not None and met < count:
+            return other
+    return None
+
+
+def _fail_in_vain(other: int) -> None:
+    """Fails of what JAX's transport does not notice before half a minute: it was never connected to the other."""
+    print(f"This process waits in vain for process {other}, which has finished the file.", file=sys.stderr)
+    _fail(1, of_transport=True)
+
+
 def _coordinator() -> int:
     return int(os.environ[COORDINATOR].rpartition(":")[2])
 
 
 def _finish(watch: _Watch) -> None:
     watch.end()
-    _notes().finished.touch()
+    _notes().write_finished(STARTED)
     leave(_coordinator(), lambda: all(other.left.exists() for other in _of_others()))
     _notes().left.touch()
     jax.distributed.shutdown()
@@ -83,6 +101,10 @@ class _Watch:
     def _look(self) -> None:
         while not self._ends.wait(_LOOK):
             if any(other.finished.exists() for other in _of_others()) and give_up_if_left(_coordinator()):
+                return
+            if (other := _never_comes()) is not None:
+                if not self._ends.wait(_IN_VAIN):
+                    _fail_in_vain(other)
                 return
 
     def end(self) -> None:

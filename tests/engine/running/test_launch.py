@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from meshlab import cli
-from meshlab.engine.running.launch import Fault, launch
+from meshlab.engine.running.launch import Fault, _without_noise, launch
 from tests.engine.running import many_processes
 from tests.engine.running.many_processes import CASES, results
 
@@ -132,6 +132,37 @@ def test_devices_that_wait_for_one_that_waits_for_a_process_that_left_fail_too(t
     assert fault.lines == (("8.0",) if process else None)
 
 
+# One process finishes the file before the two have computed anything together; the other goes on.
+FIRST = """
+import sys
+import jax, jax.numpy as jnp, numpy as np
+import meshlab as ml
+from meshlab.engine import processes
+batch, ones = ml.Dim("batch", 8), np.ones(8, np.float32)
+sums = ml.trace(lambda x: x.sum(), ml.f32[batch]).plan(ml.mesh(data=8), "batch:data")
+alone = ml.trace(lambda x: x + 1, ml.f32[batch]).plan(ml.mesh(data=8), "batch:data")
+here = ml.trace(lambda x: x.sum(), ml.f32[batch]).plan(ml.mesh(process=2, own=4), "batch:own")
+if jax.process_index() != int(sys.argv[1]):
+    print("goes on", flush=True)
+    {then}
+"""
+
+
+@pytest.mark.parametrize("then", ["print(sums.run(ones))", "processes.all_agree(True)"])
+def test_a_process_that_finishes_before_they_met_is_waited_for_no_half_minute(tmp_path, capfd, then):
+    fault = launch([written(tmp_path, FIRST.format(then=then)), "1"], 2, 4)
+    assert fault is not None
+    assert (fault.process, fault.how) == (1, "finished the file while others waited for it")
+    assert "waits in vain for process 1, which has finished the file." in capfd.readouterr().err
+
+
+def test_a_process_that_has_finished_keeps_nobody_from_what_it_is_not_needed_for(tmp_path, capfd):
+    wait = "import time; start = time.monotonic()\n    while time.monotonic() < start + 4: "
+    then = wait + "jax.block_until_ready([alone.run(ones), here.run(ones)])\n    print('done')"
+    assert launch([written(tmp_path, FIRST.format(then=then)), "1"], 2, 4) is None
+    assert "\ndone\n" in capfd.readouterr().out
+
+
 # A thread of JAX's back end never ends: it is in a collective to which no device comes. And nothing can be printed any
 # more, which must not send the process on its usual way out.
 BUSY = """
@@ -181,6 +212,13 @@ def test_a_fault_is_told_in_words():
     assert (
         str(Fault(0, 1, "ended with status 3", None)) == "Process 0 of 1 ended with status 3. What it wrote is above."
     )
+
+
+def test_what_gloo_says_is_left_out_however_its_threads_tear_it():
+    said = "{} is connected to 7 peer ranks. Expected number of connected peer ranks is : 7"
+    whole, torn = f"[Gloo] Rank {said.format(3)}", f"[Gloo] Rank [Gloo] Rank 4{said.format(5)}"
+    text = f"step 1\n{whole}\n{torn} is connected to 7\n8 of 9\nloss {whole}\n"
+    assert _without_noise(text) == ["step 1", "8 of 9", "loss "]
 
 
 def test_what_one_process_raises_alone_is_a_status_and_arguments_are_passed_on(tmp_path, capfd):

@@ -85,7 +85,8 @@ def test_nothing_is_sent_without_one(explorer: Explorer) -> None:
     explorer.beside("start")
     explorer.beside("start")
     explorer.beside()
-    assert changes == ["beside", "beside"]
+    # Totals of the cards may come meanwhile.
+    assert [change for change in changes if change != "totals"] == ["beside", "beside"]
     assert explorer.history is past
     assert explorer.other is None
 
