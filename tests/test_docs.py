@@ -18,7 +18,7 @@ from benchmarks.techniques.table import ROWS
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize(
     "page",
     [

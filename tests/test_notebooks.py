@@ -24,7 +24,7 @@ def test_is_prose_first_in_short_cells(source):
         assert len(code) <= MOST_CODE_LINES, cell.source
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.notebook
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
 def test_runs_from_top_to_bottom_and_keeps_its_promises(source):

@@ -15,6 +15,8 @@ from meshlab.auto.brute_force import planned_layouts
 from meshlab.auto.objective import OBJECTIVES, additive
 from tests.auto.programs import MODELS, traced
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MESH = ml.mesh(data=2, model=2)
 
 

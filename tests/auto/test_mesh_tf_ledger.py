@@ -11,6 +11,8 @@ from meshlab.auto.additive.mesh_tf_liveness import most_live_bytes
 from meshlab.auto.brute_force import planned_layouts
 from tests.auto.programs import MODELS, SMALL, recorded, traced
 
+pytestmark = pytest.mark.share(3, of="file")
+
 # Our programs are not Mesh TensorFlow's graphs: JAX's gradient of a division, a softmax or a relu has other values in
 # between. So the bytes differ, by up to a tenth, and the layouts do not. `auto_mtf`'s bytes stand beside ours.
 OURS = [

@@ -11,6 +11,8 @@ from meshlab.auto.arrangements import meshes
 from tests.auto.best_first.programs import grown
 from tests.auto.best_first.test_pipelines import grown as stack
 
+pytestmark = pytest.mark.share(2, of="file")
+
 
 def test_every_arrangement_is_there_once() -> None:
     found = meshes("v5e:4x4", None)

@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             needs_lab = "lab" in getattr(item, "fixturenames", ())
             group = "JupyterLab" if needs_lab else "blank pages"
             item.add_marker(pytest.mark.xdist_group(group))
-            item.add_marker(pytest.mark.share(14, of=group))
+            item.add_marker(pytest.mark.share(18, of=group))
             if os.environ.get("MESHLAB_NO_BROWSER"):
                 item.add_marker(pytest.mark.skip(reason="MESHLAB_NO_BROWSER is set"))
 

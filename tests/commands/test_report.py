@@ -11,6 +11,8 @@ import pytest
 import meshlab as ml
 from tests.commands.small import Terminal, called, written
 
+pytestmark = pytest.mark.share(2, of="file")
+
 
 def test_the_board_of_a_file_is_written(tmp_path, capsys):
     file, out = written(tmp_path), tmp_path / "board.html"

@@ -14,6 +14,8 @@ from jax.sharding import PartitionSpec as P
 
 import meshlab as ml
 
+pytestmark = pytest.mark.share(2, of="file")
+
 SHAPE = (8, 16)
 LAYOUTS = ("a:x", "b:x", "a:x b:y", "b:x+y")
 MESH = ml.mesh(x=2, y=4)

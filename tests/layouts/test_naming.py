@@ -45,7 +45,7 @@ def possible(program, mesh, presets):
     return layout
 
 
-@pytest.mark.share(16)
+@pytest.mark.share(32)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("mesh", [MESH, TIME], ids=["space", "time"])
 def test_every_preset_is_named_however_it_is_written(name, mesh):

@@ -12,6 +12,8 @@ from meshlab.models.zoo import models
 from meshlab.widgets.presets.buttons import presets_of
 from tests.engine.pipelines import stacks
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MODELS = {model.name: model for model in models()}
 # No name says what an axis is.
 MESH = ml.mesh(x=2, y=ml.stages(2, "1f1b"), z=ml.serial(4))

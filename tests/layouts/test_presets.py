@@ -11,6 +11,8 @@ from benchmarks import presets
 from benchmarks.presets import DATA, MESH, PRESETS
 from meshlab.models.zoo import imported_models, models
 
+pytestmark = pytest.mark.share(2, of="file")
+
 PAGE = Path(__file__).parents[2] / "docs" / "presets.md"
 MODELS = {model.name: model for model in (*models(), *imported_models())}
 NAMES = list(MODELS)

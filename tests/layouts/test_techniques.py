@@ -42,7 +42,7 @@ def test_a_formula_of_all_parameters_counts_them(step):
         assert sum(np.prod(array.shape) for array in params) == step.names(ml.mesh(x=8))["P"]
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(24)
 @EACH
 @pytest.mark.parametrize("size", ["small", "middle", "large"])
 @pytest.mark.parametrize("other", [False, True], ids=["eight", "other"])

@@ -14,6 +14,8 @@ from meshlab.models.parts.initial import shapes
 from meshlab.models.zoo import imported_models, models
 from tests.engine.verifying.test_literature import LAYERS, MESH, RESIDUAL, TEXT, big, bytes_of, check, traced
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MODELS = {model.name: model for model in (*models(), *imported_models())}
 
 

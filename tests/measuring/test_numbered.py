@@ -11,6 +11,8 @@ from meshlab.engine.verifying.hlo_text import parse_module
 from meshlab.measuring.numbered import numbered
 from tests.engine.pipelines.stacks import program
 
+pytestmark = pytest.mark.share(2, of="file")
+
 # By name a program's step, the mesh, and the layout.
 CASES = {
     "scan": ("plain", {"data": 2, "model": 2}, "batch:data embed:model"),

@@ -115,7 +115,7 @@ def checked(name: str, axes: dict[str, Any], layout: Any, config: Any = None) ->
     jax.clear_caches()
 
 
-@pytest.mark.share(18)
+@pytest.mark.share(36)
 @pytest.mark.parametrize(("name", "how"), CASES)
 def test_a_pipeline_gives_the_plain_step(name: str, how: str) -> None:
     checked(name, *COMPOSED[how])

@@ -6,6 +6,8 @@ import meshlab as ml
 from meshlab.models.published import published
 from tests.given import refused
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MESH = ml.mesh(data=2, model=2)
 
 

@@ -13,6 +13,8 @@ import meshlab as ml
 from benchmarks import mixtures, pipeline_cells, pipelines, published
 from meshlab.cost.machines.accuracy import time_factor
 
+pytestmark = pytest.mark.share(2, of="file")
+
 LAYOUTS = pipeline_cells.layouts()
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "accuracy.md"
 BY = {(layout.model, layout.on, layout.precision): layout for layout in LAYOUTS}

@@ -15,6 +15,8 @@ from benchmarks import published
 from meshlab.engine.specs.mesh import Mesh
 from meshlab.models.parts.initial import shapes
 
+pytestmark = pytest.mark.share(2, of="file")
+
 RUNS = published.runs()
 JUDGED = [run for run in RUNS if not run.aside]
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "accuracy.md"

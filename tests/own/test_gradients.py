@@ -286,6 +286,7 @@ def alike(one: Any, other: Any) -> bool:
     )
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("wrap", [grads, trained])
 @pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
 def test_what_is_called_a_gradient_is_that_gradient(fn, wrap):

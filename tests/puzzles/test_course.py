@@ -27,6 +27,7 @@ def fresh(name: str) -> Puzzle:
     return dataclasses.replace(puzzles.COURSE[name], attempts=Attempts())
 
 
+@pytest.mark.share(3)
 @each
 def test_each_is_a_puzzle(name):
     proof = fresh(name).prove()
@@ -35,6 +36,7 @@ def test_each_is_a_puzzle(name):
     assert 1 <= len(proof.passing) < proof.tried
 
 
+@pytest.mark.share(3)
 @each
 def test_wrong_tries_fail_with_three_hints_and_the_answer_passes(name):
     puzzle = fresh(name)

@@ -24,7 +24,10 @@ from tests.training import digits_and_text as trainings
 from tests.training.test_checkpoints import EIGHT, FOUR, equal, numbers, saved
 
 # TensorStore goes on reading after Orbax has given up, and finds its event loop closed: nothing of ours.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.share(2, of="file"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 @pytest.fixture(autouse=True)

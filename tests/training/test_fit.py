@@ -18,6 +18,8 @@ import meshlab as ml
 from meshlab.training import fit as fit_module
 from tests.widgets import small
 
+pytestmark = pytest.mark.share(2, of="file")
+
 PROGRAM = small.program()
 PLAN = PROGRAM.plan(small.mesh(), "batch:data hidden:model")
 OTHER = PROGRAM.plan(ml.mesh(data=4), "batch:data")

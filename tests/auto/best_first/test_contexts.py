@@ -15,6 +15,8 @@ from meshlab.auto.best_first.space import search_space
 from meshlab.auto.request.constraints import read_constraints
 from meshlab.cost.workload.options import USUAL
 
+pytestmark = pytest.mark.share(2, of="file")
+
 Batch, Seq, Heads, Depth, Embed, Ffn = ml.dims(batch=1, seq=262_144, heads=4, depth=128, embed=1024, ffn=4096)
 Keys = ml.Dim("kv", Seq.size)
 GPUS = ml.mesh("h100:1x8", cp=8)

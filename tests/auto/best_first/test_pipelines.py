@@ -20,6 +20,8 @@ from meshlab.engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE
 from tests.auto.best_first.programs import llama3
 from tests.engine.pipelines import stacks
 
+pytestmark = pytest.mark.share(2, of="file")
+
 Batch, Embed, Hidden, Layers, Encoders, Classes = ml.dims(
     batch=2048, embed=2048, hidden=8192, layers=8, encoders=4, classes=1024
 )
@@ -92,7 +94,7 @@ def is_piped(price: LayoutPrice) -> bool:
     return bool(on_stages)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("on", MESHES)
 def test_the_optimum_is_that_of_brute_force(on):
     """Over all layouts, each in a pipeline and not; under caps that only pipelines keep to as well."""

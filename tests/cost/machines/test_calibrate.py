@@ -18,6 +18,8 @@ from meshlab.cost.machines.hardware import known, read
 from meshlab.cost.machines.measure import Run, Sample, measured, summarize
 from meshlab.cost.machines.toml import to_toml
 
+pytestmark = pytest.mark.share(2, of="file")
+
 
 @pytest.mark.parametrize("machine", known().values(), ids=known())
 def test_machines_are_read_as_they_were_written(machine, tmp_path):

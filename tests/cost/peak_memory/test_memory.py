@@ -20,6 +20,8 @@ from meshlab.models.parts import training
 from meshlab.models.parts.initial import shapes
 from meshlab.models.zoo import models
 
+pytestmark = pytest.mark.share(2, of="file")
+
 Batch, Hidden, Out = ml.dims(batch=16, hidden=64, out=32)
 ZOO = {model.name: model for model in models()}
 SMALL = ("mlp", "digits", "mlp_adamw", "two_layer", "convnet_sgd", "resnet", "transformer_sgd", "unet3d")

@@ -16,6 +16,8 @@ from meshlab.engine.planning.staged import BACKWARD, FORWARD, MID, POST, PRE
 from meshlab.models.zoo import models
 from tests.cost.step_time.test_lockstep import SECONDS, trained
 
+pytestmark = pytest.mark.share(2, of="file")
+
 SIZES = [(2, 4), (4, 8), (4, 16), (8, 32)]
 EVEN = MappingProxyType({PRE: 0.0, FORWARD: 1.0, MID: 0.0, BACKWARD: 2.0, POST: 0.0})
 LAYOUT = "batch:micro layers:pipe"

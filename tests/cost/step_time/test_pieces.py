@@ -17,6 +17,8 @@ from meshlab.engine.errors import LayoutError
 from meshlab.engine.planning.shared_steps import written_out
 from meshlab.models import zoo
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MODELS = ("mlp_sgd", "transformer_adamw", "moe_sgd")
 
 

@@ -18,6 +18,8 @@ from meshlab.engine.code.operations import walk
 from meshlab.engine.errors import LayoutError
 from meshlab.models.zoo import imported_models, models
 
+pytestmark = pytest.mark.share(3, of="file")
+
 SEQ, HEADS, DEPTH, EMBED = 32, 4, 8, 16
 CP = ml.mesh(cp=4)
 RING = "seq:cp kv:cp"

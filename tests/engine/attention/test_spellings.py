@@ -14,6 +14,8 @@ from meshlab.engine.attention.recognise import around, unnamed_keys
 from meshlab.engine.attention.scores import scores_of
 from meshlab.engine.errors import LayoutError
 
+pytestmark = pytest.mark.share(2, of="file")
+
 SEQ, HEADS, DEPTH, EMBED = 32, 4, 8, 16
 CP = ml.mesh(cp=4)
 RING = "seq:cp kv:cp"

@@ -17,6 +17,8 @@ from meshlab.engine.collectives.reshard import price
 from meshlab.engine.specs.spec import Spec
 from tests.engine.collectives.one_hop import MESHES, UNEVEN, compared, drawn
 
+pytestmark = pytest.mark.share(2, of="file")
+
 ROOT = pathlib.Path(__file__).parents[3]
 SAMPLE, SEED = 24, 0
 EIGHT = {"x": 2, "y": 2, "z": 2}

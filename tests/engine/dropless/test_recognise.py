@@ -17,6 +17,8 @@ from meshlab.engine.specs.layout import Layout
 from tests.engine.dropless import spellings
 from tests.engine.dropless.spellings import LAYERS, B, D, E, K, S, drawn, plain_step, step, traced
 
+pytestmark = pytest.mark.share(3, of="file")
+
 OWN = {"send_experts", "collect_experts", "ragged_experts", "ragged_experts_grad", "route_experts"}
 EVERY = pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
 

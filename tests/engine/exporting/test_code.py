@@ -109,7 +109,7 @@ def every(steps) -> int:
     return sum(1 + sum(every(part.steps) for part in step.parts) for step in steps)
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_file_runs_without_meshlab(name, tmp_path):
     model = MODELS[name]

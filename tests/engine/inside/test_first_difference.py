@@ -16,6 +16,8 @@ from tests.engine.inside import test_find_nan
 from tests.engine.inside.planted import NONE, Planting, planted, with_switch
 from tests.engine.pipelines import stacks
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MODELS = {model.name: model for model in models()}
 MESH = ml.mesh(data=2, model=2)
 
@@ -101,7 +103,7 @@ def test_stages_with_different_numbers_of_layers_have_it_on_their_devices():
     assert not weights
 
 
-@pytest.mark.share(16)
+@pytest.mark.share(32)
 @pytest.mark.parametrize("name", MODELS)
 def test_no_layout_of_a_model_differs_by_more_than_rounding(name):
     program, args = MODELS[name].trace(), MODELS[name].data(0)

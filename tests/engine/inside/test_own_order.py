@@ -22,6 +22,8 @@ from tests.engine.dropless import spellings
 from tests.engine.inside.planted import NONE, Planting, planted, with_switch
 from tests.widened import widened
 
+pytestmark = pytest.mark.share(2, of="file")
+
 Batch, Seq, Embed, Ffn, Experts, K = ml.dims(batch=8, seq=4, embed=4, ffn=6, experts=4, k=2)
 SHAPES = {
     "router": ml.f32[Embed, ml.Dim("routes", 4)],
@@ -214,7 +216,7 @@ SOON = ("mlp", "digits", "two_layer", "block", "convnet", "moe", "state_space", 
 EVERY = {model.name: model for model in (*operations(), *(model for model in models() if model.name in SOON))}
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", EVERY)
 def test_no_model_differs_under_a_layout_that_is_right(name):
     """Each commit draws one: on a plain mesh, or with an axis in time, or padded."""

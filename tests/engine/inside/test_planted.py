@@ -72,7 +72,7 @@ def no_result_shows(plan, args, number):
     return all(error <= 1e-5 for _, error, _ in errors)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize(("name", "mesh", "layout"), CASES, ids=[case[0] for case in CASES])
 def test_planted_faults_are_found(name, mesh, layout):
     each = EACH if share.seed() == share.ALL else 1

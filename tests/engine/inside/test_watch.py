@@ -15,6 +15,8 @@ from tests.engine.inside.test_own_order import SOON
 from tests.engine.looped import SHAPES, Batch, Embed, Hidden, Layers, data, descent
 from tests.widened import widened
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MESH = ml.mesh(data=2, model=2)
 MODELS = {model.name: model for model in models()}
 
@@ -109,7 +111,7 @@ def test_it_is_said_where_the_watched_program_rounds_otherwise(seen):
     assert not _equal(seen[1].result, jax.tree.map(lambda x: np.nextafter(x, np.float32(np.inf)), seen[1].result))
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(24)
 @pytest.mark.parametrize("name", MODELS)
 def test_watching_changes_no_bit_of_a_model(name):
     program, args = MODELS[name].trace(), MODELS[name].data(0)
@@ -175,7 +177,7 @@ def test_blocks_that_devices_share_otherwise_than_they_were_cut_are_put_together
     assert set(plan.planned.cuts.values()) == {("x",)}
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", [*SOON, "moe_sgd", "transformer_sgd", "t5"])
 def test_the_whole_is_that_of_one_device(name):
     model = MODELS[name]

@@ -12,6 +12,8 @@ import pytest
 import meshlab as ml
 from meshlab.engine.errors import DimError, TraceError
 
+pytestmark = pytest.mark.share(2, of="file")
+
 BATCH, SEQ, HEADS, DEPTH, EMBED = 4, 32, 4, 8, 16
 
 

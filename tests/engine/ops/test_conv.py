@@ -15,6 +15,8 @@ import meshlab as ml
 from tests.engine import drawn
 from tests.engine.drawn import draw, primitives
 
+pytestmark = pytest.mark.share(2, of="file")
+
 close = functools.partial(drawn.close, tolerance=1e-4)
 Batch, Height, Width, Depth = ml.dims(batch=2, height=8, width=6, depth=4)
 Channels, Features, Tall, Wide, Deep = ml.dims(channels=3, features=4, tall=3, wide=2, deep=2)

@@ -11,6 +11,8 @@ from jax import lax
 
 import meshlab as ml
 
+pytestmark = pytest.mark.share(2, of="file")
+
 X2 = ml.mesh(x=2)
 CLOSE_TO_THIRD = np.float32(1 / 3)
 

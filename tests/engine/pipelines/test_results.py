@@ -12,6 +12,8 @@ from meshlab.engine.schedules.dealing import rounds
 from meshlab.widgets.views.devices.holdings import tensor_view
 from tests.engine.pipelines import stacks
 
+pytestmark = pytest.mark.share(2, of="file")
+
 SCHEDULES = ("paired", "gpipe", "1f1b")
 CASES = [*itertools.product(stacks.LOSSES, (2, 4), SCHEDULES)]
 

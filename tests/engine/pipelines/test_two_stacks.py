@@ -19,6 +19,8 @@ from meshlab.widgets.views.stages import schedule_view
 from tests.engine.pipelines import stacks
 from tests.engine.small_programs import temporary_bytes
 
+pytestmark = pytest.mark.share(2, of="file")
+
 ONE_DIM = {"batch": "micro", "layers": "pipe"}
 TWO_DIMS = {**ONE_DIM, "encoders": "pipe"}
 WITH_DATA = {**TWO_DIMS, "batch": "data+micro"}

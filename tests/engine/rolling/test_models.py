@@ -68,7 +68,7 @@ def imported(name: str, batch: int) -> tuple[Any, Any, Any]:
     return module.training(config), (*named, tokens, tokens), (params, state(params), *data)
 
 
-@pytest.mark.share(1)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", ["plain_gpt", "linen_encoder", "equinox_decoder"])
 def test_models_of_other_libraries(name):
     step, named, data = imported(name, batch=8)

@@ -16,6 +16,8 @@ import meshlab as ml
 from tests.engine.rolling import loops
 from tests.engine.rolling.test_scan_layers import scans, worst
 
+pytestmark = pytest.mark.share(2, of="file")
+
 Loss = Callable[[Any, Any, Any], Any]
 IN_ORDER = range(loops.COUNT)
 

@@ -11,6 +11,8 @@ import pytest
 import meshlab as ml
 from tests.engine.rolling import loops
 
+pytestmark = pytest.mark.share(3, of="file")
+
 
 def scans(closed: Any) -> list[Any]:
     return [each for each in closed.jaxpr.eqns if each.primitive.name == "scan"]

@@ -13,6 +13,8 @@ import pytest
 import meshlab as ml
 from meshlab.engine.errors import DimError, LayoutError
 
+pytestmark = pytest.mark.share(2, of="file")
+
 Batch, Seq, Heads, Group, Depth = ml.dims(batch=2, seq=64, heads=4, group=2, depth=8)
 Q, K = (Batch, Seq, Heads, Group, Depth), (Batch, Seq, Heads, Depth)
 

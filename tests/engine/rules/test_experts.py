@@ -16,6 +16,8 @@ from meshlab.engine.verifying.drawn_meshes import MESHES, MESHES_IN_TIME
 from meshlab.engine.verifying.random_layouts import draw
 from tests import share
 
+pytestmark = pytest.mark.share(3, of="file")
+
 Batch, Seq, Embed, Ffn = ml.dims(batch=8, seq=16, embed=16, ffn=24)
 Routes, Experts, K = ml.dims(routes=8, experts=8, k=2)
 Params = {"router": ml.f32[Embed, Routes], "up": ml.f32[Experts, Embed, Ffn], "down": ml.f32[Experts, Ffn, Embed]}
@@ -306,7 +308,7 @@ def test_another_split_in_between_is_not_taken():
         assert report.ok, f"{scopes}: {report}"
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(24)
 @pytest.mark.parametrize("number", range(24))
 def test_drawn_layouts(number):
     """Of axes, places and scopes, some in time: 240 in all."""

@@ -29,6 +29,8 @@ from tests.engine.rules.test_experts import (
     step,
 )
 
+pytestmark = pytest.mark.share(3, of="file")
+
 GATHERED = {"batch": "data+micro", "experts": "data", "@experts": {"batch": "micro"}}
 TWO, FOUR = (ml.mesh(data=2, micro=ml.serial(count)) for count in (2, 4))
 

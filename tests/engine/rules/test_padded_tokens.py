@@ -10,6 +10,8 @@ import meshlab as ml
 from meshlab.models import operation_models
 from tests.widened import widened
 
+pytestmark = pytest.mark.share(2, of="file")
+
 Seq, Embed, Out, Experts, K = ml.dims(seq=10, embed=4, out=3, experts=8, k=2)
 
 

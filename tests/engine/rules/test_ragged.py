@@ -11,6 +11,8 @@ from meshlab.api.explain import warnings
 from meshlab.engine.verifying.random_layouts import draw
 from tests.engine.small_programs import X2Y2, X4
 
+pytestmark = pytest.mark.share(2, of="file")
+
 NAMES = {"x": "rows embed", "w": "experts embed ffn", "sizes": "_"}
 LAYOUTS = (
     "rows:x",

@@ -21,6 +21,8 @@ from meshlab.engine.rules.attention import places
 
 from .test_attention import PROGRAM, SEGMENTS, Batch, Depth, Heads, K, Q, Seq, attend, counted, drawn, step
 
+pytestmark = pytest.mark.share(2, of="file")
+
 RING = "seq:zigzag(a) kv:zigzag(a)"
 
 

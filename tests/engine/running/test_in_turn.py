@@ -17,6 +17,8 @@ from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.zoo import models
 from tests import share
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MODELS = {model.name: model for model in models()}
 GATHERED = {"batch": "data+micro", "layers": "pipe", "params/*": {"embed": "data"}}
 
@@ -84,7 +86,7 @@ def test_pipelines_that_gather_weights_take_turns(name):
     jax.clear_caches()
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", MODELS)
 def test_drawn_layouts_take_turns(name):
     program = MODELS[name].trace()

@@ -78,7 +78,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("process", [0, 1])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_process_that_fails_is_named_and_all_are_ended(tmp_path, capfd, fault, process):

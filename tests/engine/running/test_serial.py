@@ -10,6 +10,8 @@ import meshlab as ml
 from meshlab.engine.planning.steps import Iterated, Nested
 from tests.engine.small_programs import moved, temporary_bytes
 
+pytestmark = pytest.mark.share(2, of="file")
+
 Batch, Rows, Hidden, Classes = ml.dims(batch=32, rows=8, hidden=16, classes=4)
 PARAMS = {"w1": ml.f32[Rows, Hidden], "w2": ml.f32[Hidden, Classes]}
 ARGUMENTS = PARAMS, ml.f32[Batch, Rows], ml.i32[Batch]

@@ -13,6 +13,8 @@ from meshlab.engine.specs.layout import Layout
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
 
+pytestmark = pytest.mark.share(2, of="file")
+
 Vocab, Batch = ml.dims(vocab=32, batch=8)
 
 

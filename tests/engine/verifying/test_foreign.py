@@ -12,6 +12,8 @@ from jax import lax
 import meshlab as ml
 from tests.engine.small_programs import X4
 
+pytestmark = pytest.mark.share(2, of="file")
+
 X2, X8 = ml.mesh(x=2), ml.mesh(x=8)
 F32 = jnp.float32
 

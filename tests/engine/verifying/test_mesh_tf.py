@@ -15,6 +15,8 @@ from meshlab.models.basic import mesh_tf
 from meshlab.models.parts.initial import shapes
 from tests.engine.small_programs import checked
 
+pytestmark = pytest.mark.share(2, of="file")
+
 ALL4 = ml.mesh(all=4)
 R2C2 = ml.mesh(r=2, c=2)
 

@@ -12,6 +12,8 @@ from meshlab.models.parts.initial import shapes
 from tests.engine import grammar
 from tests.engine.small_programs import moved
 
+pytestmark = pytest.mark.share(2, of="file")
+
 programs = st.lists(st.integers(0, 99_999), min_size=1, max_size=5)
 
 

@@ -28,6 +28,8 @@ from meshlab.models.operation_models import operations
 from meshlab.models.zoo import imported_models, models
 from tests import share
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MODELS = {model.name: model for model in (*models(), *imported_models())}
 LOOPS = {model.name: model for model in loops()}
 OPERATIONS = {model.name: model for model in operations()}

@@ -70,7 +70,7 @@ BOARDS: dict[str, tuple[Callable[[], Explorer], tuple[str, ...], tuple[str, ...]
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("board", BOARDS)
 def test_a_random_walk(board: str, tmp_path: Path) -> None:
     opened, columns, dims = BOARDS[board]

@@ -25,6 +25,8 @@ from meshlab.widgets.views.asked.looking import look_part
 from tests.engine.looped import SHAPES, Batch, Embed, Hidden, Layers, data, descent
 from tests.widgets import small
 
+pytestmark = pytest.mark.share(2, of="file")
+
 
 def read(explorer: Explorer, what: str, **args: Any) -> dict:
     """What a page is sent, as JSON has it."""

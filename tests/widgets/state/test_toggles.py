@@ -23,7 +23,7 @@ def explorer() -> Explorer:
     return explore(MODELS["transformer_adamw"].trace(), ml.mesh(data=2, model=2))
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("first", KINDS)
 @pytest.mark.parametrize("second", ["tensor_parallel", "fsdp", "accumulate"])
 def test_a_preset_that_goes_leaves_what_was_there_before(first: str, second: str) -> None:

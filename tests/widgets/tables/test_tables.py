@@ -24,6 +24,8 @@ from meshlab.widgets.views.pending import PENDING
 from tests.widgets import small
 from tests.widgets.printed import BOARDS, of_digits, of_llama, of_mixtral
 
+pytestmark = pytest.mark.share(2, of="file")
+
 FULL = [name for name in TABLES if name != "regrets"]
 
 

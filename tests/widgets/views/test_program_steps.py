@@ -33,6 +33,8 @@ from meshlab.widgets.views.reads import read
 from meshlab.widgets.views.step_lanes import lanes_view
 from tests.widgets import small
 
+pytestmark = pytest.mark.share(2, of="file")
+
 ZOO = ("mlp", "convnet_sgd", "moe_switch", "unet3d", "gpt2_adamw")
 Node = dict[str, Any]
 

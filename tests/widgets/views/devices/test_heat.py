@@ -26,6 +26,8 @@ from meshlab.widgets.views.devices.holdings import tensor_view
 from tests.widgets import small
 from tests.widgets.views.test_sameness import without_all_reduce
 
+pytestmark = pytest.mark.share(2, of="file")
+
 LAYOUTS = ["", "batch:data", "batch:data hidden:model", {"params/*": {"hidden": ("data", "model")}, "rows": "model"}]
 Array = np.ndarray
 

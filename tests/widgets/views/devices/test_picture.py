@@ -21,6 +21,8 @@ from meshlab.widgets.views.devices.sites import sites_of
 from meshlab.widgets.views.devices.tensor_blocks import blocks_view
 from tests.widgets import small
 
+pytestmark = pytest.mark.share(2, of="file")
+
 MODELS = ("transformer_adamw", "mlp", "unet3d", "moe", "decoding")
 A, B, C = ml.dims(a=4096, b=4096, c=64)
 MESHES = {
