@@ -14,6 +14,8 @@ import yaml
 
 from meshlab.engine.running.launch import launch
 
+pytestmark = pytest.mark.share(2, of="several processes")
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 TRAIN, BY_HAND = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

@@ -11,6 +11,8 @@ import pytest
 
 from meshlab import verify
 
+pytestmark = pytest.mark.share(2, of="file")
+
 # The second layout of the sweep hangs, as a compiler does: the thread that called it never comes back.
 HANGING = """
 import os, sys, threading

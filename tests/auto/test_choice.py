@@ -24,7 +24,7 @@ def least_live(program, mesh, pin, forbid):
     return planned_layouts(program, mesh, "live", pin, forbid)[0].value
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(24)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("objective", ["traffic", "live"])
 def test_the_proof_is_about_the_plan(name, objective):

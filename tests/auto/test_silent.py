@@ -15,7 +15,7 @@ from meshlab.auto.brute_force import priced_layouts
 from meshlab.auto.objective import OBJECTIVES
 from tests.auto.best_first.programs import grown
 
-pytestmark = pytest.mark.share(2, of="file")
+pytestmark = pytest.mark.share(4, of="file")
 
 MESHES = {"v5p": ml.mesh("v5p:2x2x2", a=4, b=2), "h100": ml.mesh("h100:8", a=2, b=4)}
 WORK = 1.01  # of the least: what a search for traffic lets a device do

@@ -13,7 +13,7 @@ from meshlab.auto.request.stopping import Watch
 from tests.auto.best_first.programs import grown
 from tests.auto.programs import traced
 
-pytestmark = pytest.mark.share(2, of="file")
+pytestmark = pytest.mark.share(4, of="file")
 
 MESH = ml.mesh(data=2, model=2)
 

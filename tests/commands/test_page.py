@@ -12,7 +12,7 @@ from meshlab.commands.saved import record
 from meshlab.models.zoo import models
 from tests.commands.small import ROOT, SOURCE, TRAIN, called
 
-pytestmark = pytest.mark.share(2, of="file")
+pytestmark = pytest.mark.share(4, of="file")
 
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 

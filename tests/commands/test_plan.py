@@ -12,7 +12,7 @@ from meshlab.commands.saved import record
 from meshlab.cost.machines.units import bytes_text, seconds_text
 from tests.commands.small import Terminal, called, process, written
 
-pytestmark = pytest.mark.share(2, of="file")
+pytestmark = pytest.mark.share(3, of="file")
 
 LAYOUT = "batch:data ffn:model"
 ON = ("--mesh", "data=2,model=2", "--on", "v5e:2x2")

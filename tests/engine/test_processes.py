@@ -4,7 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from meshlab.engine.running.launch import launch
+
+pytestmark = pytest.mark.share(2, of="several processes")
 
 ROOT = Path(__file__).parents[2]
 SHARED = """

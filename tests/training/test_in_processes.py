@@ -15,6 +15,8 @@ from tests.training import in_processes
 from tests.training.test_damage import flip
 from tests.widgets import small
 
+pytestmark = pytest.mark.share(2, of="several processes")
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -107,6 +107,7 @@ def test_expert_parallelism_where_experts_weigh_more_than_tokens(batch: int, fou
     assert (by_experts.time.estimate < by_groups.time.estimate) == (found == "experts")
 
 
+@pytest.mark.nightly
 def test_expert_parallelism_for_experts() -> None:
     choice = ml.auto.layout(mixtral(), ml.mesh("v5p:4x4x4", data=8, model=8), tolerance=0.05)
     rules = choice.layout.rules

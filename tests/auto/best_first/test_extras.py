@@ -13,7 +13,7 @@ from meshlab.auto.brute_force import priced_layouts
 from meshlab.cost.workload.options import USUAL
 from tests.auto.best_first.programs import grown, llama3, mixtral
 
-pytestmark = pytest.mark.share(6, of="file")
+pytestmark = pytest.mark.share(12, of="file")
 
 IN_TIME = ml.mesh("v5p:2x2x2", a=4, b=2, micro=ml.serial(4))
 LOOKUP = ["@lookup"]

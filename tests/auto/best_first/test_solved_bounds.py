@@ -10,7 +10,7 @@ from meshlab.auto.best_first import bounds, solved_bounds
 from tests.auto.best_first.programs import FEW, MODELS, grown
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(16)
 @pytest.mark.parametrize("axes", [{"a": 4, "b": 2}, {"a": 2, "b": 2, "c": 2}])
 @pytest.mark.parametrize("name", [*FEW, "moe_sgd"])
 def test_the_least_is_the_solvers(name: str, axes: dict[str, int]) -> None:

@@ -31,7 +31,7 @@ def test_how_the_key_is_written_costs_nothing(on):
     assert raw.memory.peak_bytes == pytest.approx(typed.memory.peak_bytes, rel=1e-4)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("on", MESHES)
 def test_the_peak_is_near_the_compilers(on):
     """The rounds of the hash are fused: its words and counts are nowhere in memory. (Issue 14559 of JAX.)"""

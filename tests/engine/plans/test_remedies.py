@@ -24,7 +24,7 @@ def sent(plan: ml.Plan, axes: tuple[str, ...], because: str) -> float:
     return sum(c.wire_bytes * c.times for c in plan.collectives if c.axes == axes and c.because == because)
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(24)
 @pytest.mark.parametrize("name", ["mlp", "transformer_adamw"])
 def test_each_remedy_is_legal_and_takes_its_cause_away(name: str) -> None:
     program = MODELS[name].trace()
@@ -151,7 +151,7 @@ PRESETS = ("data_parallel", "zero2", "fsdp", "tensor_parallel", "fsdp beside ten
 EVERY = {model.name: model for model in (*zoo.models(), *zoo.imported_models())}
 
 
-@pytest.mark.share(120)
+@pytest.mark.share(240)
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("name", EVERY)
 def test_no_remedy_of_a_preset_is_refused_and_each_does_what_it_promises(name: str, preset: str) -> None:

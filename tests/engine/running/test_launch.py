@@ -15,6 +15,8 @@ from meshlab.engine.running.launch import Fault, _without_noise, launch
 from tests.engine.running import many_processes
 from tests.engine.running.many_processes import CASES, results
 
+pytestmark = pytest.mark.share(3, of="file")
+
 ROOT = Path(__file__).parents[3]
 QUICK = ("FSDP", "ulysses", "pipeline")
 # Others wait here for one that never comes.

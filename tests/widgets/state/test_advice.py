@@ -16,7 +16,7 @@ from meshlab.widgets.state.prices import Price, price_of
 from tests.widgets import small
 from tests.widgets.state.test_machines import own
 
-pytestmark = pytest.mark.share(4, of="file")
+pytestmark = pytest.mark.share(8, of="file")
 
 MODELS = {model.name: model for model in zoo.models()}
 

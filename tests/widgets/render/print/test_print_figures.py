@@ -27,7 +27,7 @@ from meshlab.widgets.views.program.steps import steps_view
 from tests.widgets import small
 from tests.widgets.printed import BOARDS, of_digits, of_llama, of_mixtral
 
-pytestmark = pytest.mark.share(2, of="file")
+pytestmark = pytest.mark.share(4, of="file")
 
 SVG = "{http://www.w3.org/2000/svg}"
 WIDTHS = (60, 85, 175)
