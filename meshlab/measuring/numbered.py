@@ -66,8 +66,8 @@ def numbered(plan: Plan) -> Numbered:
 
 
 def _compile(plan: Plan, on: Sequence[Any]) -> Numbered:
-    mesh, runs = jax_mesh(plan.mesh, on), InScopes(plan)
-    arguments, platform = abstract_arguments(plan, mesh), on[0].platform
+    mesh, platform = jax_mesh(plan.mesh, on), on[0].platform
+    arguments, runs = abstract_arguments(plan, mesh), InScopes(plan, platform)
 
     def build(turned: Turned) -> Any:
         step = lowered(plan, mesh, runs, turned)

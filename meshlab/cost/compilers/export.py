@@ -20,4 +20,6 @@ from ...engine.running.run import abstract_arguments, abstract_mesh
 def exported(plan: Plan, platform: str) -> bytes:
     """Returns a plan's program, lowered for "tpu" or "cuda"."""
     mesh = abstract_mesh(plan.mesh)
-    return written(jax.jit(lowered(plan, mesh), keep_unused=True), abstract_arguments(plan, mesh), platform)
+    return written(
+        jax.jit(lowered(plan, mesh, platform=platform), keep_unused=True), abstract_arguments(plan, mesh), platform
+    )

@@ -31,7 +31,7 @@ from ...engine.planning.step_keys import Key, keys
 from ...engine.planning.steps import Compute, Inside, Iterated, Move, Nested
 from ...engine.plans.per_shard_collectives import per_shard_collectives_of
 from ...engine.rules.per_shard import PER_SHARD
-from ..workload.per_shard_payloads import payload
+from ..workload.per_shard_payloads import on_wires
 from ..workload.scenario import Numbers, Scenario
 from .fusion import Fusion, fuse
 from .links import links_of
@@ -241,7 +241,7 @@ class _Schedule:
         turns = self.latest(times for each, times in sent if each.asked.ahead)
         last, here = (end - start) / (turns + 1), start
         for each, times in sorted(sent, key=lambda pair: not pair[0].asked.ahead):
-            seconds = self.collective(each.kind, each.axes, payload(step, each, self.scenario), spent, times)
+            seconds = self.collective(each.kind, each.axes, on_wires(step, each, self.scenario), spent, times)
             begin = here if each.asked.ahead else end
             done = self.occupy(each.axes, begin, seconds * times, clock)
             if each.asked.ahead:

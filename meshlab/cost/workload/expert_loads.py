@@ -6,8 +6,8 @@
 
 Each device has a part of the experts, in their order, and multiplies the rows of these. Rows go back when all have
 done so: the device with most of them decides how long that takes. It has no more of them than places: what finds none
-is dropped. Only the products of `ml.ragged_dot` depend on it. Arrays of rows have a size, that of their places, and
-so much is sent and stored however few of them are taken.
+is dropped. Arrays of rows have a size, that of their places, and so much is stored however few of them are taken. So
+much is sent, too, but on TPUs, where empty places are left out (`engine.collectives.ragged`).
 
 MaxText's documentation has an example of one expert that is chosen ten times as often as each other, of 256: experts
 on 64 devices take 3 times as long, on 16 half as long again (`tests/cost/workload/test_expert_loads.py`).
@@ -113,13 +113,25 @@ def as_filled(step: Compute, shapes: Sequence[tuple[Numbers, ...]], scenario: Sc
     ]
 
 
-def _homes(step: Compute, scenario: Scenario) -> _Homes | None:
-    """The experts whose rows a step multiplies: their dim, number, mesh axes, and places for each row on average."""
+def share_full(step: Compute, scenario: Scenario) -> Numbers:
+    """Returns which share of its places the busiest device has rows in, of a step that sends rows; else 1."""
+    homes = _homes(step, scenario, getattr(step.operation.params.get("how"), "factor", None))
+    if homes is None:
+        return 1.0
+    dim, count, axes, factor = homes
+    return _most(scenario.options.load, count, scenario.ways(axes), factor, dim) / factor
+
+
+def _homes(step: Compute, scenario: Scenario, factor: float | None = None) -> _Homes | None:
+    """The experts whose rows a step multiplies: their dim, number, mesh axes, and places for each row on average.
+
+    Of a step that sends rows, `factor` says how many places.
+    """
     program, operation = scenario.plan.program, step.operation
-    routed, factor = program.factors[operation].routed, operation.params.get("factor")
-    if routed is None or factor is None:
+    routed, factor = program.factors[operation].routed, factor or operation.params.get("factor")
+    if routed is None or factor is None or not routed.followed:
         return None
-    ids = routed.followed[0]
+    ids = routed.followed[-1]
     axis = next(at for at, each in enumerate(program.factors[operation].operands[ids]) if each in routed.homes)
     value, spec = operation.inputs[ids], step.operands[ids]
     assert isinstance(value, int)

@@ -14,10 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from ...engine.collectives.ragged import PLATFORMS, leaves_out_empty
 from ...engine.planning.steps import Compute
 from ...engine.plans.per_shard_collectives import PerShardCollective
 from ...engine.plans.plan_data import Plan
 from ...engine.specs.spec import Spec, local_shape
+from .expert_loads import share_full
 from .expert_places import array_of_places
 from .scenario import Numbers, Scenario
 
@@ -42,6 +44,15 @@ def payload(step: Compute, sent: PerShardCollective, scenario: Scenario) -> Numb
     value, spec, axes = alike
     sizes = scenario.local((value, spec))
     return own * math.prod(sizes[axis] / sent.shape[axis] for axis in axes)
+
+
+def on_wires(step: Compute, sent: PerShardCollective, scenario: Scenario) -> Numbers:
+    """Returns the bytes of a collective's operand that the busiest device does not leave out as empty."""
+    whole = payload(step, sent, scenario)
+    if not sent.asked.ragged or not leaves_out_empty(sent.shape, sent.dtype, sent.asked.axis):
+        return whole
+    leaves_out = scenario.of_machine(lambda placement: float(placement.hardware.platform in PLATFORMS))
+    return whole * (1 - leaves_out * (1 - share_full(step, scenario)))
 
 
 def follows(step: Compute, sent: PerShardCollective, plan: Plan, names: Mapping[str, str]) -> str | None:

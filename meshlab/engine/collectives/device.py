@@ -56,6 +56,20 @@ class Device(abc.ABC):
         """Cuts `x` along `axis`, sends each device along `axes` its part, and joins what it gets along `other`."""
         return self.send(ALL_TO_ALL, x, Sending(axes, axis, other, of=of))
 
+    def exchange(self, x: Any, axes: Axes, axis: int, full: tuple[Any, Any] | None = None, of: Of | None = None) -> Any:
+        """Sends each device along `axes` its part along an axis of `x`, and joins what comes in their order.
+
+        Args:
+            x: the operand.
+            axes: the mesh axes.
+            axis: the axis that has parts.
+            full: how many places at the start of each part that is sent hold anything, and of each that comes, [..., n]
+                both, for the axes in front of `axis`: a device may send these alone (`ragged.py`), and zeros come in
+                the others.
+            of: what it is, as of `Sending`.
+        """
+        return self.send(ALL_TO_ALL, x, Sending(axes, axis, axis, of=of, ragged=full is not None))
+
     def permute(self, x: Any, axes: Axes, pairs: Iterable[tuple[int, int]], of: Of | None = None) -> Any:
         """Sends `x` to another device, as (source, target) pairs say: zeros where nobody sends.
 

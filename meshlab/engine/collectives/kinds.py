@@ -64,6 +64,7 @@ class Sending(NamedTuple):
         operation: "sum", "max" or "min".
         of: of an operation that sends several things, what this is.
         ahead: whether it is for the next turn of an operation, which computes this one meanwhile.
+        ragged: whether each part is full in front alone, and what is empty may be left out (`ragged.py`).
     """
 
     axes: Axes
@@ -73,6 +74,7 @@ class Sending(NamedTuple):
     operation: str = "sum"
     of: Of | None = None
     ahead: bool = False
+    ragged: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -229,4 +231,6 @@ SLICE = Kind(
 _SENDING = (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, COLLECTIVE_PERMUTE)
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _SENDING}
 # What compiled programs may hold beside these: no plan has them.
-OTHERS_IN_HLO = ("ragged-all-to-all", "collective-broadcast", "send", "recv")
+OTHERS_IN_HLO = ("collective-broadcast", "send", "recv")
+# An all-to-all of parts of which each is sent as far as it is full.
+RAGGED_IN_HLO = "ragged-all-to-all"

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from ..code.operations import Operation
 from ..collectives.device import Device
 from ..collectives.kinds import Of
-from ..tensors.experts import Place, Routing, collect, route, send, weigh
+from ..tensors.experts import Counts, Place, Routing, collect, route, send, weigh
 from .matmuls import Matmuls, Sizes
 from .per_shard import ShardedOperation, per_shard
 from .table import NONE, AxisFactors, Factors, Facts, Routed, Shape, local_params, rule
@@ -198,8 +198,8 @@ class _Split(Place):
                 is_here &= number == self.device.index((axis,))
         return jnp.where(is_here, to, self.sources)
 
-    def exchange(self, x: Any, axis: int) -> Any:
-        return self.device.all_to_all(x, self.exchanged, axis, axis, self.of) if self.sources > 1 else x
+    def exchange(self, x: Any, full: Counts = None) -> Any:
+        return self.device.exchange(x, self.exchanged, 1, full, self.of) if self.sources > 1 else x
 
 
 @per_shard("route_experts", summary=_SUMMARY, composite=True)

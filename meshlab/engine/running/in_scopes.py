@@ -14,7 +14,7 @@ import jax
 from ..planning.shared_steps import written_out
 from ..planning.step import Step
 from ..plans.plan_data import Plan
-from .lower import Lowering, Shards
+from .lower import Lowering, MeshDevice, Shards
 
 
 class InScopes(Lowering):
@@ -26,8 +26,8 @@ class InScopes(Lowering):
             of its first time.
     """
 
-    def __init__(self, plan: Plan):
-        super().__init__(plan.program, plan.grid)
+    def __init__(self, plan: Plan, platform: str = "cpu"):
+        super().__init__(plan.program, plan.grid, MeshDevice(plan.grid, platform=platform))
         self.steps = tuple(written_out(plan.planned.steps, plan.steps))
         self.number_of: dict[int, int] = {}
         for number, each in enumerate(self.steps):

@@ -18,8 +18,9 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from ..code.operations import Input, Literal
+from ..collectives import ragged
 from ..collectives.device import Device
-from ..collectives.kinds import PAIRS, Kind, Sending
+from ..collectives.kinds import PAIRS, Kind, Of, Sending
 from ..collectives.reshard import ReshardStep, sent_shape
 from ..collectives.routes import Rerouted
 from ..planning.staged import Staged
@@ -51,11 +52,21 @@ class MeshDevice(Device):
     Args:
         sizes: the mesh axes' sizes.
         iteration: of the loop over an axis in time, by that axis: which of its blocks this is.
+        platform: what it is compiled for, in JAX's words.
     """
 
-    def __init__(self, sizes: Mapping[str, int], iteration: Mapping[str, Any] = MappingProxyType({})):
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        iteration: Mapping[str, Any] = MappingProxyType({}),
+        platform: str = "cpu",
+    ):
         super().__init__(sizes)
-        self.iteration = iteration
+        self.iteration, self.platform = iteration, platform
+
+    def within(self, iteration: Mapping[str, Any]) -> MeshDevice:
+        """Returns the same device in one iteration over an axis in time."""
+        return MeshDevice(self.sizes, iteration, self.platform)
 
     def index(self, axes: Axes) -> Any:
         """Returns which part this device holds of an axis that is sharded over mesh `axes`, major first."""
@@ -67,6 +78,11 @@ class MeshDevice(Device):
 
     def send(self, kind: Kind, x: Any, asked: Sending) -> Any:
         return kind.run(self, x, asked)
+
+    def exchange(self, x: Any, axes: Axes, axis: int, full: tuple[Any, Any] | None = None, of: Of | None = None) -> Any:
+        if full is None or self.platform not in ragged.PLATFORMS or not ragged.leaves_out_empty(x.shape, x.dtype, axis):
+            return super().exchange(x, axes, axis, full, of)
+        return ragged.exchanged(x, axis, full, axes, self.index(axes))
 
 
 def moved(device: MeshDevice, start: Spec, via: ReshardStep, shard: Any) -> Any:
@@ -87,7 +103,7 @@ class Lowering:
     def within(self, iteration: Mapping[str, Any]) -> Self:
         """Returns what runs the steps of one iteration over an axis in time, and knows all that this one knows."""
         inner = copy.copy(self)
-        inner.device = MeshDevice(self.sizes, iteration)
+        inner.device = self.device.within(iteration)
         return inner
 
     def run(self, steps: Sequence[Step], shards: Shards):
@@ -254,6 +270,7 @@ def lowered(
     mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh,
     lowering: Lowering | None = None,
     turned: Turned = lambda function: function,
+    platform: str = "cpu",
 ) -> Callable:
     """Returns the plan as one function of global arrays, on a mesh of real devices, or of none to lower it for.
 
@@ -262,7 +279,9 @@ def lowered(
         mesh: the devices.
         lowering: what runs its steps, if it is another one.
         turned: what is made of the function of shards (`in_turn.py`).
+        platform: what it is lowered for, in JAX's words; `lowering` has its own.
     """
+    lowering = lowering or Lowering(plan.program, plan.grid, MeshDevice(plan.grid, platform=platform))
     arguments = tuple(partition_spec(plan.argument_specs[a.value]) for a in plan.program.arguments)
     outputs = tuple(partition_spec(s) for s in plan.output_specs)
     return jax.shard_map(

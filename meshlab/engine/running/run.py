@@ -76,7 +76,7 @@ def _compile(plan: Plan, on: Sequence[Any], donate: bool, quick: bool) -> Execut
     options = compiler_options(on[0].platform) | (quick_options(on[0].platform) if quick else {})
 
     def build(turned: Turned) -> Any:
-        step = lowered(plan, mesh, turned=turned)
+        step = lowered(plan, mesh, turned=turned, platform=on[0].platform)
         return jax.jit(step, donate_argnums=donated(plan) if donate else (), keep_unused=True)
 
     return Executable(plan, in_turn.compiled(build, arguments, options, on[0].platform), arguments)

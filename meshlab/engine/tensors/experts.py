@@ -8,7 +8,8 @@
 Rows stand behind each other in the order of their experts, through all places of a device: an expert that many tokens
 choose takes places of the next. So their order depends on which experts a device has, and only what knows it may read
 them: `ids`, the number of each row's expert among those of its device, and `order`, where each row stood when it
-arrived. Every device keeps as many places for each device that sends to it; what finds none is dropped.
+arrived; empty places come last, with numbers from the number of all places on. Every device keeps as many places for
+each device that sends to it; what finds none is dropped.
 
 Each of them is the gradient of another: `send` and `collect` of each other, `send` times weights of `weigh`, `ragged`
 of itself, and of the matrices `ragged_grad`; of the weights of choices it is `pair`, each row times the cotangent of
@@ -30,6 +31,8 @@ from jax import lax
 Shape = tuple[int, ...]
 # The experts of each token, and how rows were sorted.
 Known = tuple[Any, Any]
+# How many rows are sent to each device, and come from each.
+Counts = tuple[Any, Any] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,8 +88,14 @@ class Place:
         """Returns to which of the devices that this one exchanges with each choice goes; `sources` for none of them."""
         return jnp.where((choice >= 0) & (choice < self.experts), 0, 1)
 
-    def exchange(self, x: Any, axis: int) -> Any:
-        """Sends each device its part along an axis; returns what came from each."""
+    def exchange(self, x: Any, full: Counts = None) -> Any:
+        """Sends each device its part along the second axis; returns what came from each.
+
+        Args:
+            x: [stack, sources * places, ...]
+            full: [stack, sources] twice, how many of its places are full at the start of each part that is sent, and of
+                each that comes; the others hold zeros. None where that is not known.
+        """
         return x
 
 
@@ -99,12 +108,14 @@ class _Sent:
         is_taken: whether an item is there.
         slot: [stack, items], the place of each item.
         is_kept: whether it has found one.
+        full: [stack, sources], how many places in front of each device are taken.
     """
 
     item: Any
     is_taken: Any
     slot: Any
     is_kept: Any
+    full: Any
 
 
 def _sent(place: Place, choice: Any, places: int) -> _Sent:
@@ -126,7 +137,9 @@ def _sent(place: Place, choice: Any, places: int) -> _Sent:
     item = jnp.take_along_axis(by_home, jnp.minimum(rank, count - 1), axis=1)
     number_of = _inverse(by_home) - jnp.take_along_axis(starts, home, axis=1)
     is_kept = (home < sources) & (number_of < each)
-    return _Sent(item, number < jnp.take(counts, to, axis=1), jnp.where(is_kept, home * each + number_of, 0), is_kept)
+    slot = jnp.where(is_kept, home * each + number_of, 0)
+    full = jnp.minimum(counts[:, :sources], each)
+    return _Sent(item, number < jnp.take(counts, to, axis=1), slot, is_kept, full)
 
 
 def _inverse(order: Any) -> Any:
@@ -155,6 +168,15 @@ def _filled(array: Any, places: int, value: Any) -> Any:
     return jnp.pad(array, around, constant_values=value) if missing else array
 
 
+def _arrived(order: Any, sources: int) -> tuple[Any, Any]:
+    """Returns where each row stood when it arrived, and how many came from each device: [stack, sources]."""
+    count = order.shape[1]
+    is_row, each = order < count, max(count // sources, 1)
+    source = jnp.where(is_row, order // each, sources)
+    came = jnp.sum(source[:, :, None] == jnp.arange(sources), axis=1, dtype=jnp.int32)
+    return jnp.where(is_row, order, order - count), came
+
+
 def route(how: Routing, place: Place, choice: Any, places: Shape) -> list[Any]:
     """Returns the choice itself, the number of each row's expert among those of its device, and how rows were sorted.
 
@@ -168,10 +190,11 @@ def route(how: Routing, place: Place, choice: Any, places: Shape) -> list[Any]:
     count = math.prod(places)
     sent = _sent(place, choices, count)
     expert = jnp.take_along_axis(choices, sent.item, axis=1).astype(jnp.int32) % place.experts
-    arrived = place.exchange(jnp.where(sent.is_taken, expert, how.experts), 1)
+    arrived = place.exchange(jnp.where(sent.is_taken, expert, how.experts))
     arrived = _filled(arrived, count, how.experts)
     order = jnp.argsort(arrived, axis=1, stable=True).astype(jnp.int32)
     ids = jnp.take_along_axis(arrived, order, axis=1)
+    order = jnp.where(ids < how.experts, order, order + count)
     shape = (*choice.shape[: how.stacked], *places)
     return [choice, ids.reshape(shape), order.reshape(shape)]
 
@@ -196,8 +219,9 @@ def send(how: Routing, place: Place, repeated: bool, x: Any, known: Known, *, we
     rows = _taken(items, sent.item // k if repeated else sent.item)
     if weights is not None:
         rows = rows * _taken(_flat(weights, how, how.items + 1), sent.item).astype(rows.dtype)
-    rows = place.exchange(jnp.where(sent.is_taken[..., None], rows, jnp.zeros_like(rows)), 1)
-    rows = _taken(_filled(rows, count, 0), order.reshape(len(rows), count))
+    order_of, came = _arrived(order.reshape(len(rows), count), place.sources)
+    rows = place.exchange(jnp.where(sent.is_taken[..., None], rows, jnp.zeros_like(rows)), (sent.full, came))
+    rows = _taken(_filled(rows, count, 0), order_of)
     return rows.reshape(*order.shape, *rest)
 
 
@@ -215,8 +239,9 @@ def collect(how: Routing, place: Place, summed: bool, rows: Any, known: Known) -
     count, rest = math.prod(order.shape[how.stacked :]), rows.shape[how.stacked + 2 :]
     choices = _flat(choice, how, how.items + 1)[..., 0]
     sent = _sent(place, choices, count)
-    arrived = _taken(_flat(rows, how, 2), _inverse(order.reshape(len(choices), count)))
-    back = place.exchange(arrived[:, : count // place.sources * place.sources], 1)
+    order_of, came = _arrived(order.reshape(len(choices), count), place.sources)
+    arrived = _taken(_flat(rows, how, 2), _inverse(order_of))
+    back = place.exchange(arrived[:, : count // place.sources * place.sources], (came, sent.full))
     items = _taken(_filled(back, max(back.shape[1], 1), 0), sent.slot)
     items = jnp.where(sent.is_kept[..., None], items, jnp.zeros_like(items)).reshape(*choice.shape, *rest)
     return items.sum(choice.ndim - 1) if summed else items

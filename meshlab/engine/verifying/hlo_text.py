@@ -24,11 +24,11 @@ import math
 import re
 from collections.abc import Mapping
 
-from ..collectives.kinds import KINDS, OTHERS_IN_HLO
+from ..collectives.kinds import KINDS, OTHERS_IN_HLO, RAGGED_IN_HLO
 from ..errors import RunError
 
 # Opcodes that move data between devices; no plan of meshlab contains the others.
-MOVING = (*KINDS, *OTHERS_IN_HLO)
+MOVING = (*KINDS, RAGGED_IN_HLO, *OTHERS_IN_HLO)
 
 _BITS = {
     "pred": 8,

@@ -81,6 +81,25 @@ def test_the_device_with_most_rows_decides(n):
     assert f"`experts` {found.experts[0]}" in str(found)
 
 
+def test_tpus_send_the_rows_of_the_busiest_device_and_others_all_places():
+    """By the compilers: `tests/cost/compilers/test_ragged_rows.py`."""
+    sent = {}
+    for machine, width in (("v5e:2x2", 8192), ("v5e:2x2", 96), ("h100:1x1x4", 8192)):
+        for factor in (2.0, 4.0):
+            traced = program(factor, sizes=(SEQ, width, FFN))
+            time = traced.plan(ml.mesh(machine, data=4), "batch:data experts:data").time
+            sent[machine, width, factor] = [
+                time.given(load=load).communication["data"] for load in ("balanced", (3, 1, 1, 1, 1, 1, 0, 0))
+            ]
+    # A device with half of all rows has twice the mean, of which a factor of 2 has places for all.
+    even, skewed = sent["v5e:2x2", 8192, 4.0]
+    assert skewed == pytest.approx(2 * even, rel=0.05)
+    assert sent["v5e:2x2", 8192, 2.0] == pytest.approx([even, skewed], rel=0.05)
+    for machine, width in (("v5e:2x2", 96), ("h100:1x1x4", 8192)):
+        even, skewed = sent[machine, width, 4.0]
+        assert skewed == even == pytest.approx(2 * sent[machine, width, 2.0][0], rel=0.1)
+
+
 @pytest.mark.parametrize("factor", [1.0, 1.25, 2.0])
 def test_what_finds_no_place_is_what_a_run_drops(factor):
     """Where each device chooses alike, as is assumed."""

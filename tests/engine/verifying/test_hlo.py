@@ -209,3 +209,16 @@ def test_totals_leave_out_what_moves_nothing():
         HloCollective("all-gather", None, 8, "int32", 1, "irregular"),
     ]
     assert totals(records) == {("all-reduce", ("x",)): 16, ("all-gather", None): 8}
+
+
+def test_of_a_ragged_all_to_all_the_payload_is_what_may_be_sent():
+    text = """
+ENTRY %main (x: f32[32,128], n: s32[4]) -> f32[32,128] {
+  %x = f32[32,128]{1,0} parameter(0)
+  %n = s32[4]{0} parameter(1)
+  %out = f32[32,128]{1,0} broadcast(%x), dimensions={0,1}
+  ROOT %y = f32[32,128]{1,0} ragged-all-to-all(%x, %out, %n, %n, %n, %n), replica_groups={{0,1,2,3}}
+}"""
+    (found,) = read_collectives(text, {"data": 4})
+    assert (found.kind, found.axes, found.payload_bytes) == ("ragged-all-to-all", ("data",), 32 * 128 * 4)
+    assert (found.dtype, found.shapes) == ("float32", ((32, 128),))
