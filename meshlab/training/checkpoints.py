@@ -249,6 +249,9 @@ def read(checkpoint: Checkpoint, plan: Any, names: Iterable[str], whole: bool) -
     )
     try:
         found = _orbax(checkpoint.path, checkpoint.step, state=how)["state"] if targets else {}
+        # Of an array that its own list has no more, it gives back what it was asked for.
+        missing = [place for place, i in number.items() if i in targets and not isinstance(found.get(i), jax.Array)]
+        problem = f"{some(missing)} {'is' if len(missing) == 1 else 'are'} not in it any more" if missing else ""
     except Damaged as error:
         problem = str(error)
     if not all_agree(not problem):

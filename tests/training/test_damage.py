@@ -21,7 +21,7 @@ from meshlab.engine.errors import RunError
 from meshlab.training import checkpoints, folder
 from tests import share
 from tests.training import digits_and_text as trainings
-from tests.training.test_checkpoints import EIGHT, FOUR, equal, numbers, saved
+from tests.training.test_checkpoints import EIGHT, FOUR, PLAN, equal, numbers, saved
 
 # TensorStore goes on reading after Orbax has given up, and finds its event loop closed: nothing of ours.
 pytestmark = [
@@ -122,6 +122,23 @@ def test_a_checkpoint_of_another_version_is_no_damage(tmp_path: Path, monkeypatc
     monkeypatch.undo()
     with pytest.raises(RunError, match="Checkpoint 4 in .* is from another version of meshlab: Expected `object`"):
         ml.restore(tmp_path)
+
+
+def test_an_array_that_orbax_does_not_find_any_more_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen after one flipped bit: it gives back what it was asked for, without numbers."""
+    saved(tmp_path)
+    read = checkpoints._orbax
+
+    def forgets(path: Path, step: int, **what: Any) -> Any:
+        found = read(path, step, **what)
+        if step == 4 and "state" in what:
+            asked = what["state"].item
+            return {"state": found["state"] | dict(list(asked.items())[:1])}
+        return found
+
+    monkeypatch.setattr(checkpoints, "_orbax", forgets)
+    with pytest.raises(RunError, match=r"Checkpoint 4 in .* is damaged: `\S+` is not in it any more. .*step 2"):
+        ml.restore(tmp_path).under(PLAN)
 
 
 class Outcomes(collections.Counter[str]):

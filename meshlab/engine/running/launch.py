@@ -8,9 +8,9 @@ of them. It learns of an end, and of a process that is stopped, from the operati
 this process's streams; the others write to files, of which the last lines are shown where one of them fails.
 
 Which process failed first? One that was killed has no time to say so, but no survivor is killed: its transport fails,
-or JAX aborts it. So other ends come before these two (`_Worker.rank`), and of two alike the earlier one: each process
-writes down when it met its exception (`launched.py`), and the clock is the machine's. Where only transport failed, the
-others waited for a process that had finished the file, and has written that down.
+or JAX aborts it, and writes that it does. So other ends come before these two (`_Worker.rank`), and of two alike the
+earlier one: each process writes down when it met its exception (`launched.py`), and the clock is the machine's. Where
+only transport failed, the others waited for a process that had finished the file, and has written that down.
 """
 
 from __future__ import annotations
@@ -150,9 +150,11 @@ class _Worker:
         of_transport, when = self.notes.failure() or (False, self.seen)
         if self.how == _LEFT:
             return 3, self.notes.finished.stat().st_mtime
+        if of_transport or (self.how == _ABORTED and _ABORT.search(self._written())):
+            return 4, when
         if " by SIG" in self.how:
             return 2 if self.how == _ABORTED else 0, when
-        return 4 if of_transport else 1, when
+        return 1, when
 
     def _end(self) -> str:
         code = self.process.returncode
@@ -163,10 +165,14 @@ class _Worker:
             return f"was killed by {signal.Signals(-code).name}"
         return f"ended with status {code}" if code else ""
 
+    def _written(self) -> str:
+        """The end of what it wrote to its file."""
+        return "" if self.log is None else self.log.read_bytes()[-_BYTES:].decode(errors="replace")
+
     def last_lines(self) -> tuple[str, ...] | None:
         if self.log is None:
             return None
-        text = self.log.read_bytes()[-_BYTES:].decode(errors="replace")
+        text = self._written()
         if self.how in (_LEFT, _IN_VAIN):
             text = _ABORT.split(text, 1)[0]
         return tuple(_without_noise(text)[-_LINES:])

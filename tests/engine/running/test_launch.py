@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from meshlab import cli
-from meshlab.engine.running.launch import Fault, _without_noise, launch
+from meshlab.engine.running.launch import Fault, Notes, _without_noise, _Worker, launch
 from tests.engine.running import many_processes
 from tests.engine.running.many_processes import CASES, results
 
@@ -214,6 +215,16 @@ def test_a_fault_is_told_in_words():
     assert (
         str(Fault(0, 1, "ended with status 3", None)) == "Process 0 of 1 ended with status 3. What it wrote is above."
     )
+
+
+def test_an_abort_by_jax_comes_of_another_process_and_any_other_abort_does_not(tmp_path):
+    process: Any = None
+    log = tmp_path / "log"
+    worker = _Worker(1, process, log, Notes.of(tmp_path, 1), how="was killed by SIGABRT", seen=2.0)
+    log.write_text("loss 0.5\ncorrupted double-linked list\n")
+    assert worker.rank == (2, 2.0)
+    log.write_text("loss 0.5\nF1129 12:18:52.419828   16436 client.h:80] Terminating process because\n")
+    assert worker.rank == (4, 2.0)
 
 
 def test_what_gloo_says_is_left_out_however_its_threads_tear_it():
