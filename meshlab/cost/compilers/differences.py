@@ -19,8 +19,6 @@ array is matched with compiled arrays, and a difference is explained only if one
     sent again    a collective runs twice, so that its result need not be stored in the meantime: XLA rematerialises it
                   where a program does not fit a device otherwise, and marks the instruction's name
                   (`HloRematerialization`)
-    ragged        an all-to-all of rows of experts is a ragged one, which sends the rows that there are, and not all
-                  places for them: on TPUs plans ask for that (`engine.collectives.ragged`)
 
 Differences that no rule fits are unexplained, and make `Comparison.ok` false.
 """
@@ -33,15 +31,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ...engine.collectives.kinds import (
-    ALL_GATHER,
-    ALL_REDUCE,
-    ALL_TO_ALL,
-    COLLECTIVE_PERMUTE,
-    KINDS,
-    RAGGED_IN_HLO,
-    REDUCE_SCATTER,
-)
+from ...engine.collectives.kinds import ALL_GATHER, ALL_REDUCE, COLLECTIVE_PERMUTE, KINDS, REDUCE_SCATTER
 from ...engine.plans.collective import Collective
 from ...engine.verifying.hlo import HloCollective
 
@@ -50,7 +40,7 @@ Key = tuple[str, Axes]
 Candidates = Iterator[tuple["Piece", ...]]
 
 NARROWED, SUMMED_WHOLE, GATHERED_BY_ADDING, PADDED = "narrowed", "summed whole", "gathered by adding", "padded"
-AGAIN, RAGGED = "sent again", "ragged"
+AGAIN = "sent again"
 RULES = {
     NARROWED: "sent in bfloat16, to which all its readers round it (casts, matmuls at JAX's default precision)",
     SUMMED_WHOLE: "a reduce-scatter is an all-reduce, of which each device keeps its part: the parts would not be"
@@ -62,7 +52,6 @@ RULES = {
     " excess on a neighbour to its own device",
     AGAIN: "it is sent once more, so that its result is not stored in the meantime: the program would not fit a device"
     " otherwise",
-    RAGGED: "a device sends the rows that there are, and not all places for them",
 }
 # The mark of rematerialised instructions in XLA's names.
 _AGAIN = ".remat"
@@ -301,12 +290,6 @@ def _padded(piece: Piece, devices: int, compiled: Counter) -> Candidates:
         yield (other, *(piece._replace(kind=COLLECTIVE_PERMUTE.name, payload=size) for size in moved))
 
 
-def _ragged(piece: Piece, _devices: int, _compiled: Counter) -> Candidates:
-    if piece.kind == ALL_TO_ALL.name:
-        yield (piece._replace(kind=RAGGED_IN_HLO),)
-        yield from _narrow(piece._replace(kind=RAGGED_IN_HLO))
-
-
 # By rule, the pieces that it makes of a predicted one, nearest first; none where it does not apply.
 _CANDIDATES: tuple[tuple[str, Callable[[Piece, int, Counter], Candidates]], ...] = (
     (NARROWED, _moved_narrow),
@@ -314,5 +297,4 @@ _CANDIDATES: tuple[tuple[str, Callable[[Piece, int, Counter], Candidates]], ...]
     (SUMMED_WHOLE, _summed_whole),
     (GATHERED_BY_ADDING, _added),
     (PADDED, _padded),
-    (RAGGED, _ragged),
 )

@@ -24,7 +24,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from ..collectives.kinds import ALL_REDUCE, KINDS, PAIRS, RAGGED_IN_HLO, REDUCE_SCATTER
+from ..collectives.kinds import ALL_REDUCE, ALL_TO_ALL, KINDS, PAIRS, RAGGED_IN_HLO, REDUCE_SCATTER
 from ..errors import RunError
 from .hlo_groups import axes_of_groups, axes_of_pairs, read_groups
 from .hlo_text import Instruction, arrays, parse_module, shapes
@@ -36,7 +36,7 @@ class HloCollective:
     """One collective of a compiled program.
 
     Attributes:
-        kind: one of `KINDS`, or "ragged-all-to-all", whose payload is all that it may send.
+        kind: one of `KINDS`; a ragged all-to-all is one, whose payload is all that it may send.
         axes: mesh axes in the mesh's order, without axes of size 1; empty where each device is alone; None where
             the devices that take part are those of no set of axes.
         payload_bytes: of its operands on one device, for one execution.
@@ -137,18 +137,20 @@ def _read(instruction: Instruction, visit: Visit, axes: Mapping[str, int]) -> li
     """Reads one instruction that moves data: one record for each dtype among its operands."""
     kind = instruction.opcode.removesuffix("-start")
     # In place, a permute lists its results and offsets among its operands.
-    if kind not in (*KINDS, RAGGED_IN_HLO) or instruction.attribute("slice_sizes") is not None:
+    ragged = kind == RAGGED_IN_HLO
+    kind = ALL_TO_ALL.name if ragged else kind
+    if kind not in KINDS or instruction.attribute("slice_sizes") is not None:
         raise RunError(
             f"The compiled program moves data by `{instruction.opcode}` (`%{instruction.name}`), in a form that"
             " meshlab cannot read. It reads: " + ", ".join(KINDS) + "."
         )
     payload: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
-    # Behind the array that is sent, one that is written to, and numbers of what is where.
-    operands = visit.computation.operand_types(instruction)[: 1 if kind == RAGGED_IN_HLO else None]
+    # A ragged one has more operands: an array that is written to, and numbers of what is where.
+    operands = visit.computation.operand_types(instruction)[: 1 if ragged else None]
     for printed in operands:
         for (dtype, size), shape in zip(arrays(printed), shapes(printed), strict=True):
             payload.setdefault(dtype, []).append((size, shape))
-    if kind in KINDS and KINDS[kind].way == PAIRS:
+    if KINDS[kind].way == PAIRS:
         along = axes_of_pairs(instruction.attribute("source_target_pairs") or "", axes)
     else:
         groups = read_groups(instruction.attribute("replica_groups") or "{}", math.prod(axes.values()))

@@ -5,16 +5,7 @@ from typing import Any
 
 import pytest
 
-from meshlab.cost.compilers.differences import (
-    AGAIN,
-    GATHERED_BY_ADDING,
-    NARROWED,
-    PADDED,
-    RAGGED,
-    RULES,
-    SUMMED_WHOLE,
-    compare,
-)
+from meshlab.cost.compilers.differences import AGAIN, GATHERED_BY_ADDING, NARROWED, PADDED, RULES, SUMMED_WHOLE, compare
 from meshlab.engine.verifying.hlo import HloCollective
 
 SIZES = {"data": 8, "model": 2}
@@ -56,13 +47,6 @@ def test_what_is_moved_may_be_narrowed(kind):
     predicted = [planned(kind, ("data",), 64, 3), planned(kind, ("data",), 128)]
     compiled = [sent(kind, ("data",), 32, times=3, dtype="bfloat16"), sent(kind, ("data",), 128)]
     assert outcome(predicted, compiled) == (False, True, [(NARROWED, 64, 32, 3)])
-
-
-def test_an_all_to_all_may_leave_out_what_is_empty_and_nothing_else_may():
-    ragged = [sent("ragged-all-to-all", ("data",), 64, times=2)]
-    assert outcome([planned("all-to-all", ("data",), 64, 2)], ragged) == (False, True, [(RAGGED, 64, 64, 2)])
-    assert not outcome([planned("all-gather", ("data",), 64, 2)], ragged)[1]
-    assert not outcome([planned("all-to-all", ("data",), 32, 2)], ragged)[1]
 
 
 def test_what_is_added_up_may_not_be_narrowed_but_a_maximum_may():

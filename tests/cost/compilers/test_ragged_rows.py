@@ -18,21 +18,21 @@ def compiled(machine: str, embed: int, platform: str) -> ml.Compiled:
     return compile_for(plan)
 
 
+def sent(found: ml.Compiled) -> dict[str, int]:
+    """How many of the all-to-alls of rows, and of the numbers of their experts, are ragged."""
+    kinds = [(c.dtype, "ragged" in c.name) for c in found.collectives if c.kind == "all-to-all"]
+    return {dtype: kinds.count((dtype, True)) for dtype, _ in kinds}
+
+
 def test_on_tpus_what_there_is_is_sent():
     found = compiled("v5e:2x2", 256, "tpu")
-    assert found.ok
-    assert not found.equal
-    assert {(d.rule, d.times) for d in found.comparison.differences} == {("ragged", 4)}
-    # The numbers of their experts are sent with all places.
-    assert {(c.kind, c.dtype) for c in found.collectives if "all-to-all" in c.kind} == {
-        ("ragged-all-to-all", "float32"),
-        ("all-to-all", "int32"),
-    }
-    assert "the rows that there are, and not all places" in str(found)
+    # As many bytes as planned are the most that may be sent.
+    assert found.equal
+    assert sent(found) == {"float32": 4, "int32": 0}
 
 
 @pytest.mark.parametrize(("machine", "embed", "platform"), [("v5e:2x2", 96, "tpu"), ("h100:1x4", 256, "cuda")])
 def test_elsewhere_all_places_are_sent(machine, embed, platform):
     found = compiled(machine, embed, platform)
     assert found.ok
-    assert {c.kind for c in found.collectives if "all-to-all" in c.kind} == {"all-to-all"}
+    assert set(sent(found).values()) == {0}

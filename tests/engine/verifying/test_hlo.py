@@ -220,5 +220,5 @@ ENTRY %main (x: f32[32,128], n: s32[4]) -> f32[32,128] {
   ROOT %y = f32[32,128]{1,0} ragged-all-to-all(%x, %out, %n, %n, %n, %n), replica_groups={{0,1,2,3}}
 }"""
     (found,) = read_collectives(text, {"data": 4})
-    assert (found.kind, found.axes, found.payload_bytes) == ("ragged-all-to-all", ("data",), 32 * 128 * 4)
+    assert (found.kind, found.axes, found.payload_bytes) == ("all-to-all", ("data",), 32 * 128 * 4)
     assert (found.dtype, found.shapes) == ("float32", ((32, 128),))

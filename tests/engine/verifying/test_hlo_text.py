@@ -189,7 +189,6 @@ def test_irregular_permutes_have_no_axes():
 @pytest.mark.parametrize(
     "line",
     [
-        "ragged-all-to-all(%x), replica_groups={{0,1}}",
         "collective-broadcast(%x), replica_groups={{0,1}}",
         "send(%x), channel_id=1",
         "collective-permute-start(%x, %x), source_target_pairs={{0,1}}, slice_sizes={{4,4}}",
