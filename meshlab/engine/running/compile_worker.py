@@ -30,7 +30,7 @@ import numpy as np
 from jax import export
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-# What a program may call that the next JAX may read otherwise.
+# Custom calls that JAX does not promise to read in a later version.
 _UNSTABLE = ("ragged_all_to_all",)
 
 Compile = Callable[[pathlib.Path, dict[str, Any]], dict[str, Any]]

@@ -72,7 +72,11 @@ def _never_comes() -> int | None:
 
 def _fail_in_vain(other: int) -> None:
     """Fails of what JAX's transport does not notice before half a minute: it was never connected to the other."""
-    print(f"This process waits in vain for process {other}, which has finished the file.", file=sys.stderr)
+    print(
+        f"This process waits in vain for process {other}, which has finished the file. All processes must run the same"
+        " steps, in the same order.",
+        file=sys.stderr,
+    )
     _fail(1, of_transport=True)
 
 
